@@ -1,0 +1,45 @@
+"""Antiphon: a runtime for teams of LLM agents. One kernel, five wiring styles, every run a journal."""
+
+from antiphon.agent import ALL, Agent, Retry
+from antiphon.conversation import Conversation, Result, open_run, run, run_sync, stream
+from antiphon.errors import AntiphonError, ModelError, RunFailed, ToolError, UserError
+from antiphon.limits import UNLIMITED, Limits
+from antiphon.message import Attachment, Message, ToolCall, ToolResult
+from antiphon.model import Example, Model, Usage
+from antiphon.policy import Policy
+from antiphon.stream import Piece, Record
+from antiphon.tool import Tool, ToolContext, tool
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ALL",
+    "UNLIMITED",
+    "Agent",
+    "AntiphonError",
+    "Attachment",
+    "Conversation",
+    "Example",
+    "Limits",
+    "Message",
+    "Model",
+    "ModelError",
+    "Piece",
+    "Policy",
+    "Record",
+    "Result",
+    "Retry",
+    "RunFailed",
+    "Tool",
+    "ToolCall",
+    "ToolContext",
+    "ToolError",
+    "ToolResult",
+    "Usage",
+    "UserError",
+    "open_run",
+    "run",
+    "run_sync",
+    "stream",
+    "tool",
+]

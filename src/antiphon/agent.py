@@ -1,0 +1,75 @@
+"""Agent: a name, instructions, tools and rules. Data only; the kernel does the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import force_setattr
+
+from antiphon.errors import UserError
+from antiphon.limits import Limits
+from antiphon.message import USER
+from antiphon.model import Example, Model
+from antiphon.policy import Policy
+from antiphon.tool import Tool, as_tool
+
+ALL: Final = ("*",)
+"""`can_call` of an agent that may call everyone."""
+
+
+class Retry(Struct, frozen=True, gc=False, omit_defaults=True):
+    """When a model call that failed for a passing reason is tried again. Times in seconds.
+
+    attempts: calls in all. The n-th wait is `base * 2**(n-1)`, jittered down by up to half, at
+    most `ceiling`. A provider's Retry-After is taken instead; one above `ceiling` ends the
+    retries at once. window: all waits of one turn together.
+    """
+
+    attempts: int = 3
+    base: float = 1.0
+    ceiling: float = 60.0
+    window: float = 1200.0
+
+
+class Agent(Struct, frozen=True, eq=False):
+    """One agent as its developer describes it.
+
+    system_prompt: another name for `instructions`. description: what colleagues are told instead
+    of the instructions. model: a model string, a Model, or None for the run's. tools: functions
+    or Tools. can_call: names of agents it may call. max_output: tokens of one reply, at most.
+    settings: sent to the model as they are (temperature, …).
+
+    completion: `text` ends at a reply without calls, `finish` only at a finishing tool.
+    nudges: how often an agent that stopped short of `finish` is told to go on.
+    tool_execution: how the calls of one reply run.
+    limits: of one activation and all below it. policy: rules on its tools and those of its callees.
+
+    Raises UserError for an empty name, or one that is not printable or is `user`.
+    """
+
+    name: str
+    instructions: str = ""
+    model: str | Model | None = None
+    tools: Sequence[Tool | Callable[..., Any]] = ()
+    description: str = ""
+    can_call: Sequence[str] = ALL
+    completion: Literal["text", "finish"] = "text"
+    tool_execution: Literal["parallel", "sequential", "single"] = "parallel"
+    nudges: int = 3
+    max_output: int = 4096
+    settings: Mapping[str, Any] = {}
+    examples: tuple[Example, ...] = ()
+    limits: Limits | None = None
+    policy: Policy | None = None
+    retry: Retry = Retry()
+    system_prompt: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.name.strip() or not self.name.isprintable() or self.name == USER:
+            raise UserError(f"An agent's name must be printable and not {USER!r}; got {self.name!r}")
+        if self.tools:
+            force_setattr(self, "tools", tuple([as_tool(each) for each in self.tools]))
+        if self.system_prompt:
+            force_setattr(self, "instructions", self.instructions or self.system_prompt)

@@ -1,0 +1,346 @@
+"""The public face: run, stream, open_run; conversations, requests and their results."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import warnings
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from antiphon.agent import Agent
+from antiphon.clock import Clock, SystemClock
+from antiphon.dotenv import environment as read_environment
+from antiphon.errors import RunFailed, UnknownName, UserError
+from antiphon.event import Options, Outcome, RunResumed, RunStarted
+from antiphon.history import fold
+from antiphon.journal import Journal, open_journal
+from antiphon.letter import Answer, Ask, Cancel, Tell
+from antiphon.limits import Limits
+from antiphon.message import Attachment, Message, new_id
+from antiphon.model import ChatMessage, Model, Usage
+from antiphon.models import resolve_model
+from antiphon.policy import Policy
+from antiphon.runtime import Runtime
+from antiphon.state import State
+from antiphon.stream import Piece, Record, Subscription
+from antiphon.team import Team, make_team
+
+
+class Result(Struct, frozen=True):
+    """How a request ended. `str(result)` is its output.
+
+    output: the entry agent's result, or the best partial text. why: the reason of any outcome but
+    `completed`. usage: tokens of the whole call tree. messages: every forward and return, in order.
+    """
+
+    output: str
+    outcome: Outcome
+    why: str
+    run_id: str
+    call_id: str
+    usage: Usage
+    messages: tuple[Message, ...] = ()
+    attachments: tuple[Attachment, ...] = ()
+
+    def __str__(self) -> str:
+        return self.output
+
+
+class View(Struct, frozen=True):
+    """A look at one activation: what it is doing, what it was told, what it has not read yet."""
+
+    activation: int
+    agent: str
+    phase: str
+    turn: int
+    messages: tuple[ChatMessage, ...]
+    inbox: tuple[Message, ...]
+    in_flight: tuple[str, ...]
+
+
+class Conversation:
+    """An open run. Made by `open_run`; use it inside its `async with` block only."""
+
+    def __init__(self, runtime: Runtime, journal: Journal) -> None:
+        self._runtime, self._journal = runtime, journal
+
+    @property
+    def run_id(self) -> str:
+        """The run's id; with the same journal it opens the run again."""
+        return self._runtime.run_id
+
+    @property
+    def usage(self) -> Mapping[str, Usage]:
+        """Tokens so far, by model."""
+        return dict(self._runtime.state.usage)
+
+    async def post(self, to: str | Agent, text: str, *, attachments: Iterable[Attachment] = ()) -> str:
+        """Ask an agent, or tell the one that works on an open call something more.
+
+        to: an agent, its name, or the id of an open call. Returns the id of the call. Raises
+        UnknownName.
+        """
+        state = self._runtime.state
+        name = to.name if isinstance(to, Agent) else to
+        if state.find(name) is not None:
+            self._runtime.take_in(Tell(name, text))
+            return name
+        if name not in self._runtime.team.members:
+            raise UnknownName("agent", name, self._runtime.team.members)
+        self._runtime.take_in(Ask(name, text, tuple(attachments)))
+        return f"0/{state.activations[0].turn}.c1"
+
+    async def result(self, call_id: str) -> Result:
+        """Wait for a request that `post` made. Raises RunFailed when its outcome is `failed`, Parked."""
+        event, usage = await self._runtime.result(call_id)
+        log = self._runtime.state.log
+        messages = tuple(logged.message for logged in log if logged.request == call_id)
+        found = Result(
+            event.content, event.outcome, event.why, self.run_id, call_id, usage, messages, event.attachments
+        )
+        if event.outcome == "failed":
+            raise RunFailed(found)
+        return found
+
+    async def answer(self, effect_id: str, content: str, *, arguments: str = "", by: str = "user") -> None:
+        """Answer an open question, or an approval with `yes`, `no` or `always`.
+
+        arguments: JSON that replaces the arguments asked for. Raises UserError when the effect
+        asks nothing, or the answer is none of those.
+        """
+        opened = self._runtime.state.find(effect_id)
+        purpose = opened.effect.purpose if opened is not None else ""
+        if purpose not in ("approval", "question"):
+            raise UserError(f"{effect_id} is not an open question or approval")
+        if purpose == "approval" and content not in ("yes", "no", "always"):
+            raise UserError(f"An approval is answered yes, no or always; got {content!r}")
+        self._runtime.take_in(Answer(effect_id, content, arguments, by))
+
+    async def cancel(self, target: str = "", why: str = "") -> None:
+        """Stop a call or tool and all under it; without a target, every request."""
+        self._runtime.take_in(Cancel(target, why))
+
+    def events(self, after: int = 0, *, pieces: bool = True) -> Subscription:
+        """An async iterator over records numbered above `after`, and pieces as they come."""
+        return Subscription(self._runtime.feed, self._journal, after, pieces)
+
+    def view(self, activation: int) -> View:
+        """What one live activation sees. Raises UnknownName when there is none of that number."""
+        found = self._runtime.state.activations.get(activation)
+        if found is None:
+            known = map(str, self._runtime.state.activations)
+            raise UnknownName("activation", str(activation), known)
+        return View(
+            found.id,
+            found.agent,
+            found.phase,
+            found.turn,
+            tuple(found.transcript.messages),
+            tuple(found.inbox),
+            tuple(found.open),
+        )
+
+    async def requests(self) -> tuple[str, ...]:
+        """The ids of the user's requests that are still open."""
+        return tuple(self._runtime.state.activations[0].open)
+
+    async def close(self, why: str = "") -> None:
+        """End the run for good; what is still open is cancelled first."""
+        if self._runtime.state.activations[0].open:
+            await self.cancel(why=why or "the run was closed")
+        await self._runtime.close(why)
+
+
+@asynccontextmanager
+async def open_run(
+    agents: Iterable[Agent] = (),
+    *,
+    journal: Journal | str | None = None,
+    run_id: str | None = None,
+    model: str | Model | None = None,
+    limits: Limits | None = None,
+    policy: Policy | None = None,
+    attended: bool = True,
+    background: bool = False,
+    extra_instructions: str = "",
+    extra_scope: str = "entry",
+    disabled_tools: Iterable[str] = (),
+    deps: Any = None,
+    data: Any = None,
+    clock: Clock | None = None,
+    env: Mapping[str, str] | None = None,
+) -> AsyncIterator[Conversation]:
+    """Open a new run, or with `run_id` one that the journal holds, and go on with it.
+
+    agents: the team. journal: a Journal, `sqlite:///path`, or None for memory (ANTIPHON_HOME
+    makes it durable). model: for every agent, instead of its own. attended: somebody can answer
+    questions. background: agents may call without waiting. deps: handed to tools. data: JSON kept
+    with the run. The options of a run that is opened again are those it was started with.
+    """
+    environment = read_environment() if env is None else env
+    store, owned = _journal(journal, environment)
+    options = Options(
+        limits or Limits(),
+        policy or Policy(),
+        attended,
+        background,
+        extra_instructions,
+        extra_scope,  # type: ignore[arg-type]
+        tuple(disabled_tools),
+    )
+    roster = _Roster(tuple(agents), model, environment)
+    try:
+        roster.team(options)
+        lease = await store.claim(run_id or new_id(), create=run_id is None)
+        state = await fold(store, lease.run_id) if run_id else State()
+        if state.closed:
+            raise UserError(f"Run {run_id} is closed; nothing can follow. Start a new one")
+        runtime = Runtime(store, lease, roster.team, state, clock or SystemClock(), deps)
+        runtime.start(RunResumed(attended) if run_id else RunStarted(lease.run_id, options, data))
+        if store.durability != "none" or not owned:
+            runtime.open_mail()
+        try:
+            yield Conversation(runtime, store)
+        finally:
+            await runtime.leave()
+    finally:
+        await roster.close()
+        if owned:
+            await store.close()
+
+
+def _journal(journal: Journal | str | None, env: Mapping[str, str]) -> tuple[Journal, bool]:
+    if journal is None and env.get("ANTIPHON_HOME"):
+        journal = "sqlite:///" + os.path.join(env["ANTIPHON_HOME"], "antiphon.db")
+    if journal is None or isinstance(journal, str):
+        return open_journal(journal), True
+    return journal, False
+
+
+class _Roster:
+    """Agents, and the models they name, each made once and closed with the run."""
+
+    def __init__(self, agents: tuple[Agent, ...], model: str | Model | None, env: Mapping[str, str]) -> None:
+        self._agents, self._model, self._env = agents, model, env
+        self._models: dict[str, Model] = {}
+
+    def team(self, options: Options) -> Team:
+        """Compile the team."""
+        return make_team(self._agents, options, self._model_of)
+
+    def _model_of(self, agent: Agent) -> Model:
+        spec = self._model if self._model is not None else agent.model
+        if spec is not None and not isinstance(spec, str):
+            return spec
+        key = spec or ""
+        if key not in self._models:
+            self._models[key] = resolve_model(spec, self._env)
+        return self._models[key]
+
+    async def close(self) -> None:
+        """Close the models that were made here."""
+        for model in self._models.values():
+            close = getattr(model, "aclose", None)
+            if close is not None:
+                await close()
+
+
+Entry = Agent | str | Sequence["Agent | str"]
+
+
+async def run(
+    entry: Entry, message: str, *, agents: Iterable[Agent] = (), attachments: Iterable[Attachment] = (),
+    on_message: Any = None, **options: Any,
+) -> Result:  # fmt: skip
+    """Ask the entry agent and wait for its answer; all other options are those of `open_run`.
+
+    entry: an agent, a name among `agents`, or several, which then all work on the message: their
+    outputs are joined as `[name]…[/name]`. on_message: an async function that is shown each
+    message an agent has for the user and returns the answer. Raises RunFailed for the outcome
+    `failed`, UserError, Parked.
+    """
+    async with stream(
+        entry, message, agents=agents, attachments=attachments, attended=on_message is not None, **options
+    ) as events:
+        if on_message is not None:
+            await events.serve(on_message)
+        return await events.result()
+
+
+def run_sync(entry: Entry, message: str, **options: Any) -> Result:
+    """`run` for programs without an event loop."""
+    return asyncio.run(run(entry, message, **options))
+
+
+class Stream:
+    """The live records and pieces of one request, until it has ended. Made by `stream`."""
+
+    def __init__(self, conversation: Conversation, names: Sequence[str], calls: Sequence[str]) -> None:
+        self.conversation, self._names, self._calls = conversation, names, calls
+
+    @property
+    def run_id(self) -> str:
+        """The run's id."""
+        return self.conversation.run_id
+
+    async def __aiter__(self) -> AsyncIterator[Record | Piece]:
+        open_calls = set(self._calls)
+        async for item in self.conversation.events():
+            yield item
+            if isinstance(item, Record) and item.type == "EffectFinished":
+                open_calls.discard(item.event.id)  # type: ignore[union-attr]
+                if not open_calls:
+                    return
+
+    async def serve(self, on_message: Any) -> None:
+        """Show every question to `on_message` and send back what it returns."""
+        async for item in self:
+            event = item.event if isinstance(item, Record) else None
+            if getattr(event, "purpose", "") == "question":
+                message = Message("forward", item.agent, "user", event.text, event.id)  # type: ignore[union-attr]
+                answer = await on_message(message)
+                await self.conversation.answer(event.id, str(answer))  # type: ignore[union-attr]
+
+    async def result(self) -> Result:
+        """The result, once there is one; see `run`."""
+        results = [await self.conversation.result(call) for call in self._calls]
+        if len(results) == 1:
+            return results[0]
+        joined = "\n\n".join(
+            f"[{name}]{each.output}[/{name}]" for name, each in zip(self._names, results, strict=True)
+        )
+        worst = next((each for each in results if each.outcome != "completed"), results[0])
+        usage = sum((each.usage for each in results), Usage())
+        messages = tuple(message for each in results for message in each.messages)
+        return msgspec.structs.replace(worst, output=joined, usage=usage, messages=messages)
+
+
+@asynccontextmanager
+async def stream(
+    entry: Entry, message: str, *, agents: Iterable[Agent] = (), attachments: Iterable[Attachment] = (),
+    attended: bool = False, **options: Any,
+) -> AsyncIterator[Stream]:  # fmt: skip
+    """Ask as `run` does, and hand out what happens while it happens.
+
+    Leaving the block before the end does not cancel: with a durable journal the run can be opened
+    again, and goes on.
+    """
+    team = {agent.name: agent for agent in agents}
+    entries = [entry] if isinstance(entry, Agent | str) else list(entry)
+    for each in entries:
+        if isinstance(each, Agent) and each.name not in team:
+            if team:
+                warnings.warn(f"{each.name} is not among the agents; it takes part all the same", stacklevel=4)
+            team[each.name] = each
+    names = [each.name if isinstance(each, Agent) else each for each in entries]
+    async with open_run(team.values(), attended=attended, **options) as conversation:
+        calls = [await conversation.post(name, message, attachments=attachments) for name in names]
+        yield Stream(conversation, names, calls)
+        if not await conversation.requests():
+            await conversation.close()
+

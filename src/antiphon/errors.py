@@ -1,0 +1,154 @@
+"""Every error Antiphon raises: whose fault it is, and what to do.
+
+    AntiphonError
+    ├── UserError             your code, configuration or input: change it, then try again
+    │   ├── ConfigError       a file or setting; carries path, line, column
+    │   ├── UnknownName       no agent, tool, model or run of that name; lists those that exist
+    │   ├── DuplicateName     two agents or tools of one name
+    │   └── ToolDefinitionError   a function that cannot be offered as a tool
+    ├── WorldError            a model or a tool failed; inside a run it becomes an event
+    │   ├── ModelError        carries kind, retryable, retry_after
+    │   └── ToolError         the text a model is shown; raise it from a tool
+    ├── JournalError          the store; the run is parked and nothing acknowledged is lost
+    │   ├── Fenced            another owner has taken the run over
+    │   ├── Owned             a living owner holds the run; wait, or post to it
+    │   ├── Corrupt           a record does not match its digest; carries run_id and seq
+    │   ├── Full              no space or no permission to write; carries the path
+    │   └── NewerFormat       written by a newer Antiphon; upgrade this one
+    ├── Parked                the run stopped without an outcome and can be resumed
+    └── RunFailed             `run` only: the outcome was `failed`; carries the result
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+ModelErrorKind = Literal[
+    "rate_limit",
+    "overloaded",
+    "timeout",
+    "network",
+    "cut",
+    "quota",
+    "auth",
+    "permission",
+    "validation",
+    "context",
+    "refused",
+    "provider",
+]
+RETRYABLE: frozenset[str] = frozenset({"rate_limit", "overloaded", "timeout", "network", "cut"})
+
+
+class AntiphonError(Exception):
+    """The root; catch it to catch everything that is Antiphon's to say."""
+
+
+class UserError(AntiphonError):
+    """The caller's code, configuration or input; nothing was started."""
+
+
+class ConfigError(UserError):
+    """A file or a setting is wrong; `path`, `line` and `column` (from 1) say where."""
+
+    def __init__(self, text: str, path: str = "", line: int = 0, column: int = 0) -> None:
+        where = ":".join(str(part) for part in (path, line, column) if part)
+        super().__init__(f"{where}: {text}" if where else text)
+        self.path, self.line, self.column = path, line, column
+
+
+class UnknownName(UserError):
+    """`name` is not a known `what`; the text lists those that are."""
+
+    def __init__(self, what: str, name: str, known: Iterable[str] = ()) -> None:
+        listed = ", ".join(sorted(known)) or "(none)"
+        super().__init__(f"Unknown {what}: {name}. Known: {listed}")
+        self.what, self.name = what, name
+
+
+class DuplicateName(UserError):
+    """Two things of one kind share a name; rename one of them."""
+
+    def __init__(self, what: str, name: str) -> None:
+        super().__init__(f"Two {what}s are named {name!r}; names must differ")
+        self.what, self.name = what, name
+
+
+class ToolDefinitionError(UserError):
+    """A function cannot be offered as a tool; the text says which parameter and why."""
+
+
+class WorldError(AntiphonError):
+    """The world failed, not the program: inside a run this becomes an event."""
+
+
+class ModelError(WorldError):
+    """A model call failed. `text` is safe to show: it never holds a key or a raw response.
+
+    retry_after: seconds the provider asked us to wait, if it said so.
+    status: the HTTP status, 0 when there was none.
+    """
+
+    def __init__(self, kind: ModelErrorKind, text: str, *, retry_after: float | None = None, status: int = 0) -> None:
+        super().__init__(text)
+        self.kind, self.text, self.retry_after, self.status = kind, text, retry_after, status
+
+    @property
+    def retryable(self) -> bool:
+        """Whether the same request may succeed later."""
+        return self.kind in RETRYABLE
+
+
+class ToolError(WorldError):
+    """Raise it from a tool: the model is shown the text and may try something else."""
+
+
+class JournalError(AntiphonError):
+    """The store could not read or write; the run is parked."""
+
+
+class Fenced(JournalError):
+    """Another owner took the run over; this one's writes are refused."""
+
+
+class Owned(JournalError):
+    """A living owner holds the run; `owner` says which process on which host."""
+
+    def __init__(self, run_id: str, owner: str) -> None:
+        super().__init__(f"Run {run_id} is owned by {owner}; post to it, or wait until it ends")
+        self.run_id, self.owner = run_id, owner
+
+
+class Corrupt(JournalError):
+    """A record does not match its digest. Nothing is repaired; restore a copy of the file."""
+
+    def __init__(self, run_id: str, seq: int, text: str) -> None:
+        super().__init__(f"Run {run_id} is damaged at record {seq}: {text}. Restore the journal from a copy")
+        self.run_id, self.seq = run_id, seq
+
+
+class Full(JournalError):
+    """The journal cannot be written: no space, or no permission. Free space and resume."""
+
+
+class NewerFormat(JournalError):
+    """The journal was written by a newer Antiphon; upgrade this installation."""
+
+
+class Parked(AntiphonError):
+    """The run stopped without an outcome; `run_id` resumes it. The cause is `__cause__`."""
+
+    def __init__(self, run_id: str, text: str) -> None:
+        super().__init__(f"Run {run_id} is parked: {text}")
+        self.run_id = run_id
+
+
+class RunFailed(AntiphonError):
+    """The request's outcome was `failed`; `result` holds why and the partial output."""
+
+    def __init__(self, result: object) -> None:
+        super().__init__(getattr(result, "why", "") or "the run failed")
+        self.result = result

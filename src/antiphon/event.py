@@ -1,0 +1,204 @@
+"""Events: the closed set of what can happen in a run, and their codec.
+
+The journal is the list of these records; the state is their fold. Nothing in an event is code or
+a type name, and history is never rewritten: an event whose fields change gets a new tag, and the
+old one an entry in `UPCASTERS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from antiphon.errors import NewerFormat
+from antiphon.limits import Limits
+from antiphon.message import Attachment, Message, ToolCall
+from antiphon.model import Reply, Usage
+from antiphon.policy import Policy
+
+Kind = Literal["model", "tool", "call", "wait"]
+Purpose = Literal["", "approval", "question", "retry", "result"]
+Outcome = Literal[
+    "completed", "failed", "cancelled", "limit", "budget", "no_progress", "interrupted",
+    "denied", "skipped", "invalid", "missing", "unknown",
+]  # fmt: skip
+"""How an effect ended. The first seven are also the outcomes of a request; the rest are a tool
+call's: denied by policy, skipped beside a finishing call, invalid arguments, missing (no such
+name), unknown (it may or may not have happened)."""
+
+
+class Options(Struct, frozen=True, omit_defaults=True):
+    """What a run was started with and keeps when it is resumed.
+
+    attended: somebody can answer questions and approvals.
+    extra: instructions added to the prompt of the entry agent, or of `all`.
+    """
+
+    limits: Limits = Limits()
+    policy: Policy = Policy()
+    attended: bool = False
+    background: bool = False
+    extra: str = ""
+    extra_scope: Literal["entry", "all"] = "entry"
+    disabled: tuple[str, ...] = ()
+
+
+class RunStarted(Struct, frozen=True, tag=True, omit_defaults=True):
+    """The first event of every run. `data` is the user's own JSON."""
+
+    run_id: str
+    options: Options = Options()
+    data: Any = None
+
+
+class RunResumed(Struct, frozen=True, gc=False, tag=True, omit_defaults=True):
+    """A new owner took the run over: whatever was in flight is now lost or done again."""
+
+    attended: bool = False
+
+
+class MessagePosted(Struct, frozen=True, tag=True, omit_defaults=True):
+    """A message entered the inbox of activation `to`, or became a dead letter (`dead` says why).
+
+    mail: the number of the mail it came in by, 0 for none.
+    """
+
+    message: Message
+    to: int = 0
+    mail: int = 0
+    dead: str = ""
+
+
+class TurnStarted(Struct, frozen=True, tag=True, omit_defaults=True):
+    """An activation took `taken` messages from its inbox and plans its turn.
+
+    calls: what the turn does instead of asking a model; None: the calls of the taken messages.
+    """
+
+    activation: int
+    taken: int = 0
+    calls: tuple[ToolCall, ...] | None = None
+
+
+class EffectStarted(Struct, frozen=True, gc=False, tag=True, omit_defaults=True):
+    """An effect began; its id says where: `activation/turn.place`.
+
+    name: of the model, tool or agent. arguments: the canonical JSON that binds, where it differs
+    from what the call says. digest: exactly what was asked (of a call: the agent as it was).
+    head: a model's system prompt and tools, where they differ from the call's digest.
+    hold: tokens held. until: when a timer ends, Unix seconds. allowed: an instant permission.
+    ends: its result ends the reaction. background: the turn does not wait for it.
+    limits: of a call, the callee's own. text: what a person is asked.
+    """
+
+    id: str
+    kind: Kind = "tool"
+    name: str = ""
+    purpose: Purpose = ""
+    arguments: str = ""
+    digest: str = ""
+    head: str = ""
+    hold: int = 0
+    until: float = 0.0
+    allowed: bool = False
+    ends: bool = False
+    background: bool = False
+    limits: Limits | None = None
+    text: str = ""
+
+
+class EffectFinished(Struct, frozen=True, tag=True, omit_defaults=True):
+    """An effect ended, once. What never started (see Outcome) has this event alone.
+
+    content: a tool's or a call's result, or a person's answer. reply: a model's.
+    why: the reason of any outcome but `completed`; of a model, `kind: text`.
+    retry_after: seconds the provider asked for. usage: tokens billed though there is no reply.
+    ends: its result ends the reaction. by: who answered, with which `arguments` if edited.
+    """
+
+    id: str
+    outcome: Outcome = "completed"
+    content: str = ""
+    attachments: tuple[Attachment, ...] = ()
+    reply: Reply | None = None
+    why: str = ""
+    retry_after: float | None = None
+    usage: Usage | None = None
+    ends: bool = False
+    by: str = ""
+    arguments: str = ""
+    mail: int = 0
+
+
+class PermissionDecided(Struct, frozen=True, gc=False, tag=True, omit_defaults=True):
+    """Somebody or something ruled on effect `id`. `arguments` binds: as asked, or as edited.
+
+    remember: the same tool is allowed for the rest of the run.
+    """
+
+    id: str
+    allowed: bool
+    by: str = ""
+    why: str = ""
+    arguments: str = ""
+    remember: bool = False
+
+
+class TurnFinished(Struct, frozen=True, gc=False, tag=True, omit_defaults=True):
+    """A turn is over. With `more` another follows at once; `nudge` is said to the model first."""
+
+    activation: int
+    more: bool = False
+    nudge: str = ""
+
+
+class CancelRequested(Struct, frozen=True, gc=False, tag=True, omit_defaults=True):
+    """Somebody wants the effect `target` and all under it to stop; empty: every request."""
+
+    target: str = ""
+    why: str = ""
+    mail: int = 0
+
+
+class RunClosed(Struct, frozen=True, gc=False, tag=True, omit_defaults=True):
+    """The last event of a run that was closed; nothing follows."""
+
+    why: str = ""
+
+
+Event = (
+    RunStarted | RunResumed | MessagePosted | TurnStarted | EffectStarted | EffectFinished
+    | PermissionDecided | TurnFinished | CancelRequested | RunClosed
+)  # fmt: skip
+
+UPCASTERS: Mapping[type, Callable[[Any], Event]] = {}
+"""Events of earlier formats: what they are read as today."""
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(list[Event])
+encode_value = _encoder.encode
+"""Any JSON-able value to the bytes of the one codec."""
+
+
+def encode(events: list[Event]) -> bytes:
+    """The events of one append as JSON."""
+    return _encoder.encode(events)
+
+
+def decode(body: bytes) -> list[Event]:
+    """What `encode` wrote. Raises NewerFormat for a tag this version does not know."""
+    try:
+        events = _decoder.decode(body)
+    except msgspec.ValidationError as error:
+        raise NewerFormat(f"a record holds something this version does not know ({error}); upgrade Antiphon") from error
+    if UPCASTERS:
+        return [UPCASTERS[type(event)](event) if type(event) in UPCASTERS else event for event in events]
+    return events
+
+
+def place(effect_id: str) -> int:
+    """The activation that an effect belongs to."""
+    return int(effect_id[: effect_id.index("/")])

@@ -1,0 +1,48 @@
+"""Where runs are kept: the port, and how a journal is named in one string."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from antiphon.errors import ConfigError
+from antiphon.journal.memory import MemoryJournal
+from antiphon.journal.port import Journal
+
+if TYPE_CHECKING:
+    from antiphon.journal.sqlite import SqliteJournal
+
+__all__ = ["Journal", "MemoryJournal", "open_journal"]
+
+_KNOWN = (
+    "'memory', 'sqlite:///relative.db', 'sqlite:////absolute.db' (both take ?durability=power or process),"
+    " or a Journal"
+)
+
+
+def open_journal(target: str | Journal | None) -> Journal:
+    """The journal that `target` names; None is a new one in memory, a Journal is itself.
+
+    Raises ConfigError for any other text, and what opening the file raises.
+    """
+    if target is None or target == "memory":
+        return MemoryJournal()
+    if not isinstance(target, str):
+        return target
+    parts = urlsplit(target)
+    if parts.scheme != "sqlite":
+        raise ConfigError(f"journal is {target!r}; it is one of: {_KNOWN}")
+    return _sqlite(target, parts.netloc, unquote(parts.path[1:]), parts.query, parts.fragment)
+
+
+def _sqlite(target: str, host: str, path: str, query: str, fragment: str) -> SqliteJournal:
+    if host or fragment or not path:
+        raise ConfigError(f"journal is {target!r}; a file is named by three slashes and a path: {_KNOWN}")
+    options = dict(parse_qsl(query, keep_blank_values=True))
+    unknown = sorted(set(options) - {"durability"})
+    if unknown:
+        raise ConfigError(f"journal is {target!r}; it has no option {unknown[0]!r}, only 'durability'")
+    # Who keeps runs in memory does not load SQLite.
+    from antiphon.journal.sqlite import SqliteJournal
+
+    return SqliteJournal(path, options.get("durability", "power"))

@@ -1,0 +1,428 @@
+"""The conformance suite: what every journal must do, for ours and for yours.
+
+    @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+    def test_my_journal(case, tmp_path):
+        asyncio.run(case(lambda: my_journal(tmp_path)))
+
+`open_store()` returns an async context manager whose value is a journal; each call opens the same
+store once more, and leaving the context closes the journal. Cases raise Nonconformant. Those that
+need a second opening pass at once where durability is "none". Runs are named after their case,
+so that all cases may share one store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+
+from antiphon.errors import Corrupt, Fenced, JournalError, Owned, UnknownName
+from antiphon.journal.port import Journal, Lease, Refs, Row, blob_digest, chain, genesis
+
+OpenStore = Callable[[], AbstractAsyncContextManager[Journal]]
+Case = Callable[[OpenStore], Awaitable[None]]
+PATIENCE_S = 10.0
+
+
+class Nonconformant(AssertionError):
+    """A journal broke the port's contract; the text says which sentence."""
+
+
+async def check_journal(open_store: OpenStore) -> None:
+    """Run every case against one store. Raises Nonconformant at the first that fails."""
+    for case in CASES:
+        await case(open_store)
+
+
+class Pen:
+    """Writes rows of one lease, each properly chained to the one before."""
+
+    def __init__(self, journal: Journal, lease: Lease) -> None:
+        self.journal, self.lease = journal, lease
+        self.seq, self.digest = lease.seq, lease.digest
+
+    def row(self, body: bytes, count: int = 1, refs: Refs = (), blobs: tuple[str, ...] = ()) -> Row:
+        """The next row; the pen moves on."""
+        self.seq += count
+        at = 1_700_000_000.0 + self.seq / 7
+        self.digest = chain(self.digest, self.seq, count, self.lease.epoch, at, body, refs, blobs)
+        return Row(self.seq, count, self.lease.epoch, at, body, refs, self.digest, blobs)
+
+    async def put(self, row: Row, blobs: Mapping[str, bytes] | None = None) -> None:
+        """Append and wait. Raises what `done` was given."""
+        await put(self.journal, self.lease, row, blobs)
+
+    async def write(self, *bodies: bytes) -> list[Row]:
+        """Append a row per body, wait for the last."""
+        rows = [self.row(body) for body in bodies]
+        for row in rows[:-1]:
+            self.journal.append(self.lease, row, {}, _ignore)
+        await self.put(rows[-1])
+        return rows
+
+
+async def put(journal: Journal, lease: Lease, row: Row, blobs: Mapping[str, bytes] | None = None) -> None:
+    """Append one row and wait until it is durable. Raises what `done` was given."""
+    end: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    journal.append(lease, row, blobs or {}, lambda error: _end(end, error))
+    async with asyncio.timeout(PATIENCE_S):
+        await end
+
+
+def _end(future: asyncio.Future[None], error: BaseException | None) -> None:
+    if future.done():
+        raise Nonconformant("done was called twice")
+    if error is None:
+        future.set_result(None)
+    else:
+        future.set_exception(error)
+
+
+def _ignore(error: BaseException | None) -> None:
+    """For rows whose end another row's end implies."""
+
+
+def _same(got: object, wanted: object, what: str) -> None:
+    if got != wanted:
+        raise Nonconformant(f"{what}: got {got!r}, wanted {wanted!r}")
+
+
+async def _raises(kind: type[BaseException], what: str, doing: Awaitable[object]) -> BaseException:
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            got = await doing
+    except kind as error:
+        return error
+    raise Nonconformant(f"{what}: wanted {kind.__name__}, got {got!r}")
+
+
+async def order(open_store: OpenStore) -> None:
+    """Rows come back as they were appended, and `done` is called in their order."""
+    async with open_store() as journal:
+        pen = Pen(journal, await journal.claim("order", create=True))
+        rows = [pen.row(b"body %d" % n, count=1 + n % 3) for n in range(500)]
+        called: list[tuple[int, BaseException | None]] = []
+
+        def note(seq: int, error: BaseException | None) -> None:
+            called.append((seq, error))
+
+        for row in rows[:-1]:
+            journal.append(pen.lease, row, {}, partial(note, row.seq))
+        await pen.put(rows[-1])
+        _same(called, [(row.seq, None) for row in rows[:-1]], "done in order")
+        _same(list(await journal.read("order")), rows, "rows read")
+
+
+async def every_field(open_store: OpenStore) -> None:
+    """A row is read as it was written: all fields, any bytes, any float."""
+    async with open_store() as journal:
+        lease = await journal.claim("every_field", create=True)
+        digest, rows = lease.digest, []
+        one, two = blob_digest(b"one"), blob_digest(b"two")
+        bodies: Sequence[bytes] = (b"", bytes(range(256)), b"x" * 100_000)
+        for seq, (body, at) in enumerate(zip(bodies, (0.1 + 0.2, 1e300, -1.5), strict=True), 1):
+            refs = (("/a/0", one), ("/a~1b/\u00e4", two)) if seq == 2 else ()
+            blobs = (two, one) if seq > 1 else ()
+            digest = chain(digest, seq, 1, lease.epoch, at, body, refs, blobs)
+            rows.append(Row(seq, 1, lease.epoch, at, body, refs, digest, blobs))
+            await put(journal, lease, rows[-1], {one: b"one", two: b"two"})
+        _same(list(await journal.read("every_field")), rows, "rows read")
+
+
+async def read_after(open_store: OpenStore) -> None:
+    """`after` leaves out the rows whose last event is not above it, and only those."""
+    async with open_store() as journal:
+        pen = Pen(journal, await journal.claim("read_after", create=True))
+        rows = [pen.row(b"%d" % n, count=3) for n in range(5)]
+        for row in rows:
+            await pen.put(row)
+        for after in range(17):
+            got = [row.seq for row in await journal.read("read_after", after)]
+            _same(got, [row.seq for row in rows if row.seq > after], f"read after {after}")
+
+
+async def first_digest(open_store: OpenStore) -> None:
+    """A new run starts at genesis with epoch 1; a later claim sees where the chain ends."""
+    async with open_store() as journal:
+        lease = await journal.claim("first_digest", create=True)
+        _same(lease, Lease("first_digest", 1, 0, genesis("first_digest")), "first lease")
+        _same(list(await journal.read("first_digest")), [], "rows of a new run")
+        rows = await Pen(journal, lease).write(b"a", b"b")
+        _same(
+            await journal.claim("first_digest"), Lease("first_digest", 2, 2, rows[-1].digest), "second lease"
+        )
+
+
+async def broken_chain(open_store: OpenStore) -> None:
+    """A row that does not follow from those before it is never read as if it did."""
+    async with open_store() as journal:
+        pen = Pen(journal, await journal.claim("broken_chain", create=True))
+        await pen.write(b"a", b"b")
+        good = pen.row(b"c")
+        bad = Row(good.seq, good.count, good.epoch, good.at, b"C", good.refs, good.digest)
+        try:
+            await pen.put(bad)
+        except JournalError:
+            return
+        error = await _raises(Corrupt, "reading a broken chain", _as(journal.read("broken_chain")))
+        _same(
+            (getattr(error, "run_id", ""), getattr(error, "seq", 0)),
+            ("broken_chain", 3),
+            "where it is damaged",
+        )
+
+
+async def gaps(open_store: OpenStore) -> None:
+    """A row that leaves out or repeats a number is refused, and so is every later row of the lease."""
+    for name, first, count in (
+        ("gap", 4, 1),
+        ("repeat", 2, 1),
+        ("overlap", 3, 2),
+        ("empty", 2, 0),
+        ("backwards", 3, -1),
+    ):
+        async with open_store() as journal:
+            pen = Pen(journal, await journal.claim(f"gaps {name}", create=True))
+            rows = await pen.write(b"a", b"b")
+            digest = chain(pen.digest, first, count, 1, 1.0, b"x", ())
+            await _raises(
+                Fenced, f"a row with a {name}", pen.put(Row(first, count, 1, 1.0, b"x", (), digest))
+            )
+            await _raises(JournalError, "the row after a refused one", pen.put(pen.row(b"c")))
+            _same(list(await journal.read(f"gaps {name}")), rows, "rows read after a refusal")
+            again = Pen(journal, await journal.claim(f"gaps {name}"))
+            await again.write(b"c")
+
+
+async def fencing(open_store: OpenStore) -> None:
+    """A claim fences every earlier lease, a row of another epoch is refused; other runs go on."""
+    async with open_store() as journal:
+        old = Pen(journal, await journal.claim("fencing", create=True))
+        other = Pen(journal, await journal.claim("fencing other", create=True))
+        kept = await old.write(b"a")
+        new = Pen(journal, await journal.claim("fencing"))
+        _same(new.lease.epoch, 2, "epoch after the second claim")
+        refused, accepted = old.row(b"zombie"), other.row(b"unaffected")
+        ends: list[BaseException | None] = []
+        journal.append(old.lease, refused, {}, ends.append)
+        await other.put(accepted)
+        _same([type(end) for end in ends], [Fenced], "a fenced append")
+        await _raises(Fenced, "the next fenced append", old.put(old.row(b"again")))
+        forged = Row(2, 1, 1, 1.0, b"x", (), chain(new.digest, 2, 1, 1, 1.0, b"x", ()))
+        await _raises(
+            JournalError, "a row of an old epoch under a new lease", put(journal, new.lease, forged)
+        )
+        newest = Pen(journal, await journal.claim("fencing"))
+        kept += await newest.write(b"b")
+        _same(list(await journal.read("fencing")), kept, "rows read")
+        _same(list(await journal.read("fencing other")), [accepted], "rows of the other run")
+
+
+async def unknown_run(open_store: OpenStore) -> None:
+    """What does not exist is UnknownName for everything but a claim that may create."""
+    async with open_store() as journal:
+        for name, doing in (
+            ("claim", journal.claim("nobody")),
+            ("read", _as(journal.read("nobody"))),
+            ("blob", journal.blob("nobody", blob_digest(b""))),
+            ("post", journal.post("nobody", "k", b"")),
+            ("mail", _as(journal.mail("nobody"))),
+            ("wait", journal.wait("nobody", 0, 0)),
+        ):
+            await _raises(UnknownName, name, doing)
+        pen = Pen(journal, Lease("nobody", 1, 0, genesis("nobody")))
+        await _raises(JournalError, "append", pen.put(pen.row(b"x")))
+
+
+async def blobs_once(open_store: OpenStore) -> None:
+    """A blob is kept for each run that names it, only for those, and verified."""
+    data, elsewhere = b"\x00large\xff" * 2_000, b"other" * 1_000
+    digest, other = blob_digest(data), blob_digest(elsewhere)
+    async with open_store() as journal:
+        one = Pen(journal, await journal.claim("blobs_once one", create=True))
+        two = Pen(journal, await journal.claim("blobs_once two", create=True))
+        await one.put(one.row(b"a", refs=(("/text", digest),)), {digest: data})
+        await one.put(one.row(b"b", refs=(("/text", digest),), blobs=(other,)), {other: elsewhere})
+        await two.put(two.row(b"c", blobs=(digest,)), {digest: data})
+        for run_id in ("blobs_once one", "blobs_once two"):
+            _same(await journal.blob(run_id, digest), data, f"the blob of {run_id}")
+        _same(await journal.blob("blobs_once one", other), elsewhere, "a blob named in `blobs`")
+        await _raises(Corrupt, "a blob of another run", journal.blob("blobs_once two", other))
+        await _raises(Corrupt, "a blob nobody stored", journal.blob("blobs_once one", blob_digest(b"lost")))
+
+
+async def mail_keys(open_store: OpenStore) -> None:
+    """Mail is numbered from 1 in each run, taken once per key, and needs no lease."""
+    async with open_store() as journal:
+        await journal.claim("mail_keys", create=True)
+        await journal.claim("mail_keys other", create=True)
+        first = await asyncio.gather(
+            *(journal.post("mail_keys", f"k{n % 10}", b"%d" % n) for n in range(100))
+        )
+        _same(first, [n < 10 for n in range(100)], "which posts were new")
+        _same(await journal.post("mail_keys other", "k1", b"mine"), True, "the same key in another run")
+        got = await journal.mail("mail_keys")
+        _same(
+            [(mail.number, mail.key, mail.body) for mail in got],
+            [(n + 1, f"k{n}", b"%d" % n) for n in range(10)],
+            "mail",
+        )
+        _same([mail.number for mail in await journal.mail("mail_keys", 7)], [8, 9, 10], "mail after 7")
+        _same([mail.number for mail in await journal.mail("mail_keys", 10)], [], "mail after the last")
+
+
+async def waiting(open_store: OpenStore) -> None:
+    """`wait` returns at once when there is something new, else when it comes: rows or mail."""
+    async with open_store() as journal:
+        pen = Pen(journal, await journal.claim("waiting", create=True))
+        idle = asyncio.ensure_future(journal.wait("waiting", 10, 10))
+        for seq, what in ((0, "row"), (1, "mail"), (1, "row")):
+            mail = len(await journal.mail("waiting"))
+            waiter = asyncio.ensure_future(journal.wait("waiting", seq, mail))
+            await journal.runs()
+            _same(waiter.done(), False, f"waiting for a {what} that is not there")
+            if what == "row":
+                await pen.write(b"x")
+            else:
+                await journal.post("waiting", "k", b"")
+            async with asyncio.timeout(PATIENCE_S):
+                await waiter
+                await journal.wait("waiting", seq, mail)
+        _same(idle.done(), False, "waiting for more than there is")
+        idle.cancel()
+        await _raises(asyncio.CancelledError, "a cancelled wait", idle)
+
+
+async def list_of_runs(open_store: OpenStore) -> None:
+    """Runs are listed newest first, with their end, epoch, owner and summary."""
+    async with open_store() as journal:
+        leases = [await journal.claim(f"list_of_runs {n}", create=True) for n in range(3)]
+        row = (await Pen(journal, leases[1]).write(b"a", b"b"))[-1]
+        journal.describe(leases[1], b'{"x":1}')
+        await journal.release(leases[2])
+        found = [entry for entry in await journal.runs() if entry.run_id.startswith("list_of_runs")]
+        _same([entry.run_id for entry in found], [f"list_of_runs {n}" for n in (2, 1, 0)], "order of runs")
+        _same([bool(entry.owner) for entry in found], [False, True, True], "who is owned")
+        middle = found[1]
+        _same(
+            (middle.seq, middle.epoch, middle.summary, middle.updated_at),
+            (2, 1, b'{"x":1}', row.at),
+            "one entry",
+        )
+        _same(found[0].summary, b"", "no summary yet")
+
+
+async def releasing(open_store: OpenStore) -> None:
+    """Releasing waits for queued rows, ends the lease, keeps or sets the summary, harms no later owner."""
+    async with open_store() as journal:
+        pen = Pen(journal, await journal.claim("releasing", create=True))
+        ends: list[BaseException | None] = []
+        for n in range(50):
+            journal.append(pen.lease, pen.row(b"%d" % n), {}, ends.append)
+        await journal.release(pen.lease, b"summary")
+        _same(ends, [None] * 50, "rows queued before a release")
+        await _raises(JournalError, "an append after the release", pen.put(pen.row(b"late")))
+        lease = await journal.claim("releasing")
+        _same((lease.epoch, lease.seq), (2, 50), "the next lease")
+        await journal.release(pen.lease, b"stale")
+        journal.describe(pen.lease, b"stale")
+        await Pen(journal, lease).write(b"still mine")
+        entry = next(entry for entry in await journal.runs() if entry.run_id == "releasing")
+        _same((entry.summary, bool(entry.owner)), (b"summary", True), "after a stale release")
+
+
+async def closing(open_store: OpenStore) -> None:
+    """Closing flushes, wakes who waits, may be repeated; afterwards everything is refused."""
+    async with open_store() as journal:
+        pen = Pen(journal, await journal.claim("closing", create=True))
+        waiter = asyncio.ensure_future(journal.wait("closing", 99, 99))
+        await journal.runs()
+        ends: list[BaseException | None] = []
+        for n in range(50):
+            journal.append(pen.lease, pen.row(b"%d" % n), {}, ends.append)
+        await journal.beat()
+        await journal.close()
+        await journal.close()
+        _same(ends, [None] * 50, "rows queued before close")
+        await _raises(JournalError, "a wait when the journal closes", waiter)
+        await _raises(JournalError, "append after close", pen.put(pen.row(b"late")))
+        await _raises(JournalError, "read after close", _as(journal.read("closing")))
+        await _raises(JournalError, "claim after close", journal.claim("closing", create=True))
+        await _raises(JournalError, "post after close", journal.post("closing", "k", b""))
+
+
+async def reopening(open_store: OpenStore) -> None:
+    """What was acknowledged is there when the store is opened again."""
+    data = b"blob" * 3_000
+    digest = blob_digest(data)
+    async with open_store() as journal:
+        if journal.durability == "none":
+            return
+        pen = Pen(journal, await journal.claim("reopening", create=True))
+        rows = await pen.write(b"a", b"b")
+        rows.append(pen.row(b"c", refs=(("/x", digest),)))
+        await pen.put(rows[-1], {digest: data})
+        await journal.post("reopening", "k", b"mail")
+        journal.describe(pen.lease, b"told")
+    async with open_store() as journal:
+        _same(list(await journal.read("reopening")), rows, "rows")
+        _same(await journal.blob("reopening", digest), data, "the blob")
+        _same([mail.body for mail in await journal.mail("reopening")], [b"mail"], "the mail")
+        _same(await journal.post("reopening", "k", b"mail"), False, "a key used before")
+        entry = next(entry for entry in await journal.runs() if entry.run_id == "reopening")
+        _same((entry.seq, entry.epoch, entry.owner, entry.summary), (3, 1, "", b"told"), "its entry")
+        lease = await journal.claim("reopening")
+        _same(lease, Lease("reopening", 2, 3, rows[-1].digest), "the next lease")
+        await Pen(journal, lease).write(b"d")
+
+
+async def two_openings(open_store: OpenStore) -> None:
+    """A living owner is respected until it lets go; its writes, and mail for it, are seen from outside."""
+    async with open_store() as one:
+        if one.durability == "none":
+            return
+        async with open_store() as two:
+            pen = Pen(one, await one.claim("two_openings", create=True))
+            await _raises(Owned, "claiming a run of a living owner", two.claim("two_openings"))
+            watcher = asyncio.ensure_future(two.wait("two_openings", 0, 0))
+            rows = await pen.write(b"a")
+            async with asyncio.timeout(PATIENCE_S):
+                await watcher
+            _same(list(await two.read("two_openings")), rows, "rows seen from outside")
+            reader = asyncio.ensure_future(one.wait("two_openings", 1, 0))
+            _same(await two.post("two_openings", "k", b"hello"), True, "mail from outside")
+            async with asyncio.timeout(PATIENCE_S):
+                await reader
+            _same(await one.post("two_openings", "k", b"hello"), False, "the same key from inside")
+            _same([mail.body for mail in await one.mail("two_openings")], [b"hello"], "the owner's mail")
+            await one.release(pen.lease)
+            taken = Pen(two, await two.claim("two_openings"))
+            _same(taken.lease.epoch, 2, "epoch of the new owner")
+            rows += await taken.write(b"b")
+            await _raises(Fenced, "the old owner's append", pen.put(pen.row(b"zombie")))
+            _same(list(await one.read("two_openings")), rows, "rows after the change of owner")
+
+
+async def _as(doing: Awaitable[Sequence[object]]) -> Sequence[object]:
+    return await doing
+
+
+CASES: tuple[Case, ...] = (
+    order,
+    every_field,
+    read_after,
+    first_digest,
+    broken_chain,
+    gaps,
+    fencing,
+    unknown_run,
+    blobs_once,
+    mail_keys,
+    waiting,
+    list_of_runs,
+    releasing,
+    closing,
+    reopening,
+    two_openings,
+)

@@ -1,0 +1,165 @@
+"""A journal in this process's memory: the library's default, and the measure of the others."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from antiphon.errors import Corrupt, Fenced, JournalError, UnknownName
+from antiphon.journal.port import Done, Lease, Mail, Row, RunEntry, blob_digest, chain, genesis
+
+
+class _Run:
+    """writes: the epoch whose rows are taken, 0 when none are; refusal: why the last one's are not."""
+
+    def __init__(self, run_id: str, created: float) -> None:
+        self.run_id, self.created, self.summary, self.refusal = run_id, created, b"", ""
+        self.seq = self.epoch = self.writes = 0
+        self.held = False
+        self.rows: list[Row] = []
+        self.mail: list[Mail] = []
+        self.keys: set[str] = set()
+        self.blobs: set[str] = set()
+        self.waiting: list[tuple[int, int, asyncio.Future[None]]] = []
+
+    def wake(self) -> None:
+        for seq, mail, waiter in self.waiting:
+            if (self.seq > seq or len(self.mail) > mail) and not waiter.done():
+                waiter.set_result(None)
+
+    def entry(self) -> RunEntry:
+        updated = self.rows[-1].at if self.rows else self.created
+        owner = "this process" if self.held else ""
+        return RunEntry(self.run_id, self.created, updated, self.seq, self.epoch, owner, self.summary)
+
+
+class MemoryJournal:
+    """Keeps runs until the instance is dropped; `close` only refuses further use.
+
+    clock: Unix time in seconds, for the list of runs.
+    """
+
+    durability = "none"
+
+    def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self._runs: dict[str, _Run] = {}
+        self._blobs: dict[str, bytes] = {}
+        self._closed = False
+
+    async def claim(self, run_id: str, *, create: bool = False) -> Lease:
+        """See `port.Journal.claim`; the only possible owner is this instance."""
+        if create and run_id not in self._runs and not self._closed:
+            self._runs[run_id] = _Run(run_id, self._clock())
+        run = self._known(run_id)
+        run.epoch += 1
+        run.held, run.writes, run.refusal = True, run.epoch, ""
+        return Lease(run_id, run.epoch, run.seq, run.rows[-1].digest if run.rows else genesis(run_id))
+
+    def append(self, lease: Lease, row: Row, blobs: Mapping[str, bytes], done: Done) -> None:
+        """See `port.Journal.append`; `done` is called before this returns."""
+        run = self._runs.get(lease.run_id)
+        if run is None or lease.epoch != run.writes or row.epoch != run.epoch:
+            done(self._refusal(run, lease))
+        elif row.seq - row.count != run.seq or row.count < 1:
+            run.writes = 0
+            run.refusal = f"a row that ends at {row.seq} and counts {row.count} cannot follow {run.seq}"
+            done(self._refusal(run, lease))
+        else:
+            run.rows.append(row)
+            run.seq = row.seq
+            if blobs or row.refs or row.blobs:
+                self._blobs.update(blobs)
+                run.blobs.update(blobs, row.blobs, (digest for _, digest in row.refs))
+            if run.waiting:
+                run.wake()
+            done(None)
+
+    async def read(self, run_id: str, after: int = 0) -> Sequence[Row]:
+        """See `port.Journal.read`."""
+        run = self._known(run_id)
+        first = len(run.rows)
+        while first and run.rows[first - 1].seq > after:
+            first -= 1
+        digest = run.rows[first - 1].digest if first else genesis(run_id)
+        for row in run.rows[first:]:
+            digest = chain(digest, row.seq, row.count, row.epoch, row.at, row.body, row.refs, row.blobs)
+            if digest != row.digest:
+                raise Corrupt(run_id, row.seq, "the digest does not match")
+        return run.rows[first:]
+
+    async def blob(self, run_id: str, digest: str) -> bytes:
+        """See `port.Journal.blob`."""
+        data = self._blobs.get(digest) if digest in self._known(run_id).blobs else None
+        if data is None or blob_digest(data) != digest:
+            raise Corrupt(run_id, 0, f"blob {digest} is {'lost' if data is None else 'changed'}")
+        return data
+
+    async def release(self, lease: Lease, summary: bytes = b"") -> None:
+        """See `port.Journal.release`."""
+        run = self._known(lease.run_id)
+        if run.epoch == lease.epoch:
+            run.held, run.writes, run.summary = False, 0, summary or run.summary
+
+    def describe(self, lease: Lease, summary: bytes) -> None:
+        """See `port.Journal.describe`."""
+        run = self._runs.get(lease.run_id)
+        if run is not None and run.epoch == lease.epoch and run.held:
+            run.summary = summary
+
+    async def post(self, run_id: str, key: str, body: bytes) -> bool:
+        """See `port.Journal.post`."""
+        run = self._known(run_id)
+        if key in run.keys:
+            return False
+        run.keys.add(key)
+        run.mail.append(Mail(len(run.mail) + 1, key, body))
+        run.wake()
+        return True
+
+    async def mail(self, run_id: str, after: int = 0) -> Sequence[Mail]:
+        """See `port.Journal.mail`."""
+        return self._known(run_id).mail[max(after, 0) :]
+
+    async def wait(self, run_id: str, seq: int, mail: int) -> None:
+        """See `port.Journal.wait`; wakes at once."""
+        run = self._known(run_id)
+        if run.seq > seq or len(run.mail) > mail:
+            return
+        entry = (seq, mail, asyncio.get_running_loop().create_future())
+        run.waiting.append(entry)
+        try:
+            await entry[2]
+        finally:
+            run.waiting.remove(entry)
+
+    async def runs(self) -> Sequence[RunEntry]:
+        """See `port.Journal.runs`."""
+        return [run.entry() for run in reversed(self._runs.values())]
+
+    async def beat(self) -> None:
+        """Nothing to say: memory and owner live and die together."""
+
+    async def close(self) -> None:
+        """See `port.Journal.close`; whoever waits gets JournalError."""
+        self._closed = True
+        for run in self._runs.values():
+            run.held, run.writes = False, 0
+            for _, _, waiter in run.waiting:
+                if not waiter.done():
+                    waiter.set_exception(JournalError("The journal was closed"))
+
+    def _known(self, run_id: str) -> _Run:
+        if self._closed:
+            raise JournalError("The journal was closed; open another")
+        run = self._runs.get(run_id)
+        if run is None:
+            raise UnknownName("run", run_id, self._runs)
+        return run
+
+    def _refusal(self, run: _Run | None, lease: Lease) -> JournalError:
+        if self._closed:
+            return JournalError("The journal was closed; open another")
+        why = run.refusal if run is not None and run.epoch == lease.epoch else ""
+        return Fenced(f"Run {lease.run_id}: {why or f'epoch {lease.epoch} is over; claim the run again'}")

@@ -1,0 +1,174 @@
+"""The Journal port: where runs are kept.
+
+A run is a chain of rows. One append is one row: the events of one step, encoded by
+`antiphon.event`, with the digest of everything before it. A row is refused unless the lease's
+epoch is the run's and its first event follows the last one stored.
+
+Implementations: `journal.memory`, `journal.sqlite`. Every one passes `journal.check`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+Refs = tuple[tuple[str, str], ...]
+"""Blobs of a row: (JSON pointer into its body, digest of the blob that belongs there)."""
+
+Done = Callable[[BaseException | None], None]
+
+
+class Row(Struct, frozen=True, gc=False):
+    """One append. `seq` numbers its last event, from 1; `at` is Unix time in seconds.
+
+    digest: 16 bytes over the previous row's digest and all other fields (see `chain`).
+    blobs: digests of further blobs that the events name, kept as long as the run is.
+    """
+
+    seq: int
+    count: int
+    epoch: int
+    at: float
+    body: bytes
+    refs: Refs
+    digest: bytes
+    blobs: tuple[str, ...] = ()
+
+
+class Lease(Struct, frozen=True):
+    """The right to append to one run. `seq` and `digest` are the chain's end when it was claimed."""
+
+    run_id: str
+    epoch: int
+    seq: int
+    digest: bytes
+
+
+class Mail(Struct, frozen=True, gc=False):
+    """What an outsider left for a run's owner; `number` grows within the run, from 1."""
+
+    number: int
+    key: str
+    body: bytes
+
+
+class RunEntry(Struct, frozen=True):
+    """One line of the list of runs. `summary` is what the owner last wrote there (JSON), or empty.
+
+    owner: who holds the run now, as text; empty when nobody alive does.
+    """
+
+    run_id: str
+    created_at: float
+    updated_at: float
+    seq: int
+    epoch: int
+    owner: str
+    summary: bytes
+
+
+def chain(
+    previous: bytes,
+    seq: int,
+    count: int,
+    epoch: int,
+    at: float,
+    body: bytes,
+    refs: Refs,
+    blobs: tuple[str, ...] = (),
+) -> bytes:
+    """The digest of a row: 16 bytes of BLAKE2b over all of its fields and the row before."""
+    head = (
+        b"%d %d %d %r %r %r " % (seq, count, epoch, at, refs, blobs)
+        if refs or blobs
+        else b"%d %d %d %r " % (seq, count, epoch, at)
+    )
+    return hashlib.blake2b(previous + head + body, digest_size=16).digest()
+
+
+def genesis(run_id: str) -> bytes:
+    """The digest that a run's first row follows."""
+    return hashlib.blake2b(run_id.encode(), digest_size=16).digest()
+
+
+def blob_digest(data: bytes) -> str:
+    """The name of a blob: 64 hex characters of BLAKE2b-256 over its bytes."""
+    return hashlib.blake2b(data, digest_size=32).hexdigest()
+
+
+class Journal(Protocol):
+    """What the runtime needs of a store. Everything raises `JournalError` and its kinds only.
+
+    An instance belongs to one event loop and one process; several processes may open one store.
+    """
+
+    @property
+    def durability(self) -> str:
+        """What an acknowledged append survives: `none`, `process` or `power`."""
+        ...
+
+    async def claim(self, run_id: str, *, create: bool = False) -> Lease:
+        """Become the run's owner: the epoch grows by one, earlier leases are fenced.
+
+        Raises UnknownName (no such run, unless `create`), Owned (a living owner other than this
+        instance's own earlier lease), Corrupt, NewerFormat.
+        """
+        ...
+
+    def append(self, lease: Lease, row: Row, blobs: Mapping[str, bytes], done: Done) -> None:
+        """Queue one row and its new blobs; never blocks. Rows of a lease keep their order.
+
+        `done(None)` is called on the loop once the row is as durable as `durability` says,
+        `done(error)` when it is not (Fenced, Full, JournalError): every later row of the lease
+        then fails too. May call `done` before returning.
+        """
+        ...
+
+    async def read(self, run_id: str, after: int = 0) -> Sequence[Row]:
+        """The rows whose last event is numbered above `after`, oldest first, their chain verified.
+
+        Raises UnknownName, or Corrupt with the number of the first row that does not verify.
+        """
+        ...
+
+    async def blob(self, run_id: str, digest: str) -> bytes:
+        """A blob's bytes, verified against their digest. Raises Corrupt when lost or changed."""
+        ...
+
+    async def release(self, lease: Lease, summary: bytes = b"") -> None:
+        """Give the run up, after every queued row is durable; a later claim need not wait."""
+        ...
+
+    def describe(self, lease: Lease, summary: bytes) -> None:
+        """Queue a new summary for the list of runs; best effort, ordered with the rows."""
+        ...
+
+    async def post(self, run_id: str, key: str, body: bytes) -> bool:
+        """Leave mail for the run's owner, durable on return; False when the key was used before."""
+        ...
+
+    async def mail(self, run_id: str, after: int = 0) -> Sequence[Mail]:
+        """The run's mail numbered above `after`, in order."""
+        ...
+
+    async def wait(self, run_id: str, seq: int, mail: int) -> None:
+        """Return when the run has rows past `seq` or mail past `mail`; at once if it has.
+
+        For owners (mail) and for watchers in other processes (rows); wakes within 0.25 s.
+        """
+        ...
+
+    async def runs(self) -> Sequence[RunEntry]:
+        """Every run, newest first."""
+        ...
+
+    async def beat(self) -> None:
+        """Say that this instance's owner lives; the runtime calls it every 5 s."""
+        ...
+
+    async def close(self) -> None:
+        """Flush, release what is held, close. Idempotent."""
+        ...

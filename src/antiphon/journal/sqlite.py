@@ -1,0 +1,346 @@
+"""A journal in one SQLite file, for one host: durable, shared by its processes, with group commit."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import apsw
+
+from antiphon.errors import ConfigError, Corrupt, JournalError, Owned, UnknownName
+from antiphon.journal import sqlite_reader as reading
+from antiphon.journal.owner import Owner, is_dead, this_process
+from antiphon.journal.port import Done, Lease, Mail, Row, RunEntry, genesis
+from antiphon.journal.sqlite_file import SYNCHRONOUS, open_file, open_reading, value
+from antiphon.journal.sqlite_reader import Ask, Reader
+from antiphon.journal.sqlite_writer import Append, Ended, Job, Tail, Writer
+
+T = TypeVar("T")
+
+_ADD_RUN = (
+    "insert into runs(run_id, created, updated, epoch, seq, last, digest, owner, summary)"
+    " values(?, ?, ?, 0, 0, 0, ?, null, x'')"
+)
+_OWNER_OF = "select owner from runs where key = ?"
+_OWNER = "select host, boot, pid, started, wall, steady from owners where key = ?"
+_OWNERS = "select key, host, boot, pid, started, wall, steady from owners"
+_ADD_OWNER = (
+    "insert into owners(host, boot, pid, started, wall, steady) values(?, ?, ?, ?, ?, ?) returning key"
+)
+_BEAT = "update owners set wall = ?, steady = ? where key = ?"
+_FORGET_OWNER = (
+    "delete from owners where key = ? and not exists(select 1 from runs where runs.owner = owners.key)"
+)
+_LAST_ROW = "select seq, digest from rows where n = ? and run = ?"
+_CLAIM = "update runs set epoch = epoch + 1, owner = ? where key = ?"
+_RELEASE = "update runs set owner = null where key = ? and epoch = ?"
+_DESCRIBE = "update runs set summary = ? where key = ? and epoch = ?"
+_POST = (
+    "insert into mail(run, number, key, digest, body)"
+    " select ?1, ?2, ?3, ?4, ?5 where not exists(select 1 from mail where run = ?1 and key = ?3)"
+)
+_LAST_MAIL = "select coalesce(max(number), 0) from mail where run = ?"
+_RUNS = "select run_id, created, updated, seq, epoch, owner, summary from runs order by key desc"
+
+
+class SqliteJournal:
+    """Runs kept in the SQLite file at `path`, which is created (0600, its folder 0700) when missing.
+
+    durability: "power" acknowledges after the commit reached the disk (synchronous=FULL);
+    "process" survives the death of every process but may lose the last moments at a power cut
+    (synchronous=NORMAL). ttl: seconds without a `beat` after which an owner that cannot be seen
+    to be dead is replaced; clocks of other hosts are compared by Unix time, of this one by its
+    steady clock. vfs: the name of an SQLite file layer, for tests of disks that fail.
+
+    Raises at construction: Full, NewerFormat, ConfigError, JournalError. After an I/O error the
+    instance refuses all writing: open a new one.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        durability: str = "power",
+        *,
+        ttl: float = 15.0,
+        vfs: str | None = None,
+        wall: Callable[[], float] = time.time,
+        steady: Callable[[], float] = time.monotonic,
+    ) -> None:
+        if durability not in SYNCHRONOUS:
+            raise ConfigError(f"durability is {durability!r}; it is one of: {', '.join(sorted(SYNCHRONOUS))}")
+        self.path, self.durability, self._ttl = Path(path), durability, ttl
+        self._wall, self._steady = wall, steady
+        self._me = this_process()
+        self._owner_key = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._waiting: dict[str, list[tuple[int, int, asyncio.Future[None]]]] = {}
+        self._closing: asyncio.Future[None] | None = None
+        connection = open_file(self.path, durability, vfs)
+        try:
+            beside = open_reading(self.path, vfs)
+        except apsw.Error:
+            connection.close(force=True)
+            raise
+        self._writer = Writer(connection, self.path, self._ended)
+        self._reader = Reader(beside, self.path, self._seen)
+
+    async def claim(self, run_id: str, *, create: bool = False) -> Lease:
+        """See `port.Journal.claim`."""
+        return await self._write(partial(self._claim, run_id, create))
+
+    def append(self, lease: Lease, row: Row, blobs: Mapping[str, bytes], done: Done) -> None:
+        """See `port.Journal.append`; `done` is called on the loop, in the order of the calls."""
+        if self._closing is not None:
+            done(_closed(self.path))
+            return
+        self._writer.put(Append(lease.run_id, row, blobs, done, lease.epoch))
+
+    async def read(self, run_id: str, after: int = 0) -> Sequence[Row]:
+        """See `port.Journal.read`."""
+        return await self._read(lambda connection: reading.rows(connection, run_id, after))
+
+    async def blob(self, run_id: str, digest: str) -> bytes:
+        """See `port.Journal.blob`."""
+        return await self._read(lambda connection: reading.blob(connection, run_id, digest))
+
+    async def release(self, lease: Lease, summary: bytes = b"") -> None:
+        """See `port.Journal.release`; nothing happens when another owner has the run by now."""
+        await self._write(partial(self._release, lease, summary))
+
+    def describe(self, lease: Lease, summary: bytes) -> None:
+        """See `port.Journal.describe`."""
+        if self._closing is None:
+            self._writer.put(Job(partial(self._describe, lease, summary), _nobody))
+
+    async def post(self, run_id: str, key: str, body: bytes) -> bool:
+        """See `port.Journal.post`; needs no lease."""
+        return await self._write(partial(self._post, run_id, key, body))
+
+    async def mail(self, run_id: str, after: int = 0) -> Sequence[Mail]:
+        """See `port.Journal.mail`. Raises Corrupt, with the mail's number, when one is damaged."""
+        return await self._read(lambda connection: reading.mail(connection, run_id, after))
+
+    async def wait(self, run_id: str, seq: int, mail: int) -> None:
+        """See `port.Journal.wait`: at once for this instance's writes, within 0.25 s for others'."""
+        waiter = (seq, mail, asyncio.get_running_loop().create_future())
+        self._waiting.setdefault(run_id, []).append(waiter)
+        self._reader.watched[run_id] = len(self._waiting[run_id])
+        try:
+            now = await self._read(lambda connection: reading.position(connection, run_id))
+            self._wake({run_id: now})
+            await waiter[2]
+        finally:
+            left = self._waiting[run_id]
+            left.remove(waiter)
+            if not left:
+                del self._waiting[run_id]
+                self._reader.watched.pop(run_id, None)
+
+    async def runs(self) -> Sequence[RunEntry]:
+        """See `port.Journal.runs`."""
+        return await self._read(self._entries)
+
+    async def beat(self) -> None:
+        """See `port.Journal.beat`; nothing to do while this instance holds no run."""
+        if self._owner_key:
+            await self._write(self._say_alive)
+
+    async def close(self) -> None:
+        """See `port.Journal.close`. Raises what kept it from giving its runs up, if it had not failed."""
+        if self._closing is None:
+            farewell = self._write(self._give_up)
+            self._closing = asyncio.get_running_loop().create_future()
+            for waiters in self._waiting.values():
+                for _, _, waiter in waiters:
+                    if not waiter.done():
+                        waiter.set_exception(_closed(self.path))
+            self._reader.put(None)
+            self._writer.stop(after=self._reader.thread, gone=partial(self._call, self._gone, farewell))
+        await asyncio.shield(self._closing)
+
+    def _gone(self, farewell: asyncio.Future[None]) -> None:
+        closing, error = self._closing, farewell.exception()
+        self._writer.thread.join()
+        if closing is None or closing.done():
+            return
+        if error is None or self._writer.failure is not None:
+            closing.set_result(None)
+        else:
+            closing.set_exception(error)
+
+    # What the writer's thread runs, inside a transaction.
+
+    def _claim(self, run_id: str, create: bool, job: Job) -> Lease:
+        connection = self._writer.connection
+        try:
+            top = reading.head(connection, run_id)
+        except UnknownName:
+            if not create:
+                raise
+            now = self._wall()
+            connection.execute(_ADD_RUN, (run_id, now, now, genesis(run_id)))
+            top = reading.head(connection, run_id)
+        end = (
+            connection.execute(_LAST_ROW, (top.last, top.key)).fetchone()
+            if top.last
+            else (0, genesis(run_id))
+        )
+        if end != (top.seq, top.digest):
+            raise Corrupt(run_id, top.seq, "the run's head does not match its last row")
+        before = value(connection, _OWNER_OF, (top.key,))
+        if before is not None and before != self._owner_key:
+            found = connection.execute(_OWNER, (before,)).fetchone()
+            if found is not None and self._lives(*found):
+                raise Owned(run_id, str(Owner(*found[:4])))
+        self._say_alive(job)
+        connection.execute(_CLAIM, (self._owner_key, top.key))
+        if before is not None and before != self._owner_key:
+            connection.execute(_FORGET_OWNER, (before,))
+        job.claimed = Tail(run_id, top.key, top.epoch + 1, top.seq, top.last, (top.seq, top.last))
+        return Lease(run_id, top.epoch + 1, top.seq, top.digest)
+
+    def _lives(self, host: str, boot: str, pid: int, started: str, wall: float, steady: float) -> bool:
+        if is_dead(Owner(host, boot, pid, started), self._me):
+            return False
+        if boot and boot == self._me.boot:
+            # One clock that no one sets, common to all processes since the boot.
+            return self._steady() - steady < self._ttl
+        return self._wall() - wall < self._ttl
+
+    def _say_alive(self, job: Job) -> None:
+        connection, me = self._writer.connection, self._me
+        now = self._wall(), self._steady()
+        if self._owner_key:
+            connection.execute(_BEAT, (*now, self._owner_key))
+            if connection.changes():
+                return
+        self._owner_key = value(connection, _ADD_OWNER, (me.host, me.boot, me.pid, me.started, *now))
+
+    def _release(self, lease: Lease, summary: bytes, job: Job) -> None:
+        tail = self._writer.tails.get(lease.run_id)
+        if tail is None or tail.epoch != lease.epoch:
+            return
+        if summary:
+            self._describe(lease, summary, job)
+        self._writer.connection.execute(_RELEASE, (tail.key, tail.epoch))
+        del self._writer.tails[lease.run_id]
+
+    def _describe(self, lease: Lease, summary: bytes, job: Job) -> None:
+        tail = self._writer.tails.get(lease.run_id)
+        if tail is not None and tail.epoch == lease.epoch:
+            self._writer.connection.execute(_DESCRIBE, (summary, tail.key, tail.epoch))
+
+    def _post(self, run_id: str, key: str, body: bytes, job: Job) -> bool:
+        connection = self._writer.connection
+        run = reading.head(connection, run_id).key
+        number: int = value(connection, _LAST_MAIL, (run,)) + 1
+        digest = reading.mail_digest(run_id, number, key, body)
+        connection.execute(_POST, (run, number, key, digest, body))
+        if not connection.changes():
+            return False
+        job.moved = run_id, number
+        return True
+
+    def _give_up(self, job: Job) -> None:
+        connection = self._writer.connection
+        for tail in self._writer.tails.values():
+            connection.execute(_RELEASE, (tail.key, tail.epoch))
+        self._writer.tails.clear()
+        if self._owner_key:
+            connection.execute(_FORGET_OWNER, (self._owner_key,))
+
+    # What the reader's thread runs.
+
+    def _entries(self, connection: apsw.Connection) -> list[RunEntry]:
+        with connection:
+            owners: list[tuple[Any, ...]] = connection.execute(_OWNERS).fetchall()
+            found: list[tuple[Any, ...]] = connection.execute(_RUNS).fetchall()
+        names = {key: str(Owner(*rest[:4])) for key, *rest in owners if self._lives(*rest)}
+        return [
+            RunEntry(run_id, created, updated, seq, epoch, names.get(owner, ""), summary)
+            for run_id, created, updated, seq, epoch, owner, summary in found
+        ]
+
+    # Between the threads and the loop.
+
+    def _write(self, work: Callable[[Job], T]) -> asyncio.Future[T]:
+        loop = self._on_loop()
+        future: asyncio.Future[T] = loop.create_future()
+        if self._closing is not None:
+            future.set_exception(_closed(self.path))
+        else:
+            self._writer.put(Job(work, partial(_resolve, future)))
+        return future
+
+    def _read(self, work: Callable[[apsw.Connection], T]) -> asyncio.Future[T]:
+        loop = self._on_loop()
+        future: asyncio.Future[T] = loop.create_future()
+        if self._closing is not None:
+            future.set_exception(_closed(self.path))
+        else:
+            self._reader.put(Ask(work, lambda ask, error: self._call(_resolve, future, ask, error)))
+        return future
+
+    def _on_loop(self) -> asyncio.AbstractEventLoop:
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+        return self._loop
+
+    def _call(self, function: Callable[..., None], *arguments: object) -> None:
+        loop = self._loop
+        if loop is None or loop.is_closed():
+            # The program ended without closing the journal: nobody is left to be told.
+            return
+        loop.call_soon_threadsafe(function, *arguments)
+
+    def _ended(self, ended: Ended, moved: dict[str, tuple[int, int]]) -> None:
+        self._call(self._settle, ended, moved)
+
+    def _settle(self, ended: Ended, moved: dict[str, tuple[int, int]]) -> None:
+        for item, error in ended:
+            try:
+                if isinstance(item, Append):
+                    item.done(error)
+                else:
+                    item.done(item, error)
+            except Exception as raised:  # noqa: BLE001 - reported; the callbacks after it are still owed their end
+                text = "a callback of Journal.append raised"
+                self._on_loop().call_exception_handler({"message": text, "exception": raised})
+        if self._waiting:
+            self._wake(moved)
+
+    def _seen(self, moved: dict[str, tuple[int, int]] | JournalError) -> None:
+        self._call(self._wake, moved)
+
+    def _wake(self, moved: dict[str, tuple[int, int]] | JournalError) -> None:
+        if isinstance(moved, JournalError):
+            for waiters in self._waiting.values():
+                for _, _, waiter in waiters:
+                    if not waiter.done():
+                        waiter.set_exception(moved)
+            return
+        for run_id, (seq, mail) in moved.items():
+            for after, read, waiter in self._waiting.get(run_id, ()):
+                if (seq > after or mail > read) and not waiter.done():
+                    waiter.set_result(None)
+
+
+def _resolve(future: asyncio.Future[Any], ended: Job | Ask, error: BaseException | None) -> None:
+    if future.done():
+        return
+    if error is None:
+        future.set_result(ended.value)
+    else:
+        future.set_exception(error)
+
+
+def _nobody(job: Job, error: BaseException | None) -> None:
+    """Whoever described a run does not wait; the rows around it carry the same error."""
+
+
+def _closed(path: Path) -> JournalError:
+    return JournalError(f"Journal {path} was closed; open another")

@@ -1,0 +1,260 @@
+"""An SQLite journal's file: how it is opened, its numbered formats, what its errors mean.
+
+The tables of format 1:
+
+    meta     format, and when the file was created
+    runs     the head of each run: epoch, seq, digest, and `last`, the number of its newest row
+    rows     every run's rows in the order they were committed; `step` leads back to the run's row before
+    blobs    large texts, each once; run_blobs says which runs keep it
+    mail     what outsiders left, a key once per run
+    owners   the processes that hold runs, and when they were last heard
+
+Rows are one log and not keyed by run, because a commit of a thousand runs then writes 90 pages
+and not a thousand (six times the rate), and because bodies up to 4 KiB stay on their own page.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from antiphon.errors import Full, JournalError, NewerFormat
+
+APPLICATION = 0x416E7470
+"""`pragma application_id` of our files: "Antp"."""
+
+BUSY_MS = 10_000
+CHECKPOINT_PAGES = 4_000
+"""The writer moves the write-ahead log into the file after this many pages (16 MB)."""
+
+FORMAT_1 = (
+    "create table meta(name text primary key, value) without rowid",
+    "create table runs(key integer primary key, run_id text not null unique, created real not null,"
+    " updated real not null, epoch integer not null, seq integer not null, last integer not null,"
+    " digest blob not null, owner integer, summary blob not null)",
+    "create index runs_by_owner on runs(owner) where owner is not null",
+    "create table rows(n integer primary key, step integer not null, run integer not null,"
+    " seq integer not null, count integer not null, epoch integer not null, at real not null,"
+    " digest blob not null, blobs blob, body blob not null)",
+    "create table blobs(key integer primary key, digest blob not null unique, data blob not null)",
+    "create table run_blobs(run integer not null, blob integer not null, primary key(run, blob))"
+    " without rowid",
+    "create table mail(run integer not null, number integer not null, key text not null,"
+    " digest blob not null, body blob not null, primary key(run, number)) without rowid",
+    "create unique index mail_by_key on mail(run, key)",
+    "create table owners(key integer primary key autoincrement, host text not null, boot text not null,"
+    " pid integer not null, started text not null, wall real not null, steady real not null)",
+    "insert into meta values('format', 1)",
+    "insert into meta values('created', unixepoch('subsec'))",
+)
+MIGRATIONS: tuple[tuple[str, ...], ...] = (FORMAT_1,)
+"""Entry k leads from format k to k + 1. Released entries never change; the last statement that
+touches `meta` names the new format."""
+
+SYNCHRONOUS = {"power": 2, "process": 1}
+
+_FULL = frozenset(
+    {apsw.SQLITE_FULL, apsw.SQLITE_READONLY, apsw.SQLITE_CANTOPEN, apsw.SQLITE_PERM, apsw.SQLITE_AUTH}
+)
+_MODE = "check the permissions of the file and its folder, then resume"
+_ADVICE = {
+    apsw.SQLITE_FULL: "no space is left; free some and resume",
+    apsw.SQLITE_READONLY: f"it may not be written; {_MODE}",
+    apsw.SQLITE_CANTOPEN: f"it cannot be opened; {_MODE}",
+    apsw.SQLITE_PERM: f"permission was denied; {_MODE}",
+    apsw.SQLITE_IOERR: "the disk failed, or a quota or file-size limit was reached; open the journal anew",
+    apsw.SQLITE_CORRUPT: "its pages are damaged; restore it from a copy",
+    apsw.SQLITE_NOTADB: "it is not an SQLite file; give another path or restore it from a copy",
+    apsw.SQLITE_BUSY: "another process kept it locked for more than 10 s; end that process or try again",
+    apsw.SQLITE_LOCKED: "another process kept it locked; try again",
+}
+_FATAL = (
+    apsw.IOError,
+    apsw.CorruptError,
+    apsw.NotADBError,
+    apsw.NoMemError,
+    apsw.InternalError,
+    apsw.ProtocolError,
+)
+_REFUSED = (
+    apsw.FullError,
+    apsw.ReadOnlyError,
+    apsw.CantOpenError,
+    apsw.PermissionsError,
+    apsw.BusyError,
+    apsw.LockedError,
+)
+
+
+def meaning(error: Exception, path: Path, doing: str) -> JournalError:
+    """The JournalError that says what failed, where, and what to do about `error`."""
+    if isinstance(error, JournalError):
+        return error
+    code = getattr(error, "result", None)
+    advice = _ADVICE.get(code, "see the cause") if isinstance(code, int) else "see the cause"
+    kind = Full if code in _FULL else JournalError
+    meant = kind(f"Journal {path}: {doing} failed ({type(error).__name__}: {error}): {advice}")
+    meant.__cause__ = error
+    return meant
+
+
+def is_fatal(error: Exception) -> bool:
+    """Whether a connection that reported this must not write again: the disk's state is unknown."""
+    return isinstance(error, _FATAL)
+
+
+def is_refusal_of_store(error: Exception) -> bool:
+    """Whether the whole store refused for now (space, permission, lock), whatever was written."""
+    return isinstance(error, _REFUSED)
+
+
+def open_file(path: Path, durability: str, vfs: str | None = None) -> apsw.Connection:
+    """A writing connection to the journal at `path`, created and brought to the newest format.
+
+    Raises Full, NewerFormat (the file is then as it was, byte for byte), JournalError.
+    """
+    try:
+        _create(path)
+    except OSError as error:
+        raise Full(f"Journal {path}: {error.strerror}; {_MODE}, or give another path") from error
+    try:
+        connection = apsw.Connection(str(path), vfs=vfs)
+    except apsw.Error as error:
+        raise meaning(error, path, "opening") from error
+    try:
+        connection.set_busy_timeout(BUSY_MS)
+        _keep_log(connection, path)
+        if connection.readonly("main"):
+            raise Full(f"Journal {path}: {_ADVICE[apsw.SQLITE_READONLY]}")
+        _prepare(connection, path, durability)
+    except (JournalError, apsw.Error) as error:
+        connection.close(force=True)
+        raise meaning(error, path, "opening") from error
+    return connection
+
+
+def open_reading(path: Path, vfs: str | None = None) -> apsw.Connection:
+    """A connection that only reads; the file exists and has the newest format."""
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE, vfs=vfs)
+    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+    connection.set_busy_timeout(BUSY_MS)
+    connection.execute("pragma query_only = 1")
+    connection.execute("pragma mmap_size = 0")
+    connection.execute("pragma cell_size_check = 1")
+    return connection
+
+
+def value(connection: apsw.Connection, sql: str, bindings: tuple[apsw.SQLiteValue, ...] = ()) -> Any:
+    """The first column of the statement's only row, which must exist."""
+    ((found, *_),) = connection.execute(sql, bindings)
+    return found
+
+
+def _create(path: Path) -> None:
+    for folder in reversed(path.absolute().parents):
+        if not folder.exists():
+            folder.mkdir(mode=0o700, exist_ok=True)
+            _sync_folder(folder.parent)
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the names in a folder survive a power cut, where the system can."""
+    if os.name == "posix":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _keep_log(connection: apsw.Connection, path: Path) -> None:
+    """Never let closing move the log into the file by itself: after an error, or with a newer
+    format, that would be a write nobody asked for. `Writer` does it when all is well."""
+    log = Path(f"{path}-wal")
+    if log.exists() and log.stat().st_size:
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+
+
+def _prepare(connection: apsw.Connection, path: Path, durability: str) -> None:
+    version = _format(connection, path)
+    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+    connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+    if version == 0:
+        connection.execute("pragma page_size = 4096")
+        connection.execute("pragma auto_vacuum = 0")
+    # Becoming a WAL file goes through a rollback journal. Were its removal lost with the power, it would
+    # take everything committed since back with it: EXTRA syncs the folder after the removal.
+    connection.pragma("synchronous", 3)
+    _set_wal(connection, path)
+    wanted = SYNCHRONOUS[durability]
+    connection.pragma("synchronous", wanted)
+    got = connection.pragma("synchronous")
+    if got != wanted:
+        raise JournalError(
+            f"Journal {path}: asked for synchronous={wanted}, SQLite keeps {got};"
+            f" durability {durability!r} cannot be promised"
+        )
+    connection.execute("pragma mmap_size = 0")
+    connection.execute("pragma cell_size_check = 1")
+    connection.execute("pragma trusted_schema = 0")
+    connection.execute("pragma journal_size_limit = 67108864")
+    connection.wal_autocheckpoint(0)
+    if version < len(MIGRATIONS):
+        _migrate(connection, path)
+
+
+def _format(connection: apsw.Connection, path: Path) -> int:
+    """The file's format, 0 when it is empty. Raises NewerFormat, or JournalError for foreign files."""
+    found = connection.pragma("application_id"), connection.pragma("encoding")
+    if not value(connection, "select count(*) from sqlite_schema"):
+        return 0
+    if found != (APPLICATION, "UTF-8"):
+        raise JournalError(
+            f"Journal {path}: this SQLite file was not written by Antiphon, or is damaged; give another path"
+        )
+    stored = connection.execute("select value from meta where name = 'format'").fetchone()
+    version = stored[0] if stored else None
+    if not isinstance(version, int) or version < 1:
+        raise JournalError(f"Journal {path}: it does not say its format; restore it from a copy")
+    if version > len(MIGRATIONS):
+        raise NewerFormat(
+            f"Journal {path} has format {version}, this Antiphon reads up to {len(MIGRATIONS)}; upgrade it"
+        )
+    return version
+
+
+def _set_wal(connection: apsw.Connection, path: Path) -> None:
+    deadline = time.monotonic() + BUSY_MS / 1000
+    while True:
+        try:
+            mode = connection.pragma("journal_mode", "wal")
+        except apsw.BusyError:
+            # SQLite does not wait here: two processes that create the file could block each other.
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.002)
+            continue
+        if mode != "wal":
+            raise JournalError(
+                f"Journal {path}: its file system allows no write-ahead log (mode {mode!r}); use a local disk"
+            )
+        return
+
+
+def _migrate(connection: apsw.Connection, path: Path) -> None:
+    connection.execute("begin immediate")
+    try:
+        for statements in MIGRATIONS[_format(connection, path) :]:
+            for statement in statements:
+                connection.execute(statement)
+        connection.pragma("application_id", APPLICATION)
+        connection.execute("commit")
+    except (JournalError, apsw.Error):
+        if connection.in_transaction:
+            connection.execute("rollback")
+        raise

@@ -1,0 +1,215 @@
+"""The one thread of a process that reads an SQLite journal: verified rows, and what changed."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any
+
+import apsw
+import msgspec
+
+from antiphon.errors import Corrupt, JournalError, UnknownName
+from antiphon.journal.port import Mail, Refs, Row, blob_digest, chain, genesis
+from antiphon.journal.sqlite_file import meaning, value
+from antiphon.journal.sqlite_writer import stored
+
+POLL_S = 0.1
+"""How often other processes' commits are looked for while somebody waits."""
+
+_HEAD = "select key, epoch, seq, last, digest from runs where run_id = ?"
+_KNOWN = "select run_id from runs order by key desc limit 20"
+_ROW = "select n, step, seq, count, epoch, at, digest, blobs, body from rows where n = ? and run = ?"
+_BLOB = "select data from blobs join run_blobs on blob = blobs.key where run = ? and digest = ?"
+_MAIL = "select number, key, digest, body from mail where run = ? and number > ? order by number"
+_LAST_MAIL = "select coalesce(max(number), 0) from mail where run = ?"
+_VERSION = "pragma data_version"
+
+
+class Head(msgspec.Struct, frozen=True):
+    """A run's line in `runs`."""
+
+    key: int
+    epoch: int
+    seq: int
+    last: int
+    digest: bytes
+
+
+def head(connection: apsw.Connection, run_id: str) -> Head:
+    """The run's head. Raises UnknownName."""
+    found = connection.execute(_HEAD, (run_id,)).fetchone()
+    if found is None:
+        raise UnknownName("run", run_id, [str(known) for (known,) in connection.execute(_KNOWN)])
+    return Head(*found)
+
+
+def rows(connection: apsw.Connection, run_id: str, after: int) -> list[Row]:
+    """The run's rows after `after`, followed back from its head and verified. Raises Corrupt."""
+    with connection:
+        top = head(connection, run_id)
+        found: list[tuple[Any, ...]] = []
+        n, seq = top.last, top.seq
+        while n and seq > after:
+            row = connection.execute(_ROW, (n, top.key)).fetchone()
+            if row is None:
+                raise Corrupt(run_id, seq, "the row is missing")
+            found.append(row)
+            step, seq = row[1], row[2] - row[3]
+            if step < 0 or row[3] < 1 or (step == 0) != (seq == 0):
+                raise Corrupt(run_id, row[2], "the row before it cannot be found")
+            n = n - step if step else 0
+        anchor = connection.execute(_ROW, (n, top.key)).fetchone() if n else None
+    found.reverse()
+    return _verify(run_id, top, anchor, found)
+
+
+def _verify(
+    run_id: str, top: Head, anchor: tuple[Any, ...] | None, found: list[tuple[Any, ...]]
+) -> list[Row]:
+    if anchor is None:
+        seq, epoch, digest = 0, 1, genesis(run_id)
+    else:
+        seq, epoch, digest = anchor[2], anchor[4], anchor[6]
+    result = []
+    for _, _, number, count, at_epoch, at, stored_digest, named, body in found:
+        try:
+            refs, blobs = unpack(named) if named is not None else ((), ())
+        except (msgspec.MsgspecError, ValueError, TypeError) as error:
+            raise Corrupt(run_id, number, "its blob names cannot be read") from error
+        row = Row(number, count, at_epoch, at, body, refs, stored_digest, blobs)
+        if number - count != seq:
+            raise Corrupt(run_id, number, f"it follows {number - count}, not {seq}")
+        if not epoch <= at_epoch <= top.epoch:
+            raise Corrupt(run_id, number, f"its epoch {at_epoch} is outside {epoch}..{top.epoch}")
+        seq, epoch = number, at_epoch
+        digest = chain(digest, number, count, at_epoch, at, body, refs, blobs)
+        if digest != stored_digest:
+            raise Corrupt(run_id, number, "the digest does not match")
+        result.append(row)
+    if (top.seq, top.digest) != (seq, digest) and (found or anchor or not top.last):
+        raise Corrupt(run_id, top.seq, f"the run's head names record {top.seq}, its rows end at {seq}")
+    return result
+
+
+def unpack(named: bytes) -> tuple[Refs, tuple[str, ...]]:
+    """What `sqlite_writer.pack` stored."""
+    refs, blobs = msgspec.msgpack.decode(named, type=tuple[tuple[tuple[str, bytes], ...], tuple[bytes, ...]])
+    return tuple((at, digest.hex()) for at, digest in refs), tuple(digest.hex() for digest in blobs)
+
+
+def blob(connection: apsw.Connection, run_id: str, digest: str) -> bytes:
+    """A blob that the run keeps. Raises Corrupt when it is lost or changed."""
+    key = head(connection, run_id).key
+    try:
+        found = connection.execute(_BLOB, (key, stored(digest))).fetchone()
+    except ValueError as error:
+        raise Corrupt(run_id, 0, str(error)) from error
+    if found is None:
+        raise Corrupt(run_id, 0, f"blob {digest} is lost")
+    data: bytes = found[0]
+    if blob_digest(data) != digest:
+        raise Corrupt(run_id, 0, f"blob {digest} is changed")
+    return data
+
+
+def mail_digest(run_id: str, number: int, key: str, body: bytes) -> bytes:
+    """What is stored beside a piece of mail so that damage shows."""
+    return chain(genesis(run_id), number, 1, 0, 0.0, body, ((key, ""),))
+
+
+def mail(connection: apsw.Connection, run_id: str, after: int) -> list[Mail]:
+    """The run's mail after `after`. Raises Corrupt with the number of the piece that is damaged or lost."""
+    result: list[Mail] = []
+    found: Iterable[tuple[Any, ...]] = connection.execute(_MAIL, (head(connection, run_id).key, after))
+    for number, key, digest, body in found:
+        if number != max(after, 0) + len(result) + 1:
+            raise Corrupt(run_id, number, "mail before it is lost")
+        if mail_digest(run_id, number, key, body) != digest:
+            raise Corrupt(run_id, number, "this mail does not match its digest")
+        result.append(Mail(number, key, body))
+    return result
+
+
+def position(connection: apsw.Connection, run_id: str) -> tuple[int, int]:
+    """(last event, last mail) of a run. Raises UnknownName."""
+    with connection:
+        top = head(connection, run_id)
+        number: int = value(connection, _LAST_MAIL, (top.key,))
+    return top.seq, number
+
+
+class Ask:
+    """A question for the reader; `done` gets its end on the reader's thread."""
+
+    __slots__ = ("done", "value", "work")
+
+    def __init__(
+        self, work: Callable[[apsw.Connection], Any], done: Callable[[Ask, BaseException | None], None]
+    ) -> None:
+        self.work, self.done = work, done
+        self.value: Any = None
+
+
+class Reader:
+    """Answers questions in order, and while runs are watched looks every POLL_S for commits.
+
+    watched: run ids that somebody waits for; the loop's thread adds and removes them.
+    moved: called on the reader's thread with where the watched runs are after a commit of anyone.
+    """
+
+    def __init__(
+        self,
+        connection: apsw.Connection,
+        path: Path,
+        moved: Callable[[dict[str, tuple[int, int]] | JournalError], None],
+    ) -> None:
+        self._connection, self._path, self._moved = connection, path, moved
+        self.watched: dict[str, int] = {}
+        self._version = -1
+        self._due = 0.0
+        self._queue: SimpleQueue[Ask | None] = SimpleQueue()
+        self.put = self._queue.put
+        self.thread = threading.Thread(target=self._run, name="antiphon journal reader", daemon=True)
+        self.thread.start()
+
+    def _run(self) -> None:
+        while True:
+            try:
+                ask = self._queue.get(timeout=POLL_S if self.watched else None)
+            except Empty:
+                self._look()
+                continue
+            if ask is None:
+                break
+            self._answer(ask)
+            if self.watched and time.monotonic() >= self._due:
+                self._look()
+        self._connection.close(force=True)
+
+    def _answer(self, ask: Ask) -> None:
+        try:
+            ask.value = ask.work(self._connection)
+        except (JournalError, UnknownName) as error:
+            ask.done(ask, error)
+        except Exception as error:  # noqa: BLE001 - the asker's answer
+            ask.done(ask, meaning(error, self._path, "reading"))
+        else:
+            ask.done(ask, None)
+
+    def _look(self) -> None:
+        self._due = time.monotonic() + POLL_S
+        try:
+            version = value(self._connection, _VERSION)
+            if version == self._version:
+                return
+            self._version = version
+            self._moved({run_id: position(self._connection, run_id) for run_id in list(self.watched)})
+        except UnknownName:
+            # Deleted while somebody waited; the next look asks again, the waiter's own end decides.
+            self._version = -1
+        except Exception as error:  # noqa: BLE001 - the answer of whoever waits
+            self._moved(meaning(error, self._path, "watching"))

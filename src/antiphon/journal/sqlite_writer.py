@@ -1,0 +1,307 @@
+"""The one thread of a process that writes an SQLite journal, with group commit."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+import apsw
+import msgspec
+
+from antiphon.errors import Fenced, JournalError
+from antiphon.journal.port import Done, Row
+from antiphon.journal.sqlite_file import CHECKPOINT_PAGES, is_fatal, is_refusal_of_store, meaning, value
+
+BATCH = 1_000
+
+_NEWEST = "select coalesce(max(n), 0) from rows"
+_MOVE_HEAD = (
+    "update runs set seq = ?, last = ?, digest = ?, updated = ?"
+    " where key = ? and epoch = ? and seq = ? returning key"
+)
+_ADD_ROW = "insert into rows values(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_ADD_BLOB = "insert into blobs(digest, data) values(?, ?) on conflict do nothing"
+_KEEP_BLOB = "insert into run_blobs select ?, key from blobs where digest = ? on conflict do nothing"
+
+
+class Tail(msgspec.Struct, gc=False):
+    """Where a claimed run ends: what the next row of its lease must follow.
+
+    kept: (seq, last) as last committed. refusal: why every later row of the lease fails.
+    """
+
+    run_id: str
+    key: int
+    epoch: int
+    seq: int
+    last: int
+    kept: tuple[int, int]
+    refusal: JournalError | None = None
+
+
+class Append(msgspec.Struct, frozen=True, gc=False):
+    """A row on its way to the file."""
+
+    run_id: str
+    row: Row
+    blobs: Mapping[str, bytes]
+    done: Done
+    epoch: int
+
+
+class Job:
+    """Anything else to write: `work` runs inside the batch's transaction, `done` gets its end.
+
+    claimed: the run's end when the work was a claim. moved: (run_id, mail number) when it left mail.
+    """
+
+    __slots__ = ("claimed", "done", "moved", "value", "work")
+
+    def __init__(self, work: Callable[[Job], Any], done: Callable[[Job, BaseException | None], None]) -> None:
+        self.work, self.done = work, done
+        self.value: Any = None
+        self.claimed: Tail | None = None
+        self.moved: tuple[str, int] | None = None
+
+
+Ended = list[tuple["Append | Job", BaseException | None]]
+"""What a batch did: every item in the order it was queued, with its error if it has one."""
+
+
+class Writer:
+    """Commits what is queued, in order, up to BATCH items per transaction.
+
+    settle: called on the writer's thread after each commit with what ended and where runs are now.
+    After an I/O error the connection is closed and everything queued, now and later, gets that
+    error: only a new journal instance can tell what reached the disk.
+    """
+
+    def __init__(
+        self,
+        connection: apsw.Connection,
+        path: Path,
+        settle: Callable[[Ended, dict[str, tuple[int, int]]], None],
+    ) -> None:
+        self.connection, self._path, self._settle = connection, path, settle
+        self.tails: dict[str, Tail] = {}
+        self.failure: JournalError | None = None
+        self._queue: SimpleQueue[Append | Job | None] = SimpleQueue()
+        self.put = self._queue.put
+        self._pages = 0
+        self._after: threading.Thread | None = None
+        self._gone: Callable[[], None] | None = None
+        self._touched: dict[str, Tail] = {}
+        self._staged: dict[str, list[tuple[int, Append]]] = {}
+        connection.set_wal_hook(self._count)
+        self.thread = threading.Thread(target=self._run, name="antiphon journal writer", daemon=True)
+        self.thread.start()
+
+    def stop(self, after: threading.Thread, gone: Callable[[], None]) -> None:
+        """Commit what is queued, close once the thread `after` has ended, then call `gone`."""
+        self._after, self._gone = after, gone
+        self._queue.put(None)
+
+    def _count(self, connection: apsw.Connection, name: str, pages: int) -> int:
+        self._pages = pages
+        return apsw.SQLITE_OK
+
+    def _run(self) -> None:
+        queue = self._queue
+        open_for_more = True
+        while open_for_more:
+            items: list[Append | Job] = []
+            item = queue.get()
+            while True:
+                if item is None:
+                    open_for_more = False
+                    break
+                items.append(item)
+                if len(items) >= BATCH or queue.empty():
+                    break
+                item = queue.get_nowait()
+            if items:
+                ended, moved = self._commit(items)
+                self._settle(ended, moved)
+            if self._pages >= CHECKPOINT_PAGES and self.failure is None:
+                self._checkpoint()
+        self._finish()
+
+    def _commit(self, items: list[Append | Job]) -> tuple[Ended, dict[str, tuple[int, int]]]:
+        if self.failure is not None:
+            return [(item, self.failure) for item in items], {}
+        ended: Ended = [(item, None) for item in items]
+        self._touched.clear()
+        self._staged.clear()
+        try:
+            self.connection.execute("begin immediate")
+            self._write(items, ended)
+            self.connection.execute("commit")
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is every waiting append's answer
+            return self._undo(items, error)
+        moved = {}
+        for run_id, tail in self._touched.items():
+            tail.kept = tail.seq, tail.last
+            moved[run_id] = tail.seq, 0
+        for item in items:
+            if isinstance(item, Append):
+                continue
+            if item.claimed is not None:
+                self.tails[item.claimed.run_id] = item.claimed
+            if item.moved is not None:
+                run_id, number = item.moved
+                moved[run_id] = moved.get(run_id, (0, 0))[0], number
+        return ended, moved
+
+    def _write(self, items: list[Append | Job], ended: Ended) -> None:
+        for place, item in enumerate(items):
+            if isinstance(item, Append):
+                error = self._stage(item, place)
+                if error is not None:
+                    ended[place] = item, error
+                continue
+            self._flush(ended)
+            try:
+                item.value = item.work(item)
+            except apsw.Error:
+                raise
+            except Exception as error:  # noqa: BLE001 - the job's own answer
+                ended[place] = item, error
+        self._flush(ended)
+
+    def _stage(self, item: Append, place: int) -> JournalError | None:
+        row, tail = item.row, self.tails.get(item.run_id)
+        if tail is None or tail.epoch != item.epoch:
+            return Fenced(f"Run {item.run_id}: epoch {item.epoch} is over here; claim the run again")
+        if tail.refusal is not None:
+            return tail.refusal
+        if row.seq - row.count != tail.seq or row.count < 1 or row.epoch != tail.epoch:
+            first = row.seq - row.count + 1
+            what = f"a row {first}..{row.seq} of epoch {row.epoch} cannot follow {tail.seq}"
+            tail.refusal = Fenced(f"Run {item.run_id}: {what}")
+            self._touched[item.run_id] = tail
+            return tail.refusal
+        tail.seq = row.seq
+        staged = self._staged.get(item.run_id)
+        if staged is None:
+            self._staged[item.run_id] = [(place, item)]
+            self._touched[item.run_id] = tail
+        else:
+            staged.append((place, item))
+        return None
+
+    def _flush(self, ended: Ended) -> None:
+        """Write the staged rows: one compare-and-set per run, then the rows of those that matched."""
+        if not self._staged:
+            return
+        n: int = value(self.connection, _NEWEST)
+        heads: list[tuple[apsw.SQLiteValue, ...]] = []
+        rows: dict[int, list[tuple[apsw.SQLiteValue, ...]]] = {}
+        for run_id, staged in self._staged.items():
+            tail = self.tails[run_id]
+            mine = rows[tail.key] = []
+            for _, item in staged:
+                row = item.row
+                n += 1
+                step, tail.last = n - tail.last if tail.last else 0, n
+                named = pack(row) if row.refs or row.blobs else None
+                mine.append(
+                    (n, step, tail.key, row.seq, row.count, row.epoch, row.at, row.digest, named, row.body)
+                )
+            first, newest = staged[0][1].row, staged[-1][1].row
+            follows = first.seq - first.count
+            heads.append((newest.seq, n, newest.digest, newest.at, tail.key, tail.epoch, follows))
+        matched = {key for (key,) in self.connection.executemany(_MOVE_HEAD, heads)}
+        for run_id, staged in self._staged.items():
+            tail = self.tails[run_id]
+            if tail.key not in matched:
+                del rows[tail.key]
+                tail.refusal = Fenced(f"Run {run_id}: another owner took it over after epoch {tail.epoch}")
+                tail.seq, tail.last = tail.kept
+                for place, item in staged:
+                    ended[place] = item, tail.refusal
+                continue
+            for _, item in staged:
+                if item.blobs or item.row.refs or item.row.blobs:
+                    self._keep(tail.key, item)
+        self.connection.executemany(_ADD_ROW, (row for mine in rows.values() for row in mine))
+        self._staged.clear()
+
+    def _keep(self, key: int, item: Append) -> None:
+        for digest, data in item.blobs.items():
+            self.connection.execute(_ADD_BLOB, (stored(digest), data))
+        named = {*item.blobs, *item.row.blobs, *(digest for _, digest in item.row.refs)}
+        for digest in sorted(named):
+            self.connection.execute(_KEEP_BLOB, (key, stored(digest)))
+
+    def _undo(self, items: list[Append | Job], error: Exception) -> tuple[Ended, dict[str, tuple[int, int]]]:
+        try:
+            if self.connection.in_transaction:
+                self.connection.execute("rollback")
+        except apsw.Error as second:
+            self._fail(meaning(second, self._path, "rolling back"))
+        if is_fatal(error) and self.failure is None:
+            self._fail(meaning(error, self._path, "writing"))
+        for tail in self._touched.values():
+            tail.seq, tail.last = tail.kept
+            tail.refusal = None
+        if self.failure is None and len(items) > 1 and not is_refusal_of_store(error):
+            # One item is to blame (a body of 2 GB, a number SQLite has no room for): not its neighbours.
+            ended: Ended = []
+            moved = {}
+            for item in items:
+                one, at = self._commit([item])
+                ended += one
+                moved.update(at)
+            return ended, moved
+        meant = self.failure or meaning(error, self._path, "writing")
+        for item in items:
+            if isinstance(item, Append):
+                broken = self.tails.get(item.run_id)
+                if broken is not None and broken.epoch == item.epoch:
+                    broken.refusal = broken.refusal or meant
+        return [(item, meant) for item in items], {}
+
+    def _checkpoint(self) -> None:
+        self._pages = 0
+        try:
+            self.connection.wal_checkpoint("main", apsw.SQLITE_CHECKPOINT_PASSIVE)
+        except apsw.BusyError:
+            # Another process is moving the same log; the next batch looks again.
+            self._pages = CHECKPOINT_PAGES
+        except apsw.Error as error:
+            self._fail(meaning(error, self._path, "moving the log into the file"))
+
+    def _fail(self, failure: JournalError) -> None:
+        """Never write with this connection again, not even by closing it."""
+        self.failure = failure
+        self.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        for tail in self.tails.values():
+            tail.refusal = tail.refusal or failure
+
+    def _finish(self) -> None:
+        if self._after is not None:
+            # Its connection must be gone: the last one to close removes the log file.
+            self._after.join()
+        if self.failure is None:
+            self.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
+        self.connection.set_wal_hook(None)
+        self.connection.close(force=True)
+        if self._gone is not None:
+            self._gone()
+
+
+def pack(row: Row) -> bytes:
+    """The blob names of a row, in half the room of their text."""
+    refs = [(at, stored(digest)) for at, digest in row.refs]
+    return msgspec.msgpack.encode((refs, [stored(digest) for digest in row.blobs]))
+
+
+def stored(digest: str) -> bytes:
+    """A blob's name as bytes. Raises ValueError for anything but lower-case hex."""
+    raw = bytes.fromhex(digest)
+    if raw.hex() != digest:
+        raise ValueError(f"{digest!r} is not the digest of a blob")
+    return raw

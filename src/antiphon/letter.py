@@ -1,0 +1,87 @@
+"""Letters: what an outsider may leave for the owner of a run. Only the owner appends."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Struct
+
+from antiphon.event import CancelRequested, EffectFinished, Event, MessagePosted
+from antiphon.message import USER, Attachment, Message, ToolCall, new_id
+from antiphon.state import State
+
+
+class Ask(Struct, frozen=True, tag=True, omit_defaults=True):
+    """A request: call `agent` with `text`, as the user."""
+
+    agent: str
+    text: str
+    attachments: tuple[Attachment, ...] = ()
+
+
+class Tell(Struct, frozen=True, tag=True, omit_defaults=True):
+    """A message to the agent that works on the open call `call_id`."""
+
+    call_id: str
+    text: str
+
+
+class Answer(Struct, frozen=True, tag=True, omit_defaults=True):
+    """A person's answer to the open question or approval `effect_id`.
+
+    To an approval `yes`, `no` or `always`; `arguments` (JSON) replaces what was asked for.
+    """
+
+    effect_id: str
+    content: str
+    arguments: str = ""
+    by: str = USER
+
+
+class Cancel(Struct, frozen=True, tag=True, omit_defaults=True):
+    """Stop the effect `target` and all under it; empty: every request."""
+
+    target: str = ""
+    why: str = ""
+
+
+Letter = Ask | Tell | Answer | Cancel
+
+encode = msgspec.json.Encoder().encode
+decode = msgspec.json.Decoder(Letter).decode
+VERDICTS = ("yes", "no", "always")
+
+
+def call_agent(agent: str, text: str, attachments: tuple[Attachment, ...] = ()) -> Message:
+    """The user's request as a message: it carries the call that the user's turn will do."""
+    arguments = msgspec.json.encode({"agent_name": agent, "message": text}).decode()
+    return Message("forward", USER, USER, "", calls=(ToolCall("request", "call_agent", arguments, attachments),))
+
+
+def take_in(state: State, letter: Letter, mail: int = 0) -> Event:
+    """The event that a letter becomes; one that comes too late is a dead letter."""
+    if isinstance(letter, Ask):
+        return MessagePosted(call_agent(letter.agent, letter.text, letter.attachments), mail=mail)
+    if isinstance(letter, Cancel):
+        return CancelRequested(letter.target, letter.why, mail)
+    if isinstance(letter, Answer):
+        opened = state.find(letter.effect_id)
+        purpose = opened.effect.purpose if opened is not None else ""
+        if purpose == "question" or (purpose == "approval" and letter.content in VERDICTS):
+            return EffectFinished(
+                letter.effect_id, content=letter.content, arguments=letter.arguments, by=letter.by, mail=mail
+            )
+        return _dead(letter.content, letter.effect_id, f"{letter.effect_id} is not an open question", mail)
+    opened = state.find(letter.call_id)
+    if opened is None or not opened.child:
+        return _dead(letter.text, letter.call_id, f"{letter.call_id} is not an open call", mail)
+    receiver = state.activations[opened.child]
+    message = Message("forward", USER, receiver.agent, letter.text, letter.call_id, new_id())
+    limit = state.options.limits.inbox
+    if limit is not None and len(receiver.inbox) >= limit:
+        why = f"the inbox of {receiver.agent} is full ({limit:,} unread messages)"
+        return MessagePosted(message, receiver.id, mail, why)
+    return MessagePosted(message, receiver.id, mail)
+
+
+def _dead(text: str, receiver: str, why: str, mail: int) -> MessagePosted:
+    return MessagePosted(Message("forward", USER, receiver, text), 0, mail, why)

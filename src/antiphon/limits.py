@@ -1,0 +1,69 @@
+"""Limits: what a request may use, held before it is spent.
+
+A `Scope` keeps the books of one request, or of one agent's part of it, over the whole call tree
+below. Before an effect starts its worst case is held in every scope it stands in; when it ends the
+hold is given back and what was used is spent. So `spent + held <= limit` is true at every prefix
+of every journal, however many effects run at once.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from antiphon.model import Usage
+
+
+class Limits(Struct, frozen=True, gc=False, omit_defaults=True):
+    """What one request may use, its whole call tree included. `None` lifts a limit.
+
+    depth: nested agent calls. activations: agents started. turns: of one activation.
+    calls: tool and agent calls. tokens: input and output, as billed.
+    inbox: unread messages of one activation; the newest is refused beyond it.
+    """
+
+    depth: int | None = 256
+    activations: int | None = 1_000
+    turns: int | None = 200
+    calls: int | None = 5_000
+    tokens: int | None = 2_000_000
+    inbox: int | None = 100
+
+
+UNLIMITED = Limits(None, None, None, None, None, None)
+
+
+class Scope(Struct):
+    """The books of one scope. `parent` is the scope around it, 0 for none.
+
+    overrun: tokens that a provider billed beyond what was held; outside the invariant.
+    usage: what the providers billed, in all.
+    """
+
+    limits: Limits
+    parent: int = 0
+    tokens: int = 0
+    held: int = 0
+    calls: int = 0
+    activations: int = 0
+    overrun: int = 0
+    usage: Usage = Usage()
+
+
+Fit = Literal["yes", "later", "never"]
+
+
+def fits(scope: Scope, tokens: int) -> Fit:
+    """Whether a hold of `tokens` fits now, may fit once others settle, or never will."""
+    limit = scope.limits.tokens
+    if limit is None or scope.tokens + scope.held + tokens <= limit:
+        return "yes"
+    return "later" if scope.tokens + tokens <= limit else "never"
+
+
+def settle(scope: Scope, held: int, used: int) -> None:
+    """Give a hold back and book what was used; what exceeds the hold is overrun."""
+    scope.held -= held
+    scope.tokens += min(used, held)
+    scope.overrun += max(used - held, 0)

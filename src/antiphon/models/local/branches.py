@@ -1,0 +1,273 @@
+"""What a reply may be: one branch per tool or colleague, as a JSON schema and as what it means.
+
+The tools `call_agent` and `finish` are the two of delegation. A colleague is a branch of its own with
+its name fixed, and its message is the request copied, not written. `finish` after a result carries the
+result, quoted: the model decides that it is done, and can not bend a number on the way.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from antiphon.errors import ModelError
+from antiphon.model import ChatMessage, Example, Request, ToolSpec
+from antiphon.models.local.spans import candidates, learn
+
+CALL_AGENT, FINISH, ANSWER = "call_agent", "finish", "answer"
+"""The two tools of delegation, and what the model says where an answer is plain text."""
+MAX_COMBINATIONS = 48
+"""Calls of one tool that are written out; beyond it each argument is enumerated on its own."""
+
+_NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w.]*\w)")
+_COLLEAGUE = re.compile(r"^- ([^\s:]+):", re.MULTILINE)
+
+
+class Branch(Struct, frozen=True):
+    """One thing the model may say, and the call it stands for.
+
+    said: what the model writes, whole; None when `schema` leaves it parts to choose.
+    """
+
+    schema: dict[str, Any]
+    call: str
+    said: dict[str, Any] | None = None
+    arguments: dict[str, Any] = {}
+
+
+class Scene(Struct, frozen=True):
+    """The end of a conversation that the next reply hangs on.
+
+    asked: the text of the last user message. results: what came back since, in call order.
+    done: the calls made since, so that none is made twice.
+    """
+
+    asked: str
+    results: tuple[ChatMessage, ...]
+    done: tuple[tuple[str, str], ...]
+
+    @property
+    def failed(self) -> bool:
+        """Whether there are results and every one of them is an error."""
+        return bool(self.results) and all(result.is_error for result in self.results)
+
+
+def scene(messages: Sequence[ChatMessage]) -> Scene:
+    """Read a conversation from its last user message on."""
+    start = max((at for at, message in enumerate(messages) if message.role == "user"), default=0)
+    since = messages[start + 1 :] if messages else ()
+    done = tuple((call.name, call.arguments) for message in since for call in message.calls)
+    asked = messages[start].content if messages else ""
+    return Scene(asked, tuple(message for message in since if message.role == "tool"), done)
+
+
+def branches(request: Request, now: Scene) -> list[Branch]:
+    """Every reply that makes sense now; empty when all that is left is to write a text.
+
+    Calls already made since the last request are left out. An answer rests on a result: without one,
+    finishing is offered only if an example shows how, or if there is nothing else to do.
+    """
+    offered = [spec for spec in request.tools if request.tool_choice in ("auto", "required", spec.name)]
+    found: list[Branch] = []
+    for spec in offered:
+        if spec.name == CALL_AGENT:
+            found.extend(_colleagues(request, spec, now))
+        elif spec.name != FINISH:
+            found.extend(_calls(spec, _examples_of(spec.name, request.examples), now))
+    if any(spec.name == FINISH for spec in offered):
+        found.extend(_finishes(request.examples, now, alone=not found))
+    elif now.results and request.tool_choice != "required" and request.output_schema is None:
+        found.append(_fixed({"call": ANSWER}, ANSWER, {"message": quote(now.results)}))
+    return found
+
+
+def quote(results: Iterable[ChatMessage]) -> str:
+    """The results as an answer: word for word; errors only when there is nothing else."""
+    kept = list(results)
+    good = [result for result in kept if not result.is_error] or kept
+    return "\n\n".join(result.content.strip() for result in good)
+
+
+def schema_of(offered: Sequence[Branch]) -> dict[str, Any]:
+    """The schema of a reply: one `anyOf` branch each, and no white space to get lost in."""
+    return {"x-guidance": {"whitespace_flexible": False}, "anyOf": [branch.schema for branch in offered]}
+
+
+def read(text: str, offered: Sequence[Branch]) -> tuple[str, dict[str, Any]]:
+    """The call and its arguments that `text` stands for; `ModelError` if it is none of `offered`."""
+    try:
+        said = json.loads(text)
+    except ValueError as error:
+        raise ModelError("provider", f"the local model wrote no JSON: {text[:200]!r}") from error
+    for branch in offered:
+        if branch.said == said:
+            return branch.call, branch.arguments
+    for branch in offered:
+        if branch.said is None and isinstance(said, dict) and said.get("call") == branch.call:
+            return branch.call, {**branch.arguments, **said.get("with", {})}
+    raise ModelError("provider", f"the local model chose nothing that is offered: {text[:200]!r}")
+
+
+def shown(example: Example) -> dict[str, Any]:
+    """What the model would have to write for the call of `example`."""
+    if example.call == CALL_AGENT:
+        return {"ask": example.arguments.get("agent_name", "")}
+    if example.call == FINISH and not example.arguments:
+        return {"call": FINISH}
+    return {"call": example.call, "with": example.arguments}
+
+
+def _examples_of(call: str, examples: Iterable[Example]) -> list[Example]:
+    return [example for example in examples if example.call == call]
+
+
+def _fixed(said: dict[str, Any], call: str, arguments: dict[str, Any]) -> Branch:
+    return Branch({"const": said}, call, said, arguments)
+
+
+def _colleagues(request: Request, spec: ToolSpec, now: Scene) -> Iterator[Branch]:
+    named = spec.parameters.get("properties", {}).get("agent_name", {})
+    names = named.get("enum") or (
+        [named["const"]]
+        if "const" in named
+        else _COLLEAGUE.findall(request.system.partition("Available agents:")[2])
+    )
+    asked = {_field(arguments, "agent_name") for call, arguments in now.done if call == CALL_AGENT}
+    for name in dict.fromkeys(names):
+        if name not in asked:
+            yield _fixed({"ask": name}, CALL_AGENT, {"agent_name": name, "message": now.asked})
+
+
+def _finishes(examples: Iterable[Example], now: Scene, *, alone: bool) -> Iterator[Branch]:
+    if now.results:
+        yield _fixed({"call": FINISH}, FINISH, {"message": quote(now.results)})
+        return
+    texts = [example.arguments.get("message", "") for example in _examples_of(FINISH, examples)]
+    for text in dict.fromkeys(texts):
+        if text:
+            yield _fixed({"call": FINISH, "with": {"message": text}}, FINISH, {"message": text})
+    if alone and not any(texts):
+        # \D: a number that no tool gave is a number made up.
+        yield _open(FINISH, {"message": {"type": "string", "pattern": r"^\D{1,400}$"}})
+
+
+def _calls(spec: ToolSpec, examples: Sequence[Example], now: Scene) -> Iterator[Branch]:
+    properties: Mapping[str, dict[str, Any]] = spec.parameters.get("properties", {})
+    required = set(spec.parameters.get("required", ()))
+    # After an error its text counts too: it often names what would have been right.
+    texts = [now.asked, *(result.content for result in now.results if result.is_error)]
+    choices: dict[str, list[Any]] = {}
+    shapes: dict[str, str] = {}
+    left: dict[str, dict[str, Any]] = {}
+    for name, schema in properties.items():
+        given = [
+            (example.request, example.arguments[name]) for example in examples if name in example.arguments
+        ]
+        found, shapes[name] = _choices(schema, given, texts)
+        if found is None and name in required:
+            left[name] = schema
+        elif found is not None and (name in required or given):
+            always = name in required or len(given) == len(examples)
+            choices[name] = found if always else [*found, None]
+    if left:
+        yield _open(
+            spec.name,
+            {**{name: {"enum": found} for name, found in choices.items() if None not in found}, **left},
+        )
+        return
+    if (
+        len(list(itertools.islice(itertools.product(*choices.values()), MAX_COMBINATIONS + 1)))
+        > MAX_COMBINATIONS
+    ):
+        yield _open(
+            spec.name, {name: {"enum": found} for name, found in choices.items() if None not in found}
+        )
+        return
+    for combination in itertools.product(*choices.values()):
+        arguments = {
+            name: value for name, value in zip(choices, combination, strict=True) if value is not None
+        }
+        if _sensible(arguments, shapes, now.asked) and not _made(spec.name, arguments, now.done):
+            yield _fixed({"call": spec.name, "with": arguments}, spec.name, arguments)
+
+
+def _choices(
+    schema: Mapping[str, Any], given: Sequence[tuple[str, Any]], texts: Sequence[str]
+) -> tuple[list[Any] | None, str]:
+    """The values an argument may take, None when they can not be enumerated; and the shape of copied text."""
+    if "const" in schema:
+        return [schema["const"]], ""
+    if "enum" in schema:
+        return _named(schema["enum"], [value for _, value in given], texts), ""
+    kind = schema.get("type")
+    if kind == "boolean":
+        return [True, False], ""
+    if kind in ("integer", "number"):
+        numbers = [float(text) for text in _NUMBER.findall(texts[0])]
+        fitting = [int(value) if value.is_integer() else value for value in numbers]
+        usual = [value for _, value in given if isinstance(value, int | float)]
+        found = [value for value in fitting if kind == "number" or isinstance(value, int)]
+        return list(dict.fromkeys([*found, *usual])) or None, ""
+    if kind != "string":
+        return None, ""
+    shape, constants = learn((asked, value) for asked, value in given if isinstance(value, str))
+    pattern = schema.get("pattern", "")
+    copied = candidates(shape, texts) if shape or not constants else []
+    fitting_text = [text for text in copied if re.search(pattern, text)]
+    return fitting_text or constants or [texts[0].strip()], shape
+
+
+def _named(values: Sequence[Any], usual: Sequence[Any], texts: Sequence[str]) -> list[Any]:
+    """The values of an enumeration that the texts name, else those that examples use, else all."""
+    folded = " ".join(texts).casefold()
+    named = [
+        value for value in values if re.search(rf"(?<!\w){re.escape(str(value).casefold())}(?!\w)", folded)
+    ]
+    return named or list(dict.fromkeys(value for value in usual if value in values)) or list(values)
+
+
+def _open(call: str, properties: dict[str, Any]) -> Branch:
+    """A call with parts that the model writes itself, under their schemas."""
+    arguments = {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+    outer = {"call": {"const": call}, "with": arguments}
+    return Branch(
+        {"type": "object", "properties": outer, "required": ["call", "with"], "additionalProperties": False},
+        call,
+    )
+
+
+def _sensible(arguments: Mapping[str, Any], shapes: Mapping[str, str], asked: str) -> bool:
+    """Whether copied texts are distinct pieces of the request; of one shape, in its order."""
+    places: list[tuple[int, int, str]] = []
+    for name, value in arguments.items():
+        if isinstance(value, str) and shapes.get(name) not in ("", "whole") and value in asked:
+            start = asked.index(value)
+            places.append((start, start + len(value), shapes[name]))
+    pairs = itertools.combinations(places, 2)
+    return all(left[1] <= right[0] or (right[1] <= left[0] and left[2] != right[2]) for left, right in pairs)
+
+
+def _made(call: str, arguments: Mapping[str, Any], done: Iterable[tuple[str, str]]) -> bool:
+    return any(name == call and _object(text) == arguments for name, text in done)
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _field(arguments: str, name: str) -> Any:
+    return _object(arguments).get(name)

@@ -1,0 +1,193 @@
+"""Scripts written in YAML, for the model string `script:file.yaml`.
+
+    - A text is a text reply.
+    - {call: add, args: {a: 1, b: 2}}
+    - {text: Let me look., calls: [{call: search, args: {query: x}}, {call: clock}]}
+    - {finish: The result.}
+    - {error: {kind: rate_limit, text: slow down, retry_after: 2}}
+
+A list answers everyone; a mapping gives each agent its own list (`"*"`: all others).
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, get_args
+
+import msgspec
+import yaml
+
+from antiphon.errors import ConfigError, ModelError, ModelErrorKind
+from antiphon.message import ToolCall
+from antiphon.model import Reply, Stop
+
+_MAX_BYTES = 4_000_000
+_MAX_DEPTH = 40
+_KEYS = ("text", "reasoning", "call", "args", "calls", "finish", "error")
+_CALL_KEYS = ("call", "args")
+_ERROR_KEYS = ("kind", "text", "retry_after", "status")
+
+_Line = str | Reply | ModelError
+
+
+def read_script(path: str | os.PathLike[str]) -> list[_Line] | dict[str, list[_Line]]:
+    """The lines in a file; `ConfigError` carries file, line and column."""
+    where = os.fspath(path)
+    try:
+        raw = Path(path).read_bytes()
+    except OSError as error:
+        raise ConfigError(f"cannot be read: {error.strerror}", where) from error
+    if len(raw) > _MAX_BYTES:
+        raise ConfigError(f"is larger than {_MAX_BYTES // 1_000_000} MB", where)
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigError("is not UTF-8", where, raw.count(b"\n", 0, error.start) + 1) from None
+    return parse_script(text, where)
+
+
+def parse_script(text: str, path: str = "") -> list[_Line] | dict[str, list[_Line]]:
+    """The lines in a YAML text; errors as in `read_script`."""
+    try:
+        _survey(text, path)
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        at = (mark.line + 1, mark.column + 1) if mark else (0, 0)
+        raise ConfigError(f"is not YAML: {error.problem or error.context}", path, *at) from None
+    except yaml.YAMLError as error:
+        raise ConfigError(f"is not YAML: {' '.join(str(error).split())}", path) from None
+    if root is None:
+        raise ConfigError("is empty; expected a list of replies", path, 1, 1)
+    return _Reader(path).root(root)
+
+
+def _survey(text: str, path: str) -> None:
+    """Refuse what could cost more than its size: aliases, and nesting no script needs."""
+    depth = 0
+    for event in yaml.parse(text, Loader=yaml.SafeLoader):
+        wrong = ""
+        if isinstance(event, yaml.AliasEvent):
+            wrong = "aliases are not allowed in a script"
+        elif getattr(event, "tag", None) is not None:
+            wrong = "tags are not allowed in a script"
+        elif isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            wrong = f"nested deeper than {_MAX_DEPTH}" if depth > _MAX_DEPTH else ""
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if wrong:
+            mark = event.start_mark
+            raise ConfigError(wrong, path, mark.line + 1 if mark else 0, mark.column + 1 if mark else 0)
+
+
+class _Reader:
+    """Nodes to lines, keeping the place of each for errors."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._plain = yaml.SafeLoader("")
+
+    def wrong(self, node: yaml.Node, text: str) -> ConfigError:
+        return ConfigError(text, self._path, node.start_mark.line + 1, node.start_mark.column + 1)
+
+    def root(self, node: yaml.Node) -> list[_Line] | dict[str, list[_Line]]:
+        if isinstance(node, yaml.MappingNode):
+            return {name: self.lines(value) for name, value in self.pairs(node).items()}
+        return self.lines(node)
+
+    def lines(self, node: yaml.Node) -> list[_Line]:
+        if not isinstance(node, yaml.SequenceNode):
+            raise self.wrong(node, "expected a list of replies, each starting with '- '")
+        return [self.line(one) for one in node.value]
+
+    def line(self, node: yaml.Node) -> _Line:
+        if isinstance(node, yaml.ScalarNode):
+            return self.text(node, "a reply")
+        if isinstance(node, yaml.SequenceNode):
+            raise self.wrong(node, "a reply is a text or a mapping; several calls are written {calls: [...]}")
+        pairs = self.pairs(node, _KEYS)
+        if "error" in pairs:
+            if len(pairs) > 1:
+                raise self.wrong(node, "error stands alone")
+            return self.error(pairs["error"])
+        content = self.text(pairs["text"], "text") if "text" in pairs else ""
+        reasoning = self.text(pairs["reasoning"], "reasoning") if "reasoning" in pairs else ""
+        calls: list[ToolCall] = []
+        if "call" in pairs:
+            calls.append(self.call(pairs))
+        elif "args" in pairs:
+            raise self.wrong(pairs["args"], "args belongs to call, which is missing")
+        if "calls" in pairs:
+            several = pairs["calls"]
+            if not isinstance(several, yaml.SequenceNode):
+                raise self.wrong(several, "calls is a list of {call: name, args: {...}}")
+            calls += [self.call(self.pairs(one, _CALL_KEYS), one) for one in several.value]
+        if "finish" in pairs:
+            calls.append(self.finish(pairs["finish"]))
+        if not (calls or "text" in pairs):
+            raise self.wrong(node, f"an empty reply; give one of: {', '.join(_KEYS)}")
+        stop: Stop = "calls" if calls else "stop"
+        return Reply(content, tuple(calls), stop, reasoning=reasoning, model=f"script:{self._path}")
+
+    def call(self, pairs: dict[str, yaml.Node], node: yaml.Node | None = None) -> ToolCall:
+        if "call" not in pairs:
+            where = node if node is not None else next(iter(pairs.values()))
+            raise self.wrong(where, "call is missing: {call: name, args: {...}}")
+        name = self.text(pairs["call"], "call")
+        arguments: Any = self.value(pairs["args"]) if "args" in pairs else {}
+        if isinstance(arguments, str):
+            return ToolCall("", name, arguments)
+        return ToolCall("", name, msgspec.json.encode({} if arguments is None else arguments).decode())
+
+    def finish(self, node: yaml.Node) -> ToolCall:
+        value = self.value(node)
+        arguments = {} if value is None else value if isinstance(value, dict) else {"message": value}
+        return ToolCall("", "finish", msgspec.json.encode(arguments).decode())
+
+    def error(self, node: yaml.Node) -> ModelError:
+        pairs = self.pairs(node, _ERROR_KEYS)
+        kinds = get_args(ModelErrorKind)
+        kind = self.text(pairs["kind"], "kind") if "kind" in pairs else "provider"
+        if kind not in kinds:
+            raise self.wrong(pairs["kind"], f"kind {kind!r} is none of: {', '.join(sorted(kinds))}")
+        text = self.text(pairs["text"], "text") if "text" in pairs else f"scripted {kind} error"
+        wait = self.number(pairs["retry_after"]) if "retry_after" in pairs else None
+        status = self.number(pairs["status"]) if "status" in pairs else 0
+        return ModelError(kind, text, retry_after=wait, status=int(status))  # type: ignore[arg-type]
+
+    def number(self, node: yaml.Node) -> float:
+        value = self.value(node)
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise self.wrong(node, "expected a number")
+        return float(value)
+
+    def text(self, node: yaml.Node, what: str) -> str:
+        if not isinstance(node, yaml.ScalarNode):
+            raise self.wrong(node, f"{what} is a text")
+        return str(node.value)
+
+    def value(self, node: yaml.Node) -> Any:
+        """The node as JSON data; dates and the like stay as they are written."""
+        if isinstance(node, yaml.MappingNode):
+            return {key: self.value(one) for key, one in self.pairs(node).items()}
+        if isinstance(node, yaml.SequenceNode):
+            return [self.value(one) for one in node.value]
+        kind = node.tag.rpartition(":")[2]
+        return self._plain.construct_object(node) if kind in ("null", "bool", "int", "float") else node.value
+
+    def pairs(self, node: yaml.Node, known: tuple[str, ...] = ()) -> dict[str, yaml.Node]:
+        """A mapping's values by key; refuses repeated and, given `known`, unknown keys."""
+        if not isinstance(node, yaml.MappingNode):
+            raise self.wrong(node, f"expected a mapping{f' with {known[0]}' if known else ''}")
+        found: dict[str, yaml.Node] = {}
+        for key, value in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise self.wrong(key, "a key is a text")
+            if key.value in found:
+                raise self.wrong(key, f"{key.value} is given twice")
+            if known and key.value not in known:
+                raise self.wrong(key, f"unknown key {key.value!r}; known: {', '.join(known)}")
+            found[key.value] = value
+        return found

@@ -1,0 +1,58 @@
+"""Policy: may this effect start? Explicit deny, then explicit allow, then ask, then the preset.
+
+Presets: `open` allows what the developer handed over in code and asks for the rest; `guarded`
+allows reading and asks before acting; `strict` denies what was not granted by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+from typing import Literal
+
+from msgspec import Struct
+
+from antiphon.tool import Tool
+
+Ruling = Literal["allow", "ask", "deny"]
+Preset = Literal["open", "guarded", "strict"]
+
+
+class Policy(Struct, frozen=True, omit_defaults=True):
+    """Rules by tool name; `*` and `?` match as in file names. Deny beats allow beats ask."""
+
+    preset: Preset = "open"
+    deny: tuple[str, ...] = ()
+    allow: tuple[str, ...] = ()
+    ask: tuple[str, ...] = ()
+
+
+OPEN = Policy()
+
+
+def rule(policy: Policy, tool: Tool, remembered: Iterable[str] = ()) -> tuple[Ruling, str]:
+    """The ruling on one call of `tool`, and why. `remembered`: names allowed for this run."""
+    name = tool.name
+    if policy.deny and _matches(policy.deny, name):
+        return "deny", f"the policy denies {name}"
+    if name in remembered or (policy.allow and _matches(policy.allow, name)):
+        return "allow", ""
+    if tool.requires_approval or (policy.ask and _matches(policy.ask, name)):
+        return "ask", f"{name} needs approval"
+    if policy.preset == "open":
+        return ("allow", "") if tool.trusted else ("ask", f"{name} was not handed over in code")
+    if policy.preset == "guarded":
+        return ("ask", f"{name} acts on the world") if tool.acting else ("allow", "")
+    return "deny", f"{name} was not granted"
+
+
+def strictest(rulings: Iterable[tuple[Ruling, str]]) -> tuple[Ruling, str]:
+    """Of several rulings on one call the one that allows least; `allow` when there is none."""
+    return max(rulings, key=lambda found: _SEVERITY[found[0]], default=("allow", ""))
+
+
+_SEVERITY: dict[Ruling, int] = {"allow": 0, "ask": 1, "deny": 2}
+
+
+def _matches(patterns: tuple[str, ...], name: str) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)

@@ -1,0 +1,261 @@
+"""route: what one call of a turn becomes: a tool, an agent call, a question, the end, an error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Generic, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from antiphon.arguments import Invalid, Reader
+from antiphon.event import EffectFinished, EffectStarted, Event, MessagePosted, Outcome, PermissionDecided
+from antiphon.message import USER, Message, ToolCall
+from antiphon.policy import Policy, Ruling, rule, strictest
+from antiphon.signature import from_json, to_json
+from antiphon.state import Activation, CallAgent, State
+from antiphon.team import CALL_AGENT, FINISH, GET_RESULT, SEND_MESSAGE, Member, Team
+from antiphon.tool import Tool
+
+
+def route(
+    state: State,
+    team: Team,
+    member: Member | None,
+    caller: Activation,
+    index: int,
+    permission: PermissionDecided | None = None,
+) -> Iterator[Event]:
+    """Take up call `index` of the caller's turn; `member` is None for the user.
+
+    permission: the ruling on this call, when a person or a rule has already given one.
+    """
+    call = caller.calls[index]
+    effect_id = f"{caller.id}/{caller.turn}.c{index + 1}"
+    for scope in state.chain(caller):
+        limit = scope.limits.calls
+        if limit is not None and scope.calls >= limit:
+            why = f"the limit of {limit:,} calls is used up"
+            yield EffectFinished(effect_id, "limit", why=why)
+            return
+    tool = member.tools.get(call.name) if member is not None else None
+    if tool is not None and member is not None:
+        yield from _use_tool(state, team, member, caller, call, effect_id, tool, permission)
+    elif member is None or call.name in member.builtins:
+        yield from _BUILTINS[call.name](state, team, member, caller, call, effect_id)
+    else:
+        yield EffectFinished(effect_id, "missing", why=_no_such_tool(team, member, call.name))
+
+
+def _use_tool(
+    state: State, team: Team, member: Member, caller: Activation, call: ToolCall,
+    effect_id: str, tool: Tool, permission: PermissionDecided | None,
+) -> Iterator[Event]:  # fmt: skip
+    edited = permission.arguments if permission is not None else ""
+    arguments = tool.prepare(edited or call.arguments)
+    if isinstance(arguments, Invalid):
+        yield EffectFinished(effect_id, "invalid", why=arguments.text)
+        return
+    ruling, why = ("allow", "") if permission is not None else judge(state, team, member, caller, tool)
+    if ruling == "ask" and not state.options.attended:
+        ruling, why = "deny", f"{why}, and nobody is there to ask"
+    if ruling == "deny":
+        yield EffectFinished(effect_id, "denied", why=f"permission denied: {why}")
+    elif ruling == "ask":
+        yield EffectStarted(
+            effect_id + "?", "wait", tool.name, purpose="approval", arguments=arguments, digest=tool.digest, text=why
+        )
+    else:
+        yield EffectStarted(
+            effect_id,
+            name=tool.name,
+            arguments="" if arguments == call.arguments else arguments,
+            digest=tool.digest,
+            allowed=permission is None and tool.acting,
+            ends=call.name in member.finishing,
+        )
+
+
+def judge(state: State, team: Team, member: Member, caller: Activation, tool: Tool) -> tuple[Ruling, str]:
+    """The ruling on a tool: the strictest of the run's rules, the agent's and its callers'."""
+    ruling = rule(state.options.policy, tool, state.remembered)
+    if not team.policies:
+        return ruling
+    rulings = [ruling]
+    activation: Activation | None = caller
+    while activation is not None and activation.id:
+        policy = team.members[activation.agent].agent.policy if activation.agent in team.members else Policy("strict")
+        if policy is not None:
+            rulings.append(rule(policy, tool, state.remembered))
+        activation = state.activations.get(activation.caller)
+    return strictest(rulings)
+
+
+_Asked = TypeVar("_Asked", bound=Struct)
+
+
+class _Arguments(Generic[_Asked]):
+    """Reads the arguments of one of the kernel's own calls."""
+
+    def __init__(self, name: str, shape: type[_Asked], *required: str) -> None:
+        properties = {each: {"type": "string"} for each in shape.__struct_fields__}
+        parameters = {"properties": properties, "required": required}
+        self._reader = Reader(name, shape, parameters, from_json, to_json)
+        self._decode = msgspec.json.Decoder(shape).decode
+
+    def __call__(self, call: ToolCall) -> tuple[_Asked | Invalid, str]:
+        """What was asked, and its canonical text where the call's own, read strictly, says less."""
+        canonical = self._reader.read(call.arguments)
+        if isinstance(canonical, Invalid):
+            return canonical, ""
+        asked = self._decode(canonical)
+        try:
+            return asked, "" if self._decode(call.arguments) == asked else canonical
+        except msgspec.DecodeError:
+            return asked, canonical
+
+
+class _Finish(Struct, frozen=True):
+    message: str = ""
+
+
+class _GetResult(Struct, frozen=True):
+    call_id: str
+
+
+class _SendMessage(Struct, frozen=True):
+    call_id: str
+    message: str
+
+
+_read_call = _Arguments(CALL_AGENT, CallAgent, "agent_name", "message")
+_read_finish = _Arguments(FINISH, _Finish)
+_read_get_result = _Arguments(GET_RESULT, _GetResult, "call_id")
+_read_send_message = _Arguments(SEND_MESSAGE, _SendMessage, "call_id", "message")
+
+
+def _call_agent(
+    state: State, team: Team, member: Member | None, caller: Activation, call: ToolCall, effect_id: str
+) -> Iterator[Event]:
+    asked, canonical = _read_call(call)
+    if isinstance(asked, Invalid):
+        yield EffectFinished(effect_id, "invalid", why=asked.text)
+        return
+    name = asked.agent_name
+    refusal = _cannot_call(state, team, member, caller, name)
+    if refusal is not None:
+        outcome, why = refusal
+        yield EffectFinished(effect_id, outcome, why=why)
+    elif name == USER:
+        yield EffectStarted(effect_id, "wait", USER, purpose="question", text=asked.message)
+    else:
+        callee = team.members[name]
+        background = caller.id == 0 or (asked.background and state.options.background)
+        head = callee.entry_head if caller.id == 0 else callee.head
+        yield EffectStarted(
+            effect_id,
+            "call",
+            name,
+            arguments=canonical,
+            digest=head.digest,
+            limits=callee.agent.limits,
+            background=background,
+            text=f"Started in the background as {effect_id}" if background and caller.id else "",
+        )
+
+
+def _cannot_call(
+    state: State, team: Team, member: Member | None, caller: Activation, name: str
+) -> tuple[Outcome, str] | None:
+    known = team.members.keys() if member is None else member.callable
+    if name == USER and member is not None:
+        return None if state.options.attended else ("missing", "nobody is there to answer; go on without the user")
+    if name not in known or name not in team.members:
+        if member is not None and name in member.tools:
+            return "missing", f"{name} is a tool, not an agent; call it directly as {name}(...)"
+        others = sorted(each for each in known if each != caller.agent)
+        return "missing", f"Unknown agent: {name}. Available agents: {', '.join(others) or '(none)'}"
+    for scope in state.chain(caller):
+        limits = scope.limits
+        if limits.depth is not None and caller.depth + 1 > limits.depth:
+            return "denied", f"the depth limit of {limits.depth} nested calls is reached; do the work yourself"
+        if limits.activations is not None and scope.activations >= limits.activations:
+            return "denied", f"the limit of {limits.activations:,} agent calls is reached; do the work yourself"
+    return None
+
+
+def _finish(
+    state: State, team: Team, member: Member | None, caller: Activation, call: ToolCall, effect_id: str
+) -> Iterator[Event]:
+    asked, _ = _read_finish(call)
+    if isinstance(asked, Invalid):
+        yield EffectFinished(effect_id, "invalid", why=asked.text)
+    else:
+        yield EffectFinished(effect_id, content=asked.message, ends=True)
+
+
+def _get_result(
+    state: State, team: Team, member: Member | None, caller: Activation, call: ToolCall, effect_id: str
+) -> Iterator[Event]:
+    asked, _ = _read_get_result(call)
+    if isinstance(asked, Invalid):
+        yield EffectFinished(effect_id, "invalid", why=asked.text)
+    elif asked.call_id in caller.done:
+        yield msgspec.structs.replace(caller.done[asked.call_id].event, id=effect_id)
+    elif asked.call_id in _running(caller):
+        yield EffectStarted(effect_id, "wait", asked.call_id, purpose="result")
+    else:
+        yield EffectFinished(effect_id, "missing", why=_no_such_call(caller, asked.call_id))
+
+
+def _send_message(
+    state: State, team: Team, member: Member | None, caller: Activation, call: ToolCall, effect_id: str
+) -> Iterator[Event]:
+    asked, _ = _read_send_message(call)
+    if isinstance(asked, Invalid):
+        yield EffectFinished(effect_id, "invalid", why=asked.text)
+        return
+    opened = caller.open.get(asked.call_id)
+    if opened is None or not opened.child:
+        yield EffectFinished(effect_id, "missing", why=_no_such_call(caller, asked.call_id))
+        return
+    callee = state.activations[opened.child]
+    message = Message("forward", caller.agent, callee.agent, asked.message, callee.call, id=effect_id + ">")
+    refused = full(state, callee)
+    if refused:
+        yield MessagePosted(message, callee.id, dead=refused)
+        yield EffectFinished(effect_id, "failed", why=refused)
+    else:
+        yield MessagePosted(message, callee.id)
+        yield EffectFinished(effect_id, content=f"Delivered to {callee.agent}")
+
+
+def full(state: State, receiver: Activation) -> str:
+    """Why the inbox takes no more, or an empty string."""
+    limit = state.options.limits.inbox
+    if limit is None or len(receiver.inbox) < limit:
+        return ""
+    return f"the inbox of {receiver.agent} is full ({limit:,} unread messages)"
+
+
+_BUILTINS: dict[
+    str, Callable[[State, Team, Member | None, Activation, ToolCall, str], Iterator[Event]]
+] = {CALL_AGENT: _call_agent, FINISH: _finish, GET_RESULT: _get_result, SEND_MESSAGE: _send_message}
+
+
+def _running(caller: Activation) -> list[str]:
+    return [effect_id for effect_id, opened in caller.open.items() if opened.effect.background]
+
+
+def _no_such_call(caller: Activation, call_id: str) -> str:
+    known = ", ".join([*caller.done, *_running(caller)]) or "(none)"
+    return f"No background call {call_id}. Known: {known}"
+
+
+def _no_such_tool(team: Team, member: Member, name: str) -> str:
+    if name in member.disabled:
+        return f"{name} is disabled in this run"
+    if name in member.callable:
+        return f'{name} is an agent, not a tool; use call_agent(agent_name="{name}", message="...")'
+    known = ", ".join([*member.tools, *(each for each in _BUILTINS if each in member.builtins)])
+    return f"Unknown tool: {name}. Available tools: {known or '(none)'}"

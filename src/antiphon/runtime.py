@@ -1,0 +1,359 @@
+"""The runtime: the one place that performs effects, appends to the journal and creates tasks.
+
+A `Runtime` owns one run. Events are recorded through `record`: they are applied, `step` says what
+follows, and all of it becomes one row. Whoever finished an effect drives on: it performs the next
+one itself, and only siblings get tasks. An effect that `step` ended while it ran is cancelled; its
+late result is dropped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
+
+from antiphon.clock import Clock
+from antiphon.effects import Threads, ask_model, use_tool
+from antiphon.errors import AntiphonError, JournalError, Parked
+from antiphon.event import EffectFinished, EffectStarted, Event, Options, RunClosed, RunResumed, encode
+from antiphon.history import LARGE, pack
+from antiphon.journal.port import Journal, Lease, Row, chain
+from antiphon.letter import Letter, decode, take_in
+from antiphon.model import Delta
+from antiphon.state import Activation, Open, State, apply
+from antiphon.step import step
+from antiphon.stream import Feed
+from antiphon.team import Team
+from antiphon.tool import ToolContext
+
+LAPS = 64
+"""Effects a driver performs before it lets timers and cancellations have the loop."""
+GRACE = 1.0
+"""Seconds that cancelled effects get to clean up when the run is left."""
+BEAT = 5.0
+"""Seconds between two signs of life of an owner."""
+FOREVER = 1 << 62
+
+Ending = tuple[EffectFinished, Any]
+
+
+class Runtime:
+    """The live owner of one run. Belongs to one event loop; not to be shared between threads.
+
+    state: the folded run. deps: handed to tools. ends: requests that ended and wait to be fetched.
+    """
+
+    def __init__(
+        self, journal: Journal, lease: Lease, team: Callable[[Options], Team], state: State, clock: Clock, deps: Any
+    ) -> None:
+        self.state, self.journal, self.clock, self.deps = state, journal, clock, deps
+        self._lease, self._make_team = lease, team
+        self._team: Team | None = None
+        self._seq, self._digest = lease.seq, lease.digest
+        self._durable = lease.seq
+        self.feed = Feed(lease.run_id)
+        self.feed.durable = lease.seq
+        self._heads: set[str] = set()
+        self._performing: dict[str, asyncio.Task[None]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._barriers: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self._results: dict[str, asyncio.Future[Ending]] = {}
+        self._threads = Threads()
+        self._failure: BaseException | None = None
+        self._laps = 0
+
+    @property
+    def run_id(self) -> str:
+        """The run's id."""
+        return self._lease.run_id
+
+    @property
+    def team(self) -> Team:
+        """The agents, compiled for this run's options."""
+        if self._team is None:
+            self._team = self._make_team(self.state.options)
+        return self._team
+
+    # -- recording --------------------------------------------------------------------------
+
+    def start(self, first: Event) -> None:
+        """Record the first event of this ownership; what a crash cut off is taken up again."""
+        lost = isinstance(first, RunResumed)
+        self.record(first)
+        if lost:
+            self._resume()
+
+    def record(self, *events: Event) -> None:
+        """Let facts in and do what follows from them. Raises Parked when the run has stopped."""
+        if self._failure is not None:
+            raise self._parked()
+        first = self._advance(events)
+        if first is not None:
+            self._spawn(self._drive(first), first.effect.id)
+
+    def _advance(self, events: Iterable[Event]) -> Open | None:
+        """Apply events and what `step` makes of them, append it all, start what it started.
+
+        The first started effect is the caller's to perform; its siblings get tasks.
+        """
+        state = self.state
+        state.at = self.clock.now()
+        batch: list[Event] = []
+        started: list[Open] = []
+        for event in events:
+            apply(state, event)
+            batch.append(event)
+            self._noticed(event, started)
+        for event in step(state, self.team):
+            apply(state, event)
+            batch.append(event)
+            self._noticed(event, started)
+        if batch:
+            self._append(batch)
+        live = [opened for opened in started if state.find(opened.effect.id) is opened]
+        for opened in live[1:]:
+            self._spawn(self._drive(opened), opened.effect.id)
+        return live[0] if live else None
+
+    def _noticed(self, event: Event, started: list[Open]) -> None:
+        kind = type(event)
+        if kind is EffectStarted:
+            if event.kind != "call" and event.purpose in ("", "retry"):  # type: ignore[union-attr]
+                opened = self.state.find(event.id)  # type: ignore[union-attr]
+                if opened is not None:
+                    started.append(opened)
+        elif kind is EffectFinished:
+            task = self._performing.pop(event.id, None)  # type: ignore[union-attr]
+            if task is not None and task is not asyncio.current_task():
+                task.cancel()
+
+    def _append(self, batch: list[Event]) -> None:
+        body = encode(batch)
+        refs: tuple[tuple[str, str], ...] = ()
+        blobs: dict[str, bytes] = {}
+        if len(body) > LARGE:
+            body, refs, blobs = pack(body)
+        heads = self._new_heads(batch, blobs)
+        count = len(batch)
+        self._seq += count
+        at, epoch = self.state.at, self._lease.epoch
+        self._digest = chain(self._digest, self._seq, count, epoch, at, body, refs, heads)
+        row = Row(self._seq, count, epoch, at, body, refs, self._digest, heads)
+        self.feed.add(self._seq, at, batch)
+        self.journal.append(self._lease, row, blobs, partial(self._settled, self._seq))
+
+    def _new_heads(self, batch: list[Event], blobs: dict[str, bytes]) -> tuple[str, ...]:
+        """What agents are told, stored once per run: the heads that this batch names first."""
+        found: list[str] = []
+        for event in batch:
+            if type(event) is EffectStarted and (event.kind == "call" or event.head):
+                digest = event.head or event.digest
+                member = self.team.members.get(event.name) if event.kind == "call" else None
+                if digest in self._heads:
+                    continue
+                self._heads.add(digest)
+                members = [member] if member is not None else list(self.team.members.values())
+                for each in members:
+                    for head in (each.head, each.entry_head):
+                        if head.digest == digest and digest not in found:
+                            found.append(digest)
+                            blobs[digest] = head.data
+        return tuple(found)
+
+    def _settled(self, seq: int, error: BaseException | None) -> None:
+        """A row is durable, or the journal failed."""
+        if error is not None:
+            self._park(error)
+            return
+        self._durable = seq
+        while self._barriers and self._barriers[0][0] <= seq:
+            _, waiter = self._barriers.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+        if self.feed.subscribers:
+            self.feed.reached(seq)
+        else:
+            self.feed.durable = seq
+
+    async def until_durable(self) -> None:
+        """Return once everything recorded so far is as durable as the journal makes it."""
+        if self._failure is not None:
+            raise self._parked()
+        if self._durable < self._seq:
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._barriers.append((self._seq, waiter))
+            await waiter
+
+    # -- performing -------------------------------------------------------------------------
+
+    def _spawn(self, work: Any, effect_id: str = "") -> asyncio.Task[None]:
+        task: asyncio.Task[None] = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        if effect_id:
+            self._performing[effect_id] = task
+        return task
+
+    async def _drive(self, opened: Open | None) -> None:
+        """Perform an effect, record its end, and go on with what follows until nothing does."""
+        try:
+            while opened is not None:
+                self._laps += 1
+                if self._laps % LAPS == 0:
+                    await asyncio.sleep(0)
+                effect_id = opened.effect.id
+                task = asyncio.current_task()
+                if task is not None:
+                    self._performing[effect_id] = task
+                end = await self._perform(opened)
+                if self.state.find(effect_id) is not opened or self._failure is not None:
+                    return
+                opened = self._advance((end,))
+                self._deliver()
+        except asyncio.CancelledError:
+            # Ended by `step` while it ran: whoever recorded that end drives on.
+            return
+        except Exception as error:  # noqa: BLE001 - a fault in a rule must park the run, not vanish
+            self._park(error)
+
+    async def _perform(self, opened: Open) -> EffectFinished:
+        effect = opened.effect
+        activation = self.state.activations[opened.activation]
+        if effect.kind == "wait":
+            await self.clock.sleep_until(effect.until)
+            return EffectFinished(effect.id)
+        member = self.team.members[activation.agent]
+        if effect.kind == "model":
+            return await ask_model(member, activation, opened, self._emitter(activation, effect.id))
+        tool = member.tools.get(effect.name)
+        if tool is None or tool.acting:
+            await self.until_durable()
+        context = ToolContext(
+            self.run_id,
+            effect.id,
+            activation.agent,
+            f"{self.run_id}:{effect.id}",
+            2 if opened.lost else 1,
+            self.deps,
+        )
+        arguments = effect.arguments or activation.calls[opened.index].arguments
+        return await use_tool(tool, arguments, opened, context, self._threads)
+
+    def _emitter(self, activation: Activation, effect_id: str) -> Callable[[Delta], None]:
+        if not self.feed.subscribers:
+            return _unheard
+        return partial(self.feed.piece, effect_id, activation.id, activation.agent)
+
+    def _resume(self) -> None:
+        """After a crash: do again, or go on waiting for, what was in flight."""
+        for activation in list(self.state.activations.values()):
+            for opened in list(activation.open.values()):
+                effect = opened.effect
+                if opened.lost and (effect.kind == "tool" or effect.purpose == "retry"):
+                    self._spawn(self._drive(opened), effect.id)
+
+    # -- results ----------------------------------------------------------------------------
+
+    async def result(self, call_id: str) -> Ending:
+        """How a user's request ended, durably: its end, and the tokens it used."""
+        user = self.state.activations[0]
+        if call_id not in user.done:
+            if call_id not in user.open:
+                raise AntiphonError(f"Run {self.run_id} has no request {call_id}")
+            if self._failure is not None:
+                raise self._parked()
+            waiter = self._results.setdefault(call_id, asyncio.get_running_loop().create_future())
+            await asyncio.shield(waiter)
+        ended = user.done[call_id]
+        await self.until_durable()
+        return ended.event, ended.usage
+
+    def _deliver(self) -> None:
+        """Wake whoever waits for a request that has ended."""
+        if self._results:
+            done = self.state.activations[0].done
+            for call_id in [each for each in self._results if each in done]:
+                ended = done[call_id]
+                waiter = self._results.pop(call_id)
+                if not waiter.done():
+                    waiter.set_result((ended.event, ended.usage))
+
+    # -- mail -------------------------------------------------------------------------------
+
+    def take_in(self, letter: Letter, mail: int = 0) -> None:
+        """Record what a letter says."""
+        self.record(take_in(self.state, letter, mail))
+        self._deliver()
+
+    def open_mail(self) -> None:
+        """From now on take in what outsiders post, and say that this owner lives."""
+        self._spawn(self._read_mail())
+        self._spawn(self._beat())
+
+    async def _read_mail(self) -> None:
+        try:
+            while not self.state.closed:
+                for mail in await self.journal.mail(self.run_id, self.state.mail):
+                    self.take_in(decode(mail.body), mail.number)
+                await self.journal.wait(self.run_id, FOREVER, self.state.mail)
+        except (AntiphonError, ValueError) as error:
+            if self._failure is None:
+                self._park(error)
+
+    async def _beat(self) -> None:
+        try:
+            while True:
+                await asyncio.sleep(BEAT)
+                await self.journal.beat()
+        except JournalError as error:
+            self._park(error)
+
+    # -- the end ----------------------------------------------------------------------------
+
+    def _park(self, error: BaseException) -> None:
+        """Stop without an outcome: what is not durable is forgotten, the run can be resumed."""
+        if self._failure is not None:
+            return
+        self._failure = error
+        for task in self._tasks:
+            if task is not asyncio.current_task():
+                task.cancel()
+        for _, waiter in self._barriers:
+            if not waiter.done():
+                waiter.set_exception(self._parked())
+        for result in self._results.values():
+            if not result.done():
+                result.set_exception(self._parked())
+        self._barriers.clear()
+        self._results.clear()
+        self.feed.end()
+
+    def _parked(self) -> Parked:
+        parked = Parked(self.run_id, str(self._failure))
+        parked.__cause__ = self._failure
+        return parked
+
+    async def close(self, why: str) -> None:
+        """End the run for good; nothing may be in flight."""
+        if not self.state.closed:
+            self.record(RunClosed(why))
+        await self.until_durable()
+
+    async def leave(self, summary: bytes = b"") -> None:
+        """Stop driving and give the run up; whoever claims it next goes on where it is."""
+        tasks = [task for task in self._tasks if task is not asyncio.current_task()]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=GRACE)
+        self._threads.close()
+        self.feed.end()
+        if self._failure is None:
+            await self.journal.release(self._lease, summary)
+
+
+def _unheard(delta: Delta) -> None:
+    """Nobody watches: the reply will hold it all."""
+

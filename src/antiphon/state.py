@@ -1,0 +1,483 @@
+"""State: the fold of a run's events. `apply` alone changes it, and only here.
+
+Everything is a fact that an event stated, but for two work lists: `ready` (activations that the
+last events touched) and `parked` (those whose hold must wait). Losing them costs one scan.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct, field
+
+from antiphon.errors import Corrupt
+from antiphon.event import (
+    CancelRequested,
+    EffectFinished,
+    EffectStarted,
+    Event,
+    MessagePosted,
+    Options,
+    PermissionDecided,
+    RunClosed,
+    RunResumed,
+    RunStarted,
+    TurnFinished,
+    TurnStarted,
+    place,
+)
+from antiphon.limits import UNLIMITED, Limits, Scope, settle
+from antiphon.message import USER, Attachment, Message, ToolCall, ToolResult
+from antiphon.model import ChatMessage, Usage
+from antiphon.transcript import Transcript
+
+Phase = Literal["rest", "plan", "model", "failed", "calls", "settled"]
+"""Where an activation is in its turn: at rest; about to ask its model; waiting for it, or for a
+retry; its call failed; doing calls; all calls done."""
+
+KEPT = 1_000
+"""Ends of background calls that an activation remembers; the oldest are forgotten first."""
+LOGGED = 10_000
+"""Messages of the log; when there are more, the older half is forgotten."""
+
+
+class Open(Struct):
+    """An effect in flight. `index`: which call of the turn, -1 for none. `child`: a call's callee.
+
+    lost: a process died while it ran.
+    """
+
+    effect: EffectStarted
+    activation: int
+    index: int = -1
+    child: int = 0
+    lost: bool = False
+
+
+class Ended(Struct, frozen=True):
+    """How a background call ended, with the tokens its whole tree used."""
+
+    event: EffectFinished
+    usage: Usage
+
+
+class Logged(Struct, frozen=True):
+    """A message between agents, with the user's request that it belongs to."""
+
+    request: str
+    message: Message
+
+
+class Activation(Struct):
+    """One live instance of an agent: a call that has not returned.
+
+    call: the effect it is; empty for the user. caller: the activation that called, 0 the user.
+    request: the user's call that all of this is for.
+    scope: the activation whose books it is on. head: digest of what its model is told before the
+    conversation. asked: its model answered in this turn. more: another turn follows at once.
+    calls, results: of this turn; cursor: the first call not taken up yet; waiting: how many effects
+    the turn waits for; pending: calls whose approval was answered or ruled on, by index.
+    done: background calls that ended. failure: the model call that failed last. finish: a finishing
+    call's end. exhausted: the limit that refused a call. said: the last text, the best output yet.
+    """
+
+    id: int
+    agent: str
+    call: str = ""
+    caller: int = 0
+    request: str = ""
+    depth: int = 0
+    scope: int = 0
+    head: str = ""
+    phase: Phase = "rest"
+    more: bool = False
+    turn: int = 0
+    attempt: int = 0
+    waited: float = 0.0
+    nudges: int = 0
+    asked: bool = False
+    inbox: list[Message] = field(default_factory=list)
+    transcript: Transcript = field(default_factory=Transcript)
+    calls: tuple[ToolCall, ...] = ()
+    results: list[ToolResult | None] = field(default_factory=list)
+    cursor: int = 0
+    waiting: int = 0
+    pending: dict[int, EffectFinished | PermissionDecided] = field(default_factory=dict)
+    open: dict[str, Open] = field(default_factory=dict)
+    done: dict[str, Ended] = field(default_factory=dict)
+    failure: EffectFinished | None = None
+    finish: EffectFinished | None = None
+    exhausted: str = ""
+    said: str = ""
+    queued: bool = False
+
+
+class State(Struct):
+    """A run, folded. `at`: the time of the last row, Unix seconds. `mail`: the last mail taken.
+
+    remembered: tools allowed for the rest of the run. cancelling: effects to stop, and why.
+    usage: tokens by model. in_flight: effects open anywhere. log: messages between agents.
+    """
+
+    run_id: str = ""
+    at: float = 0.0
+    mail: int = 0
+    options: Options = Options()
+    data: Any = None
+    activations: dict[int, Activation] = field(default_factory=dict)
+    born: int = 0
+    in_flight: int = 0
+    scopes: dict[int, Scope] = field(default_factory=dict)
+    remembered: tuple[str, ...] = ()
+    cancelling: dict[str, str] = field(default_factory=dict)
+    usage: dict[str, Usage] = field(default_factory=dict)
+    log: list[Logged] = field(default_factory=list)
+    closed: bool = False
+    ready: deque[Activation] = field(default_factory=deque)
+    parked: list[Activation] = field(default_factory=list)
+
+    def find(self, effect_id: str) -> Open | None:
+        """The open effect of that id, if it is in flight."""
+        try:
+            activation = self.activations.get(place(effect_id))
+        except ValueError:
+            return None
+        return activation.open.get(effect_id) if activation is not None else None
+
+    def chain(self, activation: Activation) -> Iterator[Scope]:
+        """The scopes an activation is on the books of, innermost first."""
+        number = activation.scope
+        while number:
+            scope = self.scopes[number]
+            yield scope
+            number = scope.parent
+
+    @property
+    def idle(self) -> bool:
+        """Nothing is in flight and nobody has anything to do."""
+        return not self.in_flight and not self.ready
+
+
+def apply(state: State, event: Event) -> None:
+    """Fold one event in. Raises Corrupt for one that cannot follow what was folded before."""
+    try:
+        _APPLY[type(event)](state, event)
+    except (KeyError, IndexError, ValueError, AttributeError) as error:
+        raise Corrupt(state.run_id, 0, f"{type(event).__name__} does not follow ({error!r})") from error
+
+
+def _touch(state: State, activation: Activation) -> None:
+    if not activation.queued:
+        activation.queued = True
+        state.ready.append(activation)
+
+
+def _run_started(state: State, event: RunStarted) -> None:
+    state.run_id, state.options, state.data = event.run_id, event.options, event.data
+    state.activations[0] = Activation(0, USER)
+
+
+def _run_resumed(state: State, event: RunResumed) -> None:
+    state.options = msgspec.structs.replace(state.options, attended=event.attended)
+    for activation in state.activations.values():
+        for opened in activation.open.values():
+            opened.lost = True
+        _touch(state, activation)
+
+
+def _message_posted(state: State, event: MessagePosted) -> None:
+    state.mail = event.mail or state.mail
+    activation = state.activations.get(event.to)
+    if event.dead:
+        if activation is not None and activation.inbox and activation.inbox[0].id == event.message.id:
+            activation.inbox.pop(0)
+    else:
+        receiver = state.activations[event.to]
+        receiver.inbox.append(event.message)
+        if receiver.id:
+            _log(state, receiver.request, event.message)
+        _touch(state, receiver)
+
+
+def _turn_started(state: State, event: TurnStarted) -> None:
+    activation = state.activations[event.activation]
+    taken = activation.inbox[: event.taken]
+    del activation.inbox[: event.taken]
+    activation.turn += 1
+    activation.attempt, activation.waited, activation.more, activation.asked = 0, 0.0, False, False
+    calls = event.calls
+    if calls is None:
+        calls = tuple(call for message in taken for call in message.calls) if taken else ()
+    if activation.id:
+        for message in taken:
+            if message.content or message.attachments or not message.calls:
+                activation.transcript.append(ChatMessage("user", message.content, attachments=message.attachments))
+        if calls:
+            activation.transcript.append(ChatMessage("assistant", "", calls))
+    if calls or not activation.id:
+        _take_up(activation, calls)
+    else:
+        activation.phase = "plan"
+
+
+def _take_up(activation: Activation, calls: tuple[ToolCall, ...]) -> None:
+    activation.calls, activation.cursor = calls, 0
+    activation.results = [None] * len(calls)
+    activation.phase = "calls" if calls else "settled"
+
+
+def _effect_started(state: State, event: EffectStarted) -> None:
+    activation = state.activations[place(event.id)]
+    if event.id in activation.open:
+        raise ValueError(f"{event.id} started twice")
+    kind = event.kind
+    opened = Open(event, activation.id)
+    activation.open[event.id] = opened
+    state.in_flight += 1
+    if kind == "model":
+        activation.attempt += 1
+        activation.phase = "model"
+        activation.head = event.head or activation.head
+        for scope in state.chain(activation):
+            scope.held += event.hold
+        return
+    if event.purpose == "retry":
+        activation.phase = "model"
+        activation.waited += event.until - state.at
+        return
+    index = opened.index = _index(event.id)
+    activation.cursor = max(activation.cursor, index + 1)
+    if event.purpose != "approval":
+        activation.pending.pop(index, None)
+        for scope in state.chain(activation):
+            scope.calls += 1
+    if kind == "call":
+        _give_birth(state, activation, opened)
+    if event.background:
+        activation.results[index] = ToolResult(event.text)
+        _settle_turn(state, activation)
+    else:
+        activation.waiting += 1
+
+
+def _give_birth(state: State, caller: Activation, opened: Open) -> None:
+    event, call = opened.effect, caller.calls[opened.index]
+    state.born += 1
+    child = state.born
+    scope = caller.scope
+    if event.limits is not None or not scope:
+        state.scopes[child] = Scope(event.limits or state.options.limits or UNLIMITED, scope)
+        scope = child
+    opened.child = child
+    depth = caller.depth + 1 if caller.id else 0
+    request = caller.request or event.id
+    callee = Activation(child, event.name, event.id, caller.id, request, depth, scope, event.digest)
+    message = forward(caller.agent, callee, event.arguments or call.arguments, call.attachments)
+    callee.inbox.append(message)
+    _log(state, request, message)
+    state.activations[child] = callee
+    for each in state.chain(callee):
+        each.activations += 1
+    _touch(state, callee)
+
+
+class CallAgent(Struct, frozen=True, omit_defaults=True):
+    """The arguments of `call_agent`; `background`: do not wait for the result."""
+
+    agent_name: str
+    message: str
+    background: bool = False
+
+
+_call_agent = msgspec.json.Decoder(CallAgent)
+
+
+def _log(state: State, request: str, message: Message) -> None:
+    state.log.append(Logged(request, message))
+    if len(state.log) > LOGGED:
+        del state.log[: LOGGED // 2]
+
+
+def forward(caller: str, callee: Activation, arguments: str, attachments: tuple[Attachment, ...]) -> Message:
+    """The message that a call carries, made from the call alone."""
+    call = callee.call
+    content = _call_agent.decode(arguments).message
+    return Message("forward", caller, callee.agent, content, call, id=call + ">", attachments=attachments)
+
+
+def _index(effect_id: str) -> int:
+    """Which call of its turn an effect is: `3/2.c1` is 0."""
+    number = effect_id[effect_id.rindex(".") + 2 :]
+    return int(number[:-1] if number[-1] == "?" else number) - 1
+
+
+def _effect_finished(state: State, event: EffectFinished) -> None:
+    state.mail = event.mail or state.mail
+    activation = state.activations[place(event.id)]
+    opened = activation.open.pop(event.id, None)
+    if state.cancelling:
+        state.cancelling.pop(event.id, None)
+    if opened is None:
+        if event.id.rpartition(".")[2][0] != "c":
+            raise ValueError(f"{event.id} ended but never started")
+        for scope in state.chain(activation):
+            scope.calls += 1
+        if event.outcome == "limit":
+            activation.exhausted = event.why
+        _book(state, activation, _index(event.id), event)
+        return
+    state.in_flight -= 1
+    kind, purpose = opened.effect.kind, opened.effect.purpose
+    if kind == "model":
+        _model_finished(state, activation, opened.effect, event)
+    elif purpose == "retry":
+        activation.phase = "plan"
+        _touch(state, activation)
+    elif purpose == "approval":
+        activation.waiting -= 1
+        activation.pending[opened.index] = event
+        _touch(state, activation)
+    else:
+        usage = _bury(state, activation, event, opened.child) if opened.child else Usage()
+        if opened.effect.background:
+            activation.done[event.id] = Ended(event, usage)
+            if len(activation.done) > KEPT:
+                del activation.done[next(iter(activation.done))]
+            _touch(state, activation)
+        else:
+            activation.waiting -= 1
+            _book(state, activation, opened.index, event, opened.effect.ends)
+
+
+def _bury(state: State, caller: Activation, event: EffectFinished, child: int) -> Usage:
+    """Forget a callee that has returned; the tokens its scope used, when it had one."""
+    callee = state.activations.pop(child)
+    if callee.open:
+        raise ValueError(f"activation {child} returned with effects in flight")
+    call, content = event.id, result(event).content
+    _log(state, callee.request, Message("return", callee.agent, caller.agent, content, call, call + "<", in_reply_to=call + ">"))
+    scope = state.scopes.pop(child, None)
+    return scope.usage if scope is not None else Usage()
+
+
+def _model_finished(state: State, activation: Activation, started: EffectStarted, event: EffectFinished) -> None:
+    reply = event.reply
+    usage = reply.usage if reply is not None else event.usage
+    used = usage.total if usage is not None else _charged(started, event)
+    for scope in state.chain(activation):
+        settle(scope, started.hold, used)
+        if usage is not None:
+            scope.usage = scope.usage + usage
+    if usage is not None:
+        state.usage[started.name] = state.usage.get(started.name, Usage()) + usage
+    while state.parked:
+        _touch(state, state.parked.pop())
+    _touch(state, activation)
+    if reply is not None:
+        activation.failure = None
+        activation.asked = True
+        activation.said = reply.content or activation.said
+        activation.transcript.append(
+            ChatMessage(
+                "assistant", reply.content, reply.calls, reasoning=reply.reasoning, opaque=reply.opaque
+            )
+        )
+        _take_up(activation, reply.calls)
+    elif event.outcome == "interrupted":
+        activation.phase = "plan"
+    else:
+        activation.failure = event
+        activation.phase = "failed"
+
+
+def _charged(started: EffectStarted, event: EffectFinished) -> int:
+    """Tokens to book for a call whose bill is unknown: all that was held, or nothing."""
+    if event.outcome in ("interrupted", "cancelled") or event.why.startswith(("cut", "timeout")):
+        return started.hold
+    return 0
+
+
+def _book(state: State, activation: Activation, index: int, event: EffectFinished, ends: bool = False) -> None:
+    """Store the one result of call `index`."""
+    activation.pending.pop(index, None)
+    activation.cursor = max(activation.cursor, index + 1)
+    activation.results[index] = result(event)
+    if (ends or event.ends) and event.outcome == "completed" and activation.finish is None:
+        activation.finish = event
+    _settle_turn(state, activation)
+
+
+def result(event: EffectFinished) -> ToolResult:
+    """A call's end as the model is shown it."""
+    if event.outcome == "completed":
+        return ToolResult(event.content, event.attachments)
+    partial = f"\nPartial output: {event.content}" if event.content else ""
+    return ToolResult(f"Error: {event.why}{partial}", event.attachments, is_error=True)
+
+
+def _settle_turn(state: State, activation: Activation) -> None:
+    """When every call of the turn has its result, add them to the conversation in call order."""
+    _touch(state, activation)
+    if activation.waiting or activation.pending or activation.cursor < len(activation.calls):
+        return
+    activation.phase = "settled"
+    if activation.id:
+        append = activation.transcript.append
+        for call, found in zip(activation.calls, activation.results, strict=True):
+            if found is not None:
+                append(
+                    ChatMessage(
+                        "tool", found.content, (), call.id, call.name, found.is_error, found.attachments
+                    )
+                )
+
+
+def _permission_decided(state: State, event: PermissionDecided) -> None:
+    activation = state.activations[place(event.id)]
+    index = _index(event.id)
+    activation.pending[index] = event
+    if event.remember:
+        state.remembered = (*state.remembered, activation.calls[index].name)
+    _touch(state, activation)
+
+
+def _turn_finished(state: State, event: TurnFinished) -> None:
+    activation = state.activations[event.activation]
+    if event.nudge:
+        activation.nudges += 1
+        activation.transcript.append(ChatMessage("user", event.nudge))
+    elif activation.calls:
+        activation.nudges = 0
+    activation.phase, activation.more = "rest", event.more
+    activation.calls, activation.results = (), []
+    _touch(state, activation)
+
+
+def _cancel_requested(state: State, event: CancelRequested) -> None:
+    state.mail = event.mail or state.mail
+    targets = [event.target] if event.target else list(state.activations[0].open)
+    for target in targets:
+        if state.find(target) is not None:
+            state.cancelling[target] = event.why
+    _touch(state, state.activations[0])
+
+
+def _run_closed(state: State, event: RunClosed) -> None:
+    state.closed = True
+
+
+_APPLY: dict[type, Callable[[State, Any], None]] = {
+    RunStarted: _run_started,
+    RunResumed: _run_resumed,
+    MessagePosted: _message_posted,
+    TurnStarted: _turn_started,
+    EffectStarted: _effect_started,
+    EffectFinished: _effect_finished,
+    PermissionDecided: _permission_decided,
+    TurnFinished: _turn_finished,
+    CancelRequested: _cancel_requested,
+    RunClosed: _run_closed,
+}

@@ -1,0 +1,212 @@
+"""The live view of a run: numbered records, and unnumbered deltas beside them.
+
+A subscriber is a cursor on the journal. What it has not read costs no memory of its own but a
+bounded buffer of deltas, in which pieces of one text are joined while the reader is slow.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Sequence
+
+from msgspec import Struct
+
+from antiphon.event import (
+    EffectFinished,
+    EffectStarted,
+    Event,
+    MessagePosted,
+    PermissionDecided,
+    TurnFinished,
+    TurnStarted,
+    place,
+)
+from antiphon.history import events_of
+from antiphon.journal.port import Journal
+from antiphon.message import USER
+from antiphon.model import Delta
+
+RECENT = 10_000
+"""Records kept in memory for subscribers; a slower one reads from the journal again."""
+DELTA_BUFFER = 65_536
+"""Characters of deltas kept for one slow subscriber; the oldest are dropped beyond it."""
+
+
+class Record(Struct, frozen=True):
+    """One event where it stands: its number, its time (Unix seconds), whose it is.
+
+    activation, agent: who did it; 0 and `user` for the user. parent: the caller's activation.
+    """
+
+    seq: int
+    at: float
+    run_id: str
+    activation: int
+    agent: str
+    parent: int
+    event: Event
+
+    @property
+    def type(self) -> str:
+        """The name of the event, `EffectStarted` for one."""
+        return type(self.event).__name__
+
+
+class Piece(Struct, frozen=True, gc=False):
+    """A piece of a reply that is being written; the record of its effect's end holds all of it.
+
+    effect_id: names the attempt too; a later attempt of the turn replaces what this one said.
+    """
+
+    effect_id: str
+    activation: int
+    agent: str
+    kind: str
+    text: str
+    index: int = 0
+
+
+class Cast:
+    """Who is who: activation numbers to names and callers, learned from the events in order."""
+
+    def __init__(self) -> None:
+        self._names: dict[int, tuple[str, int]] = {0: (USER, 0)}
+
+    def learn(self, events: Sequence[Event]) -> None:
+        """Take note of the calls among the next events."""
+        for event in events:
+            if type(event) is EffectStarted and event.kind == "call":
+                self._names[len(self._names)] = (event.name, place(event.id))
+
+    def record(self, seq: int, at: float, run_id: str, event: Event) -> Record:
+        """The record of the next event."""
+        self.learn((event,))
+        number = whose(event)
+        agent, parent = self._names.get(number, ("", 0))
+        return Record(seq, at, run_id, number, agent, parent, event)
+
+
+def whose(event: Event) -> int:
+    """The activation an event belongs to; 0 for those of the run."""
+    if isinstance(event, EffectStarted | EffectFinished | PermissionDecided):
+        return place(event.id)
+    if isinstance(event, TurnStarted | TurnFinished):
+        return event.activation
+    return event.to if isinstance(event, MessagePosted) else 0
+
+
+class Feed:
+    """The live end of one run, shared by its subscribers. Costs nothing while there are none."""
+
+    def __init__(self, run_id: str) -> None:
+        self.run_id = run_id
+        self.cast = Cast()
+        self.subscribers: list[Subscription] = []
+        self.recent: list[Record] = []
+        self.durable = 0
+        self.over = False
+
+    def add(self, seq: int, at: float, events: Sequence[Event]) -> None:
+        """Take in the events of a row that ends at `seq`."""
+        if not self.subscribers:
+            self.cast.learn(events)
+            return
+        first = seq - len(events) + 1
+        records = [self.cast.record(first + index, at, self.run_id, event) for index, event in enumerate(events)]
+        self.recent.extend(records)
+        if len(self.recent) > RECENT:
+            del self.recent[: RECENT // 2]
+
+    def reached(self, seq: int) -> None:
+        """Everything up to `seq` is durable and may be shown."""
+        self.durable = seq
+        for subscriber in self.subscribers:
+            subscriber.wake()
+
+    def end(self) -> None:
+        """Nothing will follow; subscribers end once they have read everything."""
+        self.over = True
+        for subscriber in self.subscribers:
+            subscriber.wake()
+
+    def piece(self, effect_id: str, activation: int, agent: str, delta: Delta) -> None:
+        """Show a delta to whoever watches."""
+        for subscriber in self.subscribers:
+            subscriber.take(effect_id, activation, agent, delta)
+
+
+class Subscription:
+    """An async iterator over records after `after`, and pieces as they come."""
+
+    def __init__(self, feed: Feed, journal: Journal, after: int, pieces: bool) -> None:
+        self._feed, self._journal, self._pieces = feed, journal, pieces
+        self._position = after
+        self._buffer: deque[Piece] = deque()
+        self._size = 0
+        self._signal = asyncio.Event()
+        feed.subscribers.append(self)
+        feed.recent = [] if len(feed.subscribers) == 1 else feed.recent
+        self._live_from = feed.durable
+        self._signal.set()
+
+    def wake(self) -> None:
+        """There is something new to read."""
+        self._signal.set()
+
+    def close(self) -> None:
+        """Stop watching."""
+        if self in self._feed.subscribers:
+            self._feed.subscribers.remove(self)
+
+    def take(self, effect_id: str, activation: int, agent: str, delta: Delta) -> None:
+        """Buffer a delta, joined to the last one of the same text."""
+        if not self._pieces:
+            return
+        last = self._buffer[-1] if self._buffer else None
+        text = delta.text
+        if last and last.effect_id == effect_id and last.kind == delta.kind and last.index == delta.index:
+            self._buffer.pop()
+            text = last.text + text
+        self._buffer.append(Piece(effect_id, activation, agent, delta.kind, text, delta.index))
+        self._size += len(delta.text)
+        while self._size > DELTA_BUFFER and len(self._buffer) > 1:
+            self._size -= len(self._buffer.popleft().text)
+        self._signal.set()
+
+    async def __aiter__(self) -> AsyncIterator[Record | Piece]:
+        feed = self._feed
+        while True:
+            await self._signal.wait()
+            self._signal.clear()
+            while self._position < feed.durable:
+                for record in await self._next():
+                    self._position = record.seq
+                    yield record
+            while self._buffer:
+                piece = self._buffer.popleft()
+                self._size -= len(piece.text)
+                yield piece
+            if feed.over and self._position >= feed.durable:
+                return
+
+    async def _next(self) -> Sequence[Record]:
+        """The records after the position that are durable: from memory, else from the journal."""
+        feed, position = self._feed, self._position
+        recent = feed.recent
+        if recent and recent[0].seq <= position + 1:
+            first = position + 1 - recent[0].seq
+            return recent[first : feed.durable - recent[0].seq + 1]
+        return [record for record in await read(self._journal, feed.run_id) if position < record.seq <= feed.durable]
+
+
+async def read(journal: Journal, run_id: str, after: int = 0) -> list[Record]:
+    """The stored records of a run numbered above `after`. Raises UnknownName, Corrupt."""
+    cast, records = Cast(), []
+    for row in await journal.read(run_id):
+        events = await events_of(journal, run_id, row)
+        for index, event in enumerate(events):
+            record = cast.record(row.seq - len(events) + 1 + index, row.at, run_id, event)
+            if record.seq > after:
+                records.append(record)
+    return records

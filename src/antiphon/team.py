@@ -1,0 +1,199 @@
+"""Team: the agents of one run, with names resolved, prompts written and schemas made once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from hashlib import blake2b
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from antiphon.agent import ALL, Agent
+from antiphon.errors import DuplicateName, UnknownName, UserError
+from antiphon.event import Options
+from antiphon.message import USER
+from antiphon.model import Example, Model, ToolSpec
+from antiphon.tool import Tool
+
+CALL_AGENT = "call_agent"
+FINISH = "finish"
+GET_RESULT = "get_result"
+SEND_MESSAGE = "send_message"
+
+NUDGE = "[system] You did not finish. Continue the task; call finish with the result when it is done."
+
+
+def _spec(name: str, description: str, required: tuple[str, ...] = (), **properties: dict[str, Any]) -> ToolSpec:
+    needed = required or tuple(properties)
+    return ToolSpec(
+        name, description, {"type": "object", "properties": properties, "required": list(needed)}
+    )
+
+
+def _text(description: str) -> dict[str, Any]:
+    return {"type": "string", "description": description}
+
+
+_AGENT_NAME, _MESSAGE = _text("Name of the agent to call"), _text("Message to send to the agent")
+_CALL_TEXT = "Call another agent. The agent will process your message and return a result when done."
+SPECS: Mapping[str, ToolSpec] = {
+    CALL_AGENT: _spec(CALL_AGENT, _CALL_TEXT, agent_name=_AGENT_NAME, message=_MESSAGE),
+    FINISH: _spec(
+        FINISH,
+        "Finish the current task and return a result to the caller. The caller may be a user or another agent.",
+        message=_text("Result message to return"),
+    ),
+    GET_RESULT: _spec(
+        GET_RESULT,
+        "Wait for a background call to end and get its result.",
+        call_id=_text("The call, as call_agent named it"),
+    ),
+    SEND_MESSAGE: _spec(
+        SEND_MESSAGE,
+        "Send a message to an agent that works in the background; it reads it before its next step.",
+        call_id=_text("The call, as call_agent named it"),
+        message=_text("Message to send"),
+    ),
+}
+_BACKGROUND_CALL = _spec(
+    CALL_AGENT,
+    _CALL_TEXT,
+    ("agent_name", "message"),
+    agent_name=_AGENT_NAME,
+    message=_MESSAGE,
+    background={"type": "boolean", "description": "Do not wait for the result; get it later with get_result"},
+)
+
+
+class Head(Struct, frozen=True):
+    """What a model is told before the conversation. `data`: its canonical JSON, the blob of `digest`."""
+
+    system: str
+    specs: tuple[ToolSpec, ...]
+    digest: str
+    data: bytes
+
+    @property
+    def size(self) -> int:
+        """Bytes, an upper bound of its tokens."""
+        return len(self.data)
+
+
+class Member(Struct, frozen=True, eq=False):
+    """One agent in its team. `builtins`: of the kernel's own calls, those it has.
+
+    head: what its model is told; entry_head: the same when the user called it.
+    finishing: names that end its reaction. callable: whom it may call.
+    """
+
+    agent: Agent
+    tools: Mapping[str, Tool]
+    builtins: frozenset[str]
+    disabled: frozenset[str]
+    callable: frozenset[str]
+    finishing: frozenset[str]
+    head: Head
+    entry_head: Head
+    examples: tuple[Example, ...]
+    model: Model
+
+
+class Team(Struct, frozen=True, eq=False):
+    """All members by name. `policies`: whether any agent brings rules of its own."""
+
+    members: Mapping[str, Member]
+    policies: bool
+
+
+def make_team(agents: Iterable[Agent], options: Options, model_of: Callable[[Agent], Model]) -> Team:
+    """Compile agents for a run.
+
+    Raises DuplicateName, UnknownName (in `can_call`), UserError (an option that cannot be).
+    """
+    if FINISH in options.disabled:
+        raise ValueError("finish cannot be disabled: no agent could return")
+    for name in options.disabled:
+        if name not in SPECS:
+            raise UnknownName("built-in call to disable", name, SPECS)
+    by_name: dict[str, Agent] = {}
+    for agent in agents:
+        if agent.name in by_name and by_name[agent.name] is not agent:
+            raise DuplicateName("agent", agent.name)
+        by_name[agent.name] = agent
+    if not by_name:
+        raise UserError("A team needs at least one agent")
+    return Team(
+        {name: _member(agent, by_name, options, model_of(agent)) for name, agent in by_name.items()},
+        any(agent.policy is not None for agent in by_name.values()),
+    )
+
+
+def _member(agent: Agent, agents: Mapping[str, Agent], options: Options, model: Model) -> Member:
+    tools: dict[str, Tool] = {}
+    for tool in agent.tools:
+        if not isinstance(tool, Tool):
+            raise UserError(f"{agent.name}: {tool!r} is not a tool")
+        if tool.name in tools:
+            raise DuplicateName("tool", tool.name)
+        tools[tool.name] = tool
+    names = set(SPECS) if options.background else {CALL_AGENT, FINISH}
+    builtins = frozenset(names - set(options.disabled) - set(tools))
+    reachable = _reachable(agent, agents)
+    finishing = {name for name, tool in tools.items() if tool.ends or name == FINISH}
+    specs = (*(tool.spec for tool in tools.values()), *_builtin_specs(builtins, options.background))
+    prompt = write_prompt(agent, [agents[name] for name in agents if name in reachable], builtins | set(tools))
+    extra = f"{prompt}\n\n{options.extra}" if options.extra else prompt
+    entry_head = _head(extra, specs, agent)
+    return Member(
+        agent,
+        tools,
+        builtins,
+        frozenset(options.disabled) - set(tools),
+        reachable,
+        frozenset(finishing | ({FINISH} & builtins)),
+        entry_head if options.extra_scope == "all" or not options.extra else _head(prompt, specs, agent),
+        entry_head,
+        tuple(agent.examples) + tuple(example for tool in tools.values() for example in tool.examples),
+        model,
+    )
+
+
+def _reachable(agent: Agent, agents: Mapping[str, Agent]) -> frozenset[str]:
+    if tuple(agent.can_call) == ALL:
+        return frozenset(agents)
+    for name in agent.can_call:
+        if name not in agents and name != USER:
+            raise UnknownName(f"agent in can_call of {agent.name}", name, agents)
+    return frozenset(agent.can_call)
+
+
+def _builtin_specs(builtins: frozenset[str], background: bool) -> Iterable[ToolSpec]:
+    for name, spec in SPECS.items():
+        if name in builtins:
+            yield _BACKGROUND_CALL if background and name == CALL_AGENT else spec
+
+
+def _head(system: str, specs: tuple[ToolSpec, ...], agent: Agent) -> Head:
+    data = msgspec.json.encode(
+        {"system": system, "tools": specs, "max_output": agent.max_output, "settings": dict(agent.settings)}
+    )
+    return Head(system, specs, blake2b(data, digest_size=32).hexdigest(), data)
+
+
+def write_prompt(agent: Agent, colleagues: Iterable[Agent], offered: Iterable[str]) -> str:
+    """The system prompt: who the agent is, whom it may call, and how it ends (seed 000, section 7)."""
+    others = [
+        f"- {other.name}: {other.description or other.instructions}"
+        for other in colleagues
+        if other is not agent
+    ]
+    listed = ["Available agents:\n" + "\n".join(others)] if others else []
+    rules = "\n".join(text for name, text in _RULES.items() if name in offered)
+    return "\n\n".join([f'You are "{agent.name}". {agent.instructions}'.rstrip(), *listed, rules]).rstrip()
+
+
+_RULES = {
+    CALL_AGENT: "Use call_agent to delegate work to other agents.",
+    FINISH: "Use finish to complete your task and return the result.",
+}

@@ -1,0 +1,139 @@
+"""Files of one folder: which there are, what is in them, how large they are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import PurePosixPath
+
+from antiphon.errors import ToolError
+from antiphon.model import Example
+from antiphon.tool import Tool, tool
+from antiphon.tools.root import MAX_FILES, Root, decoded
+
+LISTED = 200
+"""Names in one listing."""
+LINES = 200
+"""Lines in one reading."""
+LINE = 500
+"""Characters of a line that are shown."""
+
+_COUNTS = {
+    "How many words does CHANGELOG.md have?": "CHANGELOG.md",
+    "How many lines are in src/main.py?": "src/main.py",
+    "Count the words in docs/index.rst": "docs/index.rst",
+    "What is the size of setup.py in bytes?": "setup.py",
+    "How many characters are in notes.txt?": "notes.txt",
+    "How long is the file guide/intro.md?": "guide/intro.md",
+    "How large is data.csv?": "data.csv",
+    "word count of CONTRIBUTING": "CONTRIBUTING",
+    "Give me the line count for lib/tool.js, please": "lib/tool.js",
+}
+_LISTS = {
+    "Which files are there?": ".",
+    "List the files.": ".",
+    "What is in the folder images?": "images",
+    "Show the files in src/core": "src/core",
+    "List all files in the scripts directory": "scripts",
+    "What files does lib/ hold?": "lib/",
+}
+_STATISTICS = {
+    "How many files are there?": ".",
+    "Give me the statistics of this folder.": ".",
+    "How big is the src folder altogether?": "src",
+    "How many files are in lib/core?": "lib/core",
+    "What takes the most space in the assets directory?": "assets",
+    "Which file is the largest here?": ".",
+}
+_READS = {
+    "Show me the first lines of setup.py": "setup.py",
+    "Read CHANGELOG.md": "CHANGELOG.md",
+    "What does the file config/app.toml contain?": "config/app.toml",
+    "Print notes.txt": "notes.txt",
+    "Open docs/index.rst": "docs/index.rst",
+}
+
+
+def file_tools(root: Root) -> list[Tool]:
+    """The tools `list_files`, `read_lines`, `count_text` and `folder_statistics` over one folder."""
+
+    @tool(effect="read", timeout=30, examples=_examples("list_files", _LISTS))
+    def list_files(path: str = ".") -> str:
+        """List the files under a folder, with their sizes in bytes.
+
+        Args:
+            path: a folder, relative; "." is the whole.
+        """
+        found = [f"{entry.path} ({entry.size} bytes)" for entry in root.files(path, LISTED + 1)]
+        if not found:
+            return f"There are no files in {path}"
+        more = [f"… and more; only the first {LISTED} are listed"] if len(found) > LISTED else []
+        return "\n".join([*found[:LISTED], *more])
+
+    @tool(effect="read", timeout=30, examples=_examples("read_lines", _READS))
+    def read_lines(path: str, first: int = 1, last: int = 40) -> str:
+        """Read lines of a text file, with their numbers.
+
+        Args:
+            path: a file, relative.
+            first: the first line, from 1.
+            last: the last line; at most 200 lines are given at once.
+        """
+        lines = decoded(root.read(path), path).splitlines()
+        if first < 1 or last < first:
+            raise ToolError(f"There are no lines {first} to {last}; lines count from 1")
+        if first > max(len(lines), 1):
+            raise ToolError(f"{path} has only {len(lines)} lines")
+        end = min(last, first + LINES - 1, len(lines))
+        shown = [f"{at}: {_cut(lines[at - 1])}" for at in range(first, end + 1)]
+        return "\n".join([f"{path}, lines {first}-{end} of {len(lines)}:", *shown])
+
+    @tool(effect="read", timeout=30, examples=_examples("count_text", _COUNTS))
+    def count_text(path: str) -> str:
+        """Count the words, lines, characters and bytes of a text file.
+
+        Args:
+            path: a file, relative.
+        """
+        data = root.read(path)
+        text = decoded(data, path)
+        counts = f"{len(text.split())} words, {lines_of(text)} lines, {len(text)} characters"
+        return f"{path}: {counts}, {len(data)} bytes"
+
+    @tool(effect="read", timeout=30, examples=_examples("folder_statistics", _STATISTICS))
+    def folder_statistics(path: str = ".") -> str:
+        """Say how many files a folder holds, their total size, their kinds and the largest ones.
+
+        Args:
+            path: a folder, relative; "." is the whole.
+        """
+        found = list(root.files(path))
+        if not found:
+            return f"There are no files in {path}"
+        folders = {str(PurePosixPath(entry.path).parent) for entry in found}
+        kinds = Counter(PurePosixPath(entry.path).suffix or "no ending" for entry in found)
+        largest = sorted(found, key=lambda entry: (-entry.size, entry.path))[:5]
+        capped = f" (only the first {MAX_FILES} were counted)" if len(found) >= MAX_FILES else ""
+        name = "The folder" if path.strip("./") == "" else path
+        return "\n".join(
+            [
+                f"{name}: {len(found)} files in {len(folders)} folders, "
+                f"{sum(entry.size for entry in found)} bytes{capped}",
+                "By kind: " + ", ".join(f"{count} {kind}" for kind, count in kinds.most_common(12)),
+                "Largest: " + ", ".join(f"{entry.path} ({entry.size} bytes)" for entry in largest),
+            ]
+        )
+
+    return [list_files, read_lines, count_text, folder_statistics]
+
+
+def lines_of(text: str) -> int:
+    """Lines as an editor shows them: a last line without its line break counts too."""
+    return text.count("\n") + (1 if text and not text.endswith("\n") else 0)
+
+
+def _examples(call: str, paths: dict[str, str]) -> tuple[Example, ...]:
+    return tuple(Example(asked, call, {"path": path}) for asked, path in paths.items())
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= LINE else f"{line[:LINE]} … ({len(line)} characters)"

@@ -1,0 +1,218 @@
+"""A folder that tools may read, and nothing outside of it.
+
+Every path is opened one component at a time without following symbolic links, relative to the folder
+opened before it, so that a link swapped in between is refused and not followed. Where the system can
+not do that (Windows), links are looked for first; a swap within that moment is the remaining risk.
+"""
+
+from __future__ import annotations
+
+import difflib
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath, PureWindowsPath
+
+from msgspec import Struct
+
+from antiphon.errors import ConfigError, ToolError
+
+SKIPPED = frozenset({"node_modules", "__pycache__", "venv", "site-packages"})
+"""Folders of other people's files; left out like everything hidden (`.git`, `.venv`, `.env`)."""
+MAX_PATH = 1024
+MAX_DEPTH = 32
+MAX_FILES = 20_000
+MAX_BYTES = 20_000_000
+"""The largest file that is read as a whole."""
+
+_BY_COMPONENT = os.open in os.supports_dir_fd and os.scandir in os.supports_fd
+
+
+class Entry(Struct, frozen=True):
+    """A file in the folder: its path relative to it (with `/`), bytes, time of change in nanoseconds."""
+
+    path: str
+    size: int
+    changed: int
+
+
+class Root:
+    """A folder to read from. Raises `ConfigError` when it is none."""
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        path = Path(folder)
+        if not path.is_dir():
+            raise ConfigError("is not a folder", str(path))
+        self.path = path.resolve()
+
+    def parts(self, relative: str) -> tuple[str, ...]:
+        """The components of a path inside the folder. Raises `ToolError` for any that could lead out."""
+        shown = relative if len(relative) <= 80 else relative[:80] + "…"
+        if len(relative) > MAX_PATH:
+            raise ToolError(f"The path {shown!r} is longer than {MAX_PATH} characters")
+        if any(ord(letter) < 32 for letter in relative):
+            raise ToolError(f"The path {shown!r} holds a control character")
+        pure = PureWindowsPath(relative) if os.name == "nt" else PurePosixPath(relative)
+        if pure.anchor or PureWindowsPath(relative).drive:
+            raise ToolError(f"{shown!r} is absolute; give a path relative to the folder, such as 'README.md'")
+        parts = tuple(part for part in pure.parts if part != ".")
+        for part in parts:
+            if part == "..":
+                raise ToolError(f"{shown!r} leads out of the folder")
+            if part.startswith("."):
+                raise ToolError(f"{shown!r} is hidden; hidden files are not read")
+            if part in SKIPPED:
+                raise ToolError(f"{shown!r} is inside {part}, which is left out")
+        return parts
+
+    def read(self, relative: str, limit: int = MAX_BYTES) -> bytes:
+        """A file's bytes. Raises `ToolError`: not there (with names like it), no file, too large, a link."""
+        parts = self.parts(relative)
+        if not parts:
+            raise ToolError("The folder itself is not a file; name a file in it")
+        name = "/".join(parts)
+        try:
+            handle = self._open(parts, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+        except OSError as error:
+            raise self._refused(name, error) from error
+        try:
+            found = os.fstat(handle)
+            if stat.S_ISDIR(found.st_mode):
+                raise ToolError(f"{name} is a folder, not a file")
+            if not stat.S_ISREG(found.st_mode):
+                raise ToolError(f"{name} is not a regular file")
+            if found.st_size > limit:
+                raise ToolError(f"{name} has {found.st_size} bytes; at most {limit} are read")
+            with open(handle, "rb", closefd=False) as file:
+                data = file.read(limit + 1)
+        finally:
+            os.close(handle)
+        if len(data) > limit:
+            raise ToolError(f"{name} has more than {limit} bytes")
+        return data
+
+    def files(self, relative: str = ".", limit: int = MAX_FILES) -> Iterator[Entry]:
+        """The regular files under a folder, by name, hidden and `SKIPPED` ones left out; at most `limit`.
+
+        Raises `ToolError` when it is not a folder. What vanishes on the way is left out.
+        """
+        start = self.parts(relative)
+        waiting = [start]
+        count = 0
+        while waiting:
+            parts = waiting.pop()
+            try:
+                found = self._scan(parts)
+            except OSError as error:
+                if parts == start:
+                    raise self._refused("/".join(parts) or ".", error, folder=True) from error
+                continue
+            folders: list[tuple[str, ...]] = []
+            for name, status in found:
+                if stat.S_ISDIR(status.st_mode):
+                    if len(parts) < MAX_DEPTH:
+                        folders.append((*parts, name))
+                    continue
+                count += 1
+                if count > limit:
+                    return
+                yield Entry("/".join((*parts, name)), status.st_size, status.st_mtime_ns)
+            waiting.extend(reversed(folders))
+
+    def near(self, name: str) -> list[str]:
+        """Up to five paths that `name` may have been meant for."""
+        paths = [entry.path for entry in self.files(limit=2000)]
+        last = name.rsplit("/", 1)[-1].casefold()
+        same = [
+            path
+            for path in paths
+            if last in (PurePosixPath(path).name.casefold(), PurePosixPath(path).stem.casefold())
+        ]
+        names: dict[str, str] = {}
+        for path in paths:
+            names.setdefault(path.rsplit("/", 1)[-1].casefold(), path)
+        close = [names[found] for found in difflib.get_close_matches(last, list(names), 5, 0.6)]
+        return list(dict.fromkeys([*same, *close, *difflib.get_close_matches(name, paths, 3, 0.7)]))[:5]
+
+    def _refused(self, name: str, error: OSError, *, folder: bool = False) -> ToolError:
+        what = "folder" if folder else "file"
+        if error.errno in (errno.ELOOP, errno.EMLINK):
+            return ToolError(f"{name} is, or lies behind, a symbolic link; links are not followed")
+        if error.errno == errno.ENOTDIR and folder:
+            return ToolError(f"{name} is a file, not a folder")
+        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG):
+            near = self.near(name)
+            hint = f". Near: {', '.join(near)}" if near else ""
+            return ToolError(f"There is no {what} {name}{hint}")
+        return ToolError(f"{name} can not be read: {error.strerror}")
+
+    def _scan(self, parts: tuple[str, ...]) -> list[tuple[str, os.stat_result]]:
+        """Names and status of the files and folders in one folder, by name; links and devices left out."""
+        handle = self._open(parts, os.O_RDONLY | os.O_DIRECTORY) if _BY_COMPONENT else -1
+        try:
+            with os.scandir(handle if _BY_COMPONENT else self._checked(parts)) as entries:
+                named = [
+                    (entry.name, entry.stat(follow_symlinks=False)) for entry in entries if _shown(entry)
+                ]
+        finally:
+            if handle >= 0:
+                os.close(handle)
+        return sorted((name, status) for name, status in named if _plain(status.st_mode))
+
+    def _open(self, parts: tuple[str, ...], flags: int) -> int:
+        if not _BY_COMPONENT:
+            return os.open(self._checked(parts), flags)
+        # O_NONBLOCK: opening a named pipe must not wait for its other end.
+        safe = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+        handle = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        for at, part in enumerate(parts):
+            last = at == len(parts) - 1
+            try:
+                inner = os.open(part, (flags if last else os.O_RDONLY | os.O_DIRECTORY) | safe, dir_fd=handle)
+            except OSError as error:
+                if error.errno == errno.ENOTDIR and _is_link(part, handle):
+                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), part) from error
+                raise
+            finally:
+                os.close(handle)
+            handle = inner
+        return handle
+
+    def _checked(self, parts: tuple[str, ...]) -> Path:
+        path = self.path
+        for part in parts:
+            path = path / part
+            if path.is_symlink():
+                raise OSError(errno.ELOOP, "is a symbolic link", str(path))
+        return path
+
+
+def _is_link(name: str, handle: int) -> bool:
+    try:
+        return stat.S_ISLNK(os.stat(name, dir_fd=handle, follow_symlinks=False).st_mode)
+    except FileNotFoundError:
+        return False
+
+
+def _shown(entry: os.DirEntry[str]) -> bool:
+    return not entry.name.startswith(".") and entry.name not in SKIPPED
+
+
+def _plain(mode: int) -> bool:
+    return stat.S_ISREG(mode) or stat.S_ISDIR(mode)
+
+
+def decoded(data: bytes, name: str) -> str:
+    """The text of a file: UTF-8, UTF-16 with its mark, else Latin-1. Raises `ToolError` for a binary file."""
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        try:
+            return data.decode("utf-16")
+        except UnicodeDecodeError as error:
+            raise ToolError(f"{name} is not text: {error.reason}") from error
+    if b"\0" in data[:8192]:
+        raise ToolError(f"{name} is a binary file, not text")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return data.decode("latin-1")

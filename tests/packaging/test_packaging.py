@@ -1,0 +1,91 @@
+"""What is installed is what is in the tree, and not much of it."""
+
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+MAX_BASE = 18
+
+
+def pins(name: str) -> list[str]:
+    """The lines of a lock file that pin a distribution, markers included."""
+    text = (ROOT / "requirements" / f"{name}.txt").read_text("utf-8")
+    return [line for line in text.splitlines() if re.match(r"[A-Za-z0-9]", line)]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+    target = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(target)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    (built,) = target.glob("*.whl")
+    return zipfile.ZipFile(built)
+
+
+@pytest.mark.slow
+def test_the_wheel_holds_the_source_tree(wheel: zipfile.ZipFile) -> None:
+    source = ROOT / "src"
+    wanted = {
+        path.relative_to(source).as_posix(): path.read_bytes()
+        for path in (source / "antiphon").rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    found = {name: wheel.read(name) for name in wheel.namelist() if ".dist-info/" not in name}
+    assert found.keys() == wanted.keys()
+    assert [name for name in wanted if found[name] != wanted[name]] == []
+
+
+@pytest.mark.slow
+def test_the_wheel_carries_licence_and_command_and_no_path_file(wheel: zipfile.ZipFile) -> None:
+    names = wheel.namelist()
+    (licence,) = (name for name in names if name.endswith(".dist-info/licenses/LICENSE"))
+    (commands,) = (name for name in names if name.endswith(".dist-info/entry_points.txt"))
+    (metadata,) = (name for name in names if name.endswith(".dist-info/METADATA"))
+    assert b"Apache License" in wheel.read(licence)
+    assert b"antiphon = antiphon.cli:main" in wheel.read(commands)
+    assert b"\nLicense-Expression: Apache-2.0\n" in wheel.read(metadata)
+    assert not [name for name in names if name.endswith(".pth")]
+
+
+def test_the_base_is_small() -> None:
+    # Counted with the markers of every platform, so no machine gets more than this.
+    assert len(pins("base")) + len(["antiphon"]) <= MAX_BASE
+
+
+@pytest.mark.parametrize("name", ["base", "dev", "local", "weights"])
+def test_every_pin_is_exact_and_hashed(name: str) -> None:
+    text = (ROOT / "requirements" / f"{name}.txt").read_text("utf-8")
+    entries = re.split(r"\n(?=\S)", text.strip())
+    loose = [
+        entry.splitlines()[0]
+        for entry in entries
+        if not re.match(r"[\w.-]+==[\w.!+-]+ ", entry) or "--hash=sha256:" not in entry
+    ]
+    assert loose == []
+
+
+def test_the_locks_agree() -> None:
+    seen: dict[str, str] = {}
+    for name in ("base", "local", "dev", "weights"):
+        for pin in pins(name):
+            distribution, version = pin.split()[0].split("==")
+            assert seen.setdefault(distribution, version) == version, distribution
+
+
+def test_the_lock_knows_every_dependency() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    names = {
+        "base": project["project"]["dependencies"],
+        "local": project["project"]["optional-dependencies"]["local"],
+        "dev": project["dependency-groups"]["dev"],
+    }
+    for lock, wanted in names.items():
+        locked = {pin.split("==")[0] for pin in pins(lock)}
+        missing = [name for name in wanted if re.split(r"[>=<]", name)[0].lower() not in locked]
+        assert not missing, f"run requirements/lock: {missing} not in {lock}.txt"
