@@ -27,7 +27,7 @@ from antiphon.models import resolve_model
 from antiphon.policy import Policy
 from antiphon.runtime import Runtime
 from antiphon.state import State
-from antiphon.stream import Piece, Record, Subscription
+from antiphon.stream import Cast, Piece, Record, Subscription
 from antiphon.team import Team, make_team
 
 
@@ -197,10 +197,12 @@ async def open_run(
     try:
         roster.team(options)
         lease = await store.claim(run_id or new_id(), create=run_id is None)
-        state = await fold(store, lease.run_id) if run_id else State()
+        cast = Cast()
+        state = await fold(store, lease.run_id, cast.learn) if run_id else State()
         if state.closed:
+            await store.release(lease)
             raise UserError(f"Run {run_id} is closed; nothing can follow. Start a new one")
-        runtime = Runtime(store, lease, roster.team, state, clock or SystemClock(), deps)
+        runtime = Runtime(store, lease, roster.team, state, cast, clock or SystemClock(), deps)
         runtime.start(RunResumed(attended) if run_id else RunStarted(lease.run_id, options, data))
         if store.durability != "none" or not owned:
             runtime.open_mail()

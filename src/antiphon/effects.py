@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
-from collections.abc import Callable
+import types
+from collections.abc import Callable, Coroutine, Generator
 from contextlib import suppress
 from typing import Any
 
@@ -45,7 +46,7 @@ async def use_tool(
             return await _reconcile(tool, effect_id, context, threads)
         found = result_of(await _call(tool.bind(arguments, context), tool.is_async, tool.timeout, threads))
     except TimeoutError as error:
-        why = f"[{tool.name}] {error or f'no result after {tool.timeout:g} s'}"
+        why = f"[{tool.name}] {str(error) or f'no result after {tool.timeout:g} s'}"
         return _in_doubt(effect_id, why) if tool.acting else EffectFinished(effect_id, "failed", why=why)
     except Exception as error:  # noqa: BLE001 - a tool's failure is a result that the model is shown
         text = str(error) if isinstance(error, ToolError) or str(error) else type(error).__name__
@@ -72,8 +73,34 @@ async def _reconcile(tool: Tool, effect_id: str, context: ToolContext, threads: 
 
 
 async def _call(bound: Callable[[], Any], is_async: bool, timeout: float, threads: Threads) -> Any:
-    async with asyncio.timeout(timeout or None):
-        return await (bound() if is_async else threads.run(bound))
+    if not is_async:
+        async with asyncio.timeout(timeout):
+            return await threads.run(bound)
+    coroutine = bound()
+    try:
+        waits_for = coroutine.send(None)
+    except StopIteration as finished:
+        return finished.value
+    # Only a tool that really waits pays for a timer.
+    async with asyncio.timeout(timeout):
+        return await _go_on(coroutine, waits_for)
+
+
+@types.coroutine
+def _go_on(coroutine: Coroutine[Any, Any, Any], waits_for: Any) -> Generator[Any, Any, Any]:
+    """The rest of a coroutine that has already been started and waits for something."""
+    try:
+        while True:
+            try:
+                value = yield waits_for
+            except BaseException as error:  # noqa: BLE001 - a cancellation above all: it is the coroutine's to handle
+                waits_for = coroutine.throw(error)
+            else:
+                waits_for = coroutine.send(value)
+    except StopIteration as finished:
+        return finished.value
+    finally:
+        coroutine.close()
 
 
 class Threads:

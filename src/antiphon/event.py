@@ -46,7 +46,7 @@ class Options(Struct, frozen=True, omit_defaults=True):
     disabled: tuple[str, ...] = ()
 
 
-class RunStarted(Struct, frozen=True, tag=True, omit_defaults=True):
+class RunStarted(Struct, frozen=True, gc=False, tag=True, omit_defaults=True):
     """The first event of every run. `data` is the user's own JSON."""
 
     run_id: str
@@ -60,7 +60,7 @@ class RunResumed(Struct, frozen=True, gc=False, tag=True, omit_defaults=True):
     attended: bool = False
 
 
-class MessagePosted(Struct, frozen=True, tag=True, omit_defaults=True):
+class MessagePosted(Struct, frozen=True, gc=False, tag=True, omit_defaults=True):
     """A message entered the inbox of activation `to`, or became a dead letter (`dead` says why).
 
     mail: the number of the mail it came in by, 0 for none.
@@ -72,7 +72,7 @@ class MessagePosted(Struct, frozen=True, tag=True, omit_defaults=True):
     dead: str = ""
 
 
-class TurnStarted(Struct, frozen=True, tag=True, omit_defaults=True):
+class TurnStarted(Struct, frozen=True, gc=False, tag=True, omit_defaults=True):
     """An activation took `taken` messages from its inbox and plans its turn.
 
     calls: what the turn does instead of asking a model; None: the calls of the taken messages.
@@ -110,7 +110,7 @@ class EffectStarted(Struct, frozen=True, gc=False, tag=True, omit_defaults=True)
     text: str = ""
 
 
-class EffectFinished(Struct, frozen=True, tag=True, omit_defaults=True):
+class EffectFinished(Struct, frozen=True, gc=False, tag=True, omit_defaults=True):
     """An effect ended, once. What never started (see Outcome) has this event alone.
 
     content: a tool's or a call's result, or a person's answer. reply: a model's.

@@ -78,11 +78,8 @@ async def events_of(journal: Journal, run_id: str, row: Row) -> list[Event]:
         raise Corrupt(run_id, row.seq, f"a payload does not fit its place ({error})") from error
 
 
-Seen = Callable[[Row, Sequence[Event]], None]
-
-
-async def fold(journal: Journal, run_id: str, seen: Seen | None = None) -> State:
-    """The state of a stored run; `seen` is shown each row with its events. Raises Corrupt."""
+async def fold(journal: Journal, run_id: str, seen: Callable[[Event], None] | None = None) -> State:
+    """The state of a stored run; `seen` is shown each event. Raises Corrupt."""
     state = State()
     for row in await journal.read(run_id):
         events = await events_of(journal, run_id, row)
@@ -91,7 +88,8 @@ async def fold(journal: Journal, run_id: str, seen: Seen | None = None) -> State
         except Corrupt as error:
             raise Corrupt(run_id, row.seq, str(error)) from error
         if seen is not None:
-            seen(row, events)
+            for event in events:
+                seen(event)
     return state
 
 

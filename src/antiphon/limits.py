@@ -35,14 +35,13 @@ UNLIMITED = Limits(None, None, None, None, None, None)
 
 
 class Scope(Struct):
-    """The books of one scope. `parent` is the scope around it, 0 for none.
+    """The books of one scope.
 
     overrun: tokens that a provider billed beyond what was held; outside the invariant.
     usage: what the providers billed, in all.
     """
 
     limits: Limits
-    parent: int = 0
     tokens: int = 0
     held: int = 0
     calls: int = 0

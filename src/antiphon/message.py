@@ -42,7 +42,7 @@ class ToolCall(Struct, frozen=True, gc=False, omit_defaults=True):
     attachments: tuple[Attachment, ...] = ()
 
 
-class ToolResult(Struct, frozen=True, omit_defaults=True):
+class ToolResult(Struct, frozen=True, gc=False, omit_defaults=True):
     """What a call gave back, as the model is shown it."""
 
     content: str
@@ -50,7 +50,7 @@ class ToolResult(Struct, frozen=True, omit_defaults=True):
     is_error: bool = False
 
 
-class Message(Struct, frozen=True, omit_defaults=True):
+class Message(Struct, frozen=True, gc=False, omit_defaults=True):
     """One message. `call_id` names the call it opens (forward) or answers (return).
 
     task_id: the thread; stays the same through replies.

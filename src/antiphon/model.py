@@ -40,7 +40,7 @@ class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
         return self.input + self.output
 
 
-class ChatMessage(Struct, frozen=True, omit_defaults=True):
+class ChatMessage(Struct, frozen=True, gc=False, omit_defaults=True):
     """One entry of a conversation as a model is shown it.
 
     role `tool` answers the call `call_id` of tool `name`. `opaque` is a provider's own data on an
@@ -111,7 +111,7 @@ class Delta(Struct, frozen=True, gc=False, omit_defaults=True):
     index: int = 0
 
 
-class Reply(Struct, frozen=True, omit_defaults=True):
+class Reply(Struct, frozen=True, gc=False, omit_defaults=True):
     """A whole answer."""
 
     content: str = ""

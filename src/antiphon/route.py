@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
 import msgspec
@@ -25,55 +25,51 @@ def route(
     caller: Activation,
     index: int,
     permission: PermissionDecided | None = None,
-) -> Iterator[Event]:
-    """Take up call `index` of the caller's turn; `member` is None for the user.
+) -> Sequence[Event]:
+    """What taking up call `index` of the caller's turn begins with; `member` is None for the user.
 
     permission: the ruling on this call, when a person or a rule has already given one.
     """
     call = caller.calls[index]
     effect_id = f"{caller.id}/{caller.turn}.c{index + 1}"
-    for scope in state.chain(caller):
+    for scope in caller.scopes:
         limit = scope.limits.calls
         if limit is not None and scope.calls >= limit:
             why = f"the limit of {limit:,} calls is used up"
-            yield EffectFinished(effect_id, "limit", why=why)
-            return
+            return (EffectFinished(effect_id, "limit", why=why),)
     tool = member.tools.get(call.name) if member is not None else None
     if tool is not None and member is not None:
-        yield from _use_tool(state, team, member, caller, call, effect_id, tool, permission)
-    elif member is None or call.name in member.builtins:
-        yield from _BUILTINS[call.name](state, team, member, caller, call, effect_id)
-    else:
-        yield EffectFinished(effect_id, "missing", why=_no_such_tool(team, member, call.name))
+        return (_use_tool(state, team, member, caller, call, effect_id, tool, permission),)
+    if member is None or call.name in member.builtins:
+        return _BUILTINS[call.name](state, team, member, caller, call, effect_id)
+    return (EffectFinished(effect_id, "missing", why=_no_such_tool(member, call.name)),)
 
 
 def _use_tool(
     state: State, team: Team, member: Member, caller: Activation, call: ToolCall,
     effect_id: str, tool: Tool, permission: PermissionDecided | None,
-) -> Iterator[Event]:  # fmt: skip
+) -> Event:  # fmt: skip
     edited = permission.arguments if permission is not None else ""
     arguments = tool.prepare(edited or call.arguments)
     if isinstance(arguments, Invalid):
-        yield EffectFinished(effect_id, "invalid", why=arguments.text)
-        return
+        return EffectFinished(effect_id, "invalid", why=arguments.text)
     ruling, why = ("allow", "") if permission is not None else judge(state, team, member, caller, tool)
     if ruling == "ask" and not state.options.attended:
         ruling, why = "deny", f"{why}, and nobody is there to ask"
     if ruling == "deny":
-        yield EffectFinished(effect_id, "denied", why=f"permission denied: {why}")
-    elif ruling == "ask":
-        yield EffectStarted(
+        return EffectFinished(effect_id, "denied", why=f"permission denied: {why}")
+    if ruling == "ask":
+        return EffectStarted(
             effect_id + "?", "wait", tool.name, purpose="approval", arguments=arguments, digest=tool.digest, text=why
         )
-    else:
-        yield EffectStarted(
-            effect_id,
-            name=tool.name,
-            arguments="" if arguments == call.arguments else arguments,
-            digest=tool.digest,
-            allowed=permission is None and tool.acting,
-            ends=call.name in member.finishing,
-        )
+    return EffectStarted(
+        effect_id,
+        name=tool.name,
+        arguments="" if arguments == call.arguments else arguments,
+        digest=tool.digest,
+        allowed=permission is None and tool.acting,
+        ends=call.name in member.finishing,
+    )
 
 
 def judge(state: State, team: Team, member: Member, caller: Activation, tool: Tool) -> tuple[Ruling, str]:
@@ -136,32 +132,31 @@ _read_send_message = _Arguments(SEND_MESSAGE, _SendMessage, "call_id", "message"
 
 def _call_agent(
     state: State, team: Team, member: Member | None, caller: Activation, call: ToolCall, effect_id: str
-) -> Iterator[Event]:
+) -> Sequence[Event]:
     asked, canonical = _read_call(call)
     if isinstance(asked, Invalid):
-        yield EffectFinished(effect_id, "invalid", why=asked.text)
-        return
+        return (EffectFinished(effect_id, "invalid", why=asked.text),)
     name = asked.agent_name
     refusal = _cannot_call(state, team, member, caller, name)
     if refusal is not None:
         outcome, why = refusal
-        yield EffectFinished(effect_id, outcome, why=why)
-    elif name == USER:
-        yield EffectStarted(effect_id, "wait", USER, purpose="question", text=asked.message)
-    else:
-        callee = team.members[name]
-        background = caller.id == 0 or (asked.background and state.options.background)
-        head = callee.entry_head if caller.id == 0 else callee.head
-        yield EffectStarted(
-            effect_id,
-            "call",
-            name,
-            arguments=canonical,
-            digest=head.digest,
-            limits=callee.agent.limits,
-            background=background,
-            text=f"Started in the background as {effect_id}" if background and caller.id else "",
-        )
+        return (EffectFinished(effect_id, outcome, why=why),)
+    if name == USER:
+        return (EffectStarted(effect_id, "wait", USER, purpose="question", text=asked.message),)
+    callee = team.members[name]
+    background = caller.id == 0 or (asked.background and state.options.background)
+    head = callee.entry_head if caller.id == 0 else callee.head
+    started = EffectStarted(
+        effect_id,
+        "call",
+        name,
+        arguments=canonical,
+        digest=head.digest,
+        limits=callee.agent.limits,
+        background=background,
+        text=f"Started in the background as {effect_id}" if background and caller.id else "",
+    )
+    return (started,)
 
 
 def _cannot_call(
@@ -175,7 +170,7 @@ def _cannot_call(
             return "missing", f"{name} is a tool, not an agent; call it directly as {name}(...)"
         others = sorted(each for each in known if each != caller.agent)
         return "missing", f"Unknown agent: {name}. Available agents: {', '.join(others) or '(none)'}"
-    for scope in state.chain(caller):
+    for scope in caller.scopes:
         limits = scope.limits
         if limits.depth is not None and caller.depth + 1 > limits.depth:
             return "denied", f"the depth limit of {limits.depth} nested calls is reached; do the work yourself"
@@ -186,48 +181,42 @@ def _cannot_call(
 
 def _finish(
     state: State, team: Team, member: Member | None, caller: Activation, call: ToolCall, effect_id: str
-) -> Iterator[Event]:
+) -> Sequence[Event]:
     asked, _ = _read_finish(call)
     if isinstance(asked, Invalid):
-        yield EffectFinished(effect_id, "invalid", why=asked.text)
-    else:
-        yield EffectFinished(effect_id, content=asked.message, ends=True)
+        return (EffectFinished(effect_id, "invalid", why=asked.text),)
+    return (EffectFinished(effect_id, content=asked.message, ends=True),)
 
 
 def _get_result(
     state: State, team: Team, member: Member | None, caller: Activation, call: ToolCall, effect_id: str
-) -> Iterator[Event]:
+) -> Sequence[Event]:
     asked, _ = _read_get_result(call)
     if isinstance(asked, Invalid):
-        yield EffectFinished(effect_id, "invalid", why=asked.text)
-    elif asked.call_id in caller.done:
-        yield msgspec.structs.replace(caller.done[asked.call_id].event, id=effect_id)
-    elif asked.call_id in _running(caller):
-        yield EffectStarted(effect_id, "wait", asked.call_id, purpose="result")
-    else:
-        yield EffectFinished(effect_id, "missing", why=_no_such_call(caller, asked.call_id))
+        return (EffectFinished(effect_id, "invalid", why=asked.text),)
+    if asked.call_id in caller.done:
+        return (msgspec.structs.replace(caller.done[asked.call_id].event, id=effect_id),)
+    if asked.call_id in _running(caller):
+        return (EffectStarted(effect_id, "wait", asked.call_id, purpose="result"),)
+    return (EffectFinished(effect_id, "missing", why=_no_such_call(caller, asked.call_id)),)
 
 
 def _send_message(
     state: State, team: Team, member: Member | None, caller: Activation, call: ToolCall, effect_id: str
-) -> Iterator[Event]:
+) -> Sequence[Event]:
     asked, _ = _read_send_message(call)
     if isinstance(asked, Invalid):
-        yield EffectFinished(effect_id, "invalid", why=asked.text)
-        return
+        return (EffectFinished(effect_id, "invalid", why=asked.text),)
     opened = caller.open.get(asked.call_id)
     if opened is None or not opened.child:
-        yield EffectFinished(effect_id, "missing", why=_no_such_call(caller, asked.call_id))
-        return
+        return (EffectFinished(effect_id, "missing", why=_no_such_call(caller, asked.call_id)),)
     callee = state.activations[opened.child]
     message = Message("forward", caller.agent, callee.agent, asked.message, callee.call, id=effect_id + ">")
     refused = full(state, callee)
     if refused:
-        yield MessagePosted(message, callee.id, dead=refused)
-        yield EffectFinished(effect_id, "failed", why=refused)
-    else:
-        yield MessagePosted(message, callee.id)
-        yield EffectFinished(effect_id, content=f"Delivered to {callee.agent}")
+        return MessagePosted(message, callee.id, dead=refused), EffectFinished(effect_id, "failed", why=refused)
+    delivered = EffectFinished(effect_id, content=f"Delivered to {callee.agent}")
+    return MessagePosted(message, callee.id), delivered
 
 
 def full(state: State, receiver: Activation) -> str:
@@ -239,7 +228,7 @@ def full(state: State, receiver: Activation) -> str:
 
 
 _BUILTINS: dict[
-    str, Callable[[State, Team, Member | None, Activation, ToolCall, str], Iterator[Event]]
+    str, Callable[[State, Team, Member | None, Activation, ToolCall, str], Sequence[Event]]
 ] = {CALL_AGENT: _call_agent, FINISH: _finish, GET_RESULT: _get_result, SEND_MESSAGE: _send_message}
 
 
@@ -252,7 +241,7 @@ def _no_such_call(caller: Activation, call_id: str) -> str:
     return f"No background call {call_id}. Known: {known}"
 
 
-def _no_such_tool(team: Team, member: Member, name: str) -> str:
+def _no_such_tool(member: Member, name: str) -> str:
     if name in member.disabled:
         return f"{name} is disabled in this run"
     if name in member.callable:

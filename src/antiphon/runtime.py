@@ -12,19 +12,21 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from antiphon.clock import Clock
 from antiphon.effects import Threads, ask_model, use_tool
 from antiphon.errors import AntiphonError, JournalError, Parked
-from antiphon.event import EffectFinished, EffectStarted, Event, Options, RunClosed, RunResumed, encode
+from antiphon.event import EffectFinished, EffectStarted, Event, Options, RunClosed, RunResumed, encode, place
 from antiphon.history import LARGE, pack
-from antiphon.journal.port import Journal, Lease, Row, chain
+from antiphon.journal.port import Journal, Lease, Row
+from antiphon.journal.port import chain as link
 from antiphon.letter import Letter, decode, take_in
 from antiphon.model import Delta
 from antiphon.state import Activation, Open, State, apply
 from antiphon.step import step
-from antiphon.stream import Feed
+from antiphon.stream import Cast, Feed
 from antiphon.team import Team
 from antiphon.tool import ToolContext
 
@@ -46,14 +48,21 @@ class Runtime:
     """
 
     def __init__(
-        self, journal: Journal, lease: Lease, team: Callable[[Options], Team], state: State, clock: Clock, deps: Any
+        self,
+        journal: Journal,
+        lease: Lease,
+        team: Callable[[Options], Team],
+        state: State,
+        cast: Cast,
+        clock: Clock,
+        deps: Any,
     ) -> None:
         self.state, self.journal, self.clock, self.deps = state, journal, clock, deps
         self._lease, self._make_team = lease, team
         self._team: Team | None = None
         self._seq, self._digest = lease.seq, lease.digest
         self._durable = lease.seq
-        self.feed = Feed(lease.run_id)
+        self.feed = Feed(lease.run_id, cast)
         self.feed.durable = lease.seq
         self._heads: set[str] = set()
         self._performing: dict[str, asyncio.Task[None]] = {}
@@ -101,66 +110,57 @@ class Runtime:
         state = self.state
         state.at = self.clock.now()
         batch: list[Event] = []
-        started: list[Open] = []
-        for event in events:
+        started: list[str] = []
+        heads: dict[str, bytes] = {}
+        for event in chain(events, step(state, self.team)):
             apply(state, event)
             batch.append(event)
-            self._noticed(event, started)
-        for event in step(state, self.team):
-            apply(state, event)
-            batch.append(event)
-            self._noticed(event, started)
+            if isinstance(event, EffectStarted):
+                if event.kind == "call":
+                    self.feed.cast.learn(event)
+                    self._note_head(event, heads)
+                elif event.purpose in _PERFORMED:
+                    started.append(event.id)
+                    if event.head:
+                        self._note_head(event, heads)
+            elif isinstance(event, EffectFinished) and event.id in self._performing:
+                self._performing.pop(event.id).cancel()
         if batch:
-            self._append(batch)
-        live = [opened for opened in started if state.find(opened.effect.id) is opened]
-        for opened in live[1:]:
-            self._spawn(self._drive(opened), opened.effect.id)
-        return live[0] if live else None
+            self._append(batch, heads)
+        first = None
+        for effect_id in started:
+            opened = state.find(effect_id)
+            if opened is not None and first is None:
+                first = opened
+            elif opened is not None:
+                self._spawn(self._drive(opened), effect_id)
+        return first
 
-    def _noticed(self, event: Event, started: list[Open]) -> None:
-        kind = type(event)
-        if kind is EffectStarted:
-            if event.kind != "call" and event.purpose in ("", "retry"):  # type: ignore[union-attr]
-                opened = self.state.find(event.id)  # type: ignore[union-attr]
-                if opened is not None:
-                    started.append(opened)
-        elif kind is EffectFinished:
-            task = self._performing.pop(event.id, None)  # type: ignore[union-attr]
-            if task is not None and task is not asyncio.current_task():
-                task.cancel()
-
-    def _append(self, batch: list[Event]) -> None:
+    def _append(self, batch: list[Event], blobs: dict[str, bytes]) -> None:
         body = encode(batch)
         refs: tuple[tuple[str, str], ...] = ()
-        blobs: dict[str, bytes] = {}
+        heads = tuple(blobs) if blobs else ()
         if len(body) > LARGE:
-            body, refs, blobs = pack(body)
-        heads = self._new_heads(batch, blobs)
+            body, refs, payloads = pack(body)
+            blobs.update(payloads)
         count = len(batch)
         self._seq += count
         at, epoch = self.state.at, self._lease.epoch
-        self._digest = chain(self._digest, self._seq, count, epoch, at, body, refs, heads)
+        self._digest = link(self._digest, self._seq, count, epoch, at, body, refs, heads)
         row = Row(self._seq, count, epoch, at, body, refs, self._digest, heads)
-        self.feed.add(self._seq, at, batch)
+        if self.feed.subscribers:
+            self.feed.add(self._seq, at, batch)
         self.journal.append(self._lease, row, blobs, partial(self._settled, self._seq))
 
-    def _new_heads(self, batch: list[Event], blobs: dict[str, bytes]) -> tuple[str, ...]:
-        """What agents are told, stored once per run: the heads that this batch names first."""
-        found: list[str] = []
-        for event in batch:
-            if type(event) is EffectStarted and (event.kind == "call" or event.head):
-                digest = event.head or event.digest
-                member = self.team.members.get(event.name) if event.kind == "call" else None
-                if digest in self._heads:
-                    continue
-                self._heads.add(digest)
-                members = [member] if member is not None else list(self.team.members.values())
-                for each in members:
-                    for head in (each.head, each.entry_head):
-                        if head.digest == digest and digest not in found:
-                            found.append(digest)
-                            blobs[digest] = head.data
-        return tuple(found)
+    def _note_head(self, event: EffectStarted, blobs: dict[str, bytes]) -> None:
+        """What an agent is told goes into the journal once per run, beside the event that names it."""
+        digest = event.head or event.digest
+        if digest in self._heads:
+            return
+        self._heads.add(digest)
+        activation = self.state.activations[place(event.id)]
+        member = self.team.members[event.name if event.kind == "call" else activation.agent]
+        blobs[digest] = (member.entry_head if member.entry_head.digest == digest else member.head).data
 
     def _settled(self, seq: int, error: BaseException | None) -> None:
         """A row is durable, or the journal failed."""
@@ -198,20 +198,23 @@ class Runtime:
 
     async def _drive(self, opened: Open | None) -> None:
         """Perform an effect, record its end, and go on with what follows until nothing does."""
+        task = asyncio.current_task()
+        if task is None:
+            raise RuntimeError("a driver runs in a task")
         try:
             while opened is not None:
                 self._laps += 1
                 if self._laps % LAPS == 0:
                     await asyncio.sleep(0)
                 effect_id = opened.effect.id
-                task = asyncio.current_task()
-                if task is not None:
-                    self._performing[effect_id] = task
+                self._performing[effect_id] = task
                 end = await self._perform(opened)
-                if self.state.find(effect_id) is not opened or self._failure is not None:
+                if opened.ended or self._failure is not None:
                     return
+                del self._performing[effect_id]
                 opened = self._advance((end,))
-                self._deliver()
+                if self._results:
+                    self._deliver()
         except asyncio.CancelledError:
             # Ended by `step` while it ran: whoever recorded that end drives on.
             return
@@ -228,7 +231,7 @@ class Runtime:
         if effect.kind == "model":
             return await ask_model(member, activation, opened, self._emitter(activation, effect.id))
         tool = member.tools.get(effect.name)
-        if tool is None or tool.acting:
+        if self._durable < self._seq and (tool is None or tool.acting):
             await self.until_durable()
         context = ToolContext(
             self.run_id,
@@ -272,13 +275,12 @@ class Runtime:
 
     def _deliver(self) -> None:
         """Wake whoever waits for a request that has ended."""
-        if self._results:
-            done = self.state.activations[0].done
-            for call_id in [each for each in self._results if each in done]:
-                ended = done[call_id]
-                waiter = self._results.pop(call_id)
-                if not waiter.done():
-                    waiter.set_result((ended.event, ended.usage))
+        done = self.state.activations[0].done
+        for call_id in [each for each in self._results if each in done]:
+            ended = done[call_id]
+            waiter = self._results.pop(call_id)
+            if not waiter.done():
+                waiter.set_result((ended.event, ended.usage))
 
     # -- mail -------------------------------------------------------------------------------
 
@@ -352,6 +354,10 @@ class Runtime:
         self.feed.end()
         if self._failure is None:
             await self.journal.release(self._lease, summary)
+
+
+_PERFORMED = ("", "retry")
+"""Purposes of effects that the runtime performs; the others end by an answer or another effect."""
 
 
 def _unheard(delta: Delta) -> None:

@@ -15,7 +15,7 @@ import operator
 import sys
 import types
 import typing
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import PurePath
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -188,6 +188,7 @@ def _inlined(schema: dict[str, Any], defs: Mapping[str, Any]) -> dict[str, Any]:
             key: value if key in ("default", "enum", "const", "examples") else walk(value)
             for key, value in node.items()
             if key != "$defs"
+            and not (key == "discriminator" and "anyOf" in node)  # OpenAPI's, not JSON Schema's
         }
         name = _reference(rest)
         if name not in defs:
@@ -268,6 +269,7 @@ def fitted(annotation: Any) -> Any:
     if isinstance(annotation, type) and issubclass(annotation, enum.Enum) and not _decodable(annotation):
         return _values({(type(member.value), member.value): member for member in annotation})
     if origin is not None and args and isinstance(origin, type) and not _structured(origin):
+        origin = list if origin is Iterable else origin
         if origin not in (tuple, list, dict, set, frozenset) and not issubclass(origin, Collection):
             return str
         alias = types.GenericAlias(origin, tuple(arg if arg is ... else fitted(arg) for arg in args))

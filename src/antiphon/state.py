@@ -7,7 +7,7 @@ last events touched) and `parked` (those whose hold must wait). Losing them cost
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Literal
 
 import msgspec
@@ -29,7 +29,7 @@ from antiphon.event import (
     TurnStarted,
     place,
 )
-from antiphon.limits import UNLIMITED, Limits, Scope, settle
+from antiphon.limits import Scope, settle
 from antiphon.message import USER, Attachment, Message, ToolCall, ToolResult
 from antiphon.model import ChatMessage, Usage
 from antiphon.transcript import Transcript
@@ -47,7 +47,7 @@ LOGGED = 10_000
 class Open(Struct):
     """An effect in flight. `index`: which call of the turn, -1 for none. `child`: a call's callee.
 
-    lost: a process died while it ran.
+    lost: a process died while it ran. ended: it is over, whatever still runs.
     """
 
     effect: EffectStarted
@@ -55,6 +55,7 @@ class Open(Struct):
     index: int = -1
     child: int = 0
     lost: bool = False
+    ended: bool = False
 
 
 class Ended(Struct, frozen=True):
@@ -76,7 +77,7 @@ class Activation(Struct):
 
     call: the effect it is; empty for the user. caller: the activation that called, 0 the user.
     request: the user's call that all of this is for.
-    scope: the activation whose books it is on. head: digest of what its model is told before the
+    scopes: the books it is on, innermost first. head: digest of what its model is told before the
     conversation. asked: its model answered in this turn. more: another turn follows at once.
     calls, results: of this turn; cursor: the first call not taken up yet; waiting: how many effects
     the turn waits for; pending: calls whose approval was answered or ruled on, by index.
@@ -90,7 +91,7 @@ class Activation(Struct):
     caller: int = 0
     request: str = ""
     depth: int = 0
-    scope: int = 0
+    scopes: tuple[Scope, ...] = ()
     head: str = ""
     phase: Phase = "rest"
     more: bool = False
@@ -130,7 +131,6 @@ class State(Struct):
     activations: dict[int, Activation] = field(default_factory=dict)
     born: int = 0
     in_flight: int = 0
-    scopes: dict[int, Scope] = field(default_factory=dict)
     remembered: tuple[str, ...] = ()
     cancelling: dict[str, str] = field(default_factory=dict)
     usage: dict[str, Usage] = field(default_factory=dict)
@@ -146,14 +146,6 @@ class State(Struct):
         except ValueError:
             return None
         return activation.open.get(effect_id) if activation is not None else None
-
-    def chain(self, activation: Activation) -> Iterator[Scope]:
-        """The scopes an activation is on the books of, innermost first."""
-        number = activation.scope
-        while number:
-            scope = self.scopes[number]
-            yield scope
-            number = scope.parent
 
     @property
     def idle(self) -> bool:
@@ -241,7 +233,7 @@ def _effect_started(state: State, event: EffectStarted) -> None:
         activation.attempt += 1
         activation.phase = "model"
         activation.head = event.head or activation.head
-        for scope in state.chain(activation):
+        for scope in activation.scopes:
             scope.held += event.hold
         return
     if event.purpose == "retry":
@@ -252,7 +244,7 @@ def _effect_started(state: State, event: EffectStarted) -> None:
     activation.cursor = max(activation.cursor, index + 1)
     if event.purpose != "approval":
         activation.pending.pop(index, None)
-        for scope in state.chain(activation):
+        for scope in activation.scopes:
             scope.calls += 1
     if kind == "call":
         _give_birth(state, activation, opened)
@@ -267,20 +259,22 @@ def _give_birth(state: State, caller: Activation, opened: Open) -> None:
     event, call = opened.effect, caller.calls[opened.index]
     state.born += 1
     child = state.born
-    scope = caller.scope
-    if event.limits is not None or not scope:
-        state.scopes[child] = Scope(event.limits or state.options.limits or UNLIMITED, scope)
-        scope = child
+    scopes = caller.scopes
+    if event.limits is not None and scopes:
+        scopes = (Scope(event.limits), *scopes)
+    elif not scopes:
+        own = (Scope(event.limits),) if event.limits is not None else ()
+        scopes = (*own, Scope(state.options.limits))
     opened.child = child
     depth = caller.depth + 1 if caller.id else 0
     request = caller.request or event.id
-    callee = Activation(child, event.name, event.id, caller.id, request, depth, scope, event.digest)
+    callee = Activation(child, event.name, event.id, caller.id, request, depth, scopes, event.digest)
     message = forward(caller.agent, callee, event.arguments or call.arguments, call.attachments)
     callee.inbox.append(message)
     _log(state, request, message)
     state.activations[child] = callee
-    for each in state.chain(callee):
-        each.activations += 1
+    for scope in scopes:
+        scope.activations += 1
     _touch(state, callee)
 
 
@@ -323,13 +317,14 @@ def _effect_finished(state: State, event: EffectFinished) -> None:
     if opened is None:
         if event.id.rpartition(".")[2][0] != "c":
             raise ValueError(f"{event.id} ended but never started")
-        for scope in state.chain(activation):
+        for scope in activation.scopes:
             scope.calls += 1
         if event.outcome == "limit":
             activation.exhausted = event.why
         _book(state, activation, _index(event.id), event)
         return
     state.in_flight -= 1
+    opened.ended = True
     kind, purpose = opened.effect.kind, opened.effect.purpose
     if kind == "model":
         _model_finished(state, activation, opened.effect, event)
@@ -353,25 +348,25 @@ def _effect_finished(state: State, event: EffectFinished) -> None:
 
 
 def _bury(state: State, caller: Activation, event: EffectFinished, child: int) -> Usage:
-    """Forget a callee that has returned; the tokens its scope used, when it had one."""
+    """Forget a callee that has returned; the tokens it used, when it had books of its own."""
     callee = state.activations.pop(child)
     if callee.open:
         raise ValueError(f"activation {child} returned with effects in flight")
     call, content = event.id, result(event).content
     _log(state, callee.request, Message("return", callee.agent, caller.agent, content, call, call + "<", in_reply_to=call + ">"))
-    scope = state.scopes.pop(child, None)
-    return scope.usage if scope is not None else Usage()
+    own = len(callee.scopes) - len(caller.scopes)
+    return callee.scopes[own - 1].usage if own else Usage()
 
 
 def _model_finished(state: State, activation: Activation, started: EffectStarted, event: EffectFinished) -> None:
     reply = event.reply
     usage = reply.usage if reply is not None else event.usage
     used = usage.total if usage is not None else _charged(started, event)
-    for scope in state.chain(activation):
+    for scope in activation.scopes:
         settle(scope, started.hold, used)
-        if usage is not None:
-            scope.usage = scope.usage + usage
-    if usage is not None:
+        if used:
+            scope.usage = scope.usage + (usage or Usage())
+    if usage is not None and used:
         state.usage[started.name] = state.usage.get(started.name, Usage()) + usage
     while state.parked:
         _touch(state, state.parked.pop())

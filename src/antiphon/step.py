@@ -86,18 +86,22 @@ def _advance(state: State, team: Team, activation: Activation) -> Iterator[Event
                 return
             yield ending
         elif phase == "plan":
-            ending = yield from _ask(state, member, activation)
-            if ending is not None:
-                yield from _return(state, activation, ending)
+            asked = _ask(state, member, activation)
+            if isinstance(asked, EffectStarted):
+                yield asked
+            elif asked is not None:
+                yield from _return(state, activation, asked)
             return
         elif phase == "rest":
             if not activation.more and not activation.inbox:
                 return
             yield TurnStarted(activation.id, len(activation.inbox))
         elif phase == "failed":
-            ending = yield from _retry(state, member.agent, activation)
-            if ending is not None:
-                yield from _return(state, activation, ending)
+            wait = _retry(state, member.agent, activation)
+            if isinstance(wait, EffectStarted):
+                yield wait
+            else:
+                yield from _return(state, activation, wait)
             return
         else:
             lost = [opened.effect for opened in activation.open.values() if opened.lost]
@@ -114,12 +118,12 @@ class Return(Struct, frozen=True):
     why: str = ""
 
 
-def _ask(state: State, member: Member, activation: Activation) -> Iterator[Event | None]:
-    """Start the model call, or wait for room in the budget, or end the activation."""
+def _ask(state: State, member: Member, activation: Activation) -> EffectStarted | Return | None:
+    """Ask the model, or end the activation, or (None) wait for room in the budget."""
     agent, transcript = member.agent, activation.transcript
     head = member.head if activation.caller else member.entry_head
     hold = head.size + transcript.size + agent.max_output
-    for scope in state.chain(activation):
+    for scope in activation.scopes:
         turns = scope.limits.turns
         if turns is not None and activation.turn > turns:
             return Return("limit", activation.said, f"the limit of {turns} turns of one activation is used up")
@@ -132,7 +136,7 @@ def _ask(state: State, member: Member, activation: Activation) -> Iterator[Event
             return None
     digest = blake2b(head.data + transcript.digest, digest_size=8).hexdigest()
     new_head = head.digest if head.digest != activation.head else ""
-    yield EffectStarted(
+    return EffectStarted(
         f"{activation.id}/{activation.turn}.m{activation.attempt + 1}",
         "model",
         member.model.name,
@@ -140,11 +144,10 @@ def _ask(state: State, member: Member, activation: Activation) -> Iterator[Event
         head=new_head,
         hold=hold,
     )
-    return None
 
 
-def _retry(state: State, agent: Agent, activation: Activation) -> Iterator[Event | None]:
-    """Wait and ask again after a passing failure, or end the activation."""
+def _retry(state: State, agent: Agent, activation: Activation) -> EffectStarted | Return:
+    """Wait before asking again after a passing failure, or end the activation."""
     failure, retry = activation.failure, agent.retry
     if failure is None:
         return Return("failed", activation.said, "the model call failed")
@@ -155,8 +158,7 @@ def _retry(state: State, agent: Agent, activation: Activation) -> Iterator[Event
         if delay is None:
             delay = min(retry.base * 2.0 ** (activation.attempt - 1), retry.ceiling) * _jitter(effect_id)
         if delay <= retry.ceiling and activation.waited + delay <= retry.window:
-            yield EffectStarted(effect_id, "wait", purpose="retry", until=state.at + delay)
-            return None
+            return EffectStarted(effect_id, "wait", purpose="retry", until=state.at + delay)
         why += f" (asked to wait {delay:,.0f} s, more than the {retry.ceiling:,.0f} s allowed)"
     return Return("failed", activation.said, why)
 

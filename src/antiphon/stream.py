@@ -71,19 +71,17 @@ class Cast:
     """Who is who: activation numbers to names and callers, learned from the events in order."""
 
     def __init__(self) -> None:
-        self._names: dict[int, tuple[str, int]] = {0: (USER, 0)}
+        self._names: list[tuple[str, int]] = [(USER, 0)]
 
-    def learn(self, events: Sequence[Event]) -> None:
-        """Take note of the calls among the next events."""
-        for event in events:
-            if type(event) is EffectStarted and event.kind == "call":
-                self._names[len(self._names)] = (event.name, place(event.id))
+    def learn(self, event: Event) -> None:
+        """Take note of an event; every call must be learned, in order."""
+        if isinstance(event, EffectStarted) and event.kind == "call":
+            self._names.append((event.name, place(event.id)))
 
     def record(self, seq: int, at: float, run_id: str, event: Event) -> Record:
-        """The record of the next event."""
-        self.learn((event,))
+        """The record of an event that was learned."""
         number = whose(event)
-        agent, parent = self._names.get(number, ("", 0))
+        agent, parent = self._names[number]
         return Record(seq, at, run_id, number, agent, parent, event)
 
 
@@ -99,19 +97,15 @@ def whose(event: Event) -> int:
 class Feed:
     """The live end of one run, shared by its subscribers. Costs nothing while there are none."""
 
-    def __init__(self, run_id: str) -> None:
-        self.run_id = run_id
-        self.cast = Cast()
+    def __init__(self, run_id: str, cast: Cast) -> None:
+        self.run_id, self.cast = run_id, cast
         self.subscribers: list[Subscription] = []
         self.recent: list[Record] = []
         self.durable = 0
         self.over = False
 
     def add(self, seq: int, at: float, events: Sequence[Event]) -> None:
-        """Take in the events of a row that ends at `seq`."""
-        if not self.subscribers:
-            self.cast.learn(events)
-            return
+        """Keep the records of a row that ends at `seq`, for those who watch."""
         first = seq - len(events) + 1
         records = [self.cast.record(first + index, at, self.run_id, event) for index, event in enumerate(events)]
         self.recent.extend(records)
@@ -206,6 +200,7 @@ async def read(journal: Journal, run_id: str, after: int = 0) -> list[Record]:
     for row in await journal.read(run_id):
         events = await events_of(journal, run_id, row)
         for index, event in enumerate(events):
+            cast.learn(event)
             record = cast.record(row.seq - len(events) + 1 + index, row.at, run_id, event)
             if record.seq > after:
                 records.append(record)

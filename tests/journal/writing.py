@@ -40,27 +40,25 @@ async def write_story(journal, acknowledged):
     acknowledged(("summary", "run 1", 0, b"summary"))
 
 
-async def facts(journal):
+async def facts(journal, run_ids=()):
     """Everything a journal says, verified, in the form that `write_story` acknowledges."""
-    found = set()
-    for entry in await journal.runs():
-        for row in await journal.read(entry.run_id):
-            found.add(("row", entry.run_id, row.seq, row.digest))
+    found = {("summary", entry.run_id, 0, entry.summary) for entry in await journal.runs() if entry.summary}
+    for run_id in run_ids or [entry.run_id for entry in await journal.runs()]:
+        for row in await journal.read(run_id):
+            found.add(("row", run_id, row.seq, row.digest))
             for _, digest in row.refs:
-                await journal.blob(entry.run_id, digest)
-        for mail in await journal.mail(entry.run_id):
-            found.add(("mail", entry.run_id, mail.number, mail.body))
-        if entry.summary:
-            found.add(("summary", entry.run_id, 0, entry.summary))
+                await journal.blob(run_id, digest)
+        for mail in await journal.mail(run_id):
+            found.add(("mail", run_id, mail.number, mail.body))
     return found
 
 
-def look(path, durability="power"):
+def look(path, durability="power", run_ids=()):
     """The facts of the journal at `path`, or the error that says why there are none."""
 
     async def looking():
         async with opened(path, durability) as journal:
-            return await facts(journal)
+            return await facts(journal, run_ids)
 
     try:
         return asyncio.run(looking())

@@ -9,7 +9,7 @@ import pytest
 from antiphon.arguments import Invalid
 from antiphon.tool import ToolContext, as_tool, result_of
 
-pydantic = pytest.importorskip("pydantic")
+pydantic = pytest.importorskip("pydantic", reason="pydantic is for users who have it; it is not installed")
 CTX = ToolContext("run", "1/1.c0", "writer", "key")
 
 

@@ -22,8 +22,8 @@ from antiphon.journal.sqlite_writer import Append, Ended, Job, Tail, Writer
 T = TypeVar("T")
 
 _ADD_RUN = (
-    "insert into runs(run_id, created, updated, epoch, seq, last, digest, owner, summary)"
-    " values(?, ?, ?, 0, 0, 0, ?, null, x'')"
+    "insert into runs(run_id, created, updated, epoch, seq, last, digest, mails, owner, summary)"
+    " values(?, ?, ?, 0, 0, 0, ?, 0, null, x'')"
 )
 _OWNER_OF = "select owner from runs where key = ?"
 _OWNER = "select host, boot, pid, started, wall, steady from owners where key = ?"
@@ -43,7 +43,7 @@ _POST = (
     "insert into mail(run, number, key, digest, body)"
     " select ?1, ?2, ?3, ?4, ?5 where not exists(select 1 from mail where run = ?1 and key = ?3)"
 )
-_LAST_MAIL = "select coalesce(max(number), 0) from mail where run = ?"
+_COUNT_MAIL = "update runs set mails = ? where key = ?"
 _RUNS = "select run_id, created, updated, seq, epoch, owner, summary from runs order by key desc"
 
 
@@ -236,12 +236,13 @@ class SqliteJournal:
 
     def _post(self, run_id: str, key: str, body: bytes, job: Job) -> bool:
         connection = self._writer.connection
-        run = reading.head(connection, run_id).key
-        number: int = value(connection, _LAST_MAIL, (run,)) + 1
+        top = reading.head(connection, run_id)
+        run, number = top.key, top.mails + 1
         digest = reading.mail_digest(run_id, number, key, body)
         connection.execute(_POST, (run, number, key, digest, body))
         if not connection.changes():
             return False
+        connection.execute(_COUNT_MAIL, (number, run))
         job.moved = run_id, number
         return True
 

@@ -3,7 +3,7 @@
 The tables of format 1:
 
     meta     format, and when the file was created
-    runs     the head of each run: epoch, seq, digest, and `last`, the number of its newest row
+    runs     the head of each run: epoch, seq, digest, `last` (its newest row), `mails` (its newest mail)
     rows     every run's rows in the order they were committed; `step` leads back to the run's row before
     blobs    large texts, each once; run_blobs says which runs keep it
     mail     what outsiders left, a key once per run
@@ -35,7 +35,7 @@ FORMAT_1 = (
     "create table meta(name text primary key, value) without rowid",
     "create table runs(key integer primary key, run_id text not null unique, created real not null,"
     " updated real not null, epoch integer not null, seq integer not null, last integer not null,"
-    " digest blob not null, owner integer, summary blob not null)",
+    " digest blob not null, mails integer not null, owner integer, summary blob not null)",
     "create index runs_by_owner on runs(owner) where owner is not null",
     "create table rows(n integer primary key, step integer not null, run integer not null,"
     " seq integer not null, count integer not null, epoch integer not null, at real not null,"

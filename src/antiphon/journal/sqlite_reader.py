@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -20,12 +20,11 @@ from antiphon.journal.sqlite_writer import stored
 POLL_S = 0.1
 """How often other processes' commits are looked for while somebody waits."""
 
-_HEAD = "select key, epoch, seq, last, digest from runs where run_id = ?"
+_HEAD = "select key, epoch, seq, last, digest, mails from runs where run_id = ?"
 _KNOWN = "select run_id from runs order by key desc limit 20"
 _ROW = "select n, step, seq, count, epoch, at, digest, blobs, body from rows where n = ? and run = ?"
 _BLOB = "select data from blobs join run_blobs on blob = blobs.key where run = ? and digest = ?"
 _MAIL = "select number, key, digest, body from mail where run = ? and number > ? order by number"
-_LAST_MAIL = "select coalesce(max(number), 0) from mail where run = ?"
 _VERSION = "pragma data_version"
 
 
@@ -37,6 +36,7 @@ class Head(msgspec.Struct, frozen=True):
     seq: int
     last: int
     digest: bytes
+    mails: int
 
 
 def head(connection: apsw.Connection, run_id: str) -> Head:
@@ -124,22 +124,24 @@ def mail_digest(run_id: str, number: int, key: str, body: bytes) -> bytes:
 def mail(connection: apsw.Connection, run_id: str, after: int) -> list[Mail]:
     """The run's mail after `after`. Raises Corrupt with the number of the piece that is damaged or lost."""
     result: list[Mail] = []
-    found: Iterable[tuple[Any, ...]] = connection.execute(_MAIL, (head(connection, run_id).key, after))
+    with connection:
+        top = head(connection, run_id)
+        found: list[tuple[Any, ...]] = connection.execute(_MAIL, (top.key, after)).fetchall()
     for number, key, digest, body in found:
         if number != max(after, 0) + len(result) + 1:
             raise Corrupt(run_id, number, "mail before it is lost")
         if mail_digest(run_id, number, key, body) != digest:
             raise Corrupt(run_id, number, "this mail does not match its digest")
         result.append(Mail(number, key, body))
+    if len(result) != max(0, top.mails - max(after, 0)):
+        raise Corrupt(run_id, top.mails, "the newest mail is lost")
     return result
 
 
 def position(connection: apsw.Connection, run_id: str) -> tuple[int, int]:
     """(last event, last mail) of a run. Raises UnknownName."""
-    with connection:
-        top = head(connection, run_id)
-        number: int = value(connection, _LAST_MAIL, (top.key,))
-    return top.seq, number
+    top = head(connection, run_id)
+    return top.seq, top.mails
 
 
 class Ask:

@@ -104,6 +104,7 @@ _BETWEEN = {
     "Number of days from today until 2030-01-01": ("today", "2030-01-01"),
     "How many days until December 31, 2029?": ("today", "December 31, 2029"),
     "How long ago was 2001-09-09?": ("today", "2001-09-09"),
+    "How long was it from 2 May 2019 until 8 July 2020?": ("2 May 2019", "8 July 2020"),
     "How much time lies between 4 July 2020 and 9 August 2021?": ("4 July 2020", "9 August 2021"),
 }
 _WEEKDAYS = {

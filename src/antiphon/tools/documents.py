@@ -272,6 +272,13 @@ _QUERIES = [
     "Under which conditions may I copy the software?",
     "Describe the architecture.",
     "What happens when a connection is lost?",
+    "Where can I read about versioning?",
+    "Tell me about the plugin system.",
+    "What is meant by a shard?",
+    "Which section covers deployment?",
+    "In which document are the colours defined?",
+    "Can it run without a network?",
+    "What does it say about access rights?",
 ]
 
 

@@ -35,6 +35,7 @@ _LISTS = {
     "Show the files in src/core": "src/core",
     "List all files in the scripts directory": "scripts",
     "What files does lib/ hold?": "lib/",
+    "List everything below assets/": "assets/",
 }
 _STATISTICS = {
     "How many files are there?": ".",
@@ -43,6 +44,10 @@ _STATISTICS = {
     "How many files are in lib/core?": "lib/core",
     "What takes the most space in the assets directory?": "assets",
     "Which file is the largest here?": ".",
+    "Show statistics about the folder lib.": "lib",
+    "How many files does the folder build contain?": "build",
+    "What is the total size of the images directory?": "images",
+    "How many files has this project?": ".",
 }
 _READS = {
     "Show me the first lines of setup.py": "setup.py",

@@ -210,6 +210,10 @@ _CALLS = {
     "How many litres does a 5 gallon canister hold?": ("5 gallon", "litres"),
     "Change 6 feet into metres please": ("6 feet", "metres"),
     "How heavy is 8 ounces in grams?": ("8 ounces", "grams"),
+    "How many ounces are in 2 kilos?": ("2 kilos", "ounces"),
+    "How fast is 30 m/s in km/h?": ("30 m/s", "km/h"),
+    "250 ml in cups": ("250 ml", "cups"),
+    "What are 45 minutes in seconds?": ("45 minutes", "seconds"),
 }
 
 

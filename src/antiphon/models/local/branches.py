@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -21,6 +22,7 @@ from antiphon.models.local.spans import candidates, learn
 
 CALL_AGENT, FINISH, ANSWER = "call_agent", "finish", "answer"
 """The two tools of delegation, and what the model says where an answer is plain text."""
+AT_A_LOSS = "I can not answer that: I found nothing in the request that my tools could work on."
 MAX_COMBINATIONS = 48
 """Calls of one tool that are written out; beyond it each argument is enumerated on its own."""
 
@@ -59,11 +61,16 @@ class Scene(Struct, frozen=True):
 
 def scene(messages: Sequence[ChatMessage]) -> Scene:
     """Read a conversation from its last user message on."""
-    start = max((at for at, message in enumerate(messages) if message.role == "user"), default=0)
+    asking = (at for at, message in enumerate(messages) if message.role == "user" and not _notice(message))
+    start = max(asking, default=0)
     since = messages[start + 1 :] if messages else ()
     done = tuple((call.name, call.arguments) for message in since for call in message.calls)
     asked = messages[start].content if messages else ""
     return Scene(asked, tuple(message for message in since if message.role == "tool"), done)
+
+
+def _notice(message: ChatMessage) -> bool:
+    return message.content.startswith("[system]")
 
 
 def branches(request: Request, now: Scene) -> list[Branch]:
@@ -80,7 +87,7 @@ def branches(request: Request, now: Scene) -> list[Branch]:
         elif spec.name != FINISH:
             found.extend(_calls(spec, _examples_of(spec.name, request.examples), now))
     if any(spec.name == FINISH for spec in offered):
-        found.extend(_finishes(request.examples, now, alone=not found))
+        found.extend(_finishes(request, now, alone=not found))
     elif now.results and request.tool_choice != "required" and request.output_schema is None:
         found.append(_fixed({"call": ANSWER}, ANSWER, {"message": quote(now.results)}))
     return found
@@ -143,11 +150,13 @@ def _colleagues(request: Request, spec: ToolSpec, now: Scene) -> Iterator[Branch
             yield _fixed({"ask": name}, CALL_AGENT, {"agent_name": name, "message": now.asked})
 
 
-def _finishes(examples: Iterable[Example], now: Scene, *, alone: bool) -> Iterator[Branch]:
+def _finishes(request: Request, now: Scene, *, alone: bool) -> Iterator[Branch]:
     if now.results:
         yield _fixed({"call": FINISH}, FINISH, {"message": quote(now.results)})
         return
-    texts = [example.arguments.get("message", "") for example in _examples_of(FINISH, examples)]
+    texts = [example.arguments.get("message", "") for example in _examples_of(FINISH, request.examples)]
+    if alone and not any(texts) and any(spec.name not in (CALL_AGENT, FINISH) for spec in request.tools):
+        texts = [AT_A_LOSS]
     for text in dict.fromkeys(texts):
         if text:
             yield _fixed({"call": FINISH, "with": {"message": text}}, FINISH, {"message": text})
@@ -163,35 +172,23 @@ def _calls(spec: ToolSpec, examples: Sequence[Example], now: Scene) -> Iterator[
     texts = [now.asked, *(result.content for result in now.results if result.is_error)]
     choices: dict[str, list[Any]] = {}
     shapes: dict[str, str] = {}
-    left: dict[str, dict[str, Any]] = {}
+    written: dict[str, dict[str, Any]] = {}
     for name, schema in properties.items():
-        given = [
-            (example.request, example.arguments[name]) for example in examples if name in example.arguments
-        ]
+        given = [(each.request, each.arguments[name]) for each in examples if name in each.arguments]
         found, shapes[name] = _choices(schema, given, texts)
-        if found is None and name in required:
-            left[name] = schema
-        elif found is not None and (name in required or given):
-            always = name in required or len(given) == len(examples)
-            choices[name] = found if always else [*found, None]
-    if left:
-        yield _open(
-            spec.name,
-            {**{name: {"enum": found} for name, found in choices.items() if None not in found}, **left},
-        )
-        return
-    if (
-        len(list(itertools.islice(itertools.product(*choices.values()), MAX_COMBINATIONS + 1)))
-        > MAX_COMBINATIONS
-    ):
-        yield _open(
-            spec.name, {name: {"enum": found} for name, found in choices.items() if None not in found}
-        )
+        if name in required and found is None:
+            written[name] = schema
+        elif name in required:
+            choices[name] = found or []
+        elif found and given:
+            choices[name] = found if len(given) == len(examples) else [*found, None]
+    if written or math.prod(len(found) for found in choices.values()) > MAX_COMBINATIONS:
+        enumerated = {name: {"enum": found} for name, found in choices.items() if None not in found}
+        yield _open(spec.name, {**enumerated, **written})
         return
     for combination in itertools.product(*choices.values()):
-        arguments = {
-            name: value for name, value in zip(choices, combination, strict=True) if value is not None
-        }
+        pairs = zip(choices, combination, strict=True)
+        arguments = {name: value for name, value in pairs if value is not None}
         if _sensible(arguments, shapes, now.asked) and not _made(spec.name, arguments, now.done):
             yield _fixed({"call": spec.name, "with": arguments}, spec.name, arguments)
 
@@ -199,7 +196,10 @@ def _calls(spec: ToolSpec, examples: Sequence[Example], now: Scene) -> Iterator[
 def _choices(
     schema: Mapping[str, Any], given: Sequence[tuple[str, Any]], texts: Sequence[str]
 ) -> tuple[list[Any] | None, str]:
-    """The values an argument may take, None when they can not be enumerated; and the shape of copied text."""
+    """The values an argument may take and the shape of copied text.
+
+    None: they can not be enumerated. Empty: the request holds nothing that could be meant.
+    """
     if "const" in schema:
         return [schema["const"]], ""
     if "enum" in schema:
@@ -219,7 +219,7 @@ def _choices(
     pattern = schema.get("pattern", "")
     copied = candidates(shape, texts) if shape or not constants else []
     fitting_text = [text for text in copied if re.search(pattern, text)]
-    return fitting_text or constants or [texts[0].strip()], shape
+    return fitting_text or constants, shape
 
 
 def _named(values: Sequence[Any], usual: Sequence[Any], texts: Sequence[str]) -> list[Any]:

@@ -23,11 +23,9 @@ _SMALL = (
 _QUOTED = re.compile(r"\"([^\"\n]+)\"|“([^”\n]+)”|`([^`\n]+)`|(?<!\w)'([^'\n]+)'(?!\w)")
 _PATH = re.compile(r"(?<![\w/.-])(?:[\w.-]*/[\w./-]*|[\w-]*\.[A-Za-z]\w{0,9}(?:\.\w+)*)")
 _CAPITALS = re.compile(r"(?<!\w)[A-Z][A-Z_-]{2,}(?!\w)|(?<!\w)Makefile(?!\w)|(?<!\w)Dockerfile(?!\w)")
-_FOLDER = re.compile(
-    r"([\w-]+)\s+(?:folder|directory)\b|\b(?:folder|directory)\s+(?:named\s+|called\s+)?([\w-]+)"
-    r"|\b(?:in|under|inside|within)\s+([\w-]+)\s*[?.!]*\s*$",
-    re.IGNORECASE,
-)
+_BEFORE_FOLDER = re.compile(r"([\w-]+)\s+(?:folder|directory)\b", re.IGNORECASE)
+_AFTER_FOLDER = re.compile(r"\b(?:folder|directory)\s+(?:named\s+|called\s+)?([\w-]+)", re.IGNORECASE)
+_IN_FOLDER = re.compile(r"\b(?:in|under|inside|within)\s+([\w-]+)\s*[?.!]*\s*$", re.IGNORECASE)
 _NO_FOLDER_TEXT = (
     "a all any contain contains current each every folder directory hold here in is it main my of one "
     "our root that the there this total which whole your have has"
@@ -73,7 +71,7 @@ def _paths(text: str) -> list[str]:
     found = [(match.start(), match.group(0)) for match in _PATH.finditer(text)]
     named = [(at, path.rstrip(".")) for at, path in found if re.search(r"[A-Za-z]", path)]
     taken = {spot for at, path in named for spot in range(at, at + len(path))}
-    for pattern in (_CAPITALS, _FOLDER):
+    for pattern in (_CAPITALS, _BEFORE_FOLDER, _AFTER_FOLDER, _IN_FOLDER):
         for hit in pattern.finditer(text):
             at = hit.start(hit.lastindex or 0)
             if at not in taken and hit.group(hit.lastindex or 0).lower() not in _NO_FOLDER:

@@ -145,7 +145,7 @@ def status_error(status: int, headers: Mapping[str, str], body: bytes, where: st
     """The error for an answer whose status says that there is no reply."""
     if 300 <= status < 400:
         target = shown(headers.get("location", "").partition("?")[0], 120)
-        text = f"{where} redirects to {target or 'nowhere'}, which is not followed; set base_url to the end of it"
+        text = f"{where} redirects to {target or 'nowhere'}, which is not followed; correct base_url"
         return ModelError("validation", text, status=status)
     said = read_error(body)
     kind = kind_of(status, said)

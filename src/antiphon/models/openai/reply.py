@@ -203,7 +203,7 @@ class ReplyMaker:
             self._field = self._field or ("reasoning_content" if said.reasoning_content else "reasoning")
             self._reasoning.append(thought)
             self._send("reasoning", thought)
-        if said.reasoning_details:
+        if said.reasoning_details and not self._halves:
             self._details += said.reasoning_details
         if said.refusal:
             self._refusal.append(said.refusal)
