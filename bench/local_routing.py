@@ -22,6 +22,7 @@ from antiphon.agent import Agent
 from antiphon.model import ChatMessage, Example, Reply, Request
 from antiphon.models.local import LocalModel
 from antiphon.team import SPECS, write_prompt
+from antiphon.tool import as_tool
 
 ROOT = Path(__file__).resolve().parent.parent
 LISTS = [ROOT / "tests/local/routing_60.yaml", ROOT / "tests/local/heldout_60.yaml"]
@@ -45,7 +46,7 @@ def request_for(agent: Agent, agents: dict[str, Agent], asked: str) -> Request:
         model="local:smollm2",
         system=write_prompt(agent, others, SPECS),
         messages=[ChatMessage("user", asked)],
-        tools=(*(tool.spec for tool in agent.tools), SPECS["call_agent"], SPECS["finish"]),
+        tools=(*(tool.spec for tool in tools), SPECS["call_agent"], SPECS["finish"]),
         examples=examples,
     )
 
@@ -57,14 +58,20 @@ def chosen(reply: Reply) -> tuple[str, dict[str, Any]]:
     return (arguments["agent_name"] if call.name == "call_agent" else call.name), arguments
 
 
-async def measure(model: LocalModel, path: Path, limit: int, show: bool) -> tuple[int, int, int]:
-    """(right colleagues, right tools, requests) of one list."""
-    entry, agents = front_desk()
-    rows = yaml.safe_load(path.read_text(encoding="utf-8"))[: limit or None]
+def rows_of(path: Path, entry: Agent) -> list[dict[str, str]]:
+    """The requests of a list; exits when one of them is an example."""
+    rows: list[dict[str, str]] = yaml.safe_load(path.read_text(encoding="utf-8"))
     known = {example.request.casefold() for example in entry.examples}
     doubled = [row["request"] for row in rows if row["request"].casefold() in known]
     if doubled:
         raise SystemExit(f"{path.name} repeats examples: {doubled}")
+    return rows
+
+
+async def measure(model: LocalModel, path: Path, limit: int, show: bool) -> tuple[int, int, int]:
+    """(right colleagues, right tools, requests) of one list."""
+    entry, agents = front_desk()
+    rows = rows_of(path, entry)[: limit or None]
     right = tools = 0
     for row in rows:
         desk, _ = chosen(await model.complete(request_for(entry, agents, row["request"]), lambda delta: None))

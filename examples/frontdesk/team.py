@@ -12,6 +12,7 @@ from pathlib import Path
 
 from antiphon import Agent
 from antiphon.model import Example
+from antiphon.tool import as_tool
 from antiphon.tools import calculate, convert, date_tools, folder_tools
 
 GREETING = (
@@ -82,7 +83,7 @@ def _passed_on(specialists: Iterable[Agent]) -> Iterable[Example]:
     """Whatever a colleague's tool is an example for, the desk gives to that colleague, word for word."""
     for agent in specialists:
         for tool in agent.tools:
-            for example in tool.examples:
+            for example in as_tool(tool).examples:
                 asked = example.request
                 yield Example(asked, "call_agent", {"agent_name": agent.name, "message": asked})
 

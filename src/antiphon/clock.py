@@ -26,5 +26,5 @@ class SystemClock:
 
     async def sleep_until(self, instant: float) -> None:
         """See `Clock.sleep_until`."""
-        while (left := instant - time.time()) > 0:
+        while (left := instant - time.time()) > 0:  # noqa: ASYNC110 - the wall clock may be set meanwhile
             await asyncio.sleep(min(left, 60.0))

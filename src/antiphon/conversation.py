@@ -337,7 +337,9 @@ async def stream(
     for each in entries:
         if isinstance(each, Agent) and each.name not in team:
             if team:
-                warnings.warn(f"{each.name} is not among the agents; it takes part all the same", stacklevel=4)
+                warnings.warn(
+                    f"{each.name} is not among the agents; it takes part all the same", stacklevel=4
+                )
             team[each.name] = each
     names = [each.name if isinstance(each, Agent) else each for each in entries]
     async with open_run(team.values(), attended=attended, **options) as conversation:
@@ -345,4 +347,3 @@ async def stream(
         yield Stream(conversation, names, calls)
         if not await conversation.requests():
             await conversation.close()
-

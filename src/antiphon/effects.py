@@ -28,7 +28,9 @@ async def ask_model(member: Member, activation: Activation, opened: Open, emit: 
     try:
         reply = await member.model.complete(request(member, activation, effect_id), emit)
     except ModelError as error:
-        return EffectFinished(effect_id, "failed", why=f"{error.kind}: {error.text}", retry_after=error.retry_after)
+        return EffectFinished(
+            effect_id, "failed", why=f"{error.kind}: {error.text}", retry_after=error.retry_after
+        )
     except Exception as error:  # noqa: BLE001 - an adapter's bug must end its effect, not the run
         return EffectFinished(effect_id, "failed", why=f"provider: {type(error).__name__}: {error}")
     return EffectFinished(effect_id, reply=reply)
@@ -52,7 +54,9 @@ async def use_tool(
         text = str(error) if isinstance(error, ToolError) or str(error) else type(error).__name__
         return EffectFinished(effect_id, "failed", why=f"[{tool.name}] {text}")
     if found.is_error:
-        return EffectFinished(effect_id, "failed", attachments=found.attachments, why=f"[{tool.name}] {found.content}")
+        return EffectFinished(
+            effect_id, "failed", attachments=found.attachments, why=f"[{tool.name}] {found.content}"
+        )
     return EffectFinished(effect_id, content=found.content, attachments=found.attachments)
 
 
@@ -113,7 +117,9 @@ class Threads:
         self._limit = limit
         self._threads = 0
         self._idle = 0
-        self._jobs: queue.SimpleQueue[tuple[Callable[[], Any], asyncio.Future[Any]] | None] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[tuple[Callable[[], Any], asyncio.Future[Any]] | None] = (
+            queue.SimpleQueue()
+        )
 
     def run(self, function: Callable[[], Any]) -> asyncio.Future[Any]:
         """Run `function` in a thread; the future belongs to the running loop."""

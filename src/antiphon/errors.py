@@ -1,22 +1,22 @@
 """Every error Antiphon raises: whose fault it is, and what to do.
 
-    AntiphonError
-    ├── UserError             your code, configuration or input: change it, then try again
-    │   ├── ConfigError       a file or setting; carries path, line, column
-    │   ├── UnknownName       no agent, tool, model or run of that name; lists those that exist
-    │   ├── DuplicateName     two agents or tools of one name
-    │   └── ToolDefinitionError   a function that cannot be offered as a tool
-    ├── WorldError            a model or a tool failed; inside a run it becomes an event
-    │   ├── ModelError        carries kind, retryable, retry_after
-    │   └── ToolError         the text a model is shown; raise it from a tool
-    ├── JournalError          the store; the run is parked and nothing acknowledged is lost
-    │   ├── Fenced            another owner has taken the run over
-    │   ├── Owned             a living owner holds the run; wait, or post to it
-    │   ├── Corrupt           a record does not match its digest; carries run_id and seq
-    │   ├── Full              no space or no permission to write; carries the path
-    │   └── NewerFormat       written by a newer Antiphon; upgrade this one
-    ├── Parked                the run stopped without an outcome and can be resumed
-    └── RunFailed             `run` only: the outcome was `failed`; carries the result
+AntiphonError
+├── UserError             your code, configuration or input: change it, then try again
+│   ├── ConfigError       a file or setting; carries path, line, column
+│   ├── UnknownName       no agent, tool, model or run of that name; lists those that exist
+│   ├── DuplicateName     two agents or tools of one name
+│   └── ToolDefinitionError   a function that cannot be offered as a tool
+├── WorldError            a model or a tool failed; inside a run it becomes an event
+│   ├── ModelError        carries kind, retryable, retry_after
+│   └── ToolError         the text a model is shown; raise it from a tool
+├── JournalError          the store; the run is parked and nothing acknowledged is lost
+│   ├── Fenced            another owner has taken the run over
+│   ├── Owned             a living owner holds the run; wait, or post to it
+│   ├── Corrupt           a record does not match its digest; carries run_id and seq
+│   ├── Full              no space or no permission to write; carries the path
+│   └── NewerFormat       written by a newer Antiphon; upgrade this one
+├── Parked                the run stopped without an outcome and can be resumed
+└── RunFailed             `run` only: the outcome was `failed`; carries the result
 """
 
 from __future__ import annotations
@@ -92,7 +92,9 @@ class ModelError(WorldError):
     status: the HTTP status, 0 when there was none.
     """
 
-    def __init__(self, kind: ModelErrorKind, text: str, *, retry_after: float | None = None, status: int = 0) -> None:
+    def __init__(
+        self, kind: ModelErrorKind, text: str, *, retry_after: float | None = None, status: int = 0
+    ) -> None:
         super().__init__(text)
         self.kind, self.text, self.retry_after, self.status = kind, text, retry_after, status
 

@@ -193,7 +193,9 @@ def decode(body: bytes) -> list[Event]:
     try:
         events = _decoder.decode(body)
     except msgspec.ValidationError as error:
-        raise NewerFormat(f"a record holds something this version does not know ({error}); upgrade Antiphon") from error
+        raise NewerFormat(
+            f"a record holds something this version does not know ({error}); upgrade Antiphon"
+        ) from error
     if UPCASTERS:
         return [UPCASTERS[type(event)](event) if type(event) in UPCASTERS else event for event in events]
     return events

@@ -28,7 +28,9 @@ def pack(body: bytes) -> tuple[bytes, Refs, dict[str, bytes]]:
         data = msgspec.json.encode(value)
         if len(data) <= LARGE:
             return value
-        items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        items = (
+            value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        )
         kept = {key: shrink(each, f"{path}/{_escape(str(key))}") for key, each in items}
         shrunk: Any = kept if isinstance(value, dict) else list(kept.values())
         # The row and its events stay; a payload without a large part goes as a whole.
@@ -98,4 +100,3 @@ def fold_row(state: State, row: Row, events: Sequence[Event]) -> None:
     state.at = row.at
     for event in events:
         apply(state, event)
-

@@ -54,7 +54,9 @@ VERDICTS = ("yes", "no", "always")
 def call_agent(agent: str, text: str, attachments: tuple[Attachment, ...] = ()) -> Message:
     """The user's request as a message: it carries the call that the user's turn will do."""
     arguments = msgspec.json.encode({"agent_name": agent, "message": text}).decode()
-    return Message("forward", USER, USER, "", calls=(ToolCall("request", "call_agent", arguments, attachments),))
+    return Message(
+        "forward", USER, USER, "", calls=(ToolCall("request", "call_agent", arguments, attachments),)
+    )
 
 
 def take_in(state: State, letter: Letter, mail: int = 0) -> Event:

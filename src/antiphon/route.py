@@ -60,7 +60,13 @@ def _use_tool(
         return EffectFinished(effect_id, "denied", why=f"permission denied: {why}")
     if ruling == "ask":
         return EffectStarted(
-            effect_id + "?", "wait", tool.name, purpose="approval", arguments=arguments, digest=tool.digest, text=why
+            effect_id + "?",
+            "wait",
+            tool.name,
+            purpose="approval",
+            arguments=arguments,
+            digest=tool.digest,
+            text=why,
         )
     return EffectStarted(
         effect_id,
@@ -80,7 +86,11 @@ def judge(state: State, team: Team, member: Member, caller: Activation, tool: To
     rulings = [ruling]
     activation: Activation | None = caller
     while activation is not None and activation.id:
-        policy = team.members[activation.agent].agent.policy if activation.agent in team.members else Policy("strict")
+        policy = (
+            team.members[activation.agent].agent.policy
+            if activation.agent in team.members
+            else Policy("strict")
+        )
         if policy is not None:
             rulings.append(rule(policy, tool, state.remembered))
         activation = state.activations.get(activation.caller)
@@ -164,7 +174,11 @@ def _cannot_call(
 ) -> tuple[Outcome, str] | None:
     known = team.members.keys() if member is None else member.callable
     if name == USER and member is not None:
-        return None if state.options.attended else ("missing", "nobody is there to answer; go on without the user")
+        return (
+            None
+            if state.options.attended
+            else ("missing", "nobody is there to answer; go on without the user")
+        )
     if name not in known or name not in team.members:
         if member is not None and name in member.tools:
             return "missing", f"{name} is a tool, not an agent; call it directly as {name}(...)"
@@ -173,9 +187,15 @@ def _cannot_call(
     for scope in caller.scopes:
         limits = scope.limits
         if limits.depth is not None and caller.depth + 1 > limits.depth:
-            return "denied", f"the depth limit of {limits.depth} nested calls is reached; do the work yourself"
+            return (
+                "denied",
+                f"the depth limit of {limits.depth} nested calls is reached; do the work yourself",
+            )
         if limits.activations is not None and scope.activations >= limits.activations:
-            return "denied", f"the limit of {limits.activations:,} agent calls is reached; do the work yourself"
+            return (
+                "denied",
+                f"the limit of {limits.activations:,} agent calls is reached; do the work yourself",
+            )
     return None
 
 
@@ -214,7 +234,9 @@ def _send_message(
     message = Message("forward", caller.agent, callee.agent, asked.message, callee.call, id=effect_id + ">")
     refused = full(state, callee)
     if refused:
-        return MessagePosted(message, callee.id, dead=refused), EffectFinished(effect_id, "failed", why=refused)
+        return MessagePosted(message, callee.id, dead=refused), EffectFinished(
+            effect_id, "failed", why=refused
+        )
     delivered = EffectFinished(effect_id, content=f"Delivered to {callee.agent}")
     return MessagePosted(message, callee.id), delivered
 
@@ -227,9 +249,12 @@ def full(state: State, receiver: Activation) -> str:
     return f"the inbox of {receiver.agent} is full ({limit:,} unread messages)"
 
 
-_BUILTINS: dict[
-    str, Callable[[State, Team, Member | None, Activation, ToolCall, str], Sequence[Event]]
-] = {CALL_AGENT: _call_agent, FINISH: _finish, GET_RESULT: _get_result, SEND_MESSAGE: _send_message}
+_BUILTINS: dict[str, Callable[[State, Team, Member | None, Activation, ToolCall, str], Sequence[Event]]] = {
+    CALL_AGENT: _call_agent,
+    FINISH: _finish,
+    GET_RESULT: _get_result,
+    SEND_MESSAGE: _send_message,
+}
 
 
 def _running(caller: Activation) -> list[str]:

@@ -202,13 +202,20 @@ class Runtime:
         if task is None:
             raise RuntimeError("a driver runs in a task")
         try:
-            while opened is not None:
+            while opened is not None and self._failure is None:
                 self._laps += 1
                 if self._laps % LAPS == 0:
                     await asyncio.sleep(0)
                 effect_id = opened.effect.id
                 self._performing[effect_id] = task
-                end = await self._perform(opened)
+                try:
+                    end = await self._perform(opened)
+                except asyncio.CancelledError:
+                    if task.cancelling():
+                        raise
+                    end = EffectFinished(
+                        effect_id, "failed", why=f"[{opened.effect.name}] it cancelled itself"
+                    )
                 if opened.ended or self._failure is not None:
                     return
                 del self._performing[effect_id]
@@ -362,4 +369,3 @@ _PERFORMED = ("", "retry")
 
 def _unheard(delta: Delta) -> None:
     """Nobody watches: the reply will hold it all."""
-

@@ -206,7 +206,9 @@ def _turn_started(state: State, event: TurnStarted) -> None:
     if activation.id:
         for message in taken:
             if message.content or message.attachments or not message.calls:
-                activation.transcript.append(ChatMessage("user", message.content, attachments=message.attachments))
+                activation.transcript.append(
+                    ChatMessage("user", message.content, attachments=message.attachments)
+                )
         if calls:
             activation.transcript.append(ChatMessage("assistant", "", calls))
     if calls or not activation.id:
@@ -353,12 +355,18 @@ def _bury(state: State, caller: Activation, event: EffectFinished, child: int) -
     if callee.open:
         raise ValueError(f"activation {child} returned with effects in flight")
     call, content = event.id, result(event).content
-    _log(state, callee.request, Message("return", callee.agent, caller.agent, content, call, call + "<", in_reply_to=call + ">"))
+    _log(
+        state,
+        callee.request,
+        Message("return", callee.agent, caller.agent, content, call, call + "<", in_reply_to=call + ">"),
+    )
     own = len(callee.scopes) - len(caller.scopes)
     return callee.scopes[own - 1].usage if own else Usage()
 
 
-def _model_finished(state: State, activation: Activation, started: EffectStarted, event: EffectFinished) -> None:
+def _model_finished(
+    state: State, activation: Activation, started: EffectStarted, event: EffectFinished
+) -> None:
     reply = event.reply
     usage = reply.usage if reply is not None else event.usage
     used = usage.total if usage is not None else _charged(started, event)
@@ -395,7 +403,9 @@ def _charged(started: EffectStarted, event: EffectFinished) -> int:
     return 0
 
 
-def _book(state: State, activation: Activation, index: int, event: EffectFinished, ends: bool = False) -> None:
+def _book(
+    state: State, activation: Activation, index: int, event: EffectFinished, ends: bool = False
+) -> None:
     """Store the one result of call `index`."""
     activation.pending.pop(index, None)
     activation.cursor = max(activation.cursor, index + 1)

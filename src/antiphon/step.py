@@ -126,11 +126,13 @@ def _ask(state: State, member: Member, activation: Activation) -> EffectStarted 
     for scope in activation.scopes:
         turns = scope.limits.turns
         if turns is not None and activation.turn > turns:
-            return Return("limit", activation.said, f"the limit of {turns} turns of one activation is used up")
+            return Return(
+                "limit", activation.said, f"the limit of {turns} turns of one activation is used up"
+            )
         fit = fits(scope, hold)
         if fit == "never":
-            why = f"the budget of {scope.limits.tokens:,} tokens has no room: {scope.tokens:,} spent, up to {hold:,} needed"
-            return Return("budget", activation.said, why)
+            left = f"{scope.tokens:,} of {scope.limits.tokens:,} tokens are spent"
+            return Return("budget", activation.said, f"the budget is used up: {left}, up to {hold:,} needed")
         if fit == "later":
             state.parked.append(activation)
             return None
@@ -201,7 +203,9 @@ def _finish_alone(
         if index == finishing:
             yield from route(state, team, member, activation, index)
         else:
-            why = f"{call.name} was skipped: {activation.calls[finishing].name} ends the task in the same reply"
+            why = (
+                f"{call.name} was skipped: {activation.calls[finishing].name} ends the task in the same reply"
+            )
             yield EffectFinished(_call_id(activation, index), "skipped", why=why)
 
 
@@ -212,7 +216,9 @@ def _rule(state: State, team: Team, member: Member, activation: Activation) -> I
         if isinstance(event, EffectFinished):
             allowed = event.outcome == "completed" and event.content in ("yes", "always")
             why = "" if allowed else event.why or "refused"
-            event = PermissionDecided(effect_id, allowed, event.by, why, event.arguments, event.content == "always")
+            event = PermissionDecided(
+                effect_id, allowed, event.by, why, event.arguments, event.content == "always"
+            )
             yield event
         if event.allowed:
             yield from route(state, team, member, activation, index, event)
@@ -265,7 +271,9 @@ def _close(state: State, activation: Activation) -> Iterator[Event]:
         child = state.activations.get(opened.child) if opened.child else None
         if child is not None:
             yield from _close(state, child)
-        yield EffectFinished(opened.effect.id, "cancelled", child.said if child else "", why="the caller ended")
+        yield EffectFinished(
+            opened.effect.id, "cancelled", child.said if child else "", why="the caller ended"
+        )
 
 
 def _cancel(state: State) -> Iterator[Event]:

@@ -107,7 +107,9 @@ class Feed:
     def add(self, seq: int, at: float, events: Sequence[Event]) -> None:
         """Keep the records of a row that ends at `seq`, for those who watch."""
         first = seq - len(events) + 1
-        records = [self.cast.record(first + index, at, self.run_id, event) for index, event in enumerate(events)]
+        records = [
+            self.cast.record(first + index, at, self.run_id, event) for index, event in enumerate(events)
+        ]
         self.recent.extend(records)
         if len(self.recent) > RECENT:
             del self.recent[: RECENT // 2]
@@ -191,7 +193,11 @@ class Subscription:
         if recent and recent[0].seq <= position + 1:
             first = position + 1 - recent[0].seq
             return recent[first : feed.durable - recent[0].seq + 1]
-        return [record for record in await read(self._journal, feed.run_id) if position < record.seq <= feed.durable]
+        return [
+            record
+            for record in await read(self._journal, feed.run_id)
+            if position < record.seq <= feed.durable
+        ]
 
 
 async def read(journal: Journal, run_id: str, after: int = 0) -> list[Record]:

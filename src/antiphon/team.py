@@ -24,11 +24,11 @@ SEND_MESSAGE = "send_message"
 NUDGE = "[system] You did not finish. Continue the task; call finish with the result when it is done."
 
 
-def _spec(name: str, description: str, required: tuple[str, ...] = (), **properties: dict[str, Any]) -> ToolSpec:
+def _spec(
+    name: str, description: str, required: tuple[str, ...] = (), **properties: dict[str, Any]
+) -> ToolSpec:
     needed = required or tuple(properties)
-    return ToolSpec(
-        name, description, {"type": "object", "properties": properties, "required": list(needed)}
-    )
+    return ToolSpec(name, description, {"type": "object", "properties": properties, "required": list(needed)})
 
 
 def _text(description: str) -> dict[str, Any]:
@@ -41,7 +41,8 @@ SPECS: Mapping[str, ToolSpec] = {
     CALL_AGENT: _spec(CALL_AGENT, _CALL_TEXT, agent_name=_AGENT_NAME, message=_MESSAGE),
     FINISH: _spec(
         FINISH,
-        "Finish the current task and return a result to the caller. The caller may be a user or another agent.",
+        "Finish the current task and return a result to the caller. "
+        "The caller may be a user or another agent.",
         message=_text("Result message to return"),
     ),
     GET_RESULT: _spec(
@@ -142,7 +143,9 @@ def _member(agent: Agent, agents: Mapping[str, Agent], options: Options, model: 
     reachable = _reachable(agent, agents)
     finishing = {name for name, tool in tools.items() if tool.ends or name == FINISH}
     specs = (*(tool.spec for tool in tools.values()), *_builtin_specs(builtins, options.background))
-    prompt = write_prompt(agent, [agents[name] for name in agents if name in reachable], builtins | set(tools))
+    prompt = write_prompt(
+        agent, [agents[name] for name in agents if name in reachable], builtins | set(tools)
+    )
     extra = f"{prompt}\n\n{options.extra}" if options.extra else prompt
     entry_head = _head(extra, specs, agent)
     return Member(

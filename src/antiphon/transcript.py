@@ -46,7 +46,9 @@ class Transcript:
         return done if len(done) == count else done[:count]
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Transcript) and self.digest == other.digest and self.messages == other.messages
+        return (
+            isinstance(other, Transcript) and self.digest == other.digest and self.messages == other.messages
+        )
 
     __hash__ = None  # type: ignore[assignment]
 

@@ -3,13 +3,14 @@
 import itertools
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from antiphon.errors import ModelError
 from antiphon.models.openai.reply import ReplyMaker, decode_chunk
 from antiphon.models.sse import ServerEvent, SSEReader
 from antiphon.testing.wire import Answer
 from antiphon.testing.wire_scripts import wires
-from hypothesis import given
-from hypothesis import strategies as st
 
 # Streams as endpoints send them, beside those of the wire scripts: (bytes, the data of its events).
 SHAPES: dict[str, bytes] = {

@@ -6,6 +6,7 @@ import socket
 
 import msgspec
 import pytest
+
 from antiphon.errors import ModelError
 from antiphon.model import ChatMessage, Delta, Reply, Request, ToolSpec
 from antiphon.models.openai import OpenAIModel

@@ -46,9 +46,11 @@ _NAMED = {
     "quarter": Fraction(1, 4),
 }
 _ALIASES = {
-    "×": "*", "·": "*", "x": "*", "times": "*", "multiplied by": "*", "÷": "/", "over": "/", "divided by": "/",
-    "plus": "+", "minus": "-", "−": "-", "–": "-", "**": "^", "to the power of": "^", "modulo": "mod",
-    "percent": "%", "per cent": "%",
+    "×": "*", "·": "*", "x": "*", "times": "*", "multiplied by": "*",
+    "÷": "/", "over": "/", "divided by": "/",
+    "plus": "+", "minus": "-", "−": "-", "–": "-",
+    "**": "^", "to the power of": "^",
+    "modulo": "mod", "percent": "%", "per cent": "%",
 }  # fmt: skip
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\d.])|\d+(?:\.\d+)?(?:[eE][+-]?\d+(?!\w))?|\.\d+)"
@@ -127,7 +129,7 @@ class Parser:
             right = self._product()
             if self._tokens[self._at - 1].text == "%":
                 raise ToolError(
-                    f"Column {token.column}: adding a percentage can mean two things; write 'x + y% of x' in full"
+                    f"Column {token.column}: adding a percentage can mean two things; write 'x + y% of x'"
                 )
             found = self._sized(found + right if token.text == "+" else found - right, token)
         return found

@@ -44,9 +44,9 @@ _QUANTITY = re.compile(
 )
 _OPERAND = rf"{_NUMBER}|\b(?:{_SMALL}|a half|half|a quarter|a third)\b"
 _OPERATOR = (
-    r"[-+*/^()%×÷−·,]|\*\*|\b(?:plus|minus|times|multiplied by|divided by|over|to the power of|squared|cubed"
-    r"|percent of|per cent of|percent|per cent|of|mod|modulo|x|and|by|from|add|subtract|multiply|divide|sum of"
-    r"|product of|difference between|quotient of|square root of|square|cube|power|the)\b"
+    r"[-+*/^()%×÷−·,]|\*\*|\b(?:plus|minus|times|multiplied by|divided by|over|to the power of|squared"
+    r"|cubed|percent of|per cent of|percent|per cent|of|mod|modulo|x|and|by|from|add|subtract|multiply"
+    r"|divide|sum of|product of|difference between|quotient of|square root of|square|cube|power|the)\b"
 )
 _SUM = re.compile(rf"(?:(?:{_OPERAND}|{_OPERATOR})\s*)+", re.IGNORECASE)
 _LEFT_OVER = re.compile(
@@ -102,6 +102,9 @@ def _found(pattern: re.Pattern[str]) -> Callable[[str], list[str]]:
     return lambda text: [match.group(0).strip() for match in pattern.finditer(text)]
 
 
+MAX_LOOKED_AT = 2000
+"""Characters of a text that are searched for spans."""
+
 SHAPES: dict[str, Callable[[str], list[str]]] = {
     "whole": lambda text: [text.strip()],
     "quoted": _quoted,
@@ -117,7 +120,8 @@ SHAPES: dict[str, Callable[[str], list[str]]] = {
 
 def spans(shape: str, text: str) -> list[str]:
     """The spans of one shape, each once, in the order of the text."""
-    return list(dict.fromkeys(span for span in SHAPES[shape](text) if span))
+    looked_at = text if shape == "whole" else text[:MAX_LOOKED_AT]
+    return list(dict.fromkeys(span for span in SHAPES[shape](looked_at) if span))
 
 
 def learn(pairs: Iterable[tuple[str, str]]) -> tuple[str, list[str]]:
@@ -138,7 +142,7 @@ def learn(pairs: Iterable[tuple[str, str]]) -> tuple[str, list[str]]:
 
 
 def candidates(shape: str, texts: Sequence[str]) -> list[str]:
-    """What an argument of `shape` may be: spans of the request, the first text, and of texts that belong to it.
+    """What an argument of `shape` may be: spans of the request (the first text) and of what belongs to it.
 
     Without a shape: every telling span, or the whole request when there is none.
     """

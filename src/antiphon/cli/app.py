@@ -1,0 +1,63 @@
+"""The commands by name. A command's module is imported when the command is used, not for `--help`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from antiphon import __version__
+from antiphon.cli import ends
+
+COMMANDS: Mapping[str, str] = {
+    "run": "Ask a team of agents and watch it work.",
+    "runs": "Look at runs, resume or cancel them, check and export them.",
+    "doctor": "Check that everything a run needs is there.",
+}
+CONTEXT: Mapping[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+class Commands(click.Group):
+    """A group whose commands are imported one by one."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names, in the order in which a newcomer needs them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command, or None."""
+        if cmd_name not in COMMANDS:
+            return None
+        if cmd_name == "run":
+            from antiphon.cli.run import run as found
+        elif cmd_name == "runs":
+            from antiphon.cli.runs import runs as found
+        else:
+            from antiphon.cli.doctor import doctor as found
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list in the help text, written without importing anything."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.command(cls=Commands, context_settings=dict(CONTEXT))
+@click.version_option(__version__, prog_name="antiphon")
+def antiphon() -> None:
+    """Antiphon runs teams of LLM agents that call and answer each other. Every run is a journal: it can
+    be watched, killed, resumed and checked.
+
+    Exit codes: 0 completed, 1 failed, 2 wrong usage, 3 bad setting or target, 4 no such run, 5 journal
+    error, 6 limit, 7 cancelled, 8 parked, 9 held by another process.
+    """
+
+
+def start(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; its exit code. Every error ends in one clear message."""
+    try:
+        found = antiphon.main(list(arguments) if arguments is not None else None, "antiphon", standalone_mode=False)
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the edge of the program: each has its message and code
+        return ends.failed(error)
+    return found if isinstance(found, int) else 0

@@ -1,0 +1,127 @@
+"""Runs as compact lines: what a test puts in is a script, what it compares is a transcript.
+
+    1/1.m1 model started
+    1/1.m1 completed: [add]
+    1/1.c1 tool add started
+    1/1.c1 completed: 3
+
+An id is `activation/turn.place`: c a call, c? its approval, m an attempt of the model, w a wait.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any
+
+from antiphon import Record, Result, RunFailed, stream
+from antiphon.event import (
+    CancelRequested,
+    EffectFinished,
+    EffectStarted,
+    MessagePosted,
+    PermissionDecided,
+    RunClosed,
+    RunResumed,
+    RunStarted,
+    TurnFinished,
+    TurnStarted,
+)
+
+
+def line(record: Record) -> str:
+    """One record in one line, without times and digests."""
+    match record.event:
+        case RunStarted():
+            return "run started"
+        case RunResumed():
+            return "run resumed"
+        case RunClosed():
+            return "run closed"
+        case MessagePosted(message=message, dead=""):
+            return f"mail for {record.agent}: {message.sender}: {message.content or _calls(message.calls)}"
+        case MessagePosted(message=message, dead=dead):
+            return f"dead letter for {message.receiver}: {message.content} ({dead})"
+        case TurnStarted(activation=number, taken=taken):
+            return f"{number} {record.agent} turn started, {taken} taken"
+        case TurnFinished(activation=number, more=more, nudge=nudge):
+            return f"{number} {record.agent} turn finished" + ", more" * more + ", nudged" * bool(nudge)
+        case EffectStarted() as event:
+            return " ".join(part for part in (event.id, event.kind, event.purpose, _name(event)) if part) + " started"
+        case EffectFinished(reply=None) as event:
+            said = "; ".join(part for part in (event.content, event.why) if part)
+            return f"{event.id} {event.outcome}" + (f": {said}" if said else "")
+        case EffectFinished(reply=reply) as event:
+            said = " ".join(part for part in (reply.content, _calls(reply.calls)) if part)
+            return f"{event.id} {event.outcome}: {said}"
+        case PermissionDecided() as event:
+            return f"{event.id} {'allowed' if event.allowed else 'refused'} by {event.by}"
+        case CancelRequested(target=target):
+            return f"cancel {target or 'everything'}"
+    raise AssertionError(f"no line for {record.type}")
+
+
+def _name(event: EffectStarted) -> str:
+    return "" if event.kind == "model" or event.purpose == "retry" else event.name
+
+
+def _calls(calls: Iterable[Any]) -> str:
+    names = ", ".join(call.name for call in calls)
+    return f"[{names}]" if names else ""
+
+
+def lines(records: Iterable[Record]) -> list[str]:
+    """Every record, one line each."""
+    return [line(record) for record in records]
+
+
+def effects(records: Iterable[Record], *kinds: str) -> list[str]:
+    """The lines of effects and rulings alone; `kinds`: only effects whose place begins with one of these."""
+    types = (EffectStarted, EffectFinished, PermissionDecided)
+    found = [record for record in records if isinstance(record.event, types)]
+    return [line(each) for each in found if not kinds or each.event.id.rpartition(".")[2].startswith(kinds)]
+
+
+async def recorded_run(entry: Any, message: str, **options: Any) -> tuple[Result, list[Record]]:
+    """Run to the end: the result, of a failed run too, and every record up to the request's end."""
+    async with stream(entry, message, **options) as events:
+        records = [item async for item in events if isinstance(item, Record)]
+        try:
+            return await events.result(), records
+        except RunFailed as failed:
+            assert isinstance(failed.result, Result)
+            return failed.result, records
+
+
+def recorded(entry: Any, message: str, **options: Any) -> tuple[Result, list[Record]]:
+    """`recorded_run` for tests without a loop."""
+    return asyncio.run(recorded_run(entry, message, **options))
+
+
+def shown(request: Any) -> list[str]:
+    """A model request's conversation, `role: text` per message; calls as `role: [names]`."""
+    return [
+        f"{each.role}: " + " ".join(part for part in (each.content, _calls(each.calls)) if part)
+        for each in request.messages
+    ]
+
+
+def results_shown(request: Any) -> list[str]:
+    """The tool results in a model request, in their order."""
+    return [each.content for each in request.messages if each.role == "tool"]
+
+
+def sent(result: Result) -> list[str]:
+    """The message log, `type sender>receiver: text` each."""
+    return [f"{each.type} {each.sender}>{each.receiver}: {each.content}" for each in result.messages]
+
+
+class Instantly:
+    """A clock for waits that take no time: it jumps to whatever instant is waited for."""
+
+    def __init__(self) -> None:
+        self.instant = 1_000.0
+
+    def now(self) -> float:
+        return self.instant
+
+    async def sleep_until(self, instant: float) -> None:
+        self.instant = max(self.instant, instant)
