@@ -7,7 +7,7 @@ from antiphon.state import Activation
 from antiphon.team import Member
 
 
-def request(member: Member, activation: Activation, effect_id: str) -> Request:
+def request(member: Member, model: str, activation: Activation, effect_id: str) -> Request:
     """The request of a model call that has just been started.
 
     The prefix only ever grows: the same head, then the conversation so far.
@@ -15,7 +15,7 @@ def request(member: Member, activation: Activation, effect_id: str) -> Request:
     agent = member.agent
     head = member.head if activation.caller else member.entry_head
     return Request(
-        member.model.name,
+        model,
         head.system,
         activation.transcript.upto_now(),
         head.specs,

@@ -19,6 +19,7 @@ from antiphon.errors import RunFailed, UnknownName, UserError
 from antiphon.event import Options, Outcome, RunResumed, RunStarted
 from antiphon.history import fold
 from antiphon.journal import Journal, open_journal
+from antiphon.journal.port import Lease
 from antiphon.letter import Answer, Ask, Cancel, Tell
 from antiphon.limits import Limits
 from antiphon.message import Attachment, Message, new_id
@@ -97,11 +98,19 @@ class Conversation:
 
     async def result(self, call_id: str) -> Result:
         """Wait for a request that `post` made. Raises RunFailed when its outcome is `failed`, Parked."""
-        event, usage = await self._runtime.result(call_id)
+        ended = await self._runtime.result(call_id)
+        event = ended.event
         log = self._runtime.state.log
         messages = tuple(logged.message for logged in log if logged.request == call_id)
         found = Result(
-            event.content, event.outcome, event.why, self.run_id, call_id, usage, messages, event.attachments
+            event.content,
+            event.outcome,
+            event.why,
+            self.run_id,
+            call_id,
+            ended.usage,
+            messages,
+            event.attachments,
         )
         if event.outcome == "failed":
             raise RunFailed(found)
@@ -182,8 +191,7 @@ async def open_run(
     questions. background: agents may call without waiting. deps: handed to tools. data: JSON kept
     with the run. The options of a run that is opened again are those it was started with.
     """
-    environment = read_environment() if env is None else env
-    store, owned = _journal(journal, environment)
+    store, owned = _journal(journal, os.environ if env is None else env)
     options = Options(
         limits or Limits(),
         policy or Policy(),
@@ -193,20 +201,21 @@ async def open_run(
         extra_scope,  # type: ignore[arg-type]
         tuple(disabled_tools),
     )
-    roster = _Roster(tuple(agents), model, environment)
+    roster = _Roster(tuple(agents), model, env)
     try:
         roster.team(options)
-        lease = await store.claim(run_id or new_id(), create=run_id is None)
-        cast = Cast()
-        state = await fold(store, lease.run_id, cast.learn) if run_id else State()
-        if state.closed:
-            await store.release(lease)
-            raise UserError(f"Run {run_id} is closed; nothing can follow. Start a new one")
-        runtime = Runtime(store, lease, roster.team, state, cast, clock or SystemClock(), deps)
-        runtime.start(RunResumed(attended) if run_id else RunStarted(lease.run_id, options, data))
-        if store.durability != "none" or not owned:
-            runtime.open_mail()
+        if run_id is None:
+            lease = await store.claim(new_id(), create=True)
+            runtime = Runtime(store, lease, roster.team, State(), Cast(), clock or SystemClock(), deps)
+            first: RunStarted | RunResumed = RunStarted(lease.run_id, options, data)
+        else:
+            lease, state, cast = await _reopen(store, run_id)
+            runtime = Runtime(store, lease, roster.team, state, cast, clock or SystemClock(), deps)
+            first = RunResumed(attended)
         try:
+            runtime.start(first)
+            if store.durability != "none" or not owned:
+                runtime.open_mail()
             yield Conversation(runtime, store)
         finally:
             await runtime.leave()
@@ -214,6 +223,20 @@ async def open_run(
         await roster.close()
         if owned:
             await store.close()
+
+
+async def _reopen(store: Journal, run_id: str) -> tuple[Lease, State, Cast]:
+    """Claim a stored run and fold it; the claim is given back when that fails."""
+    lease = await store.claim(run_id)
+    cast = Cast()
+    try:
+        state = await fold(store, run_id, cast.learn)
+        if state.closed:
+            raise UserError(f"Run {run_id} is closed; nothing can follow. Start a new one")
+    except BaseException:
+        await store.release(lease)
+        raise
+    return lease, state, cast
 
 
 def _journal(journal: Journal | str | None, env: Mapping[str, str]) -> tuple[Journal, bool]:
@@ -227,7 +250,9 @@ def _journal(journal: Journal | str | None, env: Mapping[str, str]) -> tuple[Jou
 class _Roster:
     """Agents, and the models they name, each made once and closed with the run."""
 
-    def __init__(self, agents: tuple[Agent, ...], model: str | Model | None, env: Mapping[str, str]) -> None:
+    def __init__(
+        self, agents: tuple[Agent, ...], model: str | Model | None, env: Mapping[str, str] | None
+    ) -> None:
         self._agents, self._model, self._env = agents, model, env
         self._models: dict[str, Model] = {}
 
@@ -241,6 +266,8 @@ class _Roster:
             return spec
         key = spec or ""
         if key not in self._models:
+            if self._env is None:
+                self._env = read_environment()
             self._models[key] = resolve_model(spec, self._env)
         return self._models[key]
 

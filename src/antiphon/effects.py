@@ -16,17 +16,19 @@ from typing import Any
 from antiphon.context import request
 from antiphon.errors import ModelError, ToolError
 from antiphon.event import EffectFinished
-from antiphon.model import Emit
+from antiphon.model import Emit, Model
 from antiphon.state import Activation, Open
 from antiphon.team import Member
 from antiphon.tool import Tool, ToolContext, result_of
 
 
-async def ask_model(member: Member, activation: Activation, opened: Open, emit: Emit) -> EffectFinished:
+async def ask_model(
+    model: Model, member: Member, activation: Activation, opened: Open, emit: Emit
+) -> EffectFinished:
     """Ask the model once. Any failure is an event; only cancellation escapes."""
     effect_id = opened.effect.id
     try:
-        reply = await member.model.complete(request(member, activation, effect_id), emit)
+        reply = await model.complete(request(member, model.name, activation, effect_id), emit)
     except ModelError as error:
         return EffectFinished(
             effect_id, "failed", why=f"{error.kind}: {error.text}", retry_after=error.retry_after

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from antiphon.errors import Corrupt
-from antiphon.event import Event, decode
+from antiphon.event import Event, decode, encode_value
 from antiphon.journal.port import Journal, Refs, Row, blob_digest
 from antiphon.state import State, apply
 
@@ -16,37 +16,42 @@ LARGE = 4096
 """Bytes above which a payload is stored once, by its digest, beside the rows."""
 
 
-def pack(body: bytes) -> tuple[bytes, Refs, dict[str, bytes]]:
-    """Move every large payload of a body into a blob: the smaller body, where they belong, the blobs.
+def pack(events: Sequence[Event]) -> tuple[bytes, Refs, dict[str, bytes]]:
+    """Encode events with every large payload apart: the body, where payloads belong, the payloads.
 
-    The innermost value that is large goes, so what stays readable stays small.
+    Of nested values the innermost that is large goes, so what stays readable stays small.
     """
     refs: list[tuple[str, str]] = []
     blobs: dict[str, bytes] = {}
+    bodies = []
+    for index, event in enumerate(events):
+        data = encode_value(event)
+        if len(data) > LARGE:
+            small = _shrink(msgspec.json.decode(data), f"/{index}", refs, blobs)
+            data = encode_value(small)
+        bodies.append(data)
+    return b"[" + b",".join(bodies) + b"]", tuple(refs), blobs
 
-    def shrink(value: Any, path: str) -> Any:
-        data = msgspec.json.encode(value)
-        if len(data) <= LARGE:
-            return value
-        items = (
-            value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-        )
-        kept = {key: shrink(each, f"{path}/{_escape(str(key))}") for key, each in items}
-        shrunk: Any = kept if isinstance(value, dict) else list(kept.values())
-        # The row and its events stay; a payload without a large part goes as a whole.
-        if path.count("/") < 2 or (kept and len(msgspec.json.encode(shrunk)) <= LARGE):
-            return shrunk
-        name = blob_digest(data)
-        blobs[name] = data
-        while refs and refs[-1][0].startswith(path + "/"):
-            refs.pop()
-        refs.append((path, name))
-        return None
 
-    smaller = shrink(msgspec.json.decode(body), "")
-    if not refs:
-        return body, (), {}
-    return msgspec.json.encode(smaller), tuple(refs), blobs
+def _shrink(value: Any, path: str, refs: list[tuple[str, str]], blobs: dict[str, bytes]) -> Any:
+    """The value with its large parts taken out; None in place of a value that goes as a whole."""
+    data = encode_value(value)
+    if len(data) <= LARGE:
+        return value
+    mark = len(refs)
+    kept = value
+    if isinstance(value, dict):
+        kept = {key: _shrink(each, f"{path}/{_escape(key)}", refs, blobs) for key, each in value.items()}
+    elif isinstance(value, list):
+        kept = [_shrink(each, f"{path}/{index}", refs, blobs) for index, each in enumerate(value)]
+    # An event itself always stays, however large its small parts are together.
+    if path.count("/") == 1 or (len(refs) > mark and len(encode_value(kept)) <= LARGE):
+        return kept
+    del refs[mark:]
+    name = blob_digest(data)
+    blobs[name] = data
+    refs.append((path, name))
+    return None
 
 
 def unpack(body: bytes, refs: Refs, blobs: dict[str, bytes]) -> bytes:

@@ -24,7 +24,7 @@ from antiphon.journal.port import Journal, Lease, Row
 from antiphon.journal.port import chain as link
 from antiphon.letter import Letter, decode, take_in
 from antiphon.model import Delta
-from antiphon.state import Activation, Open, State, apply
+from antiphon.state import Activation, Ended, Open, State, apply
 from antiphon.step import step
 from antiphon.stream import Cast, Feed
 from antiphon.team import Team
@@ -37,8 +37,6 @@ GRACE = 1.0
 BEAT = 5.0
 """Seconds between two signs of life of an owner."""
 FOREVER = 1 << 62
-
-Ending = tuple[EffectFinished, Any]
 
 
 class Runtime:
@@ -68,7 +66,7 @@ class Runtime:
         self._performing: dict[str, asyncio.Task[None]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._barriers: deque[tuple[int, asyncio.Future[None]]] = deque()
-        self._results: dict[str, asyncio.Future[Ending]] = {}
+        self._results: list[tuple[str, asyncio.Future[None]]] = []
         self._threads = Threads()
         self._failure: BaseException | None = None
         self._laps = 0
@@ -80,7 +78,7 @@ class Runtime:
 
     @property
     def team(self) -> Team:
-        """The agents, compiled for this run's options."""
+        """The agents, compiled for the options that the run was started with."""
         if self._team is None:
             self._team = self._make_team(self.state.options)
         return self._team
@@ -112,10 +110,12 @@ class Runtime:
         batch: list[Event] = []
         started: list[str] = []
         heads: dict[str, bytes] = {}
+        event: Any
         for event in chain(events, step(state, self.team)):
             apply(state, event)
             batch.append(event)
-            if isinstance(event, EffectStarted):
+            kind = type(event)
+            if kind is EffectStarted:
                 if event.kind == "call":
                     self.feed.cast.learn(event)
                     self._note_head(event, heads)
@@ -123,7 +123,7 @@ class Runtime:
                     started.append(event.id)
                     if event.head:
                         self._note_head(event, heads)
-            elif isinstance(event, EffectFinished) and event.id in self._performing:
+            elif kind is EffectFinished and event.id in self._performing:
                 self._performing.pop(event.id).cancel()
         if batch:
             self._append(batch, heads)
@@ -141,7 +141,7 @@ class Runtime:
         refs: tuple[tuple[str, str], ...] = ()
         heads = tuple(blobs) if blobs else ()
         if len(body) > LARGE:
-            body, refs, payloads = pack(body)
+            body, refs, payloads = pack(batch)
             blobs.update(payloads)
         count = len(batch)
         self._seq += count
@@ -236,7 +236,8 @@ class Runtime:
             return EffectFinished(effect.id)
         member = self.team.members[activation.agent]
         if effect.kind == "model":
-            return await ask_model(member, activation, opened, self._emitter(activation, effect.id))
+            model = self.team.models[activation.agent]
+            return await ask_model(model, member, activation, opened, self._emitter(activation, effect.id))
         tool = member.tools.get(effect.name)
         if self._durable < self._seq and (tool is None or tool.acting):
             await self.until_durable()
@@ -266,7 +267,7 @@ class Runtime:
 
     # -- results ----------------------------------------------------------------------------
 
-    async def result(self, call_id: str) -> Ending:
+    async def result(self, call_id: str) -> Ended:
         """How a user's request ended, durably: its end, and the tokens it used."""
         user = self.state.activations[0]
         if call_id not in user.done:
@@ -274,20 +275,20 @@ class Runtime:
                 raise AntiphonError(f"Run {self.run_id} has no request {call_id}")
             if self._failure is not None:
                 raise self._parked()
-            waiter = self._results.setdefault(call_id, asyncio.get_running_loop().create_future())
-            await asyncio.shield(waiter)
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._results.append((call_id, waiter))
+            await waiter
         ended = user.done[call_id]
         await self.until_durable()
-        return ended.event, ended.usage
+        return ended
 
     def _deliver(self) -> None:
         """Wake whoever waits for a request that has ended."""
         done = self.state.activations[0].done
-        for call_id in [each for each in self._results if each in done]:
-            ended = done[call_id]
-            waiter = self._results.pop(call_id)
-            if not waiter.done():
-                waiter.set_result((ended.event, ended.usage))
+        for call_id, waiter in self._results:
+            if call_id in done and not waiter.done():
+                waiter.set_result(None)
+        self._results = [(call_id, waiter) for call_id, waiter in self._results if not waiter.done()]
 
     # -- mail -------------------------------------------------------------------------------
 
@@ -332,9 +333,9 @@ class Runtime:
         for _, waiter in self._barriers:
             if not waiter.done():
                 waiter.set_exception(self._parked())
-        for result in self._results.values():
-            if not result.done():
-                result.set_exception(self._parked())
+        for _, waiter in self._results:
+            if not waiter.done():
+                waiter.set_exception(self._parked())
         self._barriers.clear()
         self._results.clear()
         self.feed.end()

@@ -86,7 +86,7 @@ def _advance(state: State, team: Team, activation: Activation) -> Iterator[Event
                 return
             yield ending
         elif phase == "plan":
-            asked = _ask(state, member, activation)
+            asked = _ask(state, team.models[activation.agent].name, member, activation)
             if isinstance(asked, EffectStarted):
                 yield asked
             elif asked is not None:
@@ -118,7 +118,7 @@ class Return(Struct, frozen=True):
     why: str = ""
 
 
-def _ask(state: State, member: Member, activation: Activation) -> EffectStarted | Return | None:
+def _ask(state: State, model: str, member: Member, activation: Activation) -> EffectStarted | Return | None:
     """Ask the model, or end the activation, or (None) wait for room in the budget."""
     agent, transcript = member.agent, activation.transcript
     head = member.head if activation.caller else member.entry_head
@@ -141,7 +141,7 @@ def _ask(state: State, member: Member, activation: Activation) -> EffectStarted 
     return EffectStarted(
         f"{activation.id}/{activation.turn}.m{activation.attempt + 1}",
         "model",
-        member.model.name,
+        model,
         digest=digest,
         head=new_head,
         hold=hold,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Mapping
 from hashlib import blake2b
 from typing import Any
@@ -97,21 +98,29 @@ class Member(Struct, frozen=True, eq=False):
     head: Head
     entry_head: Head
     examples: tuple[Example, ...]
-    model: Model
 
 
 class Team(Struct, frozen=True, eq=False):
-    """All members by name. `policies`: whether any agent brings rules of its own."""
+    """All members by name, and their models. `policies`: whether any agent brings rules of its own."""
 
     members: Mapping[str, Member]
+    models: Mapping[str, Model]
     policies: bool
 
 
-def make_team(agents: Iterable[Agent], options: Options, model_of: Callable[[Agent], Model]) -> Team:
+def make_team(agents: tuple[Agent, ...], options: Options, model_of: Callable[[Agent], Model]) -> Team:
     """Compile agents for a run.
 
     Raises DuplicateName, UnknownName (in `can_call`), UserError (an option that cannot be).
     """
+    members = make_members(agents, options)
+    models = {name: model_of(member.agent) for name, member in members.items()}
+    return Team(members, models, any(agent.policy is not None for agent in agents))
+
+
+@functools.lru_cache(maxsize=256)
+def make_members(agents: tuple[Agent, ...], options: Options) -> Mapping[str, Member]:
+    """All that agents and options alone decide; remembered, since teams are used again and again."""
     if FINISH in options.disabled:
         raise ValueError("finish cannot be disabled: no agent could return")
     for name in options.disabled:
@@ -124,13 +133,10 @@ def make_team(agents: Iterable[Agent], options: Options, model_of: Callable[[Age
         by_name[agent.name] = agent
     if not by_name:
         raise UserError("A team needs at least one agent")
-    return Team(
-        {name: _member(agent, by_name, options, model_of(agent)) for name, agent in by_name.items()},
-        any(agent.policy is not None for agent in by_name.values()),
-    )
+    return {name: _member(agent, by_name, options) for name, agent in by_name.items()}
 
 
-def _member(agent: Agent, agents: Mapping[str, Agent], options: Options, model: Model) -> Member:
+def _member(agent: Agent, agents: Mapping[str, Agent], options: Options) -> Member:
     tools: dict[str, Tool] = {}
     for tool in agent.tools:
         if not isinstance(tool, Tool):
@@ -158,7 +164,6 @@ def _member(agent: Agent, agents: Mapping[str, Agent], options: Options, model: 
         entry_head if options.extra_scope == "all" or not options.extra else _head(prompt, specs, agent),
         entry_head,
         tuple(agent.examples) + tuple(example for tool in tools.values() for example in tool.examples),
-        model,
     )
 
 

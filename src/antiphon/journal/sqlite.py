@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -194,7 +195,7 @@ class SqliteJournal:
         before = value(connection, _OWNER_OF, (top.key,))
         if before is not None and before != self._owner_key:
             found = connection.execute(_OWNER, (before,)).fetchone()
-            if found is not None and self._lives(*found):
+            if found is not None and self._lives(before, *found):
                 raise Owned(run_id, str(Owner(*found[:4])))
         self._say_alive(job)
         connection.execute(_CLAIM, (self._owner_key, top.key))
@@ -203,8 +204,14 @@ class SqliteJournal:
         job.claimed = Tail(run_id, top.key, top.epoch + 1, top.seq, top.last, (top.seq, top.last))
         return Lease(run_id, top.epoch + 1, top.seq, top.digest)
 
-    def _lives(self, host: str, boot: str, pid: int, started: str, wall: float, steady: float) -> bool:
-        if is_dead(Owner(host, boot, pid, started), self._me):
+    def _lives(
+        self, key: int, host: str, boot: str, pid: int, started: str, wall: float, steady: float
+    ) -> bool:
+        owner = Owner(host, boot, pid, started)
+        if is_dead(owner, self._me):
+            return False
+        if owner == self._me and self._thread_name(key) not in {each.name for each in threading.enumerate()}:
+            # An instance of this process that is gone, though its failing disk let it not say so.
             return False
         if boot and boot == self._me.boot:
             # One clock that no one sets, common to all processes since the boot.
@@ -219,6 +226,10 @@ class SqliteJournal:
             if connection.changes():
                 return
         self._owner_key = value(connection, _ADD_OWNER, (me.host, me.boot, me.pid, me.started, *now))
+        threading.current_thread().name = self._thread_name(self._owner_key)
+
+    def _thread_name(self, owner_key: int) -> str:
+        return f"antiphon journal owner {owner_key} of {self.path.resolve()}"
 
     def _release(self, lease: Lease, summary: bytes, job: Job) -> None:
         tail = self._writer.tails.get(lease.run_id)
@@ -260,7 +271,7 @@ class SqliteJournal:
         with connection:
             owners: list[tuple[Any, ...]] = connection.execute(_OWNERS).fetchall()
             found: list[tuple[Any, ...]] = connection.execute(_RUNS).fetchall()
-        names = {key: str(Owner(*rest[:4])) for key, *rest in owners if self._lives(*rest)}
+        names = {key: str(Owner(*rest[:4])) for key, *rest in owners if self._lives(key, *rest)}
         return [
             RunEntry(run_id, created, updated, seq, epoch, names.get(owner, ""), summary)
             for run_id, created, updated, seq, epoch, owner, summary in found

@@ -39,24 +39,32 @@ class Written(Struct, frozen=True):
 
 
 class Job:
-    """One prompt on its way through the thread. `abandoned` is the only thing both sides write."""
+    """One prompt on its way through the thread; without a body, the wish that the thread end.
 
-    def __init__(self, body: dict[str, Any], piece: Callable[[str], None]) -> None:
+    abandoned: nobody waits any more. Both threads set it, only ever to True.
+    """
+
+    def __init__(self, body: dict[str, Any] | None, piece: Callable[[str], None]) -> None:
         self.body, self.piece = body, piece
         self.loop = asyncio.get_running_loop()
         self.done: asyncio.Future[Written] = self.loop.create_future()
         self.abandoned = False
 
-    def tell(self, call: Callable[..., None], *values: object) -> None:
+    def tell(self, call: Callable[[Any], None], value: object) -> None:
         """Call on the loop that asked; a loop that has ended since wants no answer."""
-        if not self.loop.is_closed():
-            self.loop.call_soon_threadsafe(call, *values)
+        try:
+            self.loop.call_soon_threadsafe(call, value)
+        except RuntimeError:
+            if not self.loop.is_closed():
+                raise
 
     def settle(self, written: Written) -> None:
+        """On the loop: end the wait with an answer, unless it has ended."""
         if not self.done.done():
             self.done.set_result(written)
 
-    def fail(self, error: BaseException) -> None:
+    def fail(self, error: ModelError) -> None:
+        """On the loop: end the wait with an error, unless it has ended."""
         if not self.done.done():
             self.done.set_exception(error)
 
@@ -69,10 +77,10 @@ class Engine:
 
     def __init__(self, weights: Path) -> None:
         self._weights = weights
-        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[Job] = queue.SimpleQueue()
+        self._open: set[Job] = set()
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
-        self._current: Job | None = None
 
     async def write(self, body: dict[str, Any], piece: Callable[[str], None]) -> Written:
         """Run one prompt; `piece` is called on this loop with each text as it comes.
@@ -82,46 +90,46 @@ class Engine:
         job = Job(body, piece)
         with self._lock:
             if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="antiphon-local-model", daemon=True)
+                self._jobs = queue.SimpleQueue()
+                work = (self._jobs,)
+                self._thread = threading.Thread(target=self._work, args=work, name="local-model", daemon=True)
                 self._thread.start()
+            self._open.add(job)
             self._jobs.put(job)
         try:
             return await job.done
         finally:
             job.abandoned = True
+            self._open.discard(job)
 
     async def aclose(self) -> None:
-        """Stop the work at its next token, free the model, end the thread. Waits for it; safe to repeat."""
+        """End open prompts as cut, free the model, end the thread. Waits for it; safe to repeat."""
         with self._lock:
             thread, self._thread = self._thread, None
             if thread is None:
                 return
-            if self._current is not None:
-                self._current.abandoned = True
-            self._jobs.put(None)
-        await asyncio.get_running_loop().run_in_executor(None, thread.join)
+            for job in tuple(self._open):
+                job.abandoned = True
+                job.tell(job.fail, ModelError("cut", "the local model was closed"))
+            last = Job(None, lambda text: None)
+            self._jobs.put(last)
+        await last.done
+        thread.join()
 
-    def _work(self) -> None:
+    def _work(self, jobs: queue.SimpleQueue[Job]) -> None:
         server: Any = None
-        while (job := self._jobs.get()) is not None:
-            with self._lock:
-                self._current = job
+        while (job := jobs.get()).body is not None:
             if job.abandoned:
                 continue
             try:
                 server = server or load(self._weights)
                 job.tell(job.settle, self._run(server, job))
-            except Exception as error:
-                failure = (
-                    error
-                    if isinstance(error, ModelError)
-                    else ModelError("provider", f"local model: {error}")
-                )
-                job.tell(job.fail, failure)
-            finally:
-                with self._lock:
-                    self._current = None
+            except ModelError as error:
+                job.tell(job.fail, error)
+            except Exception as error:  # noqa: BLE001 - whoever waits must hear of it, whatever it is
+                job.tell(job.fail, ModelError("provider", f"local model: {error}"))
         del server
+        job.tell(job.settle, Written("", "stop", Usage()))
 
     def _run(self, server: Any, job: Job) -> Written:
         texts: list[str] = []
@@ -138,7 +146,7 @@ class Engine:
             return job.abandoned
 
         # Without the prompt cache one prompt always gives one answer, whatever was asked before it.
-        body = {"temperature": 0, "cache_prompt": False, **job.body, "stream": True}
+        body = {"temperature": 0, "cache_prompt": False, **(job.body or {}), "stream": True}
         given = server.handle_completions(body, piece)
         if isinstance(given, dict):
             last.update(given)

@@ -1,0 +1,167 @@
+"""A call tree as lines of text: for the live view and for `runs show`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.text import Text
+
+from antiphon.cli import safe
+from antiphon.cli.tree import CallTree, Item, Node, short_arguments
+
+MARKS = {"": "●", "completed": "✓"}
+ASCII_MARKS = {"": "*", "completed": "+"}
+STYLES = {
+    "": "cyan",
+    "completed": "green",
+    "denied": "yellow",
+    "skipped": "dim",
+    "unknown": "magenta",
+    "cancelled": "yellow",
+}
+GUIDES = ("├─ ", "└─ ", "│  ", "   ")
+ASCII_GUIDES = ("|- ", "`- ", "|  ", "   ")
+FOLDED = 200
+"""A tree of more nodes shows what has ended in one line each."""
+
+
+def seconds(span: float) -> str:
+    """A span of time as people say it."""
+    if span < 10:
+        return f"{max(span, 0):.1f} s"
+    if span < 120:
+        return f"{span:.0f} s"
+    minutes = int(span // 60)
+    return f"{minutes} min {span % 60:.0f} s" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def tokens(tree: CallTree) -> str:
+    """Tokens and cost so far; nobody knows prices yet, so the cost is said to be unknown."""
+    usage = tree.usage
+    if not usage.total:
+        return "0 tokens"
+    return f"{usage.total:,} tokens ({usage.input:,} in, {usage.output:,} out), cost unknown"
+
+
+class Drawing:
+    """Draws a tree at a given width (0: lines are never cut). `whole`: also what has ended, in full."""
+
+    def __init__(self, tree: CallTree, width: int, *, ascii_only: bool = False, whole: bool = False) -> None:
+        self._tree, self._width, self._whole = tree, width, whole
+        self._marks = ASCII_MARKS if ascii_only else MARKS
+        self._guides = ASCII_GUIDES if ascii_only else GUIDES
+        self._wrong = "x" if ascii_only else "✗"
+        self._arrow = "->" if ascii_only else "→"
+
+    def lines(self, now: float) -> list[Text]:
+        """Every line of the tree, requests first to last."""
+        fold = not self._whole and len(self._tree.nodes) > FOLDED
+        found: list[Text] = []
+        for item in self._tree.root.items:
+            found.extend(self._item(item, "", "", now, fold))
+        return found
+
+    def screen(self, now: float, height: int) -> list[Text]:
+        """The lines that fit into `height`: ended branches are folded first, then the oldest go."""
+        found = self.lines(now)
+        if len(found) > height:
+            found = []
+            for item in self._tree.root.items:
+                found.extend(self._item(item, "", "", now, True))
+        if len(found) > height:
+            hidden = len(found) - height + 1
+            found = [Text(f"{safe.CUT} {hidden:,} lines above", "dim"), *found[hidden:]]
+        return found
+
+    def _item(self, item: Item, lead: str, deeper: str, now: float, fold: bool) -> Iterator[Text]:
+        if item.node is None:
+            yield self._fit(self._leaf(item, lead, now))
+            return
+        node = item.node
+        yield self._fit(self._head(node, lead, now))
+        if fold and node.outcome:
+            return
+        rows: list[Item | None] = list(node.items)
+        if node.doing and not node.outcome:
+            rows.append(None)
+        for place, row in enumerate(rows):
+            last = place == len(rows) - 1
+            branch, under = self._guides[1 if last else 0], self._guides[3 if last else 2]
+            if row is None:
+                yield self._fit(self._live(node, deeper + branch))
+            else:
+                yield from self._item(row, deeper + branch, deeper + under, now, fold)
+
+    def _mark(self, outcome: str) -> tuple[str, str]:
+        return self._marks.get(outcome, self._wrong) + " ", STYLES.get(outcome, "red")
+
+    def _head(self, node: Node, lead: str, now: float) -> Text:
+        text = Text.assemble((lead, "dim"), self._mark(node.outcome), (safe.line(node.agent, 40), "bold"))
+        text.append(f"  {self._cut(node.asked, 60)}")
+        facts = [seconds((node.ended or now) - node.started)]
+        if node.outcome not in ("", "completed"):
+            facts.insert(0, node.outcome)
+        if node.usage.total:
+            facts.append(f"{node.usage.total:,} tokens")
+        text.append(f"  {', '.join(facts)}", "dim")
+        if node.outcome and (node.outcome != "completed" or self._whole):
+            said = node.result if node.outcome == "completed" else node.why
+            text.append(f"  {self._arrow} {self._cut(said, 120)}")
+        return text
+
+    def _leaf(self, item: Item, lead: str, now: float) -> Text:
+        text = Text.assemble((lead, "dim"))
+        if item.kind == "text":
+            return text.append(self._cut(item.text, 100), "italic dim")
+        if item.kind == "message":
+            return text.append(f"{safe.line(item.name, 40)} adds: {self._cut(item.text, 100)}")
+        text.append(*self._mark(item.outcome))
+        if item.kind == "wait":
+            text.append(self._wait(item))
+        elif item.kind == "model":
+            text.append(f"{safe.line(item.name, 40)}: {self._cut(item.text, 100)}", "red")
+            return text
+        else:
+            text.append(f"{safe.line(item.name, 64)}({short_arguments(item.arguments, self._room(60))})")
+        if not item.outcome:
+            return text.append(f"  {seconds(now - item.started)}", "dim")
+        if item.outcome != "completed":
+            text.append(f"  {item.outcome}", STYLES.get(item.outcome, "red"))
+        if item.text and item.purpose != "approval":
+            text.append(f"  {self._arrow} {self._cut(item.text, 100)}", "dim")
+        return text
+
+    def _wait(self, item: Item) -> str:
+        name = safe.line(item.name, 64)
+        if item.purpose == "approval":
+            asked = f"{name}({short_arguments(item.arguments, self._room(60))})"
+            if item.outcome:
+                return f"asked to allow {asked}"
+            return f"waits for permission: {asked}"
+        if item.purpose == "question":
+            return f"asks you: {self._cut(item.text, 80)}" if not item.outcome else "asked you"
+        if item.purpose == "retry":
+            return "waits before asking the model again"
+        return f"waits for {name}" if name else "waits"
+
+    def _live(self, node: Node, lead: str) -> Text:
+        text = Text.assemble((lead, "dim"), (f"{node.doing}{safe.CUT}", "cyan"))
+        if node.tail:
+            room = max((self._width or 100) - text.cell_len - 3, 10)
+            text.append(" " + safe.line(node.tail)[-room:], "dim")
+        return text
+
+    def _room(self, wanted: int) -> int:
+        """How much of a line one of its parts may take."""
+        if not self._width:
+            return 400 if self._whole else wanted
+        return wanted if self._width >= 80 else max(self._width * wanted // 100, 10)
+
+    def _cut(self, text: str, wanted: int) -> str:
+        return safe.line(text, self._room(wanted))
+
+    def _fit(self, text: Text) -> Text:
+        text.no_wrap = True
+        if self._width:
+            text.truncate(self._width, overflow="ellipsis")
+        return text

@@ -1,0 +1,111 @@
+"""One line of plain text per record: progress when nobody draws a tree, and `runs tail`."""
+
+from __future__ import annotations
+
+from antiphon import Record
+from antiphon.cli import safe
+from antiphon.cli.tree import CallTree, short_arguments
+from antiphon.event import (
+    CancelRequested,
+    EffectFinished,
+    EffectStarted,
+    MessagePosted,
+    PermissionDecided,
+    RunClosed,
+    RunResumed,
+    RunStarted,
+    TurnFinished,
+    TurnStarted,
+)
+
+WIDTH = 160
+
+
+def told(record: Record, tree: CallTree) -> str:
+    """The record in words, clean and on one line; `tree` has taken it in already."""
+    event, agent = record.event, safe.line(record.agent, 40)
+    if isinstance(event, EffectStarted):
+        return f"{agent} {_started(event, tree)}"
+    if isinstance(event, EffectFinished):
+        return f"{agent} {_finished(event, tree)}"
+    if isinstance(event, MessagePosted):
+        return _posted(event)
+    if isinstance(event, PermissionDecided):
+        word = "allowed" if event.allowed else "not allowed"
+        by = f" by {safe.line(event.by, 40)}" if event.by else ""
+        return f"{agent} is {word} {event.id}{by}{' from now on' if event.remember else ''}"
+    if isinstance(event, TurnStarted):
+        return f"{agent} takes a turn"
+    if isinstance(event, TurnFinished):
+        return f"{agent} ends the turn{', another follows' if event.more else ''}"
+    if isinstance(event, CancelRequested):
+        return f"cancel {event.target or 'every request'}{_why(event.why)}"
+    if isinstance(event, RunResumed):
+        return "run resumed"
+    if isinstance(event, RunStarted):
+        return f"run started: {event.run_id}"
+    if isinstance(event, RunClosed):
+        return f"run closed{_why(event.why)}"
+    return record.type
+
+
+def progress(record: Record, tree: CallTree) -> str:
+    """The line for people who follow a run, or an empty text for what is routine."""
+    event = record.event
+    if isinstance(event, EffectStarted) and event.kind != "model":
+        return told(record, tree)
+    if isinstance(event, EffectFinished):
+        reply = event.reply
+        if reply is not None or (event.ends and event.outcome == "completed"):
+            return ""
+        return told(record, tree)
+    if isinstance(event, MessagePosted):
+        return told(record, tree) if event.dead or event.to else ""
+    if isinstance(event, CancelRequested | RunResumed):
+        return told(record, tree)
+    return ""
+
+
+def _started(event: EffectStarted, tree: CallTree) -> str:
+    name = safe.line(event.name, 64)
+    item = tree.items.get(event.id)
+    if event.kind == "model":
+        return f"asks {name}"
+    if item is None:
+        return f"starts {event.kind} {name}"
+    if event.kind == "call" and item.node is not None:
+        return f"calls {name}: {safe.line(item.node.asked, WIDTH)}"
+    if event.kind == "tool":
+        return f"uses {name}({short_arguments(item.arguments, WIDTH)})"
+    if event.purpose == "approval":
+        return f"asks to allow {name}({short_arguments(item.arguments, WIDTH)})"
+    if event.purpose == "question":
+        return f"asks the user: {safe.line(event.text, WIDTH)}"
+    return f"waits ({event.purpose or 'timer'})"
+
+
+def _finished(event: EffectFinished, tree: CallTree) -> str:
+    if event.reply is not None:
+        usage, calls = event.reply.usage, ", ".join(safe.line(call.name, 64) for call in event.reply.calls)
+        said = f"calls {calls}" if calls else safe.line(event.reply.content, WIDTH)
+        return f"gets a reply ({usage.total:,} tokens): {said}"
+    item = tree.items.get(event.id)
+    name = safe.line(item.name, 64) if item is not None and item.name else event.id
+    if item is not None and item.purpose in ("approval", "question"):
+        name = item.purpose
+    if event.outcome == "completed":
+        return f"gets {name}: {safe.line(event.content, WIDTH)}".rstrip(": ")
+    return f"gets {name}: {event.outcome}{_why(event.why)}"
+
+
+def _posted(event: MessagePosted) -> str:
+    message = event.message
+    if event.dead:
+        return f"not delivered to {safe.line(message.receiver, 40)}: {safe.line(event.dead, WIDTH)}"
+    if message.calls:
+        return f"{safe.line(message.sender, 40)} asks"
+    return f"{safe.line(message.sender, 40)} tells {safe.line(message.receiver, 40)}: {safe.line(message.content, WIDTH)}"
+
+
+def _why(why: str) -> str:
+    return f" ({safe.line(why, WIDTH)})" if why else ""

@@ -1,0 +1,233 @@
+"""The call tree of a run, folded from its records and pieces: what the live view and `show` draw."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import msgspec
+
+from antiphon import Piece, Record, ToolCall, Usage
+from antiphon.cli import safe
+from antiphon.event import (
+    EffectFinished,
+    EffectStarted,
+    MessagePosted,
+    PermissionDecided,
+    RunClosed,
+    RunStarted,
+    TurnStarted,
+)
+
+TAIL = 400
+"""Characters kept of a text that is being written."""
+
+
+@dataclass(eq=False)
+class Item:
+    """One thing an agent did: a tool call, an agent call (`node` is the callee), a wait.
+
+    outcome: empty while it goes on. text: its result, or why there is none.
+    """
+
+    id: str
+    kind: str
+    name: str
+    arguments: str = ""
+    purpose: str = ""
+    started: float = 0.0
+    ended: float = 0.0
+    outcome: str = ""
+    text: str = ""
+    node: Node | None = None
+
+
+@dataclass(eq=False)
+class Node:
+    """One activation: who it is, what it was asked, what it did so far.
+
+    doing: what its model is writing; empty when it is not asked. tail: the end of what it wrote.
+    """
+
+    number: int
+    agent: str
+    call: str = ""
+    asked: str = ""
+    items: list[Item] = field(default_factory=list)
+    started: float = 0.0
+    ended: float = 0.0
+    outcome: str = ""
+    result: str = ""
+    why: str = ""
+    usage: Usage = Usage()
+    doing: str = ""
+    tail: str = ""
+    effect: str = ""
+    calls: tuple[ToolCall, ...] = ()
+
+
+class CallTree:
+    """Take in a run's items in order; `nodes[0]` is the user, whose calls are the requests."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[int, Node] = {0: Node(0, "user")}
+        self.items: dict[str, Item] = {}
+        self.models: dict[str, Usage] = {}
+        self.usage = Usage()
+        self.run_id = ""
+        self.seq = 0
+        self.started = 0.0
+        self.closed = False
+        self.dead: list[tuple[str, str]] = []
+        self._mail: list[tuple[ToolCall, ...]] = []
+        self._model: dict[str, str] = {}
+
+    @property
+    def root(self) -> Node:
+        """The user."""
+        return self.nodes[0]
+
+    def take(self, found: Record | Piece) -> None:
+        """Fold one record or piece in."""
+        if isinstance(found, Piece):
+            self._piece(found)
+            return
+        self.seq, event = found.seq, found.event
+        node = self.nodes.get(found.activation, self.root)
+        if isinstance(event, EffectStarted):
+            self._started(node, event, found.at)
+        elif isinstance(event, EffectFinished):
+            self._finished(node, event, found.at)
+        elif isinstance(event, TurnStarted):
+            self._turn(node, event)
+        elif isinstance(event, MessagePosted):
+            if event.dead:
+                self.dead.append((event.message.content, event.dead))
+            elif not event.to:
+                self._mail.append(event.message.calls)
+            elif event.message.sender != node.agent:
+                text = event.message.content
+                node.items.append(Item("", "message", event.message.sender, text=text, outcome="completed"))
+        elif isinstance(event, PermissionDecided):
+            self._decided(event)
+        elif isinstance(event, RunStarted):
+            self.run_id, self.started = event.run_id, found.at
+        elif isinstance(event, RunClosed):
+            self.closed = True
+
+    def _piece(self, piece: Piece) -> None:
+        node = self.nodes.get(piece.activation)
+        if node is None:
+            return
+        if piece.effect_id != node.effect:
+            node.effect, node.tail = piece.effect_id, ""
+        if piece.kind == "text":
+            node.doing = "writing"
+            node.tail = (node.tail + piece.text)[-TAIL:]
+        elif piece.kind == "reasoning":
+            node.doing, node.tail = "thinking", (node.tail + piece.text)[-TAIL:]
+        elif piece.kind == "call_name":
+            node.doing, node.tail = "calling", piece.text
+
+    def _turn(self, node: Node, event: TurnStarted) -> None:
+        if event.calls is not None:
+            node.calls = event.calls
+        elif not node.number:
+            taken, self._mail = self._mail[: event.taken], self._mail[event.taken :]
+            node.calls = tuple(call for calls in taken for call in calls)
+
+    def _started(self, node: Node, event: EffectStarted, at: float) -> None:
+        if event.kind == "model":
+            node.doing, node.tail, node.effect = "asking", "", event.id
+            self._model[event.id] = event.name
+            return
+        arguments = event.arguments or _written(node, event.id)
+        item = Item(event.id, event.kind, event.name, arguments, event.purpose, at, text=event.text)
+        self.items[event.id] = item
+        node.items.append(item)
+        if event.kind == "call":
+            asked = message_of(arguments)
+            item.node = Node(len(self.nodes), event.name, event.id, asked, started=at)
+            self.nodes[item.node.number] = item.node
+
+    def _finished(self, node: Node, event: EffectFinished, at: float) -> None:
+        model = self._model.pop(event.id, None)
+        if model is not None:
+            self._replied(node, event, model, at)
+            return
+        item = self.items.get(event.id)
+        if item is None:
+            if event.ends and event.outcome == "completed":
+                return  # `finish`: the result is shown where the call ends
+            item = Item(event.id, "tool", _name(node, event.id), _written(node, event.id), started=at)
+            self.items[event.id] = item
+            node.items.append(item)
+        item.ended, item.outcome = at, event.outcome
+        item.text = event.content if event.outcome == "completed" else event.why
+        if item.node is not None:
+            called = item.node
+            called.ended, called.outcome, called.doing = at, event.outcome, ""
+            called.result, called.why = event.content, event.why
+
+    def _replied(self, node: Node, event: EffectFinished, model: str, at: float) -> None:
+        node.doing = node.tail = ""
+        reply = event.reply
+        usage = reply.usage if reply is not None else event.usage
+        if usage is not None:
+            node.usage = node.usage + usage
+            self.usage = self.usage + usage
+            self.models[model] = self.models.get(model, Usage()) + usage
+        if reply is not None:
+            node.calls = reply.calls
+            if reply.content.strip() and reply.calls:
+                node.items.append(Item("", "text", "", text=reply.content, outcome="completed"))
+        elif event.outcome != "cancelled":
+            failed = Item(event.id, "model", model, "", "", at, at, event.outcome, event.why)
+            node.items.append(failed)
+
+    def _decided(self, event: PermissionDecided) -> None:
+        item = self.items.get(event.id + "?")
+        if item is not None and not item.outcome:
+            item.outcome = "completed" if event.allowed else "denied"
+
+
+def _index(effect_id: str) -> int:
+    """Which call of its turn an effect is, from 0; -1 for what is none."""
+    mark = effect_id.rpartition(".")[2].rstrip("?")
+    return int(mark[1:]) - 1 if mark[:1] == "c" and mark[1:].isdigit() else -1
+
+
+def _written(node: Node, effect_id: str) -> str:
+    index = _index(effect_id)
+    return node.calls[index].arguments if 0 <= index < len(node.calls) else ""
+
+
+def _name(node: Node, effect_id: str) -> str:
+    index = _index(effect_id)
+    return node.calls[index].name if 0 <= index < len(node.calls) else "?"
+
+
+def _decoded(arguments: str) -> object:
+    try:
+        return msgspec.json.decode(arguments)
+    except msgspec.DecodeError:
+        return arguments
+
+
+def message_of(arguments: str) -> str:
+    """What a call of an agent says to it."""
+    found = _decoded(arguments)
+    return str(found.get("message", "")) if isinstance(found, dict) else ""
+
+
+def short_arguments(arguments: str, width: int = 60) -> str:
+    """A call's arguments as one clean line of at most `width` characters: `path="a", count=2`."""
+    found = _decoded(arguments)
+    if isinstance(found, dict):
+        parts = [f"{key}={_short(value)}" for key, value in found.items()]
+        return safe.line(", ".join(parts), width)
+    return safe.line(arguments, width)
+
+
+def _short(value: object) -> str:
+    text = msgspec.json.encode(value).decode()
+    return text if len(text) <= 200 else text[:200] + safe.CUT

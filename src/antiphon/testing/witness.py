@@ -1,0 +1,204 @@
+"""A witness to every run: each row that a runtime appends is folded a second time and judged.
+
+    with watching() as witness:
+        ...                       # anything that runs agents
+    witness.verdict()             # raises the first thing that was wrong
+
+The second fold starts from the encoded bytes, so what lives only in the memory of the first (a
+state changed outside `apply`, a value that JSON does not carry) shows as a difference; the
+invariants of `antiphon.testing.invariants` are checked on the same events.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from msgspec import Struct
+
+from antiphon.event import decode
+from antiphon.history import fold_row, unpack
+from antiphon.journal.memory import MemoryJournal
+from antiphon.journal.port import Done, Lease, Row
+from antiphon.journal.sqlite import SqliteJournal
+from antiphon.runtime import Runtime
+from antiphon.state import Activation, State
+from antiphon.testing.invariants import Audit, InvariantBroken
+
+DENSE, SPARSE = 200, 50
+"""Every row of the first DENSE is compared, then every SPARSE-th: the cost per row stays bounded."""
+
+
+class FoldDiffers(AssertionError):
+    """The live state and the fold of what was written are not the same; the text says where."""
+
+
+class _Watched(Struct):
+    """One run in one store. `live`: its runtime's state. audit: None where its past is unknown."""
+
+    runtime: Runtime
+    shadow: State
+    seq: int
+    digest: bytes
+    audit: Audit | None
+    blobs: dict[str, bytes]
+    rows: int = 0
+
+
+class Witness:
+    """Watches the runtimes of this process. `rows` and `compared` count what it saw."""
+
+    def __init__(self) -> None:
+        self.faults: list[AssertionError] = []
+        self.rows = self.compared = 0
+        self._process = os.getpid()
+        self._runs: dict[tuple[Any, str], _Watched] = {}
+
+    def verdict(self) -> None:
+        """Raise the first fault, if there was any."""
+        if self.faults:
+            raise self.faults[0]
+
+    def opened(self, runtime: Runtime, lease: Lease) -> None:
+        """A runtime took a run over, with the state it folded."""
+        key = _store(runtime.journal), lease.run_id
+        known = self._runs.get(key)
+        if known is not None and (known.seq, known.digest) == (lease.seq, lease.digest):
+            known.runtime = runtime
+            self._compare(known)
+            return
+        audit = Audit(lease.run_id, _acts(self._runs, key)) if not lease.seq else None
+        shadow = copy.deepcopy(runtime.state)
+        self._runs[key] = _Watched(runtime, shadow, lease.seq, lease.digest, audit, {})
+
+    def appended(self, journal: object, lease: Lease, row: Row, blobs: Mapping[str, bytes]) -> None:
+        """A runtime is appending a row."""
+        watched = self._runs.get((_store(journal), lease.run_id))
+        if watched is None or watched.runtime.journal is not journal or row.epoch != lease.epoch:
+            return
+        watched.blobs.update(blobs)
+        body = unpack(row.body, row.refs, watched.blobs) if row.refs else row.body
+        events = decode(body)
+        fold_row(watched.shadow, row, events)
+        watched.seq, watched.digest = row.seq, row.digest
+        self.rows += 1
+        watched.rows += 1
+        if watched.audit is not None:
+            watched.audit.row(row, events)
+        if watched.rows <= DENSE or not watched.rows % SPARSE:
+            self._compare(watched)
+        else:
+            _drain(watched.shadow)
+
+    def lost(self, journal: object, lease: Lease) -> None:
+        """A row was refused: what this run's memory holds is no longer what is stored."""
+        self._runs.pop((_store(journal), lease.run_id), None)
+
+    def blame(self, fault: AssertionError) -> None:
+        """Keep a fault for the verdict."""
+        self.faults.append(fault)
+
+    def _compare(self, watched: _Watched) -> None:
+        self.compared += 1
+        shadow, live = watched.shadow, watched.runtime.state
+        _drain(shadow)
+        waiting = {each.id for each in live.ready}
+        for name in State.__struct_fields__:
+            if name in ("ready", "parked"):
+                continue
+            mine, theirs = getattr(shadow, name), getattr(live, name)
+            if name == "activations" and waiting:
+                theirs = {key: _settled(each) for key, each in theirs.items()}
+            if mine != theirs:
+                raise FoldDiffers(f"Run {shadow.run_id} at {watched.seq}: {_difference(name, mine, theirs)}")
+
+
+def _settled(activation: Activation) -> Activation:
+    found = copy.copy(activation)
+    found.queued = False
+    return found
+
+
+def _drain(state: State) -> None:
+    for activation in state.ready:
+        activation.queued = False
+    state.ready.clear()
+    state.parked.clear()
+
+
+def _difference(where: str, folded: Any, live: Any) -> str:
+    """The innermost place where two values differ."""
+    if isinstance(folded, dict) and isinstance(live, dict) and folded.keys() == live.keys():
+        for key in folded:
+            if folded[key] != live[key]:
+                return _difference(f"{where}[{key!r}]", folded[key], live[key])
+    if isinstance(folded, Struct) and type(folded) is type(live):
+        for name in folded.__struct_fields__:
+            mine, theirs = getattr(folded, name), getattr(live, name)
+            if mine != theirs:
+                return _difference(f"{where}.{name}", mine, theirs)
+    return f"{where} was folded to {folded!r:.300} and is {live!r:.300}"
+
+
+def _store(journal: object) -> Any:
+    return str(journal.path) if isinstance(journal, SqliteJournal) else id(journal)
+
+
+def _acts(runs: dict[tuple[Any, str], _Watched], key: tuple[Any, str]) -> Callable[[str, str], bool]:
+    def acts(agent: str, tool: str) -> bool:
+        member = runs[key].runtime.team.members.get(agent)
+        found = member.tools.get(tool) if member is not None else None
+        return found is None or found.acting
+
+    return acts
+
+
+@contextmanager
+def watching() -> Iterator[Witness]:
+    """Watch every runtime and journal of this process inside the block; forked children are not."""
+    witness = Witness()
+    begin = Runtime.__init__
+    appends = [(kind, kind.append) for kind in (MemoryJournal, SqliteJournal)]
+
+    def opened(runtime: Runtime, journal: Any, lease: Lease, *rest: Any, **named: Any) -> None:
+        begin(runtime, journal, lease, *rest, **named)
+        if os.getpid() == witness._process:
+            _noting(witness, witness.opened, runtime, lease)
+
+    def wrapped(append: Callable[..., None]) -> Callable[..., None]:
+        def appending(self: Any, lease: Lease, row: Row, blobs: Mapping[str, bytes], done: Done) -> None:
+            if os.getpid() != witness._process:
+                append(self, lease, row, blobs, done)
+                return
+            _noting(witness, witness.appended, self, lease, row, blobs)
+
+            def told(error: BaseException | None) -> None:
+                if error is not None:
+                    witness.lost(self, lease)
+                done(error)
+
+            append(self, lease, row, blobs, told)
+
+        return appending
+
+    # At class level, because journals are made anywhere; undone when the block is left.
+    setattr(Runtime, "__init__", opened)
+    for kind, append in appends:
+        setattr(kind, "append", wrapped(append))
+    try:
+        yield witness
+    finally:
+        setattr(Runtime, "__init__", begin)
+        for kind, append in appends:
+            setattr(kind, "append", append)
+
+
+def _noting(witness: Witness, note: Callable[..., None], *arguments: Any) -> None:
+    """A fault must not change what the watched run does: it is kept for the verdict."""
+    try:
+        note(*arguments)
+    except (InvariantBroken, FoldDiffers) as fault:
+        witness.blame(fault)
