@@ -38,10 +38,8 @@ def front_desk() -> tuple[Agent, dict[str, Agent]]:
 def request_for(agent: Agent, agents: dict[str, Agent], asked: str) -> Request:
     """What the kernel would ask a model when `agent` is given `asked`."""
     others = [other for name, other in agents.items() if name in agent.can_call]
-    examples: tuple[Example, ...] = (
-        *agent.examples,
-        *(each for tool in agent.tools for each in tool.examples),
-    )
+    tools = [as_tool(each) for each in agent.tools]
+    examples: tuple[Example, ...] = (*agent.examples, *(each for tool in tools for each in tool.examples))
     return Request(
         model="local:smollm2",
         system=write_prompt(agent, others, SPECS),

@@ -112,16 +112,3 @@ def results_shown(request: Any) -> list[str]:
 def sent(result: Result) -> list[str]:
     """The message log, `type sender>receiver: text` each."""
     return [f"{each.type} {each.sender}>{each.receiver}: {each.content}" for each in result.messages]
-
-
-class Instantly:
-    """A clock for waits that take no time: it jumps to whatever instant is waited for."""
-
-    def __init__(self) -> None:
-        self.instant = 1_000.0
-
-    def now(self) -> float:
-        return self.instant
-
-    async def sleep_until(self, instant: float) -> None:
-        self.instant = max(self.instant, instant)

@@ -33,7 +33,7 @@ tools for every figure."""
 
 CALCULATOR = """You calculate exactly with your tool. Never calculate in your head."""
 
-CALENDAR = """You answer questions about dates and convert units of measure, always with your tools."""
+ALMANAC = """You answer questions about dates and convert units of measure, always with your tools."""
 
 
 def team(folder: Path) -> tuple[Agent, list[Agent]]:
@@ -62,8 +62,8 @@ def team(folder: Path) -> tuple[Agent, list[Agent]]:
             can_call=(),
         ),
         Agent(
-            "calendar",
-            CALENDAR,
+            "almanac",
+            ALMANAC,
             tools=[*date_tools(), convert],
             description="knows dates, weekdays and the days between; converts units of measure",
             can_call=(),

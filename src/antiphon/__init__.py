@@ -14,7 +14,6 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ALL",
-    "UNLIMITED",
     "Agent",
     "AntiphonError",
     "Attachment",
@@ -35,6 +34,7 @@ __all__ = [
     "ToolContext",
     "ToolError",
     "ToolResult",
+    "UNLIMITED",
     "Usage",
     "UserError",
     "open_run",

@@ -5,30 +5,40 @@ from __future__ import annotations
 import asyncio
 import os
 import warnings
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
 
+from antiphon import outline
 from antiphon.agent import Agent
 from antiphon.clock import Clock, SystemClock
 from antiphon.dotenv import environment as read_environment
 from antiphon.errors import RunFailed, UnknownName, UserError
-from antiphon.event import Options, Outcome, RunResumed, RunStarted
+from antiphon.event import (
+    CancelRequested,
+    EffectFinished,
+    EffectStarted,
+    Options,
+    Outcome,
+    RunResumed,
+    RunStarted,
+)
 from antiphon.history import fold
 from antiphon.journal import Journal, open_journal
 from antiphon.journal.port import Lease
-from antiphon.letter import Answer, Ask, Cancel, Tell
+from antiphon.letter import VERDICTS, Answer, Ask, Cancel, Tell
 from antiphon.limits import Limits
-from antiphon.message import Attachment, Message, new_id
+from antiphon.message import USER, Attachment, Message, new_id
 from antiphon.model import ChatMessage, Model, Usage
 from antiphon.models import resolve_model
 from antiphon.policy import Policy
+from antiphon.route import full
 from antiphon.runtime import Runtime
 from antiphon.state import State
-from antiphon.stream import Cast, Piece, Record, Subscription
+from antiphon.stream import Cast, Piece, Record, Subscription, read
 from antiphon.team import Team, make_team
 
 
@@ -84,12 +94,16 @@ class Conversation:
         """Ask an agent, or tell the one that works on an open call something more.
 
         to: an agent, its name, or the id of an open call. Returns the id of the call. Raises
-        UnknownName.
+        UnknownName; UserError when the inbox is full, or the run closed.
         """
         state = self._runtime.state
         name = to.name if isinstance(to, Agent) else to
-        if state.find(name) is not None:
-            self._runtime.take_in(Tell(name, text))
+        opened = state.find(name)
+        if opened is not None and opened.child:
+            refused = full(state, state.activations[opened.child])
+            self._runtime.take_in(Tell(name, text, tuple(attachments)))
+            if refused:
+                raise UserError(f"Not delivered: {refused}")
             return name
         if name not in self._runtime.team.members:
             raise UnknownName("agent", name, self._runtime.team.members)
@@ -126,7 +140,7 @@ class Conversation:
         purpose = opened.effect.purpose if opened is not None else ""
         if purpose not in ("approval", "question"):
             raise UserError(f"{effect_id} is not an open question or approval")
-        if purpose == "approval" and content not in ("yes", "no", "always"):
+        if purpose == "approval" and content not in VERDICTS:
             raise UserError(f"An approval is answered yes, no or always; got {content!r}")
         self._runtime.take_in(Answer(effect_id, content, arguments, by))
 
@@ -137,6 +151,11 @@ class Conversation:
     def events(self, after: int = 0, *, pieces: bool = True) -> Subscription:
         """An async iterator over records numbered above `after`, and pieces as they come."""
         return Subscription(self._runtime.feed, self._journal, after, pieces)
+
+    async def records(self, after: int = 0) -> list[Record]:
+        """The records numbered above `after`, of the whole run so far."""
+        await self._runtime.until_durable()
+        return await read(self._journal, self.run_id, after)
 
     def view(self, activation: int) -> View:
         """What one live activation sees. Raises UnknownName when there is none of that number."""
@@ -176,8 +195,8 @@ async def open_run(
     policy: Policy | None = None,
     attended: bool = True,
     background: bool = False,
-    extra_instructions: str = "",
-    extra_scope: str = "entry",
+    extra_instructions: str | Mapping[str, str] = "",
+    extra_scope: Literal["entry", "all"] = "entry",
     disabled_tools: Iterable[str] = (),
     deps: Any = None,
     data: Any = None,
@@ -188,37 +207,42 @@ async def open_run(
 
     agents: the team. journal: a Journal, `sqlite:///path`, or None for memory (ANTIPHON_HOME
     makes it durable). model: for every agent, instead of its own. attended: somebody can answer
-    questions. background: agents may call without waiting. deps: handed to tools. data: JSON kept
-    with the run. The options of a run that is opened again are those it was started with.
+    questions. background: agents may call without waiting. extra_instructions: added to the prompt
+    of the agents that the user asks, or of `all`; a mapping has a text for each agent it names.
+    deps: handed to tools. data: JSON kept with the run. The options of a run that is opened again
+    are those it was started with.
     """
+    if extra_scope not in ("entry", "all"):
+        raise UserError(f"extra_scope is 'entry' or 'all'; got {extra_scope!r}")
+    extra, each = (extra_instructions, {}) if isinstance(extra_instructions, str) else ("", extra_instructions)
     store, owned = _journal(journal, os.environ if env is None else env)
     options = Options(
         limits or Limits(),
         policy or Policy(),
         attended,
         background,
-        extra_instructions,
-        extra_scope,  # type: ignore[arg-type]
+        extra,
+        extra_scope,
         tuple(disabled_tools),
+        tuple(each.items()),
     )
     roster = _Roster(tuple(agents), model, env)
     try:
         roster.team(options)
         if run_id is None:
-            lease = await store.claim(new_id(), create=True)
-            runtime = Runtime(store, lease, roster.team, State(), Cast(), clock or SystemClock(), deps)
-            first: RunStarted | RunResumed = RunStarted(lease.run_id, options, data)
+            lease, state, cast = await store.claim(new_id(), create=True), State(), Cast()
         else:
             lease, state, cast = await _reopen(store, run_id)
-            runtime = Runtime(store, lease, roster.team, state, cast, clock or SystemClock(), deps)
-            first = RunResumed(attended)
+        runtime = Runtime(store, lease, roster.team, state, cast, clock or SystemClock(), deps)
+        # A process can die between its claim and its first record: then nothing was started yet.
+        first = RunResumed(attended) if lease.seq else RunStarted(lease.run_id, options, data)
         try:
             runtime.start(first)
             if store.durability != "none" or not owned:
                 runtime.open_mail()
             yield Conversation(runtime, store)
         finally:
-            await runtime.leave()
+            await runtime.leave(outline.encode(outline.outline(runtime.state, runtime.seq)))
     finally:
         await roster.close()
         if owned:
@@ -237,6 +261,23 @@ async def _reopen(store: Journal, run_id: str) -> tuple[Lease, State, Cast]:
         await store.release(lease)
         raise
     return lease, state, cast
+
+
+async def cancel_run(journal: Journal, run_id: str, why: str = "") -> None:
+    """Cancel every request of a run that nobody drives, and close it; its agents are not needed.
+
+    Raises Owned when somebody drives it (post a `letter.Cancel` then), UnknownName, UserError when
+    it is closed.
+    """
+    lease, state, cast = await _reopen(journal, run_id)
+    runtime = Runtime(journal, lease, lambda options: Team({}, {}, False), state, cast, SystemClock(), None)
+    try:
+        # In one append: nothing that was in flight is taken up again in between.
+        first: RunStarted | RunResumed = RunResumed() if lease.seq else RunStarted(run_id)
+        runtime.record(first, CancelRequested("", why))
+        await runtime.close(why)
+    finally:
+        await runtime.leave(outline.encode(outline.outline(runtime.state, runtime.seq)))
 
 
 def _journal(journal: Journal | str | None, env: Mapping[str, str]) -> tuple[Journal, bool]:
@@ -280,17 +321,19 @@ class _Roster:
 
 
 Entry = Agent | str | Sequence["Agent | str"]
+OnMessage = Callable[[Message], Awaitable[Any]]
 
 
 async def run(
     entry: Entry, message: str, *, agents: Iterable[Agent] = (), attachments: Iterable[Attachment] = (),
-    on_message: Any = None, **options: Any,
+    on_message: OnMessage | None = None, **options: Any,
 ) -> Result:  # fmt: skip
     """Ask the entry agent and wait for its answer; all other options are those of `open_run`.
 
     entry: an agent, a name among `agents`, or several, which then all work on the message: their
     outputs are joined as `[name]…[/name]`. on_message: an async function that is shown each
-    message an agent has for the user and returns the answer. Raises RunFailed for the outcome
+    message an agent has for the user and returns the answer; a message with the intent `approval`
+    asks for `yes`, `no` or `always`, and any other answer is no. Raises RunFailed for the outcome
     `failed`, UserError, Parked.
     """
     async with stream(
@@ -306,6 +349,25 @@ def run_sync(entry: Entry, message: str, **options: Any) -> Result:
     return asyncio.run(run(entry, message, **options))
 
 
+class _Watch:
+    """What a subscription shows, up to the end of the calls that are watched."""
+
+    def __init__(self, subscription: Subscription, calls: set[str]) -> None:
+        self._subscription, self._calls = subscription, calls
+
+    def __aiter__(self) -> _Watch:
+        return self
+
+    async def __anext__(self) -> Record | Piece:
+        if not self._calls:
+            self._subscription.close()
+            raise StopAsyncIteration
+        item = await anext(self._subscription)
+        if isinstance(item, Record) and isinstance(item.event, EffectFinished):
+            self._calls.discard(item.event.id)
+        return item
+
+
 class Stream:
     """The live records and pieces of one request, until it has ended. Made by `stream`."""
 
@@ -317,36 +379,44 @@ class Stream:
         """The run's id."""
         return self.conversation.run_id
 
-    async def __aiter__(self) -> AsyncIterator[Record | Piece]:
-        open_calls = set(self._calls)
-        async for item in self.conversation.events():
-            yield item
-            if isinstance(item, Record) and item.type == "EffectFinished":
-                open_calls.discard(item.event.id)  # type: ignore[union-attr]
-                if not open_calls:
-                    return
+    def __aiter__(self) -> AsyncIterator[Record | Piece]:
+        return _Watch(self.conversation.events(), set(self._calls))
 
-    async def serve(self, on_message: Any) -> None:
-        """Show every question to `on_message` and send back what it returns."""
+    async def serve(self, on_message: OnMessage) -> None:
+        """Show every question and approval to `on_message` and send back what it returns."""
         async for item in self:
             event = item.event if isinstance(item, Record) else None
-            if getattr(event, "purpose", "") == "question":
-                message = Message("forward", item.agent, "user", event.text, event.id)  # type: ignore[union-attr]
-                answer = await on_message(message)
-                await self.conversation.answer(event.id, str(answer))  # type: ignore[union-attr]
+            if not isinstance(event, EffectStarted) or event.purpose not in ("question", "approval"):
+                continue
+            approval = event.purpose == "approval"
+            message = Message("forward", item.agent, USER, event.text, event.id)
+            if approval:
+                asked = {"tool": event.name, "arguments": event.arguments}
+                message = msgspec.structs.replace(message, intent="approval", data=asked)
+            answer = str(await on_message(message))
+            await self.conversation.answer(event.id, answer if not approval or answer in VERDICTS else "no")
 
     async def result(self) -> Result:
         """The result, once there is one; see `run`."""
-        results = [await self.conversation.result(call) for call in self._calls]
-        if len(results) == 1:
-            return results[0]
+        if len(self._calls) == 1:
+            return await self.conversation.result(self._calls[0])
+        results = [await self._outcome(call) for call in self._calls]
         joined = "\n\n".join(
             f"[{name}]{each.output}[/{name}]" for name, each in zip(self._names, results, strict=True)
         )
-        worst = next((each for each in results if each.outcome != "completed"), results[0])
+        worst = min(results, key=lambda each: {"failed": 0, "completed": 2}.get(each.outcome, 1))
         usage = sum((each.usage for each in results), Usage())
         messages = tuple(message for each in results for message in each.messages)
-        return msgspec.structs.replace(worst, output=joined, usage=usage, messages=messages)
+        found = msgspec.structs.replace(worst, output=joined, usage=usage, messages=messages)
+        if found.outcome == "failed":
+            raise RunFailed(found)
+        return found
+
+    async def _outcome(self, call: str) -> Result:
+        try:
+            return await self.conversation.result(call)
+        except RunFailed as failed:
+            return failed.result
 
 
 @asynccontextmanager
@@ -359,17 +429,16 @@ async def stream(
     Leaving the block before the end does not cancel: with a durable journal the run can be opened
     again, and goes on.
     """
-    team = {agent.name: agent for agent in agents}
+    team = list(agents)
     entries = [entry] if isinstance(entry, Agent | str) else list(entry)
-    for each in entries:
-        if isinstance(each, Agent) and each.name not in team:
-            if team:
-                warnings.warn(
-                    f"{each.name} is not among the agents; it takes part all the same", stacklevel=4
-                )
-            team[each.name] = each
+    if not entries:
+        raise UserError("A run needs an entry agent")
+    missing = [each for each in entries if isinstance(each, Agent) and each not in team]
+    if team and missing:
+        named = ", ".join(each.name for each in missing)
+        warnings.warn(f"{named} is not among the agents; it takes part all the same", stacklevel=4)
     names = [each.name if isinstance(each, Agent) else each for each in entries]
-    async with open_run(team.values(), attended=attended, **options) as conversation:
+    async with open_run([*team, *missing], attended=attended, **options) as conversation:
         calls = [await conversation.post(name, message, attachments=attachments) for name in names]
         yield Stream(conversation, names, calls)
         if not await conversation.requests():

@@ -46,9 +46,9 @@ def parse_dotenv(text: str, path: str = ".env") -> dict[str, str]:
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     at = 0
     while at < len(lines):
-        start, line = at + 1, lines[at].strip()
+        start, line = at + 1, lines[at].lstrip()
         at += 1
-        if not line or line.startswith("#"):
+        if not line.strip() or line.startswith("#"):
             continue
         name, equals, rest = line.partition("=")
         name = name.removeprefix("export ").strip()
@@ -56,23 +56,24 @@ def parse_dotenv(text: str, path: str = ".env") -> dict[str, str]:
             raise ConfigError("expected KEY=VALUE, a comment or an empty line", path, start, 1)
         rest = rest.lstrip()
         if rest[:1] in ("'", '"'):
-            quote, body = rest[0], rest[1:]
-            while (end := _closing(body, quote)) < 0 and at < len(lines):
-                body = f"{body}\n{lines[at]}"
+            quote, body = rest[0], [rest[1:]]
+            while (end := _closing(body[-1], quote)) < 0 and at < len(lines):
+                body.append(lines[at])
                 at += 1
             if end < 0:
                 raise ConfigError(f"the value of {name} opens with {quote} that is never closed", path, start)
-            after = body[end + 1 :].strip()
+            after = body[-1][end + 1 :].strip()
             if after and not after.startswith("#"):
                 raise ConfigError(f"text after the closing {quote} of {name}", path, at)
-            values[name] = body[:end] if quote == "'" else _unescaped(body[:end])
+            value = "\n".join([*body[:-1], body[-1][:end]])
+            values[name] = value if quote == "'" else _unescaped(value)
         else:
             values[name] = "" if rest.startswith("#") else rest.split(" #")[0].split("\t#")[0].rstrip()
     return values
 
 
 def _closing(body: str, quote: str) -> int:
-    """Where `quote` closes, -1 if it does not; a backslash protects inside double quotes."""
+    """Where `quote` closes in one line, -1 if it does not; a backslash protects inside double quotes."""
     at = 0
     while at < len(body):
         if body[at] == "\\" and quote == '"':

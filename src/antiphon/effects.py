@@ -39,7 +39,7 @@ async def ask_model(
 
 
 async def use_tool(
-    tool: Tool | None, arguments: str, opened: Open, context: ToolContext, threads: Threads
+    tool: Tool | None, arguments: str, opened: Open, context: ToolContext | None, threads: Threads
 ) -> EffectFinished:
     """Run a tool; after a crash, do again only what its contract allows."""
     effect_id = opened.effect.id
@@ -48,7 +48,8 @@ async def use_tool(
     try:
         if opened.lost and tool.effect == "once":
             return await _reconcile(tool, effect_id, context, threads)
-        found = result_of(await _call(tool.bind(arguments, context), tool.is_async, tool.timeout, threads))
+        bound = tool.bind(arguments, context)
+        found = result_of(await _call(bound, tool.is_async, tool.timeout, threads))
     except TimeoutError as error:
         why = f"[{tool.name}] {str(error) or f'no result after {tool.timeout:g} s'}"
         return _in_doubt(effect_id, why) if tool.acting else EffectFinished(effect_id, "failed", why=why)
@@ -66,7 +67,7 @@ def _in_doubt(effect_id: str, why: str) -> EffectFinished:
     return EffectFinished(effect_id, "unknown", why=f"{why}; it may or may not have taken effect")
 
 
-async def _reconcile(tool: Tool, effect_id: str, context: ToolContext, threads: Threads) -> EffectFinished:
+async def _reconcile(tool: Tool, effect_id: str, context: ToolContext | None, threads: Threads) -> EffectFinished:
     """Ask what became of a `once` effect that a crash cut off; None from `reconcile`: nobody knows."""
     reconcile = tool.reconcile
     if reconcile is not None:

@@ -21,7 +21,7 @@ AntiphonError
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -151,6 +151,6 @@ class Parked(AntiphonError):
 class RunFailed(AntiphonError):
     """The request's outcome was `failed`; `result` holds why and the partial output."""
 
-    def __init__(self, result: object) -> None:
+    def __init__(self, result: Any) -> None:
         super().__init__(getattr(result, "why", "") or "the run failed")
         self.result = result

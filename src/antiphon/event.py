@@ -34,7 +34,8 @@ class Options(Struct, frozen=True, omit_defaults=True):
     """What a run was started with and keeps when it is resumed.
 
     attended: somebody can answer questions and approvals.
-    extra: instructions added to the prompt of the entry agent, or of `all`.
+    extra: instructions added to the prompt of the entry agent, or of `all`. extra_for: the same
+    for the agents named.
     """
 
     limits: Limits = Limits()
@@ -44,6 +45,7 @@ class Options(Struct, frozen=True, omit_defaults=True):
     extra: str = ""
     extra_scope: Literal["entry", "all"] = "entry"
     disabled: tuple[str, ...] = ()
+    extra_for: tuple[tuple[str, str], ...] = ()
 
 
 class RunStarted(Struct, frozen=True, gc=False, tag=True, omit_defaults=True):

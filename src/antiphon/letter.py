@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from antiphon.event import CancelRequested, EffectFinished, Event, MessagePosted
 from antiphon.message import USER, Attachment, Message, ToolCall, new_id
+from antiphon.route import full
 from antiphon.state import State
 
 
@@ -23,6 +24,7 @@ class Tell(Struct, frozen=True, tag=True, omit_defaults=True):
 
     call_id: str
     text: str
+    attachments: tuple[Attachment, ...] = ()
 
 
 class Answer(Struct, frozen=True, tag=True, omit_defaults=True):
@@ -69,20 +71,26 @@ def take_in(state: State, letter: Letter, mail: int = 0) -> Event:
         opened = state.find(letter.effect_id)
         purpose = opened.effect.purpose if opened is not None else ""
         if purpose == "question" or (purpose == "approval" and letter.content in VERDICTS):
+            # An answer binds the arguments that were shown, whatever the tool would make of them later.
+            bound = letter.arguments or (opened.effect.arguments if opened is not None else "")
             return EffectFinished(
-                letter.effect_id, content=letter.content, arguments=letter.arguments, by=letter.by, mail=mail
+                letter.effect_id, content=letter.content, arguments=bound, by=letter.by, mail=mail
             )
         return _dead(letter.content, letter.effect_id, f"{letter.effect_id} is not an open question", mail)
     opened = state.find(letter.call_id)
     if opened is None or not opened.child:
         return _dead(letter.text, letter.call_id, f"{letter.call_id} is not an open call", mail)
     receiver = state.activations[opened.child]
-    message = Message("forward", USER, receiver.agent, letter.text, letter.call_id, new_id())
-    limit = state.options.limits.inbox
-    if limit is not None and len(receiver.inbox) >= limit:
-        why = f"the inbox of {receiver.agent} is full ({limit:,} unread messages)"
-        return MessagePosted(message, receiver.id, mail, why)
-    return MessagePosted(message, receiver.id, mail)
+    message = Message(
+        "forward",
+        USER,
+        receiver.agent,
+        letter.text,
+        letter.call_id,
+        new_id(),
+        attachments=letter.attachments,
+    )
+    return MessagePosted(message, receiver.id, mail, full(state, receiver))
 
 
 def _dead(text: str, receiver: str, why: str, mail: int) -> MessagePosted:

@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 import msgspec
 from msgspec import Struct
 
+from antiphon.agent import ALL
 from antiphon.arguments import Invalid, Reader
 from antiphon.event import EffectFinished, EffectStarted, Event, MessagePosted, Outcome, PermissionDecided
 from antiphon.message import USER, Message, ToolCall
@@ -34,7 +35,7 @@ def route(
     effect_id = f"{caller.id}/{caller.turn}.c{index + 1}"
     for scope in caller.scopes:
         limit = scope.limits.calls
-        if limit is not None and scope.calls >= limit:
+        if limit is not None and scope.calls >= limit and not _ends_only(member, call.name):
             why = f"the limit of {limit:,} calls is used up"
             return (EffectFinished(effect_id, "limit", why=why),)
     tool = member.tools.get(call.name) if member is not None else None
@@ -45,12 +46,17 @@ def route(
     return (EffectFinished(effect_id, "missing", why=_no_such_tool(member, call.name)),)
 
 
+def _ends_only(member: Member | None, name: str) -> bool:
+    """Whether a call does nothing but hand back a result, which costs nothing."""
+    return name == FINISH and member is not None and FINISH in member.builtins
+
+
 def _use_tool(
     state: State, team: Team, member: Member, caller: Activation, call: ToolCall,
     effect_id: str, tool: Tool, permission: PermissionDecided | None,
 ) -> Event:  # fmt: skip
-    edited = permission.arguments if permission is not None else ""
-    arguments = tool.prepare(edited or call.arguments)
+    ruled = permission.arguments if permission is not None else ""
+    arguments = tool.reread(ruled) if ruled else tool.prepare(call.arguments)
     if isinstance(arguments, Invalid):
         return EffectFinished(effect_id, "invalid", why=arguments.text)
     ruling, why = ("allow", "") if permission is not None else judge(state, team, member, caller, tool)
@@ -147,6 +153,9 @@ def _call_agent(
     if isinstance(asked, Invalid):
         return (EffectFinished(effect_id, "invalid", why=asked.text),)
     name = asked.agent_name
+    if asked.background and caller.id and not state.options.background:
+        why = "background calls are off in this run (background=True allows them); call without background"
+        return (EffectFinished(effect_id, "denied", why=why),)
     refusal = _cannot_call(state, team, member, caller, name)
     if refusal is not None:
         outcome, why = refusal
@@ -173,12 +182,10 @@ def _cannot_call(
     state: State, team: Team, member: Member | None, caller: Activation, name: str
 ) -> tuple[Outcome, str] | None:
     known = team.members.keys() if member is None else member.callable
-    if name == USER and member is not None:
-        return (
-            None
-            if state.options.attended
-            else ("missing", "nobody is there to answer; go on without the user")
-        )
+    if name == USER and member is not None and (USER in known or tuple(member.agent.can_call) == ALL):
+        if state.options.attended:
+            return None
+        return "missing", "nobody is there to answer; go on without the user"
     if name not in known or name not in team.members:
         if member is not None and name in member.tools:
             return "missing", f"{name} is a tool, not an agent; call it directly as {name}(...)"

@@ -10,21 +10,31 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from functools import partial
 from itertools import chain
 from typing import Any
 
 from antiphon.clock import Clock
 from antiphon.effects import Threads, ask_model, use_tool
-from antiphon.errors import AntiphonError, JournalError, Parked
-from antiphon.event import EffectFinished, EffectStarted, Event, Options, RunClosed, RunResumed, encode, place
+from antiphon.errors import AntiphonError, JournalError, Parked, UserError
+from antiphon.event import (
+    EffectFinished,
+    EffectStarted,
+    Event,
+    Options,
+    RunClosed,
+    RunResumed,
+    RunStarted,
+    encode,
+    place,
+)
 from antiphon.history import LARGE, pack
 from antiphon.journal.port import Journal, Lease, Row
 from antiphon.journal.port import chain as link
 from antiphon.letter import Letter, decode, take_in
 from antiphon.model import Delta
-from antiphon.state import Activation, Ended, Open, State, apply
+from antiphon.state import Ended, Open, State, apply
 from antiphon.step import step
 from antiphon.stream import Cast, Feed
 from antiphon.team import Team
@@ -77,6 +87,11 @@ class Runtime:
         return self._lease.run_id
 
     @property
+    def seq(self) -> int:
+        """The number of the last record."""
+        return self._seq
+
+    @property
     def team(self) -> Team:
         """The agents, compiled for the options that the run was started with."""
         if self._team is None:
@@ -88,14 +103,21 @@ class Runtime:
     def start(self, first: Event) -> None:
         """Record the first event of this ownership; what a crash cut off is taken up again."""
         lost = isinstance(first, RunResumed)
+        if isinstance(first, RunStarted):
+            self._team = self._make_team(first.options)
         self.record(first)
         if lost:
             self._resume()
 
     def record(self, *events: Event) -> None:
-        """Let facts in and do what follows from them. Raises Parked when the run has stopped."""
+        """Let facts in and do what follows from them.
+
+        Raises Parked when the run has stopped, UserError when it is closed.
+        """
         if self._failure is not None:
             raise self._parked()
+        if self.state.closed:
+            raise UserError(f"Run {self.run_id} is closed; nothing can follow. Start a new one")
         first = self._advance(events)
         if first is not None:
             self._spawn(self._drive(first), first.effect.id)
@@ -206,6 +228,8 @@ class Runtime:
                 self._laps += 1
                 if self._laps % LAPS == 0:
                     await asyncio.sleep(0)
+                    if opened.ended:
+                        return
                 effect_id = opened.effect.id
                 self._performing[effect_id] = task
                 try:
@@ -228,34 +252,40 @@ class Runtime:
         except Exception as error:  # noqa: BLE001 - a fault in a rule must park the run, not vanish
             self._park(error)
 
-    async def _perform(self, opened: Open) -> EffectFinished:
+    def _perform(self, opened: Open) -> Coroutine[Any, Any, EffectFinished]:
         effect = opened.effect
-        activation = self.state.activations[opened.activation]
         if effect.kind == "wait":
-            await self.clock.sleep_until(effect.until)
-            return EffectFinished(effect.id)
+            return self._wait(effect)
+        activation = self.state.activations[opened.activation]
         member = self.team.members[activation.agent]
         if effect.kind == "model":
+            emit = partial(self.feed.piece, effect.id, activation.id, activation.agent)
             model = self.team.models[activation.agent]
-            return await ask_model(model, member, activation, opened, self._emitter(activation, effect.id))
+            return ask_model(model, member, activation, opened, emit if self.feed.subscribers else _unheard)
         tool = member.tools.get(effect.name)
-        if self._durable < self._seq and (tool is None or tool.acting):
-            await self.until_durable()
-        context = ToolContext(
-            self.run_id,
-            effect.id,
-            activation.agent,
-            f"{self.run_id}:{effect.id}",
-            2 if opened.lost else 1,
-            self.deps,
-        )
+        context = None
+        if tool is not None and (tool.takes_context or opened.lost):
+            key = f"{self.run_id}:{effect.id}"
+            attempt = 2 if opened.lost else 1
+            context = ToolContext(self.run_id, effect.id, activation.agent, key, attempt, self.deps)
         arguments = effect.arguments or activation.calls[opened.index].arguments
-        return await use_tool(tool, arguments, opened, context, self._threads)
+        work = use_tool(tool, arguments, opened, context, self._threads)
+        if self._durable < self._seq and (tool is None or tool.acting):
+            return self._once_durable(work)
+        return work
 
-    def _emitter(self, activation: Activation, effect_id: str) -> Callable[[Delta], None]:
-        if not self.feed.subscribers:
-            return _unheard
-        return partial(self.feed.piece, effect_id, activation.id, activation.agent)
+    async def _wait(self, effect: EffectStarted) -> EffectFinished:
+        await self.clock.sleep_until(effect.until)
+        return EffectFinished(effect.id)
+
+    async def _once_durable(self, work: Coroutine[Any, Any, EffectFinished]) -> EffectFinished:
+        """An acting effect starts only when the row that says so cannot be lost any more."""
+        try:
+            await self.until_durable()
+        except BaseException:
+            work.close()
+            raise
+        return await work
 
     def _resume(self) -> None:
         """After a crash: do again, or go on waiting for, what was in flight."""
@@ -285,10 +315,12 @@ class Runtime:
     def _deliver(self) -> None:
         """Wake whoever waits for a request that has ended."""
         done = self.state.activations[0].done
-        for call_id, waiter in self._results:
-            if call_id in done and not waiter.done():
-                waiter.set_result(None)
-        self._results = [(call_id, waiter) for call_id, waiter in self._results if not waiter.done()]
+        for wanted in list(self._results):
+            call_id, waiter = wanted
+            if call_id in done or waiter.done():
+                self._results.remove(wanted)
+                if not waiter.done():
+                    waiter.set_result(None)
 
     # -- mail -------------------------------------------------------------------------------
 
@@ -362,6 +394,8 @@ class Runtime:
         self.feed.end()
         if self._failure is None:
             await self.journal.release(self._lease, summary)
+            # Whoever still waits is told, and nothing more is recorded under a lease that is gone.
+            self._park(UserError("its conversation was left; open_run(run_id=...) goes on with it"))
 
 
 _PERFORMED = ("", "retry")

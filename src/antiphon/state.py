@@ -120,7 +120,7 @@ class State(Struct):
     """A run, folded. `at`: the time of the last row, Unix seconds. `mail`: the last mail taken.
 
     remembered: tools allowed for the rest of the run. cancelling: effects to stop, and why.
-    usage: tokens by model. in_flight: effects open anywhere. log: messages between agents.
+    usage: tokens by model. open: every effect in flight. log: messages between agents.
     """
 
     run_id: str = ""
@@ -130,7 +130,7 @@ class State(Struct):
     data: Any = None
     activations: dict[int, Activation] = field(default_factory=dict)
     born: int = 0
-    in_flight: int = 0
+    open: dict[str, Open] = field(default_factory=dict)
     remembered: tuple[str, ...] = ()
     cancelling: dict[str, str] = field(default_factory=dict)
     usage: dict[str, Usage] = field(default_factory=dict)
@@ -141,16 +141,12 @@ class State(Struct):
 
     def find(self, effect_id: str) -> Open | None:
         """The open effect of that id, if it is in flight."""
-        try:
-            activation = self.activations.get(place(effect_id))
-        except ValueError:
-            return None
-        return activation.open.get(effect_id) if activation is not None else None
+        return self.open.get(effect_id)
 
     @property
     def idle(self) -> bool:
         """Nothing is in flight and nobody has anything to do."""
-        return not self.in_flight and not self.ready
+        return not self.open and not self.ready
 
 
 def apply(state: State, event: Event) -> None:
@@ -225,12 +221,11 @@ def _take_up(activation: Activation, calls: tuple[ToolCall, ...]) -> None:
 
 def _effect_started(state: State, event: EffectStarted) -> None:
     activation = state.activations[place(event.id)]
-    if event.id in activation.open:
+    if event.id in state.open:
         raise ValueError(f"{event.id} started twice")
     kind = event.kind
     opened = Open(event, activation.id)
-    activation.open[event.id] = opened
-    state.in_flight += 1
+    state.open[event.id] = activation.open[event.id] = opened
     if kind == "model":
         activation.attempt += 1
         activation.phase = "model"
@@ -243,13 +238,17 @@ def _effect_started(state: State, event: EffectStarted) -> None:
         activation.waited += event.until - state.at
         return
     index = opened.index = _index(event.id)
-    activation.cursor = max(activation.cursor, index + 1)
+    if index >= activation.cursor:
+        activation.cursor = index + 1
     if event.purpose != "approval":
         activation.pending.pop(index, None)
         for scope in activation.scopes:
             scope.calls += 1
     if kind == "call":
         _give_birth(state, activation, opened)
+    elif event.purpose == "question":
+        question = Message("forward", activation.agent, USER, event.text, event.id, id=event.id + ">")
+        _log(state, activation.request, question)
     if event.background:
         activation.results[index] = ToolResult(event.text)
         _settle_turn(state, activation)
@@ -312,20 +311,22 @@ def _index(effect_id: str) -> int:
 
 def _effect_finished(state: State, event: EffectFinished) -> None:
     state.mail = event.mail or state.mail
-    activation = state.activations[place(event.id)]
-    opened = activation.open.pop(event.id, None)
     if state.cancelling:
         state.cancelling.pop(event.id, None)
+    opened = state.open.pop(event.id, None)
     if opened is None:
+        activation = state.activations[place(event.id)]
         if event.id.rpartition(".")[2][0] != "c":
             raise ValueError(f"{event.id} ended but never started")
-        for scope in activation.scopes:
-            scope.calls += 1
         if event.outcome == "limit":
             activation.exhausted = event.why
+        elif not event.ends:
+            for scope in activation.scopes:
+                scope.calls += 1
         _book(state, activation, _index(event.id), event)
         return
-    state.in_flight -= 1
+    activation = state.activations[opened.activation]
+    del activation.open[event.id]
     opened.ended = True
     kind, purpose = opened.effect.kind, opened.effect.purpose
     if kind == "model":
@@ -339,6 +340,8 @@ def _effect_finished(state: State, event: EffectFinished) -> None:
         _touch(state, activation)
     else:
         usage = _bury(state, activation, event, opened.child) if opened.child else Usage()
+        if purpose == "question":
+            _log_return(state, activation.request, USER, activation.agent, event)
         if opened.effect.background:
             activation.done[event.id] = Ended(event, usage)
             if len(activation.done) > KEPT:
@@ -349,17 +352,17 @@ def _effect_finished(state: State, event: EffectFinished) -> None:
             _book(state, activation, opened.index, event, opened.effect.ends)
 
 
+def _log_return(state: State, request: str, sender: str, receiver: str, event: EffectFinished) -> None:
+    call, content = event.id, result(event).content
+    _log(state, request, Message("return", sender, receiver, content, call, call + "<", in_reply_to=call + ">"))
+
+
 def _bury(state: State, caller: Activation, event: EffectFinished, child: int) -> Usage:
     """Forget a callee that has returned; the tokens it used, when it had books of its own."""
     callee = state.activations.pop(child)
     if callee.open:
         raise ValueError(f"activation {child} returned with effects in flight")
-    call, content = event.id, result(event).content
-    _log(
-        state,
-        callee.request,
-        Message("return", callee.agent, caller.agent, content, call, call + "<", in_reply_to=call + ">"),
-    )
+    _log_return(state, callee.request, callee.agent, caller.agent, event)
     own = len(callee.scopes) - len(caller.scopes)
     return callee.scopes[own - 1].usage if own else Usage()
 
@@ -408,7 +411,8 @@ def _book(
 ) -> None:
     """Store the one result of call `index`."""
     activation.pending.pop(index, None)
-    activation.cursor = max(activation.cursor, index + 1)
+    if index >= activation.cursor:
+        activation.cursor = index + 1
     activation.results[index] = result(event)
     if (ends or event.ends) and event.outcome == "completed" and activation.finish is None:
         activation.finish = event

@@ -136,7 +136,7 @@ def _ask(state: State, model: str, member: Member, activation: Activation) -> Ef
         if fit == "later":
             state.parked.append(activation)
             return None
-    digest = blake2b(head.data + transcript.digest, digest_size=8).hexdigest()
+    digest = blake2b(head.seed + transcript.digest, digest_size=8).hexdigest()
     new_head = head.digest if head.digest != activation.head else ""
     return EffectStarted(
         f"{activation.id}/{activation.turn}.m{activation.attempt + 1}",
@@ -216,9 +216,10 @@ def _rule(state: State, team: Team, member: Member, activation: Activation) -> I
         if isinstance(event, EffectFinished):
             allowed = event.outcome == "completed" and event.content in ("yes", "always")
             why = "" if allowed else event.why or "refused"
-            event = PermissionDecided(
-                effect_id, allowed, event.by, why, event.arguments, event.content == "always"
-            )
+            tool = member.tools.get(activation.calls[index].name)
+            bound = tool.reread(event.arguments) if tool is not None else event.arguments
+            arguments = bound if isinstance(bound, str) else event.arguments
+            event = PermissionDecided(effect_id, allowed, event.by, why, arguments, event.content == "always")
             yield event
         if event.allowed:
             yield from route(state, team, member, activation, index, event)
@@ -237,7 +238,7 @@ def _decide(agent: Agent, activation: Activation) -> Return | TurnFinished:
     if activation.calls or activation.inbox:
         return TurnFinished(activation.id, more=True)
     if agent.completion == "text":
-        return Return("completed", activation.said)
+        return Return("completed", activation.transcript.messages[-1].content)
     if activation.nudges < agent.nudges:
         return TurnFinished(activation.id, more=True, nudge=NUDGE)
     return Return("no_progress", activation.said, f"{agent.nudges} nudges to finish were not followed")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 
 from msgspec import Struct
 
@@ -138,6 +138,7 @@ class Subscription:
     def __init__(self, feed: Feed, journal: Journal, after: int, pieces: bool) -> None:
         self._feed, self._journal, self._pieces = feed, journal, pieces
         self._position = after
+        self._read: deque[Record] = deque()
         self._buffer: deque[Piece] = deque()
         self._size = 0
         self._signal = asyncio.Event()
@@ -170,21 +171,32 @@ class Subscription:
             self._size -= len(self._buffer.popleft().text)
         self._signal.set()
 
-    async def __aiter__(self) -> AsyncIterator[Record | Piece]:
+    def __aiter__(self) -> Subscription:
+        return self
+
+    async def __anext__(self) -> Record | Piece:
+        # Not a generator: who leaves a loop over one half-way leaves it to be closed by chance.
         feed = self._feed
         while True:
-            await self._signal.wait()
-            self._signal.clear()
-            while self._position < feed.durable:
-                for record in await self._next():
-                    self._position = record.seq
-                    yield record
-            while self._buffer:
+            if self._position < feed.durable:
+                if not self._read:
+                    self._read.extend(await self._next())
+                record = self._read.popleft()
+                self._position = record.seq
+                return record
+            if self._buffer:
                 piece = self._buffer.popleft()
                 self._size -= len(piece.text)
-                yield piece
-            if feed.over and self._position >= feed.durable:
-                return
+                return piece
+            if feed.over:
+                self.close()
+                raise StopAsyncIteration
+            self._signal.clear()
+            await self._signal.wait()
+
+    async def aclose(self) -> None:
+        """`close`, for `contextlib.aclosing`."""
+        self.close()
 
     async def _next(self) -> Sequence[Record]:
         """The records after the position that are durable: from memory, else from the journal."""

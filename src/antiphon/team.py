@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from hashlib import blake2b
 from typing import Any
 
@@ -69,17 +69,18 @@ _BACKGROUND_CALL = _spec(
 
 
 class Head(Struct, frozen=True):
-    """What a model is told before the conversation. `data`: its canonical JSON, the blob of `digest`."""
+    """What a model is told before the conversation.
+
+    data: its canonical JSON, the blob of `digest`, whose bytes are `seed`. size: bytes, an upper
+    bound of its tokens.
+    """
 
     system: str
     specs: tuple[ToolSpec, ...]
     digest: str
     data: bytes
-
-    @property
-    def size(self) -> int:
-        """Bytes, an upper bound of its tokens."""
-        return len(self.data)
+    seed: bytes
+    size: int
 
 
 class Member(Struct, frozen=True, eq=False):
@@ -133,6 +134,9 @@ def make_members(agents: tuple[Agent, ...], options: Options) -> Mapping[str, Me
         by_name[agent.name] = agent
     if not by_name:
         raise UserError("A team needs at least one agent")
+    for name, _ in options.extra_for:
+        if name not in by_name:
+            raise UnknownName("agent in extra_instructions", name, by_name)
     return {name: _member(agent, by_name, options) for name, agent in by_name.items()}
 
 
@@ -145,13 +149,16 @@ def _member(agent: Agent, agents: Mapping[str, Agent], options: Options) -> Memb
             raise DuplicateName("tool", tool.name)
         tools[tool.name] = tool
     names = set(SPECS) if options.background else {CALL_AGENT, FINISH}
-    builtins = frozenset(names - set(options.disabled) - set(tools))
     reachable = _reachable(agent, agents)
+    if not reachable:
+        names = {FINISH}
+    builtins = frozenset(names - set(options.disabled) - set(tools))
     finishing = {name for name, tool in tools.items() if tool.ends or name == FINISH}
     specs = (*(tool.spec for tool in tools.values()), *_builtin_specs(builtins, options.background))
     prompt = write_prompt(
         agent, [agents[name] for name in agents if name in reachable], builtins | set(tools)
     )
+    prompt = "\n\n".join([prompt, *(text for name, text in options.extra_for if name == agent.name)])
     extra = f"{prompt}\n\n{options.extra}" if options.extra else prompt
     entry_head = _head(extra, specs, agent)
     return Member(
@@ -186,17 +193,18 @@ def _head(system: str, specs: tuple[ToolSpec, ...], agent: Agent) -> Head:
     data = msgspec.json.encode(
         {"system": system, "tools": specs, "max_output": agent.max_output, "settings": dict(agent.settings)}
     )
-    return Head(system, specs, blake2b(data, digest_size=32).hexdigest(), data)
+    digest = blake2b(data, digest_size=32)
+    return Head(system, specs, digest.hexdigest(), data, digest.digest(), len(data))
 
 
-def write_prompt(agent: Agent, colleagues: Iterable[Agent], offered: Iterable[str]) -> str:
+def write_prompt(agent: Agent, colleagues: Iterable[Agent], offered: Collection[str]) -> str:
     """The system prompt: who the agent is, whom it may call, and how it ends (seed 000, section 7)."""
     others = [
         f"- {other.name}: {other.description or other.instructions}"
         for other in colleagues
         if other is not agent
     ]
-    listed = ["Available agents:\n" + "\n".join(others)] if others else []
+    listed = ["Available agents:\n" + "\n".join(others)] if others and CALL_AGENT in offered else []
     rules = "\n".join(text for name, text in _RULES.items() if name in offered)
     return "\n\n".join([f'You are "{agent.name}". {agent.instructions}'.rstrip(), *listed, rules]).rstrip()
 

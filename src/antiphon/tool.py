@@ -105,7 +105,16 @@ class Tool(Struct, frozen=True, eq=False, weakref=True, kw_only=True):
         except UnicodeEncodeError:
             return self._reader.refuse("the text holds half of a surrogate pair; give the whole character")
 
-    def bind(self, arguments: str, ctx: ToolContext) -> Callable[[], Any]:
+    @property
+    def takes_context(self) -> bool:
+        """Whether the function has a parameter for the ToolContext."""
+        return bool(self._shape.context)
+
+    def reread(self, arguments: str) -> str | Invalid:
+        """`prepare` for arguments that are canonical already or that a person edited; JSON for a raw tool too."""
+        return self._reader.read(arguments)
+
+    def bind(self, arguments: str, ctx: ToolContext | None = None) -> Callable[[], Any]:
         """A call of the function with canonical arguments; its result is awaitable when `is_async`.
 
         Raises ToolError when the arguments no longer fit, because the function changed since.

@@ -53,7 +53,7 @@ async def facts(journal, run_ids=()):
     return found
 
 
-def look(path, durability="power", run_ids=()):
+def look(path, durability="process", run_ids=()):
     """The facts of the journal at `path`, or the error that says why there are none."""
 
     async def looking():

@@ -60,7 +60,9 @@ async def cut_call(server: WireServer, model: OpenAIModel, answer: Answer, k: in
         task = asyncio.current_task()
         assert task is not None
         task.uncancel()
-    return call.cut
+        return True
+    assert not call.cut, "the cancellation was swallowed"
+    return False
 
 
 def client_tasks() -> list[str]:
@@ -114,12 +116,13 @@ async def cut_call_or_late(server: WireServer, model: OpenAIModel, answer: Answe
     try:
         return await cut_call(server, model, answer, k)
     except ModelError as error:
-        assert error.kind == "timeout"
+        if error.kind != "timeout":
+            raise
         return False
 
 
 def test_a_loop_that_ends_closes_the_connections_it_opened() -> None:
-    async def ask(model_url: str | None) -> Reply:
+    async def ask() -> Reply:
         async with WireServer() as server:
             await server.play()
             model = OpenAIModel("wire", base_url=server.url)
@@ -129,7 +132,7 @@ def test_a_loop_that_ends_closes_the_connections_it_opened() -> None:
     models: list[OpenAIModel] = []
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert asyncio.run(ask(None)).content == "fine"
+        assert asyncio.run(ask()).content == "fine"
         gc.collect()
     assert models[0]._clients == {}
 

@@ -2,6 +2,8 @@
 
 import asyncio
 import itertools
+import tempfile
+from pathlib import Path
 
 import apsw
 import pytest
@@ -28,7 +30,10 @@ async def fail_once(path, disk, fail_at, seen_by):
     except JournalError as error:
         return said, await seen_by(journal, error)
     finally:
-        await journal.close()
+        try:
+            await journal.close()
+        except JournalError as error:
+            return said, error
     return said, None
 
 
@@ -82,22 +87,19 @@ def test_a_connection_that_failed_is_never_written_with_again(kinds, tmp_path, c
     """After a failed fsync the kernel may call the lost pages clean: trying again would succeed and lie."""
     disk = FailingDisk("final", disk_error, frozenset(kinds))
     disk.name = "final"
-    refused = 0
+    opened_and_failed = []
 
     async def try_on(journal, error):
-        nonlocal refused
-        at_once = list(disk.after)
-        refused += 1
+        opened_and_failed.append(error)
         for attempt in (journal.claim("run 0"), journal.post("run 0", "late", b""), journal.beat()):
             with pytest.raises(JournalError):
                 await attempt
-        assert disk.after == at_once
         return error
 
     for k, _, _, seen in play(tmp_path, disk, try_on):
-        if seen is not None:
-            assert [each.kind for each in disk.after if each.kind != "delete"] == [], f"operation {k}"
-    assert refused > 5
+        if seen in opened_and_failed:
+            assert disk.after == [], f"operation {k}"
+    assert len(opened_and_failed) > 5
     disk.unregister()
 
 
@@ -139,10 +141,7 @@ def test_a_real_limit_of_the_system(tmp_path):
 
 
 @pytest.mark.parametrize("exists", [True, False])
-def test_a_place_that_may_not_be_written(exists, tmp_path_factory):
-    import tempfile
-    from pathlib import Path
-
+def test_a_place_that_may_not_be_written(exists):
     # Not below tmp_path: another user could not even look there.
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "journal.db"

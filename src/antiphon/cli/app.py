@@ -57,7 +57,9 @@ def antiphon() -> None:
 def start(arguments: Sequence[str] | None = None) -> int:
     """Run one command; its exit code. Every error ends in one clear message."""
     try:
-        found = antiphon.main(list(arguments) if arguments is not None else None, "antiphon", standalone_mode=False)
+        found = antiphon.main(
+            list(arguments) if arguments is not None else None, "antiphon", standalone_mode=False
+        )
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the edge of the program: each has its message and code
         return ends.failed(error)
     return found if isinstance(found, int) else 0

@@ -1,11 +1,11 @@
 """How a command ends: its exit codes, and one clear message for every error.
 
-    0   completed                     5   the journal cannot be read or written, or is damaged
-    1   the request failed            6   a limit, the budget or the nudges are used up
-    2   wrong usage                   7   cancelled
-    3   a bad setting, file or target 8   parked: it can be resumed
-    4   no such run or file           9   somebody else has the run
-                                      70  a fault of Antiphon itself
+0   completed                     5   the journal cannot be read or written, or is damaged
+1   the request failed            6   a limit, the budget or the nudges are used up
+2   wrong usage                   7   cancelled
+3   a bad setting, file or target 8   parked: it can be resumed
+4   no such run or file           9   somebody else has the run
+                                  70  a fault of Antiphon itself
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def failed(error: BaseException) -> int:
         traceback.print_exception(error)
     else:
         print(
-            "This is a fault of Antiphon; what was recorded is safe. ANTIPHON_DEBUG=1 shows where it happened.",
+            "This is a fault of Antiphon; what was recorded is safe. ANTIPHON_DEBUG=1 shows where.",
             file=sys.stderr,
         )
     return FAULT

@@ -42,15 +42,20 @@ def line(text: str, width: int = 0) -> str:
     return found
 
 
+def escaped(text: str) -> str:
+    """JSON with every control character written as an escape: the same value, fit for a terminal."""
+    return _ALL.sub(_escaped, text)
+
+
 def json_line(value: Any) -> str:
     """A value as one line of JSON that holds no control character, not even a Latin-1 one."""
-    return _ALL.sub(_escaped, msgspec.json.encode(value).decode())
+    return escaped(msgspec.json.encode(value).decode())
 
 
 def json_text(value: Any) -> str:
     """A value as JSON over several lines, to be read by people and programs."""
     plain = msgspec.to_builtins(value)
-    return _ALL.sub(_escaped, json.dumps(plain, indent=2, ensure_ascii=False))
+    return escaped(json.dumps(plain, indent=2, ensure_ascii=False))
 
 
 def _visible(match: re.Match[str]) -> str:

@@ -11,7 +11,6 @@ from antiphon.event import (
     EffectStarted,
     MessagePosted,
     PermissionDecided,
-    RunClosed,
     RunResumed,
     RunStarted,
     TurnFinished,
@@ -44,9 +43,7 @@ def told(record: Record, tree: CallTree) -> str:
         return "run resumed"
     if isinstance(event, RunStarted):
         return f"run started: {event.run_id}"
-    if isinstance(event, RunClosed):
-        return f"run closed{_why(event.why)}"
-    return record.type
+    return f"run closed{_why(event.why)}"
 
 
 def progress(record: Record, tree: CallTree) -> str:
@@ -90,6 +87,8 @@ def _finished(event: EffectFinished, tree: CallTree) -> str:
         said = f"calls {calls}" if calls else safe.line(event.reply.content, WIDTH)
         return f"gets a reply ({usage.total:,} tokens): {said}"
     item = tree.items.get(event.id)
+    if item is None and event.ends:
+        return f"finishes: {safe.line(event.content, WIDTH)}"
     name = safe.line(item.name, 64) if item is not None and item.name else event.id
     if item is not None and item.purpose in ("approval", "question"):
         name = item.purpose
@@ -104,7 +103,8 @@ def _posted(event: MessagePosted) -> str:
         return f"not delivered to {safe.line(message.receiver, 40)}: {safe.line(event.dead, WIDTH)}"
     if message.calls:
         return f"{safe.line(message.sender, 40)} asks"
-    return f"{safe.line(message.sender, 40)} tells {safe.line(message.receiver, 40)}: {safe.line(message.content, WIDTH)}"
+    pair = f"{safe.line(message.sender, 40)} tells {safe.line(message.receiver, 40)}"
+    return f"{pair}: {safe.line(message.content, WIDTH)}"
 
 
 def _why(why: str) -> str:

@@ -58,7 +58,7 @@ class Node:
     outcome: str = ""
     result: str = ""
     why: str = ""
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
     doing: str = ""
     tail: str = ""
     effect: str = ""
@@ -116,7 +116,8 @@ class CallTree:
 
     def _piece(self, piece: Piece) -> None:
         node = self.nodes.get(piece.activation)
-        if node is None:
+        # A piece may be shown after the end of its effect, which holds all of it.
+        if node is None or piece.effect_id not in self._model:
             return
         if piece.effect_id != node.effect:
             node.effect, node.tail = piece.effect_id, ""

@@ -10,6 +10,7 @@ Implementations: `journal.memory`, `journal.sqlite`. Every one passes `journal.c
 from __future__ import annotations
 
 import hashlib
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
@@ -71,22 +72,15 @@ class RunEntry(Struct, frozen=True):
 
 
 def chain(
-    previous: bytes,
-    seq: int,
-    count: int,
-    epoch: int,
-    at: float,
-    body: bytes,
-    refs: Refs,
-    blobs: tuple[str, ...] = (),
+    previous: bytes, seq: int, count: int, epoch: int, at: float, body: bytes, refs: Refs, blobs: tuple[str, ...] = ()
 ) -> bytes:
     """The digest of a row: 16 bytes of BLAKE2b over all of its fields and the row before."""
-    head = (
-        b"%d %d %d %r %r %r " % (seq, count, epoch, at, refs, blobs)
-        if refs or blobs
-        else b"%d %d %d %r " % (seq, count, epoch, at)
-    )
-    return hashlib.blake2b(previous + head + body, digest_size=16).digest()
+    named = repr((refs, blobs)).encode() if refs or blobs else b""
+    head = _head(seq, count, epoch, at, len(named))
+    return hashlib.blake2b(previous + head + named + body, digest_size=16).digest()
+
+
+_head = struct.Struct("<qqqdq").pack
 
 
 def genesis(run_id: str) -> bytes:

@@ -151,7 +151,7 @@ class SqliteJournal:
             await self._write(self._say_alive)
 
     async def close(self) -> None:
-        """See `port.Journal.close`. Raises what kept it from giving its runs up, if it had not failed."""
+        """See `port.Journal.close`. Raises the first error that closing met; what was acknowledged is safe."""
         if self._closing is None:
             farewell = self._write(self._give_up)
             self._closing = asyncio.get_running_loop().create_future()
@@ -163,15 +163,15 @@ class SqliteJournal:
             self._writer.stop(after=self._reader.thread, gone=partial(self._call, self._gone, farewell))
         await asyncio.shield(self._closing)
 
-    def _gone(self, farewell: asyncio.Future[None]) -> None:
-        closing, error = self._closing, farewell.exception()
+    def _gone(self, farewell: asyncio.Future[None], error: JournalError | None) -> None:
+        closing, refused = self._closing, farewell.exception()
         self._writer.thread.join()
         if closing is None or closing.done():
             return
-        if error is None or self._writer.failure is not None:
+        if error is None and (refused is None or self._writer.failure is not None):
             closing.set_result(None)
         else:
-            closing.set_exception(error)
+            closing.set_exception(error or refused or JournalError("unknown"))
 
     # What the writer's thread runs, inside a transaction.
 

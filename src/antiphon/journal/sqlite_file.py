@@ -57,21 +57,20 @@ touches `meta` names the new format."""
 
 SYNCHRONOUS = {"power": 2, "process": 1}
 
-_FULL = frozenset(
-    {apsw.SQLITE_FULL, apsw.SQLITE_READONLY, apsw.SQLITE_CANTOPEN, apsw.SQLITE_PERM, apsw.SQLITE_AUTH}
-)
 _MODE = "check the permissions of the file and its folder, then resume"
-_ADVICE = {
-    apsw.SQLITE_FULL: "no space is left; free some and resume",
-    apsw.SQLITE_READONLY: f"it may not be written; {_MODE}",
-    apsw.SQLITE_CANTOPEN: f"it cannot be opened; {_MODE}",
-    apsw.SQLITE_PERM: f"permission was denied; {_MODE}",
-    apsw.SQLITE_IOERR: "the disk failed, or a quota or file-size limit was reached; open the journal anew",
-    apsw.SQLITE_CORRUPT: "its pages are damaged; restore it from a copy",
-    apsw.SQLITE_NOTADB: "it is not an SQLite file; give another path or restore it from a copy",
-    apsw.SQLITE_BUSY: "another process kept it locked for more than 10 s; end that process or try again",
-    apsw.SQLITE_LOCKED: "another process kept it locked; try again",
+_ADVICE: dict[type[Exception], str] = {
+    apsw.FullError: "no space is left; free some and resume",
+    apsw.ReadOnlyError: f"it may not be written; {_MODE}",
+    apsw.CantOpenError: f"it cannot be opened; {_MODE}",
+    apsw.PermissionsError: f"permission was denied; {_MODE}",
+    apsw.IOError: "the disk failed, or a quota or file-size limit was reached; open the journal anew",
+    apsw.CorruptError: "its pages are damaged; restore it from a copy",
+    apsw.NotADBError: "it is not an SQLite file; give another path or restore it from a copy",
+    apsw.BusyError: "another process kept it locked for more than 10 s; end that process or try again",
+    apsw.LockedError: "another process kept it locked; try again",
 }
+_FULL = (apsw.FullError, apsw.ReadOnlyError, apsw.CantOpenError, apsw.PermissionsError)
+_REFUSED = (*_FULL, apsw.BusyError, apsw.LockedError)
 _FATAL = (
     apsw.IOError,
     apsw.CorruptError,
@@ -80,23 +79,14 @@ _FATAL = (
     apsw.InternalError,
     apsw.ProtocolError,
 )
-_REFUSED = (
-    apsw.FullError,
-    apsw.ReadOnlyError,
-    apsw.CantOpenError,
-    apsw.PermissionsError,
-    apsw.BusyError,
-    apsw.LockedError,
-)
 
 
 def meaning(error: Exception, path: Path, doing: str) -> JournalError:
     """The JournalError that says what failed, where, and what to do about `error`."""
     if isinstance(error, JournalError):
         return error
-    code = getattr(error, "result", None)
-    advice = _ADVICE.get(code, "see the cause") if isinstance(code, int) else "see the cause"
-    kind = Full if code in _FULL else JournalError
+    advice = _ADVICE.get(type(error), "see the cause")
+    kind = Full if isinstance(error, _FULL) else JournalError
     meant = kind(f"Journal {path}: {doing} failed ({type(error).__name__}: {error}): {advice}")
     meant.__cause__ = error
     return meant
@@ -129,7 +119,7 @@ def open_file(path: Path, durability: str, vfs: str | None = None) -> apsw.Conne
         connection.set_busy_timeout(BUSY_MS)
         _keep_log(connection, path)
         if connection.readonly("main"):
-            raise Full(f"Journal {path}: {_ADVICE[apsw.SQLITE_READONLY]}")
+            raise Full(f"Journal {path}: {_ADVICE[apsw.ReadOnlyError]}")
         _prepare(connection, path, durability)
     except (JournalError, apsw.Error) as error:
         connection.close(force=True)

@@ -92,15 +92,16 @@ class Writer:
         self.put = self._queue.put
         self._pages = 0
         self._after: threading.Thread | None = None
-        self._gone: Callable[[], None] | None = None
+        self._gone: Callable[[JournalError | None], None] | None = None
         self._touched: dict[str, Tail] = {}
         self._staged: dict[str, list[tuple[int, Append]]] = {}
         connection.set_wal_hook(self._count)
         self.thread = threading.Thread(target=self._run, name="antiphon journal writer", daemon=True)
         self.thread.start()
 
-    def stop(self, after: threading.Thread, gone: Callable[[], None]) -> None:
-        """Commit what is queued, close once the thread `after` has ended, then call `gone`."""
+    def stop(self, after: threading.Thread, gone: Callable[[JournalError | None], None]) -> None:
+        """Commit what is queued, close once the thread `after` has ended, then call `gone`,
+        with the error if closing was the first thing that failed."""
         self._after, self._gone = after, gone
         self._queue.put(None)
 
@@ -268,8 +269,8 @@ class Writer:
         self._pages = 0
         try:
             self.connection.wal_checkpoint("main", apsw.SQLITE_CHECKPOINT_PASSIVE)
-        except apsw.BusyError:
-            # Another process is moving the same log; the next batch looks again.
+        except (apsw.BusyError, apsw.FullError):
+            # Another process moves it, or there is no room yet; nothing is lost, the next batch looks again.
             self._pages = CHECKPOINT_PAGES
         except apsw.Error as error:
             self._fail(meaning(error, self._path, "moving the log into the file"))
@@ -285,12 +286,18 @@ class Writer:
         if self._after is not None:
             # Its connection must be gone: the last one to close removes the log file.
             self._after.join()
-        if self.failure is None:
+        had_failed = self.failure is not None
+        if not had_failed:
+            self._checkpoint()
+        if self.failure is None and self._pages == 0:
             self.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
         self.connection.set_wal_hook(None)
-        self.connection.close(force=True)
+        try:
+            self.connection.close(force=True)
+        except apsw.Error as error:
+            self.failure = self.failure or meaning(error, self._path, "closing")
         if self._gone is not None:
-            self._gone()
+            self._gone(None if had_failed else self.failure)
 
 
 def pack(row: Row) -> bytes:

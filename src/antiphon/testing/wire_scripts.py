@@ -280,83 +280,76 @@ def _bodies() -> list[Wire]:
     ]
 
 
+def _called(*deltas: Any, finish: str = "tool_calls") -> Answer:
+    """A stream whose chunks hold these pieces of calls."""
+    return chunked(sse(*(chunk(tool_calls=list(delta)) for delta in deltas), chunk(finish), USAGE_CHUNK))
+
+
 def _calls() -> list[Wire]:
-    """Tool calls as servers write them."""
-    arguments = '{"a": 1, "b": "ü"}'
-    one = (("add", arguments),)
+    """Tool calls as servers write them; all of them come to the same two calls."""
     two = (("add", '{"a":1}'), ("sub", '{"b":2}'))
-    first = piece(0, "c1", "add", "")
-    parts = [{"tool_calls": [piece(0, None, None, letter)]} for letter in arguments]
-    many = [{"tool_calls": [{**first}]}, *parts]
-    both = [piece(0, "c1", "add", '{"a":1}'), piece(1, "c2", "sub", '{"b":2}')]
-    twins = [piece(0, "c1", "add", '{"a":1}'), piece(0, "c2", "sub", '{"b":2}')]
+    add, sub = piece(0, "c1", "add", '{"a":1}'), piece(1, "c2", "sub", '{"b":2}')
     bare = [piece(None, "c1", "add", '{"a":1}'), piece(None, "c2", "sub", '{"b":2}')]
-
-    def stream(*deltas: Any, finish: str = "tool_calls") -> Answer:
-        return chunked(sse(*(chunk(tool_calls=list(delta)) for delta in deltas), chunk(finish), USAGE_CHUNK))
-
-    def case(name: str, answer: Answer, calls: tuple[tuple[str, str], ...] = two) -> Wire:
-        return _both(name, "reply", answer, calls=calls, stop="calls")
-
-    crossed = (
-        [piece(0, "c1", "add", '{"a"')],
-        [piece(1, "c2", "sub", '{"b"')],
-        [piece(0, arguments=":1}")],
-        [piece(1, arguments=":2}")],
+    begun, more, rest = (
+        piece(0, "c1", "add", '{"a"'),
+        piece(1, "c2", "sub", '{"b"'),
+        piece(0, arguments=":1}"),
     )
-    cut = chunked(sse(chunk(tool_calls=[piece(0, "c1", "add", '{"a":')]), done=False), end=False)
-    no_ids = ([piece(0, None, "add", '{"a":1}')], [piece(1, None, "sub", '{"b":2}')])
+    end = piece(1, arguments=":2}")
+    whole = http(json.dumps(completion("tool_calls", content=None, tool_calls=[add, sub])).encode())
+    stopped = http(json.dumps(completion("stop", content="", tool_calls=bare)).encode())
+    answers: dict[str, Answer] = {
+        "calls_parallel": _called([add, sub]),
+        "calls_one_after_another": _called([add], [sub]),
+        "calls_crossed": _called([begun], [more], [rest], [end]),
+        "calls_same_index": _called([add], [{**sub, "index": 0}]),
+        "calls_index_as_text": _called([{**add, "index": "0"}], [{**sub, "index": "1"}]),
+        "calls_without_index": _called(bare),
+        "calls_without_index_in_pieces": _called(
+            [bare[0]], [piece(None, "c2", "sub", '{"b"')], [piece(None, arguments=":2}")]
+        ),
+        "calls_without_id": _called([piece(0, None, "add", '{"a":1}')], [piece(1, None, "sub", '{"b":2}')]),
+        "calls_same_id": _called([add], [{**sub, "id": "c1"}]),
+        "calls_id_in_each_piece": _called([begun], [piece(0, "c1", None, ":1}")], [sub]),
+        "calls_name_repeated": _called([begun], [piece(0, "c1", "add", ":1}")], [sub]),
+        "calls_name_in_pieces": _called(
+            [piece(0, "c1", "a")], [piece(0, name="dd", arguments='{"a":1}')], [sub]
+        ),
+        "calls_arguments_object": _called([piece(0, "c1", "add", {"a": 1})], [sub]),
+        "calls_but_stop": _called([add, sub], finish="stop"),
+        "calls_whole": (whole,),
+        "calls_whole_but_stop": (stopped,),
+    }
+    return [_both(name, "reply", answer, calls=two, stop="calls") for name, answer in answers.items()]
+
+
+def _call_ends() -> list[Wire]:
+    """Calls with odd arguments, and calls that are not whole."""
+    text = '{"a": 1, "b": "ü"}'
+    letters = [[piece(0, arguments=letter)] for letter in text]
+    add, half = piece(0, "c1", "add", '{"a":1}'), piece(0, "c1", "add", '{"a":')
+    cut = chunked(sse(chunk(tool_calls=[half]), done=False), end=False)
+
+    def one(name: str, answer: Answer, arguments: str, called: str = "add") -> Wire:
+        return _both(name, "reply", answer, calls=((called, arguments),), stop="calls")
+
     return [
-        case("call_one_byte_pieces", stream(*(delta["tool_calls"] for delta in many)), one),
-        case("call_in_one_piece", stream([piece(0, "c1", "add", arguments)]), one),
-        case("calls_parallel", stream(both)),
-        case("calls_crossed", stream(*crossed)),
-        case("calls_same_index", stream([twins[0]], [twins[1]])),
-        case("calls_without_index", stream(bare)),
-        case(
-            "calls_without_index_in_pieces",
-            stream([bare[0]], [piece(None, "c2", "sub", '{"b"')], [piece(None, arguments=":2}")]),
-        ),
-        case("calls_without_id", stream(*no_ids)),
-        case("calls_same_id", stream([piece(0, "c", "add", '{"a":1}')], [piece(1, "c", "sub", '{"b":2}')])),
-        case(
-            "call_id_in_each_piece",
-            stream([piece(0, "c1", "add", '{"a"')], [piece(0, "c1", None, ': 1, "b": "ü"}')]),
-            one,
-        ),
-        case(
-            "call_name_repeated",
-            stream([piece(0, "c1", "add", '{"a"')], [piece(0, "c1", "add", ': 1, "b": "ü"}')]),
-            one,
-        ),
-        case(
-            "call_name_in_pieces",
-            stream(
-                [piece(0, "c1", "a", None)], [piece(0, None, "dd", None)], [piece(0, arguments=arguments)]
-            ),
-            one,
-        ),
-        case("call_arguments_object", stream([piece(0, "c1", "add", {"a": 1})]), (("add", '{"a":1}'),)),
-        case("call_arguments_missing", stream([piece(0, "c1", "now")]), (("now", "{}"),)),
-        case("call_arguments_broken", stream([piece(0, "c1", "add", '{"a":')]), (("add", '{"a":'),)),
-        case("call_index_as_text", stream([{**both[0], "index": "0"}]), (("add", '{"a":1}'),)),
-        case("calls_but_stop", stream(both, finish="stop")),
-        case(
-            "calls_whole",
-            (http(json.dumps(completion("tool_calls", content=None, tool_calls=both)).encode()),),
-        ),
-        case(
-            "calls_whole_but_stop",
-            (http(json.dumps(completion("stop", content="", tool_calls=bare)).encode()),),
-        ),
-        _both("calls_promised", "cut", stream([], finish="tool_calls")),
-        _both("call_without_name", "cut", stream([piece(0, "c1", None, "{}")])),
-        _both("call_cut_by_length", "validation", stream([piece(0, "c1", "add", '{"a":')], finish="length")),
+        one("call_one_byte_pieces", _called([piece(0, "c1", "add", "")], *letters), text),
+        one("call_in_one_piece", _called([piece(0, "c1", "add", text)]), text),
+        one("call_arguments_missing", _called([piece(0, "c1", "now")]), "{}", "now"),
+        one("call_arguments_broken", _called([half]), '{"a":'),
+        _both("call_promised", "cut", _called([], finish="tool_calls")),
+        _both("call_without_name", "cut", _called([piece(0, "c1", None, "{}")])),
+        _both("call_cut_by_length", "validation", _called([half], finish="length")),
         _both(
-            "call_before_length", "reply", stream([both[0]], finish="length"), calls=two[:1], stop="length"
+            "call_before_length",
+            "reply",
+            _called([add], finish="length"),
+            calls=(("add", '{"a":1}'),),
+            stop="length",
         ),
         _both("call_cut_by_close", "cut", (*cut, "close")),
-        _both("call_without_end", "cut", chunked(sse(chunk(tool_calls=both), done=False))),
+        _both("call_without_end", "cut", chunked(sse(chunk(tool_calls=[add]), done=False))),
     ]
 
 

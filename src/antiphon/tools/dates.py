@@ -126,7 +126,10 @@ _TODAYS = ["What date is it today?", "What day is it?", "Which date do we have?"
 
 def date_tools(clock: Callable[[], date] = date.today) -> list[Tool]:
     """The tools `today`, `weekday`, `days_between` and `date_add`; `clock` says what today is."""
+    return [*_naming(clock), *_counting(clock)]
 
+
+def _naming(clock: Callable[[], date]) -> list[Tool]:
     @tool(effect="read", timeout=10, examples=tuple(Example(asked, "today") for asked in _TODAYS))
     def today() -> str:
         """Say today's date and weekday."""
@@ -146,6 +149,10 @@ def date_tools(clock: Callable[[], date] = date.today) -> list[Tool]:
         found = parse_date(day, clock())
         return f"{found.isoformat()} is a {_DAYS[found.weekday()]}"
 
+    return [today, weekday]
+
+
+def _counting(clock: Callable[[], date]) -> list[Tool]:
     @tool(
         effect="read",
         timeout=10,
@@ -189,4 +196,4 @@ def date_tools(clock: Callable[[], date] = date.today) -> list[Tool]:
         units = unit if abs(count) == 1 else f"{unit}s"
         return f"{abs(count)} {units} {direction} {first.isoformat()}: {long_form(found)}"
 
-    return [today, weekday, days_between, date_add]
+    return [days_between, date_add]

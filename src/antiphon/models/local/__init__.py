@@ -82,8 +82,10 @@ class LocalModel:
         return await self._write(request, emit)
 
     async def _choose(self, request: Request, now: Scene, offered: Sequence[Branch], emit: Emit) -> Reply:
+        # Where one reply is possible there is nothing to show; the model writes it without examples.
+        prompt = choice_prompt(request, now) if len(offered) > 1 or offered[0].said is None else "Reply: "
         body = {
-            "prompt": choice_prompt(request, now),
+            "prompt": prompt,
             "json_schema": schema_of(offered),
             "max_tokens": min(request.max_output, CONTEXT // 4),
         }

@@ -27,6 +27,7 @@ MAX_COMBINATIONS = 48
 """Calls of one tool that are written out; beyond it each argument is enumerated on its own."""
 
 _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w.]*\w)")
+_COLLEAGUES = "Available agents:"
 _COLLEAGUE = re.compile(r"^- ([^\s:]+):", re.MULTILINE)
 
 
@@ -76,21 +77,44 @@ def _notice(message: ChatMessage) -> bool:
 def branches(request: Request, now: Scene) -> list[Branch]:
     """Every reply that makes sense now; empty when all that is left is to write a text.
 
-    Calls already made since the last request are left out. An answer rests on a result: without one,
-    finishing is offered only if an example shows how, or if there is nothing else to do.
+    Without a result, finishing is offered only if an example shows how, or if nothing else can be
+    done: an answer rests on results. After an error that suggests other arguments, those are tried
+    once. After a result, a further colleague is offered only if the request or the agent's instructions
+    name it: this model can not tell by itself that a second opinion is of no use.
     """
     offered = [spec for spec in request.tools if request.tool_choice in ("auto", "required", spec.name)]
-    found: list[Branch] = []
+    steps: list[Branch] = []
     for spec in offered:
         if spec.name == CALL_AGENT:
-            found.extend(_colleagues(request, spec, now))
+            steps.extend(_colleagues(request, spec, now))
         elif spec.name != FINISH:
-            found.extend(_calls(spec, _examples_of(spec.name, request.examples), now))
+            steps.extend(_calls(spec, _examples_of(spec.name, request.examples), now))
+    if now.failed and len(now.results) == 1:
+        hint = now.results[0].content
+        suggested = [step for step in steps if step.call == now.done[-1][0] and _new(step, now.asked, hint)]
+        if suggested:
+            return suggested
+    if now.results:
+        told = f"{now.asked}\n{request.system.partition(_COLLEAGUES)[0]}"
+        steps = [step for step in steps if _mentioned(step, told)]
     if any(spec.name == FINISH for spec in offered):
-        found.extend(_finishes(request, now, alone=not found))
+        steps.extend(_finishes(request, now, alone=not steps))
     elif now.results and request.tool_choice != "required" and request.output_schema is None:
-        found.append(_fixed({"call": ANSWER}, ANSWER, {"message": quote(now.results)}))
-    return found
+        steps.append(_fixed({"call": ANSWER}, ANSWER, {"message": quote(now.results)}))
+    return steps
+
+
+def _new(step: Branch, asked: str, hint: str) -> bool:
+    """Whether some argument comes out of an error's text."""
+    return any(
+        isinstance(value, str) and value in hint and value not in asked for value in step.arguments.values()
+    )
+
+
+def _mentioned(step: Branch, text: str) -> bool:
+    """Whether `text` names the colleague of a step. Names of tools are too often common words."""
+    name = step.arguments.get("agent_name", "") if step.call == CALL_AGENT else ""
+    return bool(name) and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE) is not None
 
 
 def quote(results: Iterable[ChatMessage]) -> str:
@@ -140,9 +164,7 @@ def _fixed(said: dict[str, Any], call: str, arguments: dict[str, Any]) -> Branch
 def _colleagues(request: Request, spec: ToolSpec, now: Scene) -> Iterator[Branch]:
     named = spec.parameters.get("properties", {}).get("agent_name", {})
     names = named.get("enum") or (
-        [named["const"]]
-        if "const" in named
-        else _COLLEAGUE.findall(request.system.partition("Available agents:")[2])
+        [named["const"]] if "const" in named else _COLLEAGUE.findall(request.system.partition(_COLLEAGUES)[2])
     )
     asked = {_field(arguments, "agent_name") for call, arguments in now.done if call == CALL_AGENT}
     for name in dict.fromkeys(names):

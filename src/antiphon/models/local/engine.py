@@ -9,6 +9,7 @@ connect to it.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
 import queue
 import secrets
@@ -29,6 +30,9 @@ from antiphon.model import Usage
 CONTEXT = 2048
 """Tokens of prompt and reply together. The model was trained for 8192; each costs 23 KB of memory."""
 
+QUIT = 10.0
+"""Seconds that the end of the process waits for the thread to leave llama.cpp."""
+
 
 class Written(Struct, frozen=True):
     """What one run of the model wrote. finish: `stop` (an end mark or the grammar's end) or `length`."""
@@ -39,12 +43,12 @@ class Written(Struct, frozen=True):
 
 
 class Job:
-    """One prompt on its way through the thread; without a body, the wish that the thread end.
+    """One prompt on its way through the thread.
 
     abandoned: nobody waits any more. Both threads set it, only ever to True.
     """
 
-    def __init__(self, body: dict[str, Any] | None, piece: Callable[[str], None]) -> None:
+    def __init__(self, body: dict[str, Any], piece: Callable[[str], None]) -> None:
         self.body, self.piece = body, piece
         self.loop = asyncio.get_running_loop()
         self.done: asyncio.Future[Written] = self.loop.create_future()
@@ -77,7 +81,7 @@ class Engine:
 
     def __init__(self, weights: Path) -> None:
         self._weights = weights
-        self._jobs: queue.SimpleQueue[Job] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[Job | Callable[[], None]] = queue.SimpleQueue()
         self._open: set[Job] = set()
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
@@ -90,10 +94,7 @@ class Engine:
         job = Job(body, piece)
         with self._lock:
             if self._thread is None:
-                self._jobs = queue.SimpleQueue()
-                work = (self._jobs,)
-                self._thread = threading.Thread(target=self._work, args=work, name="local-model", daemon=True)
-                self._thread.start()
+                self._start()
             self._open.add(job)
             self._jobs.put(job)
         try:
@@ -104,21 +105,47 @@ class Engine:
 
     async def aclose(self) -> None:
         """End open prompts as cut, free the model, end the thread. Waits for it; safe to repeat."""
+        loop = asyncio.get_running_loop()
+        ended = asyncio.Event()
+
+        def tell() -> None:
+            loop.call_soon_threadsafe(ended.set)
+
+        thread = self._end(tell)
+        if thread is not None:
+            await ended.wait()
+            thread.join()
+
+    def _start(self) -> None:
+        self._jobs = queue.SimpleQueue()
+        self._thread = threading.Thread(
+            target=self._work, args=(self._jobs,), name="local-model", daemon=True
+        )
+        self._thread.start()
+        # A daemon thread that is killed inside llama.cpp takes the process down with an abort.
+        atexit.register(self._quit)
+
+    def _end(self, ended: Callable[[], None]) -> threading.Thread | None:
+        """Have the thread stop and then call `ended`; None when there is none."""
         with self._lock:
             thread, self._thread = self._thread, None
             if thread is None:
-                return
+                return None
+            atexit.unregister(self._quit)
             for job in tuple(self._open):
                 job.abandoned = True
                 job.tell(job.fail, ModelError("cut", "the local model was closed"))
-            last = Job(None, lambda text: None)
-            self._jobs.put(last)
-        await last.done
-        thread.join()
+            self._jobs.put(ended)
+        return thread
 
-    def _work(self, jobs: queue.SimpleQueue[Job]) -> None:
+    def _quit(self) -> None:
+        thread = self._end(lambda: None)
+        if thread is not None:
+            thread.join(QUIT)
+
+    def _work(self, jobs: queue.SimpleQueue[Job | Callable[[], None]]) -> None:
         server: Any = None
-        while (job := jobs.get()).body is not None:
+        while isinstance(job := jobs.get(), Job):
             if job.abandoned:
                 continue
             try:
@@ -129,7 +156,7 @@ class Engine:
             except Exception as error:  # noqa: BLE001 - whoever waits must hear of it, whatever it is
                 job.tell(job.fail, ModelError("provider", f"local model: {error}"))
         del server
-        job.tell(job.settle, Written("", "stop", Usage()))
+        job()
 
     def _run(self, server: Any, job: Job) -> Written:
         texts: list[str] = []
@@ -146,7 +173,7 @@ class Engine:
             return job.abandoned
 
         # Without the prompt cache one prompt always gives one answer, whatever was asked before it.
-        body = {"temperature": 0, "cache_prompt": False, **(job.body or {}), "stream": True}
+        body = {"temperature": 0, "cache_prompt": False, **job.body, "stream": True}
         given = server.handle_completions(body, piece)
         if isinstance(given, dict):
             last.update(given)

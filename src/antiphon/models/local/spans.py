@@ -15,7 +15,8 @@ _MONTH = (
     r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
     r"|sep(?:t(?:ember)?)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
 )
-_NUMBER = r"-?\d+(?:,\d{3})+(?:\.\d+)?|-?\d+(?:\.\d+)?(?:/\d+)?"
+# The look-behind keeps a long run of digits from being tried from each of them.
+_NUMBER = r"(?<![\d.])(?:-?\d+(?:,\d{3})+(?:\.\d+)?|-?\d+(?:\.\d+)?(?:/\d+)?)"
 _SMALL = (
     "zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen"
     "|sixteen|seventeen|eighteen|nineteen|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred"
@@ -27,8 +28,9 @@ _BEFORE_FOLDER = re.compile(r"([\w-]+)\s+(?:folder|directory)\b", re.IGNORECASE)
 _AFTER_FOLDER = re.compile(r"\b(?:folder|directory)\s+(?:named\s+|called\s+)?([\w-]+)", re.IGNORECASE)
 _IN_FOLDER = re.compile(r"\b(?:in|under|inside|within)\s+([\w-]+)\s*[?.!]*\s*$", re.IGNORECASE)
 _NO_FOLDER_TEXT = (
-    "a all any contain contains current each every folder directory hold here in is it main my of one "
-    "our root that the there this total which whole your have has"
+    "a all any bytes characters contain contains current directory each every folder has have "
+    "here hold in is it lines main my no of one our root that the there this total which whole "
+    "words your"
 )
 _NO_FOLDER = frozenset(_NO_FOLDER_TEXT.split())
 _DATE = re.compile(
@@ -70,11 +72,11 @@ def _quoted(text: str) -> list[str]:
 def _paths(text: str) -> list[str]:
     found = [(match.start(), match.group(0)) for match in _PATH.finditer(text)]
     named = [(at, path.rstrip(".")) for at, path in found if re.search(r"[A-Za-z]", path)]
-    taken = {spot for at, path in named for spot in range(at, at + len(path))}
-    for pattern in (_CAPITALS, _BEFORE_FOLDER, _AFTER_FOLDER, _IN_FOLDER):
+    # Names without a slash or an ending are looked for only where there is no plain path.
+    for pattern in () if named else (_CAPITALS, _BEFORE_FOLDER, _AFTER_FOLDER, _IN_FOLDER):
         for hit in pattern.finditer(text):
             at = hit.start(hit.lastindex or 0)
-            if at not in taken and hit.group(hit.lastindex or 0).lower() not in _NO_FOLDER:
+            if hit.group(hit.lastindex or 0).lower() not in _NO_FOLDER:
                 named.append((at, hit.group(hit.lastindex or 0)))
     return [path for _, path in sorted(named)]
 
@@ -102,7 +104,7 @@ def _found(pattern: re.Pattern[str]) -> Callable[[str], list[str]]:
     return lambda text: [match.group(0).strip() for match in pattern.finditer(text)]
 
 
-MAX_LOOKED_AT = 2000
+MAX_LOOKED_AT = 1000
 """Characters of a text that are searched for spans."""
 
 SHAPES: dict[str, Callable[[str], list[str]]] = {

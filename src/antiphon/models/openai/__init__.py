@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import Literal
 
+import httpcore2  # noqa: F401 - loaded here, or the first call would stop its event loop to load it
 import httpx2
 from msgspec import Struct
 
@@ -77,10 +78,18 @@ class OpenAIModel:
         self._dialect = Dialect(cap=output_cap)
         self._tools: tuple[tuple[ToolSpec, ...], bytes] = ((), b"")
         self._clients: dict[asyncio.AbstractEventLoop, _Client] = {}
+        # Loading the trust store takes 20 ms and more: not in an event loop, and not where there is no TLS.
+        tls = self._url.scheme == "https"
+        self._verify = httpx2.create_ssl_context() if tls else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
     @property
     def name(self) -> str:
         return self._name
+
+    @property
+    def base_url(self) -> str:
+        """Where it is asked, as it may be shown."""
+        return self._where
 
     def __repr__(self) -> str:
         return f"OpenAIModel({self._model!r}, base_url={self._where!r})"
@@ -136,7 +145,10 @@ class OpenAIModel:
         end = loop.time() + self._total
         http = (await self._client()).http
         headers = {key: _plain(value) for key, value in self._headers.items()}
-        async with http.stream("POST", self._url, content=body, headers=headers) as response:
+        # Reading is timed here, not by the client: what may take how long changes with the first byte.
+        limits = httpx2.Timeout(None, connect=self._connect)
+        sent = http.stream("POST", self._url, content=body, headers=headers, timeout=limits)
+        async with sent as response:
             answer.status = response.status_code
             if not response.is_success:
                 words = await _words(response)
@@ -178,14 +190,11 @@ class OpenAIModel:
         if client is None:
             for other in [one for one in self._clients if one.is_closed()]:
                 del self._clients[other]
-            # Without TLS there is nothing to verify, and loading the trust store takes 20 ms and more.
-            verify = True if self._url.scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
             http = httpx2.AsyncClient(
-                timeout=httpx2.Timeout(None, connect=self._connect),
                 limits=httpx2.Limits(max_connections=None, max_keepalive_connections=20),
                 follow_redirects=False,
                 trust_env=not self._local,
-                verify=verify,
+                verify=self._verify,
             )
             client = self._clients[loop] = _Client(http, _keeping(http, self._clients, loop))
             # A running loop closes its asynchronous generators before it ends: so it closes the client.

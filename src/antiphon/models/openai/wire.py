@@ -81,12 +81,22 @@ def encode_request(model: str, request: Request, dialect: Dialect, *, stream: bo
     parts += encode_messages(request.messages, dialect.reasoning)
     if request.tail:
         parts.append(_json.encode({"role": "user", "content": request.tail}))
-    messages = b",".join(parts)
-    if _LATER in messages:
-        messages = b",".join(_files_last(parts))
     offered = b',"tools":' + tools if tools else b""
     options = _json.encode(_options(request, dialect, stream, bool(tools)))
-    return b'{"model":%b,"messages":[%b]%b,%b' % (_json.encode(model), messages, offered, options[1:])
+    begin = b'{"model":%b,"messages":[' % _json.encode(model)
+    end = b"]%b,%b" % (offered, options[1:])
+    body = _framed(begin, parts, end)
+    return _framed(begin, _files_last(parts), end) if _LATER in body else body
+
+
+def _framed(begin: bytes, parts: Sequence[bytes], end: bytes) -> bytes:
+    """All of it in one copy: a long conversation is most of the body."""
+    if not parts:
+        return begin + end
+    framed = [*parts, parts[-1] + end]
+    del framed[-2]
+    framed[0] = begin + framed[0]
+    return b",".join(framed)
 
 
 def _options(request: Request, dialect: Dialect, stream: bool, tools: bool) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from msgspec import Struct
 from antiphon.errors import ToolError
 from antiphon.model import Example
 from antiphon.tool import Tool, tool
-from antiphon.tools.root import Entry, Root, decoded
+from antiphon.tools.folder.root import Entry, Root, decoded
 
 MAX_DOCUMENTS = 5000
 MAX_DOCUMENT = 1_000_000
@@ -91,7 +91,7 @@ def stem(word: str) -> str:
         if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith("ss"):
             word = word[: -len(ending)] + instead
             break
-    if len(word) > 4 and word[-1] == word[-2] and word[-1] not in "lsz":
+    if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "lsz":
         word = word[:-1]
     return word[:-1] if len(word) > 4 and word.endswith("e") else word
 

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from antiphon.errors import ToolError
 from antiphon.model import Example
 from antiphon.tool import Tool, tool
-from antiphon.tools.root import MAX_FILES, Root, decoded
+from antiphon.tools.folder.root import MAX_FILES, Root, decoded
 
 LISTED = 200
 """Names in one listing."""
@@ -59,8 +59,11 @@ _READS = {
 
 
 def file_tools(root: Root) -> list[Tool]:
-    """The tools `list_files`, `read_lines`, `count_text` and `folder_statistics` over one folder."""
+    """The tools `list_files`, `folder_statistics`, `read_lines` and `count_text` over one folder."""
+    return [*_folders(root), *_texts(root)]
 
+
+def _folders(root: Root) -> list[Tool]:
     @tool(effect="read", timeout=30, examples=_examples("list_files", _LISTS))
     def list_files(path: str = ".") -> str:
         """List the files under a folder, with their sizes in bytes.
@@ -74,6 +77,34 @@ def file_tools(root: Root) -> list[Tool]:
         more = [f"… and more; only the first {LISTED} are listed"] if len(found) > LISTED else []
         return "\n".join([*found[:LISTED], *more])
 
+    @tool(effect="read", timeout=30, examples=_examples("folder_statistics", _STATISTICS))
+    def folder_statistics(path: str = ".") -> str:
+        """Say how many files a folder holds, their total size, their kinds and the largest ones.
+
+        Args:
+            path: a folder, relative; "." is the whole.
+        """
+        found = list(root.files(path))
+        if not found:
+            return f"There are no files in {path}"
+        folders = {str(PurePosixPath(entry.path).parent) for entry in found}
+        kinds = Counter(PurePosixPath(entry.path).suffix or "no ending" for entry in found)
+        largest = sorted(found, key=lambda entry: (-entry.size, entry.path))[:5]
+        capped = f" (only the first {MAX_FILES} were counted)" if len(found) >= MAX_FILES else ""
+        name = "The folder" if path.strip("./") == "" else path
+        return "\n".join(
+            [
+                f"{name}: {len(found)} files in {len(folders)} folders, "
+                f"{sum(entry.size for entry in found)} bytes{capped}",
+                "By kind: " + ", ".join(f"{count} {kind}" for kind, count in kinds.most_common(12)),
+                "Largest: " + ", ".join(f"{entry.path} ({entry.size} bytes)" for entry in largest),
+            ]
+        )
+
+    return [list_files, folder_statistics]
+
+
+def _texts(root: Root) -> list[Tool]:
     @tool(effect="read", timeout=30, examples=_examples("read_lines", _READS))
     def read_lines(path: str, first: int = 1, last: int = 40) -> str:
         """Read lines of a text file, with their numbers.
@@ -104,31 +135,7 @@ def file_tools(root: Root) -> list[Tool]:
         counts = f"{len(text.split())} words, {lines_of(text)} lines, {len(text)} characters"
         return f"{path}: {counts}, {len(data)} bytes"
 
-    @tool(effect="read", timeout=30, examples=_examples("folder_statistics", _STATISTICS))
-    def folder_statistics(path: str = ".") -> str:
-        """Say how many files a folder holds, their total size, their kinds and the largest ones.
-
-        Args:
-            path: a folder, relative; "." is the whole.
-        """
-        found = list(root.files(path))
-        if not found:
-            return f"There are no files in {path}"
-        folders = {str(PurePosixPath(entry.path).parent) for entry in found}
-        kinds = Counter(PurePosixPath(entry.path).suffix or "no ending" for entry in found)
-        largest = sorted(found, key=lambda entry: (-entry.size, entry.path))[:5]
-        capped = f" (only the first {MAX_FILES} were counted)" if len(found) >= MAX_FILES else ""
-        name = "The folder" if path.strip("./") == "" else path
-        return "\n".join(
-            [
-                f"{name}: {len(found)} files in {len(folders)} folders, "
-                f"{sum(entry.size for entry in found)} bytes{capped}",
-                "By kind: " + ", ".join(f"{count} {kind}" for kind, count in kinds.most_common(12)),
-                "Largest: " + ", ".join(f"{entry.path} ({entry.size} bytes)" for entry in largest),
-            ]
-        )
-
-    return [list_files, read_lines, count_text, folder_statistics]
+    return [read_lines, count_text]
 
 
 def lines_of(text: str) -> int:

@@ -1,0 +1,1 @@
+"""The benchmarks: Antiphon, its peers and the limits of bare Python, measured side by side."""

@@ -1,0 +1,157 @@
+"""`runs resume` and `runs cancel`: what changes a run that exists."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from uuid import uuid4
+
+import click
+
+from antiphon import Result
+from antiphon.cli import ends, safe
+from antiphon.cli.asked import Manner, Request, finish, perform
+from antiphon.cli.run import events_option, folder_option, model_option, quiet_option, target_argument
+from antiphon.cli.store import SHORT, find, journal_option, opened
+from antiphon.cli.target import Target, load_target
+from antiphon.cli.tree import CallTree
+from antiphon.conversation import cancel_run
+from antiphon.event import CancelRequested
+from antiphon.history import events_of, fold
+from antiphon.journal import Journal
+from antiphon.journal.port import RunEntry
+from antiphon.letter import Cancel, encode
+from antiphon.state import State
+from antiphon.stream import read
+
+PATIENCE = 5.0
+"""Seconds that an owner gets to take a cancellation in before the command reports without it."""
+NO_MAIL = 1 << 62
+
+
+@click.command("resume", short_help="Go on with a run where it is.")
+@click.argument("run_id", metavar="RUN")
+@target_argument
+@model_option
+@folder_option
+@journal_option
+@events_option
+@quiet_option
+def resume(
+    run_id: str,
+    target: str,
+    model: str | None,
+    folder: str | None,
+    journal: str | None,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    """Go on with a run where it is, with the agents of TARGET. What has ended is not done again.
+
+    A run that has ended already is not changed: its answer is printed once more.
+    """
+    loaded = load_target(target, folder)
+    return asyncio.run(_resume(run_id, loaded, Manner(target, journal, folder, model, as_json, quiet)))
+
+
+async def _resume(prefix: str, target: Target, manner: Manner) -> int:
+    async with opened(manner.journal) as journal:
+        entry = await find(journal, prefix)
+        state = await fold(journal, entry.run_id)
+        user = state.activations[0]
+        calls = tuple(user.open) or tuple(user.done)[-1:]
+        if state.closed or (not calls and not await journal.mail(entry.run_id, state.mail)):
+            return await _told_again(journal, entry, state, manner)
+        if not calls:
+            raise ends.NotFound(f"Run {entry.run_id[:SHORT]} has no request to go on with")
+        request = Request(run_id=entry.run_id, after=entry.seq, calls=calls)
+        return await perform(request, target, manner, journal)
+
+
+async def _told_again(journal: Journal, entry: RunEntry, state: State, manner: Manner) -> int:
+    """The answer of a run that is over."""
+    ended = list(state.activations[0].done.items())
+    if not ended:
+        raise ends.NotFound(
+            f"Run {entry.run_id[:SHORT]} has no request to go on with; ask anew with `antiphon run`"
+        )
+    tree = CallTree()
+    for record in await read(journal, entry.run_id):
+        tree.take(record)
+    call, end = ended[-1]
+    event = end.event
+    messages = tuple(logged.message for logged in state.log if logged.request == call)
+    result = Result(event.content, event.outcome, event.why, entry.run_id, call, end.usage, messages)
+    if not manner.quiet and not manner.as_json:
+        print(f"run {entry.run_id[:SHORT]} had ended already", file=sys.stderr)
+    return finish([result], manner, entry.run_id, tree, entry.updated_at - entry.created_at)
+
+
+@click.command("cancel", short_help="Stop a run, or one call of it.")
+@click.argument("run_id", metavar="RUN")
+@click.argument("effect", required=False)
+@journal_option
+@click.option("--why", default="cancelled from the command line", help="The reason that is recorded.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+def cancel(run_id: str, effect: str | None, journal: str | None, why: str, yes: bool) -> int:
+    """Stop every request of a run, or only EFFECT (an id that `runs tail --json` shows) and all under it."""
+    return asyncio.run(_cancel(run_id, effect or "", journal, why, yes))
+
+
+async def _cancel(prefix: str, effect: str, option: str | None, why: str, yes: bool) -> int:
+    async with opened(option) as journal:
+        entry = await find(journal, prefix)
+        state = await fold(journal, entry.run_id)
+        short = entry.run_id[:SHORT]
+        if state.closed:
+            click.echo(f"run {short} has ended already; nothing to cancel")
+            return ends.COMPLETED
+        if effect and state.find(effect) is None:
+            opened_now = (
+                ", ".join(key for each in state.activations.values() for key in each.open) or "(none)"
+            )
+            raise ends.NotFound(
+                f"Run {short} has no open effect {effect!r}. Open: {safe.line(opened_now, 400)}"
+            )
+        if not yes and not _agreed(f"cancel {'effect ' + effect + ' of ' if effect else ''}run {short}?"):
+            click.echo("not cancelled")
+            return ends.COMPLETED
+        if entry.owner:
+            return await _post(journal, entry, Cancel(effect, why))
+        if effect:
+            await journal.post(entry.run_id, uuid4().hex, encode(Cancel(effect, why)))
+            click.echo(f"run {short} is parked; {effect} will be cancelled when it is resumed")
+            return ends.COMPLETED
+        await cancel_run(journal, entry.run_id, why)
+        click.echo(f"run {short} is cancelled")
+        return ends.COMPLETED
+
+
+def _agreed(question: str) -> bool:
+    """Ask the person; without one, nothing is destroyed."""
+    if not (sys.stdin is not None and sys.stdin.isatty()):
+        raise click.UsageError(f"{question} Say --yes where nobody can be asked.")
+    return click.confirm(question, default=False, err=True)
+
+
+async def _post(journal: Journal, entry: RunEntry, letter: Cancel) -> int:
+    """Tell the owner, and see whether it listens."""
+    short = entry.run_id[:SHORT]
+    await journal.post(entry.run_id, uuid4().hex, encode(letter))
+    after = entry.seq
+    try:
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                await journal.wait(entry.run_id, after, NO_MAIL)
+                for row in await journal.read(entry.run_id, after):
+                    after = row.seq
+                    events = await events_of(journal, entry.run_id, row)
+                    if any(isinstance(event, CancelRequested) for event in events):
+                        click.echo(f"run {short}: cancelled by {safe.line(entry.owner, 80)}")
+                        return ends.COMPLETED
+    except TimeoutError:
+        click.echo(
+            f"run {short}: {safe.line(entry.owner, 80)} has been told, but did not answer within"
+            f" {PATIENCE:g} s; it will cancel when it reads its mail"
+        )
+        return ends.TAKEN

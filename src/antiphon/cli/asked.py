@@ -1,0 +1,164 @@
+"""A request from the command line: ask or resume, show, end, and say how to go on."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from msgspec import Struct
+
+from antiphon import Conversation, Limits, Policy, Result, open_run
+from antiphon.cli import ends, safe
+from antiphon.cli.ask import attended
+from antiphon.cli.draw import seconds, tokens
+from antiphon.cli.drive import Bell, Drive, Driver, Stop
+from antiphon.cli.store import SHORT, command
+from antiphon.cli.target import Target
+from antiphon.cli.tree import CallTree
+from antiphon.cli.watch import watcher
+from antiphon.errors import Parked
+from antiphon.journal import Journal
+
+
+class Manner(Struct, frozen=True):
+    """How a person wants a run shown, and the options that a resume command must repeat."""
+
+    target: str
+    journal: str | None = None
+    folder: str | None = None
+    model: str | None = None
+    as_json: bool = False
+    quiet: bool = False
+
+    def resume(self, run_id: str) -> str:
+        """The command that goes on with the run."""
+        words = ["runs", "resume", run_id[:SHORT], self.target]
+        words += ["--folder", self.folder] if self.folder is not None else []
+        words += ["--model", self.model] if self.model is not None else []
+        return command(*words, journal=self.journal)
+
+
+class Request(Struct, frozen=True):
+    """What to do: say `message` to the target, or go on with `run_id` from record `after`.
+
+    calls: the requests that a resumed run waits for.
+    """
+
+    message: str = ""
+    run_id: str | None = None
+    after: int = 0
+    calls: tuple[str, ...] = ()
+    policy: Policy | None = None
+    limits: Limits | None = None
+
+
+async def perform(request: Request, target: Target, manner: Manner, journal: Journal) -> int:
+    """Do it and show it; the exit code. The journal stays open."""
+    bell = Bell()
+    stop = Stop(bell)
+    stop.install()
+    tree = CallTree()
+    view = watcher(tree, as_json=manner.as_json, quiet=manner.quiet)
+    results: list[Result] | None = None
+    people = attended() and not manner.as_json
+    options: dict[str, Any] = {"limits": request.limits, "policy": request.policy, "run_id": request.run_id}
+    run_id = request.run_id or ""
+    started = time.monotonic()
+    try:
+        async with open_run(
+            target.agents, journal=journal, model=manner.model, attended=people, **options
+        ) as conversation:
+            run_id = conversation.run_id
+            stop.farewell = _how_to_resume(manner, run_id)
+            calls = request.calls or (await conversation.post(target.entry, request.message),)
+            announce = _announcement(manner, run_id, conversation, journal)
+            drive = Drive(conversation, calls, request.after, tree, view, people, announce)
+            results = await Driver(drive, bell, stop).until_end()
+            if results is not None and not await conversation.requests():
+                await conversation.close()
+    except Parked as parked:
+        ends.complain(str(parked))
+        _say(_how_to_resume(manner, run_id))
+        return ends.code_of(parked)
+    if results is None:
+        return _parked(manner, run_id)
+    return finish(results, manner, run_id, tree, time.monotonic() - started)
+
+
+def _announcement(
+    manner: Manner, run_id: str, conversation: Conversation, journal: Journal
+) -> Callable[[], None]:
+    def announce() -> None:
+        if manner.quiet or manner.as_json:
+            return
+        if journal.durability == "none":
+            _say(f"run {run_id[:SHORT]} (kept in memory only)")
+        else:
+            _say(f"run {run_id[:SHORT]}; to resume it: {manner.resume(run_id)}")
+
+    return announce
+
+
+def _parked(manner: Manner, run_id: str) -> int:
+    if manner.as_json:
+        print(
+            safe.json_line({"type": "Parked", "run_id": run_id, "resume": manner.resume(run_id)}), flush=True
+        )
+    else:
+        _say(_how_to_resume(manner, run_id))
+    return ends.PARKED
+
+
+def _how_to_resume(manner: Manner, run_id: str) -> str:
+    return f"run {run_id[:SHORT]} is parked; nothing is lost. To resume it:\n  {manner.resume(run_id)}"
+
+
+def finish(results: list[Result], manner: Manner, run_id: str, tree: CallTree, spent: float) -> int:
+    """Print the answer, then what became of the run; the exit code."""
+    worst = next((each for each in results if each.outcome != "completed"), results[-1])
+    if manner.as_json:
+        for each in results:
+            print(safe.json_line({"type": "Result", **_plain(each)}), flush=True)
+        return ends.OUTCOMES[worst.outcome]
+    for each in results:
+        if each.output:
+            print(safe.clean(each.output).rstrip("\n"), flush=True)
+    if worst.outcome != "completed":
+        ends.complain(f"the request ended {worst.outcome}: {worst.why}")
+        if worst.outcome == "failed" and any(mark in worst.why for mark in ("network:", "auth:")):
+            _say("`antiphon doctor` checks the model's settings and endpoint.")
+    if not manner.quiet:
+        _say(f"\nrun {run_id[:SHORT]}: {worst.outcome}, {seconds(spent)}, {tokens(tree)}")
+        for line in commands(manner, run_id):
+            _say(f"  {line}")
+    return ends.OUTCOMES[worst.outcome]
+
+
+def commands(manner: Manner, run_id: str) -> list[str]:
+    """The commands that show, tail and resume a run, to be pasted."""
+    if manner.journal == "memory":
+        return []
+    short = run_id[:SHORT]
+    return [
+        command("runs", "show", short, journal=manner.journal),
+        command("runs", "tail", short, journal=manner.journal),
+        manner.resume(run_id),
+    ]
+
+
+def _plain(result: Result) -> dict[str, Any]:
+    return {
+        "run_id": result.run_id,
+        "call_id": result.call_id,
+        "outcome": result.outcome,
+        "output": result.output,
+        "why": result.why,
+        "usage": result.usage,
+        "messages": result.messages,
+    }
+
+
+def _say(text: str) -> None:
+    print(safe.clean(text), file=sys.stderr, flush=True)

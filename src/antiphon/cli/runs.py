@@ -1,0 +1,274 @@
+"""`antiphon runs`: look at runs, follow, resume, cancel, check and export them."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from typing import Any
+
+import click
+
+from antiphon import Record
+from antiphon.cli import ends, safe
+from antiphon.cli.act import cancel, resume
+from antiphon.cli.draw import Drawing, seconds, tokens
+from antiphon.cli.proof import export, verify
+from antiphon.cli.store import SHORT, find, journal_option, json_option, opened, outline_of
+from antiphon.cli.tell import told
+from antiphon.cli.tree import CallTree, Node
+from antiphon.cli.watch import terminal
+from antiphon.errors import JournalError
+from antiphon.event import RunClosed
+from antiphon.history import events_of, fold
+from antiphon.journal import Journal
+from antiphon.journal.port import RunEntry
+from antiphon.message import Message
+from antiphon.outline import Outline, outline
+from antiphon.stream import Cast, read
+
+NO_MAIL = 1 << 62
+
+run_argument = click.argument("run_id", metavar="RUN")
+
+
+@click.group(
+    commands=[cancel, resume, verify, export],
+    epilog="RUN is the start of a run's id, as long as only one run begins so.",
+)
+def runs() -> None:
+    """Look at runs, resume or cancel them, check and export them."""
+
+
+@runs.command("ls", short_help="List the newest runs.")
+@journal_option
+@json_option
+@click.option(
+    "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="The newest N.", metavar="N"
+)
+def ls(journal: str | None, as_json: bool, limit: int) -> int:
+    """List the newest runs: id, age, state, entry, tokens, owner and the first words."""
+    return asyncio.run(_ls(journal, as_json, limit))
+
+
+async def _ls(option: str | None, as_json: bool, limit: int) -> int:
+    rows: list[tuple[RunEntry, Outline | None, str]] = []
+    try:
+        async with opened(option) as journal:
+            found = await journal.runs()
+            for entry in found[:limit]:
+                try:
+                    known = await outline_of(journal, entry)
+                    rows.append((entry, known, state_of(entry, known)))
+                except JournalError:
+                    # One damaged run must not hide the others; `verify` says what is wrong with it.
+                    rows.append((entry, None, "damaged"))
+    except ends.NotFound as error:
+        found = []
+        if not as_json:
+            click.echo(safe.clean(str(error)))
+    if as_json:
+        click.echo(safe.json_text([_listed(*row) for row in rows]))
+        return ends.COMPLETED
+    if rows:
+        for line in _table(rows, terminal_width()):
+            click.echo(line)
+    if len(found) > limit:
+        click.echo(f"{len(found) - limit:,} older runs are not shown; --limit shows more")
+    return ends.COMPLETED
+
+
+def terminal_width() -> int:
+    """Columns of the standard output; 0 when it is no terminal and nothing needs to be cut."""
+    return terminal().size.width if sys.stdout.isatty() else 0
+
+
+def state_of(entry: RunEntry, known: Outline) -> str:
+    """A run's state in one word: whether somebody drives it, waits, or how it ended."""
+    if known.state in ("open", "waiting"):
+        if not entry.owner:
+            return "parked"
+        return "running" if known.state == "open" else "waiting"
+    return known.outcome or ("closed" if known.state == "closed" else "rest")
+
+
+def _listed(entry: RunEntry, known: Outline | None, state: str) -> dict[str, Any]:
+    return {
+        "run_id": entry.run_id,
+        "created_at": entry.created_at,
+        "updated_at": entry.updated_at,
+        "state": state,
+        "closed": known is not None and known.state == "closed",
+        "entry": known.entry if known is not None else "",
+        "title": known.title if known is not None else "",
+        "outcome": known.outcome if known is not None else "",
+        "tokens": known.tokens if known is not None else 0,
+        "records": entry.seq,
+        "owner": entry.owner,
+    }
+
+
+def _table(rows: list[tuple[RunEntry, Outline | None, str]], width: int) -> list[str]:
+    now = time.time()
+    cells = [["RUN", "AGE", "STATE", "ENTRY", "TOKENS", "OWNER", "MESSAGE"]]
+    for entry, known, state in rows:
+        title = known.title if known is not None else f"antiphon runs verify {entry.run_id[:SHORT]}"
+        cells.append([
+            entry.run_id[:SHORT],
+            _age(now - entry.created_at),
+            state,
+            safe.line(known.entry, 20) if known is not None else "",
+            f"{known.tokens:,}" if known is not None else "",
+            safe.line(entry.owner, 30) or "-",
+            safe.line(title, 80),
+        ])  # fmt: skip
+    widths = [max(len(row[column]) for row in cells) for column in range(6)]
+    lines = [
+        "  ".join([*(cell.ljust(size) for cell, size in zip(row, widths, strict=False)), row[6]])
+        for row in cells
+    ]
+    return [line[:width].rstrip() if width else line.rstrip() for line in lines]
+
+
+def _age(span: float) -> str:
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if span >= size:
+            return f"{span / size:.0f} {unit}"
+    return f"{max(span, 0):.0f} s"
+
+
+@runs.command("show", short_help="Show a run's call tree and messages.")
+@run_argument
+@journal_option
+@json_option
+def show(run_id: str, journal: str | None, as_json: bool) -> int:
+    """Show a run: its call tree with outcomes and tokens, and the messages."""
+    return asyncio.run(_show(run_id, journal, as_json))
+
+
+async def _show(prefix: str, option: str | None, as_json: bool) -> int:
+    async with opened(option) as journal:
+        entry = await find(journal, prefix)
+        tree = CallTree()
+        for record in await read(journal, entry.run_id):
+            tree.take(record)
+        state = await fold(journal, entry.run_id)
+    known = outline(state, entry.seq)
+    messages = [logged.message for logged in state.log]
+    if as_json:
+        click.echo(safe.json_text(_shown(entry, known, tree, messages)))
+        return ends.COMPLETED
+    facts = [
+        state_of(entry, known),
+        f"{entry.seq:,} records",
+        seconds(entry.updated_at - entry.created_at),
+        tokens(tree),
+    ]
+    click.echo(f"run {entry.run_id}: {', '.join(facts)}")
+    if entry.owner:
+        click.echo(f"held by {safe.line(entry.owner, 80)}")
+    for model, usage in tree.models.items():
+        click.echo(
+            f"  {safe.line(model, 60)}: {usage.input:,} in, {usage.output:,} out, {usage.cached:,} cached"
+        )
+    click.echo()
+    encoding = (sys.stdout.encoding or "").lower()
+    drawing = Drawing(tree, terminal_width(), ascii_only=not encoding.startswith("utf"), whole=True)
+    for line in drawing.lines(entry.updated_at):
+        click.echo(line.plain)
+    if messages:
+        click.echo("\nmessages")
+    for message in messages:
+        arrow = ">" if message.type == "forward" else "<"
+        pair = (message.sender, message.receiver) if arrow == ">" else (message.receiver, message.sender)
+        text = safe.clean(message.content).replace("\n", "\n      ")
+        click.echo(f"  {safe.line(pair[0], 40)} {arrow} {safe.line(pair[1], 40)}\n      {text}")
+    for text, why in tree.dead:
+        click.echo(f"  not delivered ({safe.line(why)}): {safe.line(text, 200)}")
+    return ends.COMPLETED
+
+
+def _shown(entry: RunEntry, known: Outline, tree: CallTree, messages: list[Message]) -> dict[str, Any]:
+    return {
+        **_listed(entry, known, state_of(entry, known)),
+        "usage": tree.models,
+        "requests": [_node(item.node) for item in tree.root.items if item.node is not None],
+        "messages": messages,
+        "dead_letters": [{"text": text, "why": why} for text, why in tree.dead],
+    }
+
+
+def _node(node: Node) -> dict[str, Any]:
+    items = [
+        _node(item.node)
+        if item.node is not None
+        else {
+            "id": item.id, "kind": item.kind, "name": item.name, "purpose": item.purpose,
+            "arguments": item.arguments, "outcome": item.outcome, "text": item.text,
+            "started": item.started, "ended": item.ended,
+        }
+        for item in node.items
+    ]  # fmt: skip
+    return {
+        "id": node.call, "kind": "call", "agent": node.agent, "asked": node.asked, "outcome": node.outcome,
+        "result": node.result, "why": node.why, "usage": node.usage, "started": node.started,
+        "ended": node.ended, "items": items,
+    }  # fmt: skip
+
+
+@runs.command("tail", short_help="Print a run's records; -f follows.")
+@run_argument
+@journal_option
+@click.option(
+    "--follow", "-f", is_flag=True, help="Go on with what comes, until the run is closed or Ctrl-C."
+)
+@click.option("--json", "as_json", is_flag=True, help="Write every record as a line of JSON.")
+@click.option(
+    "--lines",
+    "-n",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Only the last N records of those there are.",
+)
+def tail(run_id: str, journal: str | None, follow: bool, as_json: bool, lines: int | None) -> int:
+    """Print a run's records, one per line, oldest first."""
+    try:
+        return asyncio.run(_tail(run_id, journal, follow, as_json, lines))
+    except KeyboardInterrupt:
+        return ends.COMPLETED
+
+
+async def _tail(prefix: str, option: str | None, follow: bool, as_json: bool, lines: int | None) -> int:
+    async with opened(option) as journal:
+        entry = await find(journal, prefix)
+        cast, tree, after = Cast(), CallTree(), 0
+        while True:
+            found, after = await _records(journal, entry.run_id, after, cast)
+            shown = found if lines is None else found[max(len(found) - lines, 0) :]
+            lines = None
+            skipped = len(found) - len(shown)
+            for place, record in enumerate(found):
+                tree.take(record)
+                if place >= skipped:
+                    click.echo(safe.json_line(record) if as_json else _line(record, tree))
+            over = bool(found) and isinstance(found[-1].event, RunClosed)
+            if not follow or over:
+                return ends.COMPLETED
+            await journal.wait(entry.run_id, after, NO_MAIL)
+
+
+async def _records(journal: Journal, run_id: str, after: int, cast: Cast) -> tuple[list[Record], int]:
+    """The records above `after`, and the number of the last one."""
+    found: list[Record] = []
+    for row in await journal.read(run_id, after):
+        events = await events_of(journal, run_id, row)
+        for index, event in enumerate(events):
+            cast.learn(event)
+            found.append(cast.record(row.seq - len(events) + 1 + index, row.at, run_id, event))
+        after = row.seq
+    return found, after
+
+
+def _line(record: Record, tree: CallTree) -> str:
+    clock = time.strftime("%H:%M:%S", time.localtime(record.at))
+    return f"{record.seq:>6}  {clock}  {told(record, tree)}"

@@ -1,0 +1,104 @@
+"""Which journal a command works on, and which run of it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from urllib.parse import quote, unquote, urlsplit
+
+import click
+
+from antiphon.cli import ends
+from antiphon.dotenv import environment
+from antiphon.history import fold
+from antiphon.journal import Journal, open_journal
+from antiphon.journal.port import RunEntry
+from antiphon.outline import Outline, decode, outline
+
+FOLDER = ".antiphon"
+FILE = "antiphon.db"
+SHORT = 12
+"""Characters of a run's id that are shown; they name it among very many."""
+
+journal_option = click.option(
+    "--journal",
+    metavar="PATH",
+    help=f"The journal: a file, sqlite:///PATH or memory. [default: {FOLDER}/{FILE}, or in $ANTIPHON_HOME]",
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Write JSON.")
+
+
+def url_of(option: str | None, env: Mapping[str, str]) -> str:
+    """The journal's URL: as `--journal` says, else in ANTIPHON_HOME, else in the folder we are in."""
+    if option is None:
+        option = os.path.join(env.get("ANTIPHON_HOME") or FOLDER, FILE)
+    if option == "memory" or "://" in option:
+        return option
+    return "sqlite:///" + quote(option)
+
+
+@asynccontextmanager
+async def opened(option: str | None) -> AsyncIterator[Journal]:
+    """The journal that exists already, closed at the end. Raises NotFound when there is none."""
+    url = url_of(option, environment())
+    path = unquote(urlsplit(url).path[1:])
+    if url.startswith("sqlite:") and path and not os.path.exists(path):  # noqa: ASYNC240 - one look
+        raise ends.NotFound(
+            f"There is no journal at {path}. `antiphon run` makes one;"
+            " --journal PATH or ANTIPHON_HOME names another"
+        )
+    journal = open_journal(url)
+    try:
+        yield journal
+    finally:
+        await journal.close()
+
+
+async def find(journal: Journal, prefix: str) -> RunEntry:
+    """The run whose id starts with `prefix`. Raises NotFound when none or several do."""
+    return choose(await journal.runs(), prefix)
+
+
+def choose(runs: Sequence[RunEntry], prefix: str) -> RunEntry:
+    """See `find`. An id in full is always that run."""
+    exact = [entry for entry in runs if entry.run_id == prefix]
+    found = exact or [entry for entry in runs if prefix and entry.run_id.startswith(prefix)]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        newest = ", ".join(entry.run_id[:SHORT] for entry in runs[:5]) or "(none)"
+        raise ends.NotFound(
+            f"No run starts with {prefix!r}. The newest: {newest}. `antiphon runs ls` lists all"
+        )
+    listed = ", ".join(entry.run_id[: max(SHORT, len(prefix) + 4)] for entry in found[:8])
+    raise ends.NotFound(f"{len(found)} runs start with {prefix!r}: {listed}. Give more characters")
+
+
+async def outline_of(journal: Journal, entry: RunEntry) -> Outline:
+    """A run in one line: as its last owner wrote it down, or folded where that is missing or old."""
+    if entry.summary:
+        known = decode(entry.summary)
+        if known.seq == entry.seq:
+            return known
+    return outline(await fold(journal, entry.run_id), entry.seq)
+
+
+def program() -> str:
+    """How a person calls this program from here."""
+    if shutil.which("antiphon"):
+        return "antiphon"
+    beside = Path(sys.executable).with_name("antiphon")
+    if beside.exists():
+        return shlex.quote(os.path.relpath(beside) if beside.is_relative_to(Path.cwd()) else str(beside))
+    return f"{shlex.quote(sys.executable)} -m antiphon.cli"
+
+
+def command(*words: str, journal: str | None) -> str:
+    """A command line to be pasted, with the journal where it is not the default."""
+    given = ["--journal", journal] if journal is not None else []
+    return f"{program()} {shlex.join([*words, *given])}"

@@ -1,0 +1,182 @@
+"""What a run is asked of: a team file, or an object in the user's own code.
+
+The only module that imports user code, and only what the command line names.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from msgspec import Struct
+
+from antiphon import Agent
+from antiphon.cli.team_file import read_team
+from antiphon.errors import AntiphonError, ConfigError
+
+FORMS = "a team file (team.yaml), file.py:name or package.module:name"
+
+
+class Target(Struct, frozen=True):
+    """A team that can be asked. `entry`: who is asked. `text`: the target as it was given."""
+
+    text: str
+    entry: str
+    agents: tuple[Agent, ...]
+
+
+def load_target(text: str, folder: str | None = None) -> Target:
+    """The team that `text` names; `folder` is what its file tools may read (default: here).
+
+    Raises ConfigError that says what is wrong and where, in the user's file when it is there.
+    """
+    if text.endswith((".yaml", ".yml")):
+        entry, agents = read_team(text, folder or ".")
+        return Target(text, entry, agents)
+    place, colon, name = text.rpartition(":")
+    if not colon or not place or not name:
+        raise ConfigError(f"{text!r} names no target; it is {FORMS}{_candidates(text)}")
+    module = _from_file(place) if place.endswith(".py") else _from_module(place)
+    return _team(text, _attribute(module, place, name), folder)
+
+
+def _candidates(text: str) -> str:
+    """What a file offers when its name came without an object's."""
+    if not (text.endswith(".py") and Path(text).is_file()):
+        return ""
+    found = [name for name, value in vars(_from_file(text)).items() if _is_team(value) or name == "team"]
+    return f". {text} has: {', '.join(f'{text}:{name}' for name in found)}" if found else ""
+
+
+def _is_team(value: object) -> bool:
+    if isinstance(value, list | tuple):
+        return bool(value) and all(isinstance(each, Agent) for each in value)
+    return isinstance(value, Agent)
+
+
+def _from_file(path: str) -> ModuleType:
+    file = Path(path)
+    if not file.is_file():
+        raise ConfigError(f"There is no file {path}; a target is {FORMS}")
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    if spec is None or spec.loader is None:
+        raise ConfigError(f"{path} cannot be imported; give a .py file")
+    module = importlib.util.module_from_spec(spec)
+    folder = os.fspath(file.resolve().parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    # Registered under its name, as dataclasses and pickled types of the user expect it.
+    before = sys.modules.get(file.stem)
+    if before is None:
+        sys.modules[file.stem] = module
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        if before is None:
+            sys.modules.pop(file.stem, None)
+        raise _broken(error, path) from error
+    return module
+
+
+def _from_module(name: str) -> ModuleType:
+    here = os.getcwd()
+    if here not in sys.path and "" not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name and (name == error.name or name.startswith(error.name + ".")):
+            text = f"There is no module {error.name}, neither installed nor in {here}; a target is {FORMS}"
+            raise ConfigError(text) from error
+        raise _broken(error, name) from error
+    except (Exception, SystemExit) as error:
+        raise _broken(error, name) from error
+
+
+def _broken(error: BaseException, target: str) -> ConfigError:
+    """The user's code failed: say where, in the last line of it that is not ours or Python's."""
+    text = f"{type(error).__name__}: {error}"
+    if isinstance(error, SyntaxError) and error.filename:
+        where = _shown(error.filename)
+        return ConfigError(f"SyntaxError: {error.msg}", where, error.lineno or 0, error.offset or 0)
+    ours = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith(("<", ours, sys.base_prefix, sys.prefix))
+    ]
+    if not frames:
+        return ConfigError(f"{target}: {text}")
+    return ConfigError(
+        f"{text} (while loading {target})", _shown(frames[-1].filename), frames[-1].lineno or 0
+    )
+
+
+def _shown(path: str) -> str:
+    relative = os.path.relpath(path)
+    return path if relative.startswith("..") else relative
+
+
+def _attribute(module: ModuleType, place: str, name: str) -> Any:
+    found: Any = module
+    for part in name.split("."):
+        if not hasattr(found, part):
+            known = sorted(each for each, value in vars(module).items() if _is_team(value) or each == "team")
+            listed = ", ".join(known) or "(none)"
+            raise ConfigError(f"{place} has no {name}. Agents and teams in it: {listed}")
+        found = getattr(found, part)
+    return found
+
+
+def _team(text: str, found: Any, folder: str | None) -> Target:
+    if callable(found) and not _is_team(found):
+        found = _called(text, found, folder)
+    elif folder is not None:
+        raise ConfigError(
+            f"{text} takes no folder; --folder needs a function team(folder=...) or a team file"
+        )
+    if isinstance(found, Agent):
+        return Target(text, found.name, (found,))
+    if isinstance(found, Sequence) and _is_team(found):
+        return Target(text, found[0].name, tuple(found))
+    if (
+        isinstance(found, tuple)
+        and len(found) == 2
+        and isinstance(found[1], list | tuple)
+        and _is_team(found[1])
+    ):
+        entry, agents = found
+        name = entry.name if isinstance(entry, Agent) else entry
+        if name in [agent.name for agent in agents]:
+            return Target(text, str(name), tuple(agents))
+        if isinstance(entry, Agent):
+            return Target(text, entry.name, (entry, *agents))
+        raise ConfigError(f"{text}: the entry {name!r} is none of its agents")
+    raise ConfigError(
+        f"{text} is a {type(found).__name__}; expected an Agent, a list of Agents, or a function that "
+        "returns one of these or (entry, agents)"
+    )
+
+
+def _called(text: str, function: Any, folder: str | None) -> Any:
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    takes = any(each.name == "folder" or each.kind is each.VAR_KEYWORD for each in parameters)
+    if folder is not None and not takes:
+        raise ConfigError(f"{text} takes no folder; give the function a parameter `folder`")
+    try:
+        return function(folder=Path(folder or ".")) if takes else function()
+    except AntiphonError:
+        raise
+    except Exception as error:
+        raise _broken(error, text) from error

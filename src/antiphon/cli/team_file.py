@@ -1,0 +1,251 @@
+"""A team in YAML: agents, and which of the tools that ship with Antiphon they have.
+
+    entry: desk                       # who is asked; the first agent unless given
+    model: openai:gpt-4.1-mini        # for agents without one; optional
+    agents:
+      - name: desk
+        instructions: You receive every question.
+        can_call: [archivist]
+      - name: archivist
+        description: knows the files
+        tools: [files, calculate]     # toolsets or single tools
+
+Read without building any object but texts, numbers and lists; every error says line and column.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+from antiphon import Agent, Example, Limits, Retry, Tool
+from antiphon.errors import AntiphonError, ConfigError
+from antiphon.tools import calculate, convert, date_tools, folder_tools
+
+MAX_BYTES = 1_000_000
+MAX_DEPTH = 30
+SETS = ("documents", "files", "arithmetic", "dates", "units")
+
+_TEAM = ("entry", "model", "agents")
+_FIELDS: Mapping[str, Any] = {
+    "name": str,
+    "instructions": str,
+    "description": str,
+    "model": str,
+    "can_call": tuple[str, ...],
+    "completion": str,
+    "tool_execution": str,
+    "nudges": int,
+    "max_output": int,
+    "settings": dict[str, Any],
+    "examples": tuple[Example, ...],
+    "limits": Limits,
+    "retry": Retry,
+}
+"""Fields of an agent as they are written, beside `tools`, and what they are."""
+_STRUCTS = (Limits, Retry, Example)
+
+
+def read_team(path: str, folder: str) -> tuple[str, tuple[Agent, ...]]:
+    """The entry agent's name and the agents of a team file; `folder` is what its file tools read.
+
+    Raises ConfigError with file, line and column.
+    """
+    file = Path(path)
+    try:
+        with file.open("rb") as stream:
+            raw = stream.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise ConfigError(f"cannot be read: {error.strerror}", path) from error
+    if len(raw) > MAX_BYTES:
+        raise ConfigError(f"is larger than {MAX_BYTES // 1_000_000} MB; this is no team file", path)
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigError("is not UTF-8", path, raw.count(b"\n", 0, error.start) + 1) from None
+    return _Reader(path, folder).team(_parsed(text, path))
+
+
+def _parsed(text: str, path: str) -> yaml.Node:
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        _survey(text, path, loader)
+        root = yaml.compose(text, Loader=loader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        said = error.problem or error.context or "it cannot be parsed"
+        at = (mark.line + 1, mark.column + 1) if mark is not None else (0, 0)
+        raise ConfigError(f"is not YAML: {said}", path, *at) from None
+    except (yaml.YAMLError, RecursionError) as error:
+        raise ConfigError(f"is not YAML: {' '.join(str(error).split())[:200]}", path) from None
+    if root is None:
+        raise ConfigError("is empty; expected a team with `agents`", path, 1, 1)
+    return root
+
+
+def _survey(text: str, path: str, loader: Any) -> None:
+    """Refuse what could cost more than its size: aliases, tags, and nesting no team needs."""
+    depth = 0
+    for event in yaml.parse(text, Loader=loader):
+        wrong = ""
+        if isinstance(event, yaml.AliasEvent):
+            wrong = "aliases (*name) are not allowed here; write it out"
+        elif tag := getattr(event, "tag", None):
+            wrong = f"the tag {tag} is not allowed here"
+        elif isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            wrong = f"nested deeper than {MAX_DEPTH}" if depth > MAX_DEPTH else ""
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if wrong:
+            mark = event.start_mark
+            at = (mark.line + 1, mark.column + 1) if mark is not None else (0, 0)
+            raise ConfigError(wrong, path, *at)
+
+
+def toolbox(folder: str) -> dict[str, Callable[[], list[Tool]]]:
+    """Toolsets and single tools by name; a folder is looked at only when one of its tools is taken."""
+    single = {each.name: each for each in (calculate, convert, *date_tools())}
+    reading = ("search_documents", "list_files", "read_lines", "count_text", "folder_statistics")
+
+    def of_folder(names: Iterable[str]) -> Callable[[], list[Tool]]:
+        return lambda: [each for each in folder_tools(folder) if each.name in names]
+
+    box: dict[str, Callable[[], list[Tool]]] = {
+        "documents": of_folder(reading[:1]),
+        "files": of_folder(reading[1:]),
+        "arithmetic": lambda: [calculate],
+        "dates": date_tools,
+        "units": lambda: [convert],
+    }
+    box.update({name: of_folder((name,)) for name in reading})
+    box.update({name: lambda found=found: [found] for name, found in single.items()})  # type: ignore[misc]
+    return box
+
+
+class _Reader:
+    """Nodes to agents, keeping the place of each for errors."""
+
+    def __init__(self, path: str, folder: str) -> None:
+        self._path = path
+        self._plain = yaml.SafeLoader("")
+        self._toolbox = toolbox(folder)
+
+    def wrong(self, node: yaml.Node, text: str) -> ConfigError:
+        return ConfigError(text, self._path, node.start_mark.line + 1, node.start_mark.column + 1)
+
+    def team(self, root: yaml.Node) -> tuple[str, tuple[Agent, ...]]:
+        pairs = self.pairs(root, _TEAM, "a team")
+        if "agents" not in pairs:
+            raise self.wrong(root, "`agents` is missing: a list of agents, each with a name")
+        model = self.plain(pairs["model"], str, "model") if "model" in pairs else None
+        listed = pairs["agents"]
+        if not isinstance(listed, yaml.SequenceNode) or not listed.value:
+            raise self.wrong(listed, "`agents` is a list of agents, each starting with '- name: ...'")
+        agents: dict[str, Agent] = {}
+        nodes: list[tuple[Agent, yaml.Node]] = []
+        for node in listed.value:
+            agent = self.agent(node, model)
+            if agent.name in agents:
+                raise self.wrong(node, f"two agents are named {agent.name!r}; names must differ")
+            agents[agent.name] = agent
+            nodes.append((agent, node))
+        for agent, node in nodes:
+            for name in agent.can_call:
+                if name not in ("*", "user") and name not in agents:
+                    place = self.pairs(node)["can_call"]
+                    raise self.wrong(place, f"can_call names {name!r}{_meant(name, agents)}")
+        if "entry" not in pairs:
+            return next(iter(agents)), tuple(agents.values())
+        entry = self.plain(pairs["entry"], str, "entry")
+        if entry not in agents:
+            raise self.wrong(
+                pairs["entry"], f"the entry {entry!r} is none of the agents{_meant(entry, agents)}"
+            )
+        return entry, tuple(agents.values())
+
+    def agent(self, node: yaml.Node, model: str | None) -> Agent:
+        pairs = self.pairs(node, (*_FIELDS, "tools"), "an agent")
+        if "name" not in pairs:
+            raise self.wrong(node, "an agent needs a `name`")
+        fields = {key: self.plain(value, _FIELDS[key], key) for key, value in pairs.items() if key in _FIELDS}
+        for key, choices in (
+            ("completion", ("text", "finish")),
+            ("tool_execution", ("parallel", "sequential", "single")),
+        ):
+            if key in fields and fields[key] not in choices:
+                raise self.wrong(pairs[key], f"{key} is {fields[key]!r}; it is one of: {', '.join(choices)}")
+        fields.setdefault("model", model)
+        if "tools" in pairs:
+            fields["tools"] = self.tools(pairs["tools"])
+        try:
+            return Agent(**fields)
+        except AntiphonError as error:
+            raise self.wrong(pairs["name"], str(error)) from None
+
+    def tools(self, node: yaml.Node) -> list[Tool]:
+        if not isinstance(node, yaml.SequenceNode):
+            raise self.wrong(node, "`tools` is a list of names")
+        found: dict[str, Tool] = {}
+        for each in node.value:
+            name = self.plain(each, str, "a tool's name")
+            if name not in self._toolbox:
+                single = ", ".join(key for key in self._toolbox if key not in SETS)
+                raise self.wrong(each, f"unknown tool {name!r}. Toolsets: {', '.join(SETS)}. Tools: {single}")
+            try:
+                found.update({tool.name: tool for tool in self._toolbox[name]()})
+            except ConfigError as error:
+                raise self.wrong(each, str(error)) from error
+        return list(found.values())
+
+    def pairs(self, node: yaml.Node, known: Iterable[str] = (), what: str = "") -> dict[str, yaml.Node]:
+        """The pairs of a mapping; refuses a key twice, and one that is not `known`."""
+        if not isinstance(node, yaml.MappingNode):
+            raise self.wrong(node, f"expected {what}: `key: value` lines")
+        known = list(known)
+        found: dict[str, yaml.Node] = {}
+        for key, value in node.value:
+            name = key.value if isinstance(key, yaml.ScalarNode) else ""
+            if not name:
+                raise self.wrong(key, "a key must be a text")
+            if name in found:
+                raise self.wrong(key, f"{name} is given twice")
+            if known and name not in known:
+                raise self.wrong(key, f"{what} has no {name!r}{_meant(name, known)}")
+            found[name] = value
+        return found
+
+    def plain(self, node: yaml.Node, kind: Any, what: str) -> Any:
+        """The value of a node as `kind`."""
+        if kind is str and isinstance(node, yaml.ScalarNode) and node.tag != "tag:yaml.org,2002:null":
+            return node.value
+        self.check_keys(node, kind, what)
+        try:
+            value = self._plain.construct_document(node)
+        except (yaml.YAMLError, ValueError) as error:
+            raise self.wrong(node, f"{what}: {' '.join(str(error).split())[:200]}") from None
+        try:
+            return msgspec.convert(value, kind)
+        except msgspec.ValidationError as error:
+            raise self.wrong(node, f"{what}: {error}") from None
+
+    def check_keys(self, node: yaml.Node, kind: Any, what: str) -> None:
+        """No key twice, at any depth, and none that a struct does not have."""
+        if isinstance(node, yaml.MappingNode):
+            known = kind.__struct_fields__ if kind in _STRUCTS else ()
+            for value in self.pairs(node, known, what).values():
+                self.check_keys(value, Any, what)
+        elif isinstance(node, yaml.SequenceNode):
+            for each in node.value:
+                self.check_keys(each, Example if kind == tuple[Example, ...] else Any, what)
+
+
+def _meant(name: str, known: Iterable[str]) -> str:
+    known = list(known)
+    close = difflib.get_close_matches(name, known, 1)
+    return f"; did you mean {close[0]!r}?" if close else f"; it is one of: {', '.join(known)}"

@@ -1,0 +1,59 @@
+"""Outline: a run in one line, for lists of runs. A cache: whoever folds the run gets the same."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+from antiphon.message import USER
+from antiphon.model import Usage
+from antiphon.state import State
+
+TITLE = 120
+"""Characters kept of the first message."""
+
+
+class Outline(Struct, frozen=True, gc=False, omit_defaults=True):
+    """A run as it was when its record `seq` was the last one.
+
+    entry, title: whom the user asked last, and the start of what was said.
+    state: `open` while a request is open, `waiting` when a person must answer first, `rest` when
+    nothing is open, `closed`. outcome: of the request that ended last. tokens: input and output.
+    """
+
+    seq: int
+    entry: str = ""
+    title: str = ""
+    state: Literal["open", "waiting", "rest", "closed"] = "rest"
+    outcome: str = ""
+    tokens: int = 0
+
+
+def outline(state: State, seq: int) -> Outline:
+    """The outline of a folded run."""
+    # A request's own return stands in the log too; only its forward comes from the user.
+    asked = next((each.message for each in reversed(state.log) if each.message.sender == USER), None)
+    user = state.activations.get(0)
+    ended = list(user.done.values()) if user is not None else []
+    busy: Literal["open", "waiting", "rest"] = "rest"
+    if user is not None and user.open:
+        asks = any(
+            opened.effect.purpose in ("approval", "question")
+            for activation in state.activations.values()
+            for opened in activation.open.values()
+        )
+        busy = "waiting" if asks else "open"
+    return Outline(
+        seq,
+        asked.receiver if asked is not None else "",
+        asked.content[:TITLE] if asked is not None else "",
+        "closed" if state.closed else busy,
+        ended[-1].event.outcome if ended else "",
+        sum(state.usage.values(), Usage()).total,
+    )
+
+
+encode = msgspec.json.Encoder().encode
+decode = msgspec.json.Decoder(Outline).decode

@@ -1,0 +1,273 @@
+"""The crash enumerator: a run dies at every point where a process can die, and is then looked at.
+
+    report = enumerate_crashes(Scenario("hello", agents, model, (("a", "Hello"),)), tmp_path)
+    assert not report.bad
+
+Pass 1 plays the scenario and counts the points: before each append, once it is queued, once it is
+durable, around each claim, release and mail, and around each model and tool call. Pass 2 plays it
+once per point in a process of its own that SIGKILLs itself there, lets a fresh process resume, and
+judges journal, answers and the world (`antiphon.testing.verdict`). Pass 3, when asked for, kills
+the resuming process too, at all or some of its points. Needs `fork`; every process has 20 s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import random
+import shutil
+import signal
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from antiphon.agent import Agent
+from antiphon.conversation import Conversation, open_run
+from antiphon.event import EffectFinished
+from antiphon.history import fold
+from antiphon.journal.port import Row
+from antiphon.letter import Ask, Letter, encode
+from antiphon.model import Model
+from antiphon.stream import Record
+from antiphon.testing.clock import VirtualClock
+from antiphon.testing.points import Points, SynchronousJournal, mark_effects
+from antiphon.testing.verdict import Account, Life, account_of, judge, look
+from antiphon.testing.world import World, add_line
+
+PATIENCE_S = 20
+Commit = Literal["at once", "deferred"]
+
+
+def nobody(record: Record) -> Sequence[tuple[str, Letter]]:
+    """The outside of a scenario in which nobody answers."""
+    return ()
+
+
+class Scenario(Struct, frozen=True):
+    """What is played. Everything in it must do the same each time it is played.
+
+    agents: the team; tools call `world.did(ctx)` where they act. model: made anew in each process;
+    it may know only what a request says (`Script(by="turn")`). requests: (agent, text), which come
+    by mail. outside: the mail (key, letter) that somebody posts when they see a record; shown every
+    record in every process, so a key must be the same each time. options: further ones of open_run.
+    """
+
+    name: str
+    agents: Callable[[World], Sequence[Agent]]
+    model: Callable[[], Model]
+    requests: tuple[tuple[str, str], ...]
+    outside: Callable[[Record], Sequence[tuple[str, Letter]]] = nobody
+    options: dict[str, Any] = {}
+
+
+class Bad(Struct, frozen=True):
+    """A crash, or two, after which something was wrong: (number of the point, its name) each."""
+
+    crashes: tuple[tuple[int, str], ...]
+    wrong: tuple[str, ...]
+
+
+class Report(Struct):
+    """What was tried. names: how often each kind of point was there to die at."""
+
+    scenario: str
+    points: int = 0
+    pairs: int = 0
+    names: dict[str, int] = {}
+    bad: list[Bad] = []
+
+    def __str__(self) -> str:
+        found = [f"{self.scenario}: {self.points} points, {self.pairs} pairs, {len(self.bad)} bad"]
+        found += [f"  {each.crashes}: {'; '.join(each.wrong)}" for each in self.bad[:5]]
+        return "\n".join(found)
+
+
+def enumerate_crashes(
+    scenario: Scenario,
+    folder: Path,
+    *,
+    commit: Commit = "at once",
+    durability: str = "process",
+    pairs: int | None = 0,
+    seed: int = 0,
+    every: int = 1,
+) -> Report:
+    """Play, kill, resume and judge. folder: an empty place for the journals.
+
+    commit: when an append is durable; `deferred` lets the runtime run ahead of the disk. pairs: how
+    many second crashes to draw with `seed`; None tries all. every: only each n-th point (a sample).
+    Raises RuntimeError when the scenario does not even end uninterrupted.
+    """
+    stage = _Stage(scenario, folder, commit, durability)
+    gc.freeze()
+    whole = stage.fresh("whole")
+    wrong = stage.play(whole)
+    if wrong:
+        raise RuntimeError(f"{scenario.name} does not work without a crash: {'; '.join(wrong)}")
+    stage.expected = whole / "account.json"
+    names = stage.names(whole)
+    report = Report(scenario.name, names=dict(Counter(names)), bad=[])
+    seconds: list[tuple[int, int]] = []
+    keep = pairs is None or pairs > 0
+    for first in range(1, len(names) + 1, every):
+        crashed = stage.fresh(f"crashed {first}")
+        died = stage.play(crashed, fatal=first)
+        resumed = crashed
+        if keep:
+            resumed = stage.copy(crashed, "resumed")
+        wrong = died or stage.play(resumed)
+        report.points += 1
+        if wrong:
+            report.bad.append(Bad(((first, names[first - 1]),), tuple(wrong)))
+        seconds += [(first, second) for second in range(1, len(stage.names(resumed)) + 1)]
+        if not keep:
+            shutil.rmtree(crashed)
+    if pairs is not None:
+        seconds = sorted(random.Random(seed).sample(seconds, min(pairs, len(seconds))))
+    for first, second in seconds:
+        again = stage.copy(folder / f"crashed {first}", "again")
+        wrong = stage.play(again, fatal=second) or stage.play(again)
+        report.pairs += 1
+        if wrong:
+            report.bad.append(Bad(((first, names[first - 1]), (second, "in recovery")), tuple(wrong)))
+    return report
+
+
+class _Stage:
+    """Plays one scenario in child processes. expected: the account of the uninterrupted run."""
+
+    def __init__(self, scenario: Scenario, folder: Path, commit: Commit, durability: str) -> None:
+        self._scenario, self._folder = scenario, folder
+        self._deferred, self._durability = commit == "deferred", durability
+        self.expected: Path | None = None
+
+    def fresh(self, name: str) -> Path:
+        place = self._folder / name
+        place.mkdir(parents=True)
+        return place
+
+    def copy(self, source: Path, name: str) -> Path:
+        place = self._folder / name
+        shutil.rmtree(place, ignore_errors=True)
+        shutil.copytree(source, place)
+        return place
+
+    def names(self, place: Path) -> list[str]:
+        """The points that the last process to end in `place` passed."""
+        passed = place / "points.json"
+        found: list[str] = msgspec.json.decode(passed.read_bytes()) if passed.exists() else []
+        return found
+
+    def play(self, place: Path, fatal: int = 0) -> list[str]:
+        """One process, from the start or from where the last one died; what was wrong.
+
+        A process that is to die and has no such point ends in order: it was a sample too far.
+        """
+        with warnings.catch_warnings():
+            # Threads of the caller do not come along; none of ours holds a lock at this point.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            child = os.fork()
+        if not child:
+            self._child(place, fatal)
+        _, status = os.waitpid(child, 0)
+        if os.WIFSIGNALED(status):
+            number = os.WTERMSIG(status)
+            if fatal and number == signal.SIGKILL:
+                return []
+            return [f"the process hung for {PATIENCE_S} s" if number == signal.SIGALRM else f"signal {number}"]
+        if os.WEXITSTATUS(status):
+            return [(place / "error.txt").read_text(encoding="utf-8")]
+        wrong: list[str] = msgspec.json.decode((place / "wrong.json").read_bytes())
+        return wrong
+
+    def _child(self, place: Path, fatal: int) -> None:
+        code = 1
+        try:
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.alarm(PATIENCE_S)
+            gc.disable()
+            points = Points(fatal)
+            mark_effects(points)
+            wrong = asyncio.run(self._live(place, points))
+            (place / "points.json").write_bytes(msgspec.json.encode(points.names))
+            (place / "wrong.json").write_bytes(msgspec.json.encode(wrong))
+            code = 0
+        except BaseException:
+            (place / "error.txt").write_text(traceback.format_exc(), encoding="utf-8")
+        finally:
+            os._exit(code)
+
+    async def _live(self, place: Path, points: Points) -> list[str]:
+        """Open or resume the run, see it through, and judge it."""
+        scenario, world = self._scenario, World(place / "world")
+        armed: list[Callable[[str], None]] = []
+
+        def acknowledged(row: Row) -> None:
+            add_line(place / "acknowledged", b"%d %s" % (row.seq, row.digest.hex().encode()))
+
+        journal = SynchronousJournal(
+            place / "journal.db",
+            self._durability,
+            point=lambda name: armed[0](name) if armed else None,
+            acknowledged=acknowledged,
+            deferred=self._deferred,
+        )
+        agents = scenario.agents(world)
+        try:
+            entries = await journal.runs()
+            run_id = entries[0].run_id if entries else None
+            life = await look(journal, run_id, world) if run_id else Life()
+            add_line(place / "lives", msgspec.json.encode(life))
+            armed.append(points)
+            if run_id is None or not (await fold(journal, run_id)).closed:
+                async with open_run(
+                    agents,
+                    journal=journal,
+                    run_id=run_id,
+                    model=scenario.model(),
+                    clock=VirtualClock(),
+                    env={},
+                    **scenario.options,
+                ) as conversation:
+                    run_id = conversation.run_id
+                    await self._drive(conversation, journal)
+                    await conversation.close()
+            armed.clear()
+            account = await account_of(journal, run_id)
+            expected = None
+            if self.expected is None:
+                (place / "account.json").write_bytes(msgspec.json.encode(account))
+            else:
+                expected = msgspec.json.decode(self.expected.read_bytes(), type=Account)
+            return await judge(journal, run_id, place, agents, world, account, expected)
+        finally:
+            armed.clear()
+            await journal.close()
+
+    async def _drive(self, conversation: Conversation, journal: SynchronousJournal) -> None:
+        scenario, run_id = self._scenario, conversation.run_id
+        for number, (agent, text) in enumerate(scenario.requests):
+            await journal.post(run_id, f"request {number}", encode(Ask(agent, text)))
+        ended = 0
+        watching = conversation.events(pieces=False)
+        async with aclosing(watching.__aiter__()) as records:  # type: ignore[type-var]
+            async for record in records:
+                if not isinstance(record, Record):
+                    continue
+                for key, letter in scenario.outside(record):
+                    await journal.post(run_id, key, encode(letter))
+                if type(record.event) is EffectFinished and record.event.id.startswith("0/"):
+                    ended += 1
+                if ended == len(scenario.requests):
+                    break
+        watching.close()
+        if ended < len(scenario.requests):
+            raise RuntimeError("the run stopped before its requests had ended")

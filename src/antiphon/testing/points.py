@@ -1,0 +1,158 @@
+"""Where a process can die: points that are counted, and a journal that passes them in a fixed order."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any, TypeVar
+
+import apsw
+
+from antiphon import runtime
+from antiphon.errors import JournalError
+from antiphon.journal.port import Done, Lease, Row
+from antiphon.journal.sqlite import SqliteJournal
+from antiphon.journal.sqlite_writer import Job
+
+T = TypeVar("T")
+
+
+class Points:
+    """Counts the points that are passed; at the one numbered `fatal` the process kills itself."""
+
+    def __init__(self, fatal: int = 0) -> None:
+        self.names: list[str] = []
+        self._fatal = fatal
+
+    def __call__(self, name: str) -> None:
+        self.names.append(name)
+        if len(self.names) == self._fatal:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+class SynchronousJournal(SqliteJournal):
+    """A SQLite journal whose every operation is over when its call returns: runs become repeatable.
+
+    point: called with a name wherever a process could die. acknowledged: called with each row that
+    is durable, before the runtime is told. deferred: rows wait, not durable, until the event loop's
+    next lap, as they do when a disk is slow; without it they are durable at once.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        durability: str = "process",
+        *,
+        point: Callable[[str], None],
+        acknowledged: Callable[[Row], None],
+        deferred: bool = False,
+    ) -> None:
+        self._calls: SimpleQueue[tuple[Callable[..., None], tuple[object, ...]]] = SimpleQueue()
+        self._point, self._acknowledged, self._deferred = point, acknowledged, deferred
+        self._held: list[tuple[Lease, Row, Mapping[str, bytes], Done]] = []
+        super().__init__(path, durability)
+
+    def append(self, lease: Lease, row: Row, blobs: Mapping[str, bytes], done: Done) -> None:
+        """See `port.Journal.append`."""
+        self._point("append")
+        self._held.append((lease, row, blobs, done))
+        if not self._deferred:
+            self._flush()
+            return
+        self._point("queued")
+        if len(self._held) == 1:
+            asyncio.get_running_loop().call_soon(self._flush)
+
+    async def claim(self, run_id: str, *, create: bool = False) -> Lease:
+        """See `port.Journal.claim`."""
+        self._point("claim")
+        lease = await super().claim(run_id, create=create)
+        self._point("claimed")
+        return lease
+
+    async def release(self, lease: Lease, summary: bytes = b"") -> None:
+        """See `port.Journal.release`."""
+        self._point("release")
+        await super().release(lease, summary)
+        self._point("released")
+
+    async def post(self, run_id: str, key: str, body: bytes) -> bool:
+        """See `port.Journal.post`."""
+        self._point("post")
+        new = await super().post(run_id, key, body)
+        self._point("posted")
+        return new
+
+    def describe(self, lease: Lease, summary: bytes) -> None:
+        """See `port.Journal.describe`."""
+        if self._closing is None:
+            super().describe(lease, summary)
+            self._now()
+
+    def _flush(self) -> None:
+        while self._held:
+            lease, row, blobs, done = self._held.pop(0)
+            told: Done = self._telling(row, done)
+            if self._closing is not None:
+                super().append(lease, row, blobs, told)
+                return
+            super().append(lease, row, blobs, told)
+            self._now()
+
+    def _telling(self, row: Row, done: Done) -> Done:
+        def told(error: BaseException | None) -> None:
+            if error is None:
+                self._point("durable")
+                self._acknowledged(row)
+            done(error)
+
+        return told
+
+    def _now(self) -> None:
+        """Do, on this thread, what the other thread has just asked the event loop to do."""
+        function, arguments = self._calls.get()
+        function(*arguments)
+
+    def _call(self, function: Callable[..., None], *arguments: object) -> None:
+        if function in (self._wake, self._gone):
+            super()._call(function, *arguments)
+        else:
+            self._calls.put((function, arguments))
+
+    def _seen(self, moved: dict[str, tuple[int, int]] | JournalError) -> None:
+        self._call(self._wake, moved)
+
+    def _write(self, work: Callable[[Job], T]) -> asyncio.Future[T]:
+        self._flush()
+        closing = self._closing is not None
+        future = super()._write(work)
+        if not closing:
+            self._now()
+        return future
+
+    def _read(self, work: Callable[[apsw.Connection], T]) -> asyncio.Future[T]:
+        closing = self._closing is not None
+        future = super()._read(work)
+        if not closing:
+            self._now()
+        return future
+
+
+def mark_effects(point: Callable[[str], None]) -> None:
+    """From now on, in this process, every model and tool call passes a point before and after it."""
+
+    def marked(name: str, perform: Callable[..., Any]) -> Callable[..., Any]:
+        async def performing(*arguments: Any) -> Any:
+            point(name)
+            end = await perform(*arguments)
+            point(name + " done")
+            return end
+
+        return performing
+
+    for name, attribute in (("model", "ask_model"), ("tool", "use_tool")):
+        setattr(runtime, attribute, marked(name, getattr(runtime, attribute)))

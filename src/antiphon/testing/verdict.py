@@ -1,0 +1,198 @@
+"""After a crash: what a run came to, and whether anything was lost, repeated or told wrongly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from antiphon.agent import Agent
+from antiphon.event import EffectFinished, EffectStarted, place
+from antiphon.history import events_of
+from antiphon.journal.port import Journal
+from antiphon.state import State, apply
+from antiphon.testing.invariants import InvariantBroken, check_run
+from antiphon.testing.world import World, lines
+from antiphon.tool import Tool, as_tool
+
+IN_DOUBT = "it may or may not have taken effect"
+"""What an agent is told of a tool that a crash left unknown."""
+
+
+class Life(Struct, frozen=True):
+    """What a process found when it began: tool effects that had ended, those in flight, how often each ran."""
+
+    ended: tuple[str, ...] = ()
+    in_flight: tuple[str, ...] = ()
+    deeds: dict[str, int] = {}
+
+
+class Account(Struct, frozen=True):
+    """What a run came to, without what a crash may change (numbers, times, ids of messages).
+
+    requests: outcome and output of each. said: what each activation said and heard, by the path of
+    calls that led to it. log: the messages between agents.
+    """
+
+    requests: dict[str, tuple[str, str]]
+    said: dict[str, list[tuple[str, str, str, str]]]
+    log: list[tuple[str, str, str, str]]
+
+
+async def look(journal: Journal, run_id: str, world: World) -> Life:
+    """The life of a process that begins now."""
+    in_flight: dict[str, None] = {}
+    ended = []
+    for row in await journal.read(run_id):
+        for event in await events_of(journal, run_id, row):
+            if type(event) is EffectStarted and event.kind == "tool":
+                in_flight[event.id] = None
+            elif type(event) is EffectFinished and event.id in in_flight:
+                del in_flight[event.id]
+                ended.append(event.id)
+    return Life(tuple(ended), tuple(in_flight), _counts(world))
+
+
+async def account_of(journal: Journal, run_id: str) -> Account:
+    """Fold a stored run once more, event by event."""
+    state = State()
+    paths = {0: ""}
+    requests: dict[str, tuple[str, str]] = {}
+    said: dict[str, list[tuple[str, str, str, str]]] = {}
+    log: list[tuple[str, str, str, str]] = []
+    for row in await journal.read(run_id):
+        state.at = row.at
+        for event in await events_of(journal, run_id, row):
+            if type(event) is EffectFinished:
+                opened = state.find(event.id)
+                if opened is not None and opened.child:
+                    callee = state.activations[opened.child]
+                    said[paths[opened.child]] = [
+                        (each.role, each.content, each.call_id, _calls(each.calls))
+                        for each in callee.transcript.messages
+                    ]
+                    if not place(event.id):
+                        requests[event.id] = event.outcome, event.content
+            before = len(state.log)
+            apply(state, event)
+            log += [
+                (one.message.type, one.message.sender, one.message.receiver, one.message.content)
+                for one in state.log[before:]
+            ]
+            if type(event) is EffectStarted and event.kind == "call":
+                paths[state.born] = f"{paths[place(event.id)]}/{event.id.partition('/')[2]}"
+    return Account(requests, said, sorted(log))
+
+
+def _calls(calls: Iterable[Any]) -> str:
+    return "; ".join(f"{each.id} {each.name} {each.arguments}" for each in calls)
+
+
+async def judge(
+    journal: Journal,
+    run_id: str,
+    folder: Path,
+    agents: Sequence[Agent],
+    world: World,
+    account: Account,
+    expected: Account | None,
+) -> list[str]:
+    """Everything that is wrong with a run that has been seen through; empty when nothing is."""
+    tools = {tool.name: tool for agent in agents for tool in map(as_tool, agent.tools)}
+    reading = {name for name, tool in tools.items() if not tool.acting}
+    wrong = []
+    try:
+        await check_run(journal, run_id, reading=reading)
+    except InvariantBroken as error:
+        wrong.append(str(error))
+    wrong += await _lost(journal, run_id, folder)
+    wrong += await _repeated(journal, run_id, folder, tools, world)
+    if expected is not None:
+        wrong += _differences(account, expected)
+    return wrong
+
+
+async def _lost(journal: Journal, run_id: str, folder: Path) -> list[str]:
+    """Rows that were acknowledged and are not there; mail that was never taken in."""
+    rows = await journal.read(run_id)
+    stored = {b"%d %s" % (row.seq, row.digest.hex().encode()) for row in rows}
+    wrong = [
+        f"row {line.decode()} was acknowledged and is lost"
+        for line in lines(folder / "acknowledged")
+        if line not in stored
+    ]
+    taken: set[int] = set()
+    for row in rows:
+        taken.update(getattr(event, "mail", 0) for event in await events_of(journal, run_id, row))
+    asked = [mail for mail in await journal.mail(run_id) if mail.key.startswith("request ")]
+    return wrong + [f"mail {mail.key} was never taken in" for mail in asked if mail.number not in taken]
+
+
+async def _repeated(
+    journal: Journal, run_id: str, folder: Path, tools: dict[str, Tool], world: World
+) -> list[str]:
+    """Tools that ran when their contract says they must not, or did not when it says they must."""
+    started: dict[str, Tool] = {}
+    ends: dict[str, EffectFinished] = {}
+    for row in await journal.read(run_id):
+        for event in await events_of(journal, run_id, row):
+            if type(event) is EffectStarted and event.kind == "tool":
+                started[event.id] = tools[event.name]
+            elif type(event) is EffectFinished:
+                ends[event.id] = event
+    lives = [msgspec.json.decode(line, type=Life) for line in lines(folder / "lives")]
+    deeds, now = world.deeds(), _counts(world)
+    wrong = [f"{each} ran though its start is not on record" for each in now if each not in started]
+    for life in lives:
+        for each in life.ended:
+            if now.get(each, 0) != life.deeds.get(each, 0):
+                wrong.append(f"{each} had ended and ran again")
+    for each, tool in started.items():
+        count, end = now.get(each, 0), ends.get(each)
+        lost = [life for life in lives if each in life.in_flight]
+        if len({deed.key for deed in deeds if deed.effect_id == each}) > 1:
+            wrong.append(f"{each} ran under different keys")
+        if tool.effect == "once" and count > 1:
+            wrong.append(f"{each} ({tool.name}, once) ran {count} times")
+        # A reading tool does not wait until its start is on record, so each process may run it once.
+        if count > (1 + len(lost) if tool.acting else len(lives)):
+            wrong.append(f"{each} ran {count} times, {len(lost)} crashes found it in flight")
+        if end is None:
+            continue
+        if tool.effect == "once" and lost and tool.reconcile is None and end.outcome not in ("unknown", "cancelled"):
+            wrong.append(f"{each} was in flight and is {end.outcome}, not unknown")
+        if end.outcome == "completed" and not count:
+            wrong.append(f"{each} is completed and never ran")
+        if tool.effect != "once" and end.outcome == "unknown":
+            wrong.append(f"{each} could be run again and is unknown")
+    return wrong
+
+
+def _counts(world: World) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for deed in world.deeds():
+        counts[deed.effect_id] = counts.get(deed.effect_id, 0) + 1
+    return counts
+
+
+def _differences(account: Account, expected: Account) -> list[str]:
+    wrong = []
+    if account.requests != expected.requests:
+        wrong.append(f"requests ended {account.requests}, uninterrupted {expected.requests}")
+    if account.log != expected.log:
+        wrong.append(f"the messages are {account.log}, uninterrupted {expected.log}")
+    if account.said.keys() != expected.said.keys():
+        wrong.append(f"agents were called at {sorted(account.said)}, uninterrupted {sorted(expected.said)}")
+    for path in account.said.keys() & expected.said.keys():
+        mine, theirs = account.said[path], expected.said[path]
+        if len(mine) != len(theirs) or not all(map(_same, mine, theirs)):
+            wrong.append(f"{path} has the conversation {mine}, uninterrupted {theirs}")
+    return wrong
+
+
+def _same(mine: tuple[str, str, str, str], theirs: tuple[str, str, str, str]) -> bool:
+    """Equal, or a result that the crash left in doubt and says so."""
+    return mine == theirs or (mine[0] == "tool" and IN_DOUBT in mine[1] and mine[2:] == theirs[2:])

@@ -1,0 +1,19 @@
+"""Tools that read one folder and nothing outside of it."""
+
+from __future__ import annotations
+
+import os
+
+from antiphon.tool import Tool
+from antiphon.tools.folder.documents import document_tools
+from antiphon.tools.folder.files import file_tools
+from antiphon.tools.folder.root import Root
+
+
+def folder_tools(root: str | os.PathLike[str]) -> list[Tool]:
+    """`search_documents`, `list_files`, `folder_statistics`, `read_lines`, `count_text`, confined to `root`.
+
+    Raises `ConfigError` when it is not a folder.
+    """
+    folder = Root(root)
+    return [*document_tools(folder), *file_tools(folder)]

@@ -1,0 +1,144 @@
+"""The delegation scenarios that are killed everywhere. They use nothing but what the world and requests say."""
+
+import asyncio
+
+from antiphon import Agent, ModelError, ToolContext, tool
+from antiphon.event import EffectStarted
+from antiphon.letter import Answer, Cancel
+from antiphon.models.script import Script, call, finish
+from antiphon.testing.crash import Scenario
+
+
+def tools_of(world):
+    """A tool of each contract, one that needs approval, one that never ends."""
+
+    @tool(effect="read")
+    async def look(ctx: ToolContext, what: str) -> str:
+        "Look."
+        world.did(ctx)
+        return f"saw {what}"
+
+    @tool(effect="idempotent")
+    async def put(ctx: ToolContext, what: str) -> str:
+        "Put."
+        world.did(ctx)
+        return f"put {what}"
+
+    @tool(effect="once")
+    async def pay(ctx: ToolContext, what: str) -> str:
+        "Pay."
+        world.did(ctx)
+        return f"paid {what}"
+
+    @tool(effect="once", requires_approval=True)
+    async def wire(ctx: ToolContext, what: str) -> str:
+        "Wire."
+        world.did(ctx)
+        return f"wired {what}"
+
+    @tool(effect="read", timeout=3_600)
+    async def hang(ctx: ToolContext) -> str:
+        "Never ends."
+        world.did(ctx)
+        await asyncio.Event().wait()
+        return ""
+
+    return {each.name: each for each in (look, put, pay, wire, hang)}
+
+
+def team(**members):
+    """Agents by name, each with the names of its tools."""
+
+    def agents(world):
+        tools = tools_of(world)
+        return [Agent(name, f"You are {name}.", tools=[tools[each] for each in own]) for name, own in members.items()]
+
+    return agents
+
+
+def script(**lines):
+    return lambda: Script(lines, by="turn")
+
+
+def to(agent, text="please"):
+    return call("call_agent", agent_name=agent, message=text)
+
+
+def approve(record):
+    event = record.event
+    if type(event) is EffectStarted and event.purpose == "approval":
+        return [(f"answer {event.id}", Answer(event.id, "yes"))]
+    return []
+
+
+def cancel_call(record):
+    event = record.event
+    if type(event) is EffectStarted and event.name == "hang":
+        return [("cancel", Cancel("1/1.c1", "enough"))]
+    return []
+
+
+SINGLE = Scenario("single", team(a=["pay"]), script(a=[call("pay", what="x"), "done"]), (("a", "go"),))
+CONTRACTS = Scenario(
+    "three contracts",
+    team(a=["look", "put", "pay"]),
+    script(a=[[call("look", what="x"), call("put", what="y"), call("pay", what="z"), call("pay", what="w")], "done"]),
+    (("a", "go"),),
+)
+CIRCULAR = Scenario(
+    "circular",
+    team(a=["pay"], b=["put"]),
+    lambda: Script({"a": _a_in_the_circle, "b": [call("put", what="y"), to("a", "inner"), finish("b is done")]}, by="turn"),
+    (("a", "outer"),),
+)
+
+
+def _a_in_the_circle(request):
+    if request.messages[0].content == "inner":
+        return "inner done"
+    spoken = sum(message.role == "assistant" for message in request.messages)
+    return [to("b"), call("pay", what="x"), finish("outer done")][spoken]
+
+
+FAN_OUT = Scenario(
+    "fan-out",
+    team(a=[], b=["pay"], c=["look"], d=[]),
+    script(
+        a=[[to("b"), to("c"), to("d")], finish("all there")],
+        b=[call("pay", what="b"), "b done"],
+        c=[call("look", what="c"), "c done"],
+        d=["d done"],
+    ),
+    (("a", "go"),),
+)
+BACKGROUND = Scenario(
+    "background",
+    team(a=["pay"], b=["put"]),
+    script(
+        a=[
+            call("call_agent", agent_name="b", message="slowly", background=True),
+            call("pay", what="x"),
+            call("get_result", call_id="1/1.c1"),
+            "done",
+        ],
+        b=[call("put", what="y"), "b done"],
+    ),
+    (("a", "go"),),
+    options={"background": True},
+)
+APPROVAL = Scenario(
+    "approval", team(a=["wire", "look"]),
+    script(a=[[call("wire", what="x"), call("look", what="y")], call("wire", what="z"), "done"]),
+    (("a", "go"),), approve,
+)  # fmt: skip
+RETRY = Scenario(
+    "retry", team(a=["pay"]),
+    script(a=[call("pay", what="x"), ModelError("rate_limit", "slow down"), ModelError("overloaded", "busy"), "done"]),
+    (("a", "go"),),
+)  # fmt: skip
+CANCEL = Scenario(
+    "cancel", team(a=["pay"], b=["hang"]),
+    script(a=[to("b"), call("pay", what="x"), "gave up"], b=[call("hang"), "never"]),
+    (("a", "go"),), cancel_call,
+)  # fmt: skip
+ALL = [SINGLE, CONTRACTS, CIRCULAR, FAN_OUT, BACKGROUND, APPROVAL, RETRY, CANCEL]

@@ -1,0 +1,81 @@
+"""D1. SIGKILL at any point: no acknowledged message lost, no completed tool call repeated, the same conversation."""
+
+import pytest
+
+from antiphon import runtime
+from antiphon.runtime import Runtime
+from antiphon.testing.crash import enumerate_crashes
+from tests.spec.crash_scenarios import ALL, BACKGROUND, CONTRACTS, SINGLE
+
+MODES = ["at once", "deferred"]
+
+
+def test_a_sample_of_points(tmp_path):
+    report = enumerate_crashes(SINGLE, tmp_path, commit="deferred", every=4)
+    assert not report.bad, str(report)
+    assert set(report.names) == {
+        "claim", "claimed", "append", "queued", "durable", "post", "posted", "model", "model done",
+        "tool", "tool done", "release", "released",
+    }  # fmt: skip
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("commit", MODES)
+@pytest.mark.parametrize("scenario", ALL, ids=lambda scenario: scenario.name)
+def test_every_point(scenario, commit, tmp_path):
+    report = enumerate_crashes(scenario, tmp_path, commit=commit)
+    assert report.points == sum(report.names.values()) >= 24
+    assert not report.bad, str(report)
+
+
+@pytest.mark.deep
+def test_every_point_with_the_disk_waited_for(tmp_path):
+    report = enumerate_crashes(SINGLE, tmp_path, durability="power")
+    assert not report.bad, str(report)
+
+
+@pytest.mark.deep
+def test_control_without_the_barrier_acts_are_repeated(tmp_path, monkeypatch):
+    async def at_once(self):
+        return
+
+    monkeypatch.setattr(Runtime, "until_durable", at_once)
+    report = enumerate_crashes(SINGLE, tmp_path, commit="deferred")
+    assert any("ran 2 times" in text for bad in report.bad for text in bad.wrong), str(report)
+
+
+@pytest.mark.deep
+def test_control_a_once_tool_run_again_is_found(tmp_path, monkeypatch):
+    monkeypatch.setattr(runtime, "use_tool", _forgetful(runtime.use_tool))
+    report = enumerate_crashes(CONTRACTS, tmp_path)
+    assert any("once) ran 2 times" in text for bad in report.bad for text in bad.wrong), str(report)
+
+
+@pytest.mark.deep
+def test_control_a_lost_tool_that_is_not_taken_up_again_is_found(tmp_path, monkeypatch):
+    monkeypatch.setattr("antiphon.testing.crash.PATIENCE_S", 1)
+    monkeypatch.setattr(Runtime, "_resume", lambda self: None)
+    report = enumerate_crashes(SINGLE, tmp_path, every=2)
+    assert any("hung" in text for bad in report.bad for text in bad.wrong), str(report)
+
+
+@pytest.mark.deep
+def test_control_mail_that_is_taken_in_twice_is_found(tmp_path, monkeypatch):
+    monkeypatch.setattr("antiphon.runtime.take_in", _unnumbered(runtime.take_in))
+    report = enumerate_crashes(BACKGROUND, tmp_path, every=5)
+    assert report.bad, str(report)
+
+
+def _forgetful(use_tool):
+    """As if no crash had been noticed."""
+
+    async def using(tool, arguments, opened, context, threads):
+        opened.lost = False
+        return await use_tool(tool, arguments, opened, context, threads)
+
+    return using
+
+
+def _unnumbered(take_in):
+    """As if mail were not ticked off: after a crash it comes again."""
+    return lambda state, letter, mail=0: take_in(state, letter, 0)
