@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from itertools import pairwise
 
-from antiphon import Agent, Limits, Tool, ToolCall, open_run, run, tool
-from antiphon.model import Emit, Reply, Request
+from antiphon import Agent, open_run, run, tool
+from antiphon.model import Reply
 from bench import durable, workloads
 from bench.cell import Cell, Go, Marks, Metrics, main, passes, per_unit
 from bench.distributions import needed
@@ -81,7 +81,7 @@ def chain(depth: int) -> list[Agent]:
     names = [f"a{number}" for number in range(depth + 1)] + [""]
     return [
         Agent(name, "You pass it on.", model=model(child), can_call=[child] if child else [])
-        for name, child in zip(names, names[1:], strict=False)
+        for name, child in pairwise(names)
     ]
 
 
@@ -132,16 +132,18 @@ def agents() -> Metrics:
 
 
 DURABLE = [{"n": n, "sync": sync} for sync in ("NORMAL", "FULL") for n in (50, 200, 1000)]
+CROWDS = [{"n": n, "gc": gc} for n in (1000, 10000) for gc in ("tuned", "default")]
 CELLS = (
     Cell("W1", imports),
     Cell("W2", tool_turns, [{"n": n} for n in (10, 50, 200, 1000, 5000)]),
     Cell("W3", parallel_tools, [{"n": 100}]),
     Cell("W4.depth", depth, [{"depth": 50}, {"depth": 200}]),
     Cell("W4.fanout", fan_out, [{"n": 100}]),
-    Cell("W6", many_runs, [{"n": n, "gc": gc} for n in (1000, 10000) for gc in ("tuned", "default")]),
+    Cell("W6", many_runs, CROWDS, CROWDS[:3]),
     Cell("W7.turn", durable.turns_of_one_run, DURABLE, [each for each in DURABLE if each["n"] != 50]),
     Cell("W7.many", durable.turns_of_many_runs, [{"runs": 1000, "turns": 20, "sync": "FULL"}]),
     Cell("W7.bytes", durable.bytes_per_turn, [{"n": 50}, {"n": 1000}]),
+    Cell("W7.journal", durable.journal_alone, [{"sync": "NORMAL"}, {"sync": "FULL"}], [{"sync": "FULL"}]),
     Cell("W7.load", durable.load, [{"n": 1000}]),
     Cell("W7.fold", durable.fold_events, [{"events": 1_000_000}], [{"events": 60_000}], timeout=300),
     Cell("W9", agents),

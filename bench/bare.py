@@ -135,7 +135,11 @@ def commits(n: int, sync: str) -> Metrics:
         cpu = time.thread_time()
         taken = sorted(commit() for _ in range(n))
         cpu = time.thread_time() - cpu
-    return {"us_per_turn": sum(taken) / n * 1e6, "commit_us": taken[n // 2] * 1e6, "cpu_us_per_turn": cpu / n * 1e6}
+    return {
+        "us_per_turn": sum(taken) / n * 1e6,
+        "commit_us": taken[n // 2] * 1e6,
+        "cpu_us_per_turn": cpu / n * 1e6,
+    }
 
 
 def batches(runs: int, turns: int, sync: str) -> Metrics:
@@ -184,13 +188,14 @@ def agents() -> Metrics:
     return workloads.objects(lambda: PlainAgent("a", "You add.", [add]))
 
 
+CROWDS = [{"n": n, "gc": gc} for n in (1000, 10000) for gc in ("tuned", "default")]
 CELLS = (
     Cell("W1", imports),
     Cell("W2", tool_turns, [{"n": n} for n in (10, 50, 200, 1000, 5000)]),
     Cell("W3", parallel_tools, [{"n": 100}]),
     Cell("W4.depth", depth, [{"depth": 50}, {"depth": 200}]),
     Cell("W4.fanout", fan_out, [{"n": 100}]),
-    Cell("W6", many_runs, [{"n": n, "gc": gc} for n in (1000, 10000) for gc in ("tuned", "default")]),
+    Cell("W6", many_runs, CROWDS, CROWDS[:3]),
     Cell("W7.turn", commits, [{"n": 1000, "sync": sync} for sync in ("NORMAL", "FULL")]),
     Cell("W7.many", batches, [{"runs": 1000, "turns": 20, "sync": "FULL"}]),
     Cell("W7.fold", parse, [{"events": 1_000_000}], [{"events": 60_000}]),

@@ -17,6 +17,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -65,11 +66,15 @@ class Marks:
         self.wall.append(time.perf_counter())
         self.cpu.append(time.thread_time())
 
+    def costs(self) -> list[float]:
+        """Seconds of CPU time from each model call to the next."""
+        return [late - early for early, late in pairwise(self.cpu)]
+
     def growth(self) -> Metrics:
         """Median cost of an early and of a late turn in µs (a tenth of all each), and their ratio."""
         found: Metrics = {"model_calls": len(self.wall)}
         for name, times in (("", self.wall), ("cpu_", self.cpu)):
-            costs = [late - early for early, late in zip(times, times[1:], strict=False)]
+            costs = [late - early for early, late in pairwise(times)]
             if len(costs) < 10:
                 return found
             part = max(5, len(costs) // 10)

@@ -25,6 +25,11 @@ def installed() -> list[str]:
     return sorted(name for name in names if name and name not in ("pip", "setuptools"))
 
 
+def versions(names: Iterable[str]) -> dict[str, str]:
+    """The installed versions of some distributions."""
+    return {name: metadata.version(name) for name in names}
+
+
 def _follow(requirements: Iterable[str], found: set[str]) -> None:
     for requirement in requirements:
         stated, _, marker = requirement.partition(";")

@@ -21,7 +21,9 @@ class Fake:
 
     name = "fake"
 
-    def __init__(self, answer: Callable[[int], Reply], delay: float = 0.0, marks: Marks | None = None) -> None:
+    def __init__(
+        self, answer: Callable[[int], Reply], delay: float = 0.0, marks: Marks | None = None
+    ) -> None:
         self._answer, self._delay, self._marks = answer, delay, marks
 
     async def complete(self, request: Request, emit: Emit) -> Reply:
@@ -36,7 +38,7 @@ class Fake:
 def call(name: str, arguments: str, count: int = 1, turn: int = 0) -> tuple[ToolCall, ...]:
     """`count` calls of one tool with the same arguments."""
     if count == 1:
-        return (ToolCall(f"c{turn:04}_0", name, arguments),)
+        return (ToolCall(f"c{turn:04}", name, arguments),)
     return tuple(ToolCall(f"c{turn:04}_{number}", name, arguments) for number in range(count))
 
 

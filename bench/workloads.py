@@ -32,12 +32,13 @@ def imported(statement: str, *versions: str) -> Metrics:
     probe = (
         "import sys, time\n"
         f"size = lambda: int(open('/proc/self/statm').read().split()[1]) * {PAGE}\n"
-        "before, start = size(), time.perf_counter()\n"
+        "before, start, cpu = size(), time.perf_counter(), time.process_time()\n"
         "{}\n"
-        "print('@@', time.perf_counter() - start, size() - before, len(sys.modules))"
+        "wall, cpu = time.perf_counter() - start, time.process_time() - cpu\n"
+        "print('@@', wall, cpu, size() - before, len(sys.modules))"
     )
 
-    def measured(code: str) -> tuple[float, float, float]:
+    def measured(code: str) -> tuple[float, float, float, float]:
         taken = []
         for _ in range(IMPORTS + 1):
             command = [sys.executable, "-W", "ignore", "-c", probe.replace("{}", code)]
@@ -45,13 +46,14 @@ def imported(statement: str, *versions: str) -> Metrics:
             line = next(line for line in shown.splitlines() if line.startswith("@@"))
             taken.append([float(part) for part in line.split()[1:]])
         # The first one may have had to compile.
-        seconds, memory, modules = (median(column) for column in zip(*taken[1:], strict=True))
-        return seconds, memory / 2**20, modules
+        seconds, cpu, memory, modules = (median(column) for column in zip(*taken[1:], strict=True))
+        return seconds, cpu, memory / 2**20, modules
 
-    seconds, memory, modules = measured(statement)
-    plain_s, plain_mb, _ = measured("import asyncio")
+    seconds, cpu, memory, modules = measured(statement)
+    plain_s, _, plain_mb, _ = measured("import asyncio")
     return {
         "import_s": seconds,
+        "import_cpu_s": cpu,
         "import_rss_mb": memory,
         "modules": int(modules),
         "import_s_over_asyncio": seconds - plain_s,
@@ -91,9 +93,7 @@ async def many_runs(prepare: Callable[[int], Go], n: int, collector: str) -> Met
     await prepare(1)()
     go = prepare(n)
     if collector == "tuned":
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(100_000, 50, 100)
+        tune_collector()
     gc.collect()
     base = rss()
     sample = await timed(go)
@@ -102,10 +102,18 @@ async def many_runs(prepare: Callable[[int], Go], n: int, collector: str) -> Met
         "wall_s": sample.wall,
         "ideal_s": ideal,
         "us_per_run": (sample.wall - ideal) / n * 1e6,
+        "cpu_s": sample.cpu,
         "cpu_us_per_run": sample.cpu / n * 1e6,
         "kb_per_run": (peak - base) / n / 1024,
         "peak_rss_mb": peak / 2**20,
     }
+
+
+def tune_collector() -> None:
+    """Set the cyclic collector as a server would do it at its start."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 100)
 
 
 async def together(one: Callable[[], Go], n: int) -> None:

@@ -214,7 +214,9 @@ async def open_run(
     """
     if extra_scope not in ("entry", "all"):
         raise UserError(f"extra_scope is 'entry' or 'all'; got {extra_scope!r}")
-    extra, each = (extra_instructions, {}) if isinstance(extra_instructions, str) else ("", extra_instructions)
+    extra, each = (
+        (extra_instructions, {}) if isinstance(extra_instructions, str) else ("", extra_instructions)
+    )
     store, owned = _journal(journal, os.environ if env is None else env)
     options = Options(
         limits or Limits(),
@@ -416,7 +418,8 @@ class Stream:
         try:
             return await self.conversation.result(call)
         except RunFailed as failed:
-            return failed.result
+            result: Result = failed.result
+            return result
 
 
 @asynccontextmanager

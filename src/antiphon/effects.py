@@ -67,7 +67,9 @@ def _in_doubt(effect_id: str, why: str) -> EffectFinished:
     return EffectFinished(effect_id, "unknown", why=f"{why}; it may or may not have taken effect")
 
 
-async def _reconcile(tool: Tool, effect_id: str, context: ToolContext | None, threads: Threads) -> EffectFinished:
+async def _reconcile(
+    tool: Tool, effect_id: str, context: ToolContext | None, threads: Threads
+) -> EffectFinished:
     """Ask what became of a `once` effect that a crash cut off; None from `reconcile`: nobody knows."""
     reconcile = tool.reconcile
     if reconcile is not None:

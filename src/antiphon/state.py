@@ -78,7 +78,7 @@ class Activation(Struct):
     call: the effect it is; empty for the user. caller: the activation that called, 0 the user.
     request: the user's call that all of this is for.
     scopes: the books it is on, innermost first. head: digest of what its model is told before the
-    conversation. asked: its model answered in this turn. more: another turn follows at once.
+    conversation. more: another turn follows at once.
     calls, results: of this turn; cursor: the first call not taken up yet; waiting: how many effects
     the turn waits for; pending: calls whose approval was answered or ruled on, by index.
     done: background calls that ended. failure: the model call that failed last. finish: a finishing
@@ -99,7 +99,6 @@ class Activation(Struct):
     attempt: int = 0
     waited: float = 0.0
     nudges: int = 0
-    asked: bool = False
     inbox: list[Message] = field(default_factory=list)
     transcript: Transcript = field(default_factory=Transcript)
     calls: tuple[ToolCall, ...] = ()
@@ -195,7 +194,7 @@ def _turn_started(state: State, event: TurnStarted) -> None:
     taken = activation.inbox[: event.taken]
     del activation.inbox[: event.taken]
     activation.turn += 1
-    activation.attempt, activation.waited, activation.more, activation.asked = 0, 0.0, False, False
+    activation.attempt, activation.waited, activation.more = 0, 0.0, False
     calls = event.calls
     if calls is None:
         calls = tuple(call for message in taken for call in message.calls) if taken else ()
@@ -354,7 +353,9 @@ def _effect_finished(state: State, event: EffectFinished) -> None:
 
 def _log_return(state: State, request: str, sender: str, receiver: str, event: EffectFinished) -> None:
     call, content = event.id, result(event).content
-    _log(state, request, Message("return", sender, receiver, content, call, call + "<", in_reply_to=call + ">"))
+    _log(
+        state, request, Message("return", sender, receiver, content, call, call + "<", in_reply_to=call + ">")
+    )
 
 
 def _bury(state: State, caller: Activation, event: EffectFinished, child: int) -> Usage:
@@ -384,7 +385,6 @@ def _model_finished(
     _touch(state, activation)
     if reply is not None:
         activation.failure = None
-        activation.asked = True
         activation.said = reply.content or activation.said
         activation.transcript.append(
             ChatMessage(

@@ -120,9 +120,10 @@ class Return(Struct, frozen=True):
 
 def _ask(state: State, model: str, member: Member, activation: Activation) -> EffectStarted | Return | None:
     """Ask the model, or end the activation, or (None) wait for room in the budget."""
-    agent, transcript = member.agent, activation.transcript
+    agent = member.agent
     head = member.head if activation.caller else member.entry_head
-    hold = head.size + transcript.size + agent.max_output
+    size, so_far = activation.transcript.measure()
+    hold = head.size + size + agent.max_output
     for scope in activation.scopes:
         turns = scope.limits.turns
         if turns is not None and activation.turn > turns:
@@ -136,7 +137,7 @@ def _ask(state: State, model: str, member: Member, activation: Activation) -> Ef
         if fit == "later":
             state.parked.append(activation)
             return None
-    digest = blake2b(head.seed + transcript.digest, digest_size=8).hexdigest()
+    digest = blake2b(head.seed + so_far, digest_size=8).hexdigest()
     new_head = head.digest if head.digest != activation.head else ""
     return EffectStarted(
         f"{activation.id}/{activation.turn}.m{activation.attempt + 1}",

@@ -181,18 +181,27 @@ class Subscription:
             if self._position < feed.durable:
                 if not self._read:
                     self._read.extend(await self._next())
+                event = self._read[0].event
+                if self._buffer and isinstance(event, EffectFinished):
+                    # What was said comes before the record that it was said.
+                    for piece in self._buffer:
+                        if piece.effect_id == event.id:
+                            return self._give(piece)
                 record = self._read.popleft()
                 self._position = record.seq
                 return record
             if self._buffer:
-                piece = self._buffer.popleft()
-                self._size -= len(piece.text)
-                return piece
+                return self._give(self._buffer[0])
             if feed.over:
                 self.close()
                 raise StopAsyncIteration
             self._signal.clear()
             await self._signal.wait()
+
+    def _give(self, piece: Piece) -> Piece:
+        self._buffer.remove(piece)
+        self._size -= len(piece.text)
+        return piece
 
     async def aclose(self) -> None:
         """`close`, for `contextlib.aclosing`."""

@@ -14,26 +14,29 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Transcript:
-    """What one activation has said and heard.
+    """What one activation has said and heard. It only grows; each message is measured once."""
 
-    size: bytes of all messages as JSON, an upper bound of their tokens.
-    digest: 16 bytes over all messages; appending costs the same however long it is.
-    """
-
-    __slots__ = ("_encodings", "digest", "messages", "size")
+    __slots__ = ("_digest", "_encodings", "_measured", "_size", "messages")
 
     def __init__(self) -> None:
         self.messages: list[ChatMessage] = []
-        self.size = 0
-        self.digest = b""
-        self._encodings: dict[str, list[bytes]] = {}
+        self._measured = self._size = 0
+        self._digest = b""
+        self._encodings: dict[str, list[bytes]] | None = None
 
     def append(self, message: ChatMessage) -> None:
         """Add one message at the end."""
-        data = _encode(message)
         self.messages.append(message)
-        self.size += len(data)
-        self.digest = blake2b(self.digest + data, digest_size=16).digest()
+
+    def measure(self) -> tuple[int, bytes]:
+        """Bytes of all messages as JSON, an upper bound of their tokens; and 16 bytes of digest over them."""
+        messages = self.messages
+        for index in range(self._measured, len(messages)):
+            data = _encode(messages[index])
+            self._size += len(data)
+            self._digest = blake2b(self._digest + data, digest_size=16).digest()
+        self._measured = len(messages)
+        return self._size, self._digest
 
     def upto_now(self) -> TranscriptView:
         """The messages so far; later ones do not show in it."""
@@ -41,14 +44,14 @@ class Transcript:
 
     def encoded(self, key: str, encode: Callable[[ChatMessage], bytes], count: int) -> Sequence[bytes]:
         """The first `count` messages in an adapter's encoding, each encoded once per `key`."""
+        if self._encodings is None:
+            self._encodings = {}
         done = self._encodings.setdefault(key, [])
         done.extend(encode(message) for message in self.messages[len(done) : count])
         return done if len(done) == count else done[:count]
 
     def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Transcript) and self.digest == other.digest and self.messages == other.messages
-        )
+        return isinstance(other, Transcript) and self.messages == other.messages
 
     __hash__ = None  # type: ignore[assignment]
 

@@ -13,6 +13,7 @@ from antiphon.model import ChatMessage, Example, Request, ToolSpec
 from antiphon.models.local.branches import (
     AT_A_LOSS,
     MAX_COMBINATIONS,
+    arguments_of,
     branches,
     quote,
     read,
@@ -187,3 +188,16 @@ def test_scene_and_quote() -> None:
     assert quote(now.results) == "good"
     assert quote(now.results[:1]) == "bad"
     assert scene([]).asked == ""
+
+
+def test_arguments_of_an_older_call() -> None:
+    assert arguments_of('{"a":1}') == {"a": 1}
+    assert arguments_of("") == arguments_of("[1]") == arguments_of("{") == {}
+
+
+def test_an_error_that_names_another_tool_leads_there() -> None:
+    error = done("count", {"path": "a/"}, "a is a folder; try list_all", error=True)
+    listing = spec("list_all", path=TEXT)
+    example = Example("List b/", "list_all", {"path": "b/"})
+    found = ask("How big is a/?", COUNT, listing, FINISH, examples=(COUNTED, example), more=error)
+    assert found == [("list_all", {"path": "a/"})]

@@ -22,12 +22,13 @@ def test_the_likest_is_last() -> None:
     assert first("What is 17 times 23?") == "What is 4 times 9?"
     assert first("converting 5 km") == "Convert 3 km to miles"
     assert first("number of words in docs/a.md") == "How many words are in notes.txt?"
-    assert [example.request for example in nearest("Hello", BANK, 2)][-1] == "Hello"
+    assert nearest("How many lines does x.py have?", BANK, 2)[-1] == BANK[3]
 
 
 def test_equal_examples_count_once_and_order_is_stable() -> None:
-    assert len(nearest("x", BANK * 3, 99)) == len(BANK)
+    assert len(nearest("zzz", BANK * 3, 99)) == len(BANK)
     assert nearest("zzz", BANK, 2) == [BANK[1], BANK[0]]
+    assert nearest("Hello", BANK, 9) == [BANK[4]], "what is not like it is left out"
     assert nearest("x", [], 3) == []
     assert nearest("", BANK, 1) == [BANK[0]]
 

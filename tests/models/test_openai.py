@@ -390,7 +390,47 @@ def test_what_is_shown_is_one_short_printable_line() -> None:
     assert len(text) == 200
 
 
+@pytest.mark.parametrize("limit", [{"first_byte": 0.02, "connect": 0.02}, {"total": 0.02}])
+def test_endless_trickles_end_with_a_limit(limit: dict[str, float]) -> None:
+    trickle = [b"6\r\n: hm\n\n\r\n", "pause"] * 100
+    head: tuple[Any, ...] = (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n",)
+    answer = (
+        (*head, *trickle) if "total" in limit else (b"HTTP/1.1 200 OK\r\n", *[b"x: y\r\n", "pause"] * 100)
+    )
+    came, _ = ask(ASKED, answer, **limit)
+    assert isinstance(came, ModelError)
+    assert came.kind == "timeout"
+
+
+@pytest.mark.parametrize(
+    ("said", "field", "value"),
+    [
+        ("Unknown field: stream_options", "stream_usage", False),
+        ("reasoning_content is not allowed here", "reasoning", False),
+        ("'max_completion_tokens' is not supported", "cap", "max_tokens"),
+        ("max_tokens must be positive", "", None),
+        ("something unsupported", "", None),
+    ],
+)
+def test_a_dialect_is_learned_from_refusals(said: str, field: str, value: Any) -> None:
+    dialect = Dialect()
+    assert dialect.learn(said) is bool(field)
+    assert dialect == (msgspec.structs.replace(Dialect(), **{field: value}) if field else Dialect())
+
+
+def test_an_attachment_that_is_no_base64_is_refused() -> None:
+    file = Attachment("text/plain", "!!!", name="a.txt")
+    came, _ = ask(Request("m", "", (ChatMessage("user", "", attachments=(file,)),)))
+    assert isinstance(came, ModelError)
+    assert (came.kind, came.text) == ("validation", "The attachment 'a.txt' is not base64")
+
+
 # Configuration and secrets
+
+
+def test_a_model_has_a_name() -> None:
+    with pytest.raises(ConfigError, match="name is empty"):
+        OpenAIModel("", base_url="http://x")
 
 
 @pytest.mark.parametrize(

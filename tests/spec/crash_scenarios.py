@@ -51,7 +51,10 @@ def team(**members):
 
     def agents(world):
         tools = tools_of(world)
-        return [Agent(name, f"You are {name}.", tools=[tools[each] for each in own]) for name, own in members.items()]
+        return [
+            Agent(name, f"You are {name}.", tools=[tools[each] for each in own])
+            for name, own in members.items()
+        ]
 
     return agents
 
@@ -82,13 +85,21 @@ SINGLE = Scenario("single", team(a=["pay"]), script(a=[call("pay", what="x"), "d
 CONTRACTS = Scenario(
     "three contracts",
     team(a=["look", "put", "pay"]),
-    script(a=[[call("look", what="x"), call("put", what="y"), call("pay", what="z"), call("pay", what="w")], "done"]),
+    script(
+        a=[
+            [call("look", what="x"), call("put", what="y"), call("pay", what="z"), call("pay", what="w")],
+            "done",
+        ]
+    ),
     (("a", "go"),),
 )
 CIRCULAR = Scenario(
     "circular",
     team(a=["pay"], b=["put"]),
-    lambda: Script({"a": _a_in_the_circle, "b": [call("put", what="y"), to("a", "inner"), finish("b is done")]}, by="turn"),
+    lambda: Script(
+        {"a": _a_in_the_circle, "b": [call("put", what="y"), to("a", "inner"), finish("b is done")]},
+        by="turn",
+    ),
     (("a", "outer"),),
 )
 

@@ -1,4 +1,4 @@
-"""D6. A changed bit is noticed: in everything a fold rests on always, anywhere in the file or it changes nothing."""
+"""D6. A changed bit is noticed: always in what a fold rests on; elsewhere it is, or changes nothing."""
 
 import asyncio
 import random
@@ -68,13 +68,17 @@ def test_every_bit_of_what_a_fold_rests_on_is_watched(table, column, tmp_path):
             tried = 0
             for at, cell in cells:
                 for flipped in flips(cell):
-                    changed = rot.execute(f"update or ignore {table} set {column} = ? where {key} = ?", (flipped, at))
+                    changed = rot.execute(
+                        f"update or ignore {table} set {column} = ? where {key} = ?", (flipped, at)
+                    )
                     changed.fetchall()
                     if not rot.changes():
                         continue
                     tried += 1
                     error = await detects(journal, whole)
-                    assert isinstance(error, JournalError), f"{table}.{column} {at}: {cell!r} as {flipped!r}: {error}"
+                    assert isinstance(error, JournalError), (
+                        f"{table}.{column} {at}: {cell!r} as {flipped!r}: {error}"
+                    )
                     new = flipped if key == column else at
                     rot.execute(f"update {table} set {column} = ? where {key} = ?", (cell, new))
             assert tried >= 8

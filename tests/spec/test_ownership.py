@@ -97,7 +97,10 @@ def test_a_stopped_owner_is_replaced_after_its_time_and_its_late_write_refused(h
 def test_an_owner_on_another_host_is_replaced_after_its_time(tmp_path):
     async def claiming():
         wall = Clock(lambda: 1_000.0)
-        async with opened(tmp_path / "journal.db", wall=wall) as one, opened(tmp_path / "journal.db", wall=wall) as two:
+        async with (
+            opened(tmp_path / "journal.db", wall=wall) as one,
+            opened(tmp_path / "journal.db", wall=wall) as two,
+        ):
             pen = Pen(one, await one.claim("run", create=True))
             with apsw.Connection(str(tmp_path / "journal.db")) as other:
                 other.execute("update owners set host = 'elsewhere', boot = 'another'")

@@ -1,30 +1,22 @@
 """D4. What was acknowledged is on the disk: the power may go at any write, sync, truncation or deletion."""
 
+import asyncio
+
 import pytest
 
 from antiphon.journal import sqlite_writer
+from antiphon.journal.check import Pen
 from antiphon.testing.power import RecordingDisk
-from tests.journal.writing import look, write
-
-SEEDS = range(3)
+from tests.journal.writing import facts, look, opened, write_story
 
 
-def play(folder, durability, seeds):
+def play(folder, durability, every, seeds):
     """Cut the power at every operation; returns (cuts, cuts that lost an acknowledged fact, refusals)."""
-    disk = RecordingDisk(f"recording {folder}")
-    said = []
-
-    def acknowledged(fact):
-        said.append(fact)
-        disk.mark(fact)
-
-    everything = write(folder / "journal.db", acknowledged, durability, vfs=f"recording {folder}")
-    assert everything == set(said)
-    # Opened again, so that the life of a log that is already there is part of it.
-    again = write_more(folder / "journal.db", acknowledged, durability, f"recording {folder}")
-    everything |= again
+    name = f"recording {folder}"
+    disk = RecordingDisk(name)
+    everything = asyncio.run(two_lives(folder / "journal.db", disk, durability, name))
     cuts, lost, refused = 0, [], []
-    for cut in range(disk.operations + 1):
+    for cut in range(0, disk.operations + 1, every):
         for seed in seeds:
             place = folder / f"cut {cut} {seed}"
             place.mkdir()
@@ -41,33 +33,33 @@ def play(folder, durability, seeds):
     return cuts, lost, refused
 
 
-def write_more(path, acknowledged, durability, vfs):
-    import asyncio
-
-    from antiphon.journal.check import Pen
-    from tests.journal.writing import facts, opened
-
-    async def writing():
-        async with opened(path, durability, vfs=vfs) as journal:
-            pen = Pen(journal, await journal.claim("run 1"))
-            for n in range(6):
-                (row,) = await pen.write(b"more %d" % n)
-                acknowledged(("row", "run 1", row.seq, row.digest))
-            return await facts(journal)
-
-    return asyncio.run(writing())
+async def two_lives(path, disk, durability, vfs):
+    """Write, close, open and write again, so that the end and the beginning of a log are part of it."""
+    async with opened(path, durability, vfs=vfs) as journal:
+        await write_story(journal, disk.mark)
+    async with opened(path, durability, vfs=vfs) as journal:
+        pen = Pen(journal, await journal.claim("run 1"))
+        for n in range(6):
+            (row,) = await pen.write(b"more %d" % n)
+            disk.mark(("row", "run 1", row.seq, row.digest))
+        everything = await facts(journal)
+    assert everything == set(disk.marked(disk.operations))
+    return everything
 
 
 @pytest.mark.parametrize("checkpoint", [10, 4_000])
-def test_no_acknowledged_fact_is_lost(checkpoint, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("every", "seeds"), [(5, 1), pytest.param(1, 5, marks=pytest.mark.deep)])
+def test_no_acknowledged_fact_is_lost(checkpoint, every, seeds, tmp_path, monkeypatch):
     monkeypatch.setattr(sqlite_writer, "CHECKPOINT_PAGES", checkpoint)
-    cuts, lost, refused = play(tmp_path, "power", SEEDS)
-    assert cuts > 300
+    cuts, lost, refused = play(tmp_path, "power", every, range(seeds))
+    assert cuts > 200 * seeds // every
     assert not refused
     assert not lost
 
 
-def test_control_the_weaker_setting_does_lose_them(tmp_path):
-    cuts, lost, refused = play(tmp_path, "process", SEEDS)
+@pytest.mark.parametrize(("every", "seeds"), [(5, 1), pytest.param(1, 5, marks=pytest.mark.deep)])
+def test_control_the_weaker_setting_does_lose_them(every, seeds, tmp_path):
+    """Were this test to pass with synchronous=NORMAL as well, the one above would prove nothing."""
+    cuts, lost, refused = play(tmp_path, "process", every, range(seeds))
     assert not refused
     assert len(lost) > cuts / 4

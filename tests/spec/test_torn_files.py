@@ -48,7 +48,9 @@ def sizes(file, frame, whole):
 @pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.deep)])
 def test_a_log_cut_short_opens_at_a_whole_commit(crashed, whole):
     folder, said = crashed
-    left = [cut_short(folder, "journal.db-wal", at, said) for at in sizes(folder / "journal.db-wal", 4_120, whole)]
+    left = [
+        cut_short(folder, "journal.db-wal", at, said) for at in sizes(folder / "journal.db-wal", 4_120, whole)
+    ]
     assert -1 not in left
     assert left == sorted(left)
     assert left[0] == 0
@@ -62,7 +64,9 @@ def test_a_file_cut_short_is_refused(tmp_path, whole):
     said = []
     write(folder / "journal.db", said.append)
     assert [path.name for path in folder.iterdir()] == ["journal.db"]
-    left = {at: cut_short(folder, "journal.db", at, said) for at in sizes(folder / "journal.db", 4_096, whole)}
+    left = {
+        at: cut_short(folder, "journal.db", at, said) for at in sizes(folder / "journal.db", 4_096, whole)
+    }
     # An empty file is an empty journal; anything else misses pages that something points to.
     assert left.pop(0) == 0
     assert set(left.values()) == {-1}

@@ -81,6 +81,6 @@ def test_folder_statistics(folder: Path) -> None:
         "By kind: 1 .md, 1 .txt, 1 .png\n"
         "Largest: docs/long.txt (4391 bytes), README.md (33 bytes), docs/picture.png (6 bytes)"
     )
-    assert statistics("docs").startswith("docs: 2 files in 1 folders, 4397 bytes")
+    assert statistics("docs").startswith("docs: 2 files in 1 folder, 4397 bytes")
     (folder / "empty").mkdir()
     assert statistics("empty") == "There are no files in empty"

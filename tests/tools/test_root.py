@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from antiphon.errors import ConfigError, ToolError
+from antiphon.tools.folder import root
 from antiphon.tools.folder.root import MAX_BYTES, MAX_DEPTH, Root, decoded
 
 
@@ -33,50 +34,57 @@ def folder(tmp_path: Path) -> Path:
     return inside
 
 
-def test_reads_and_lists(folder: Path) -> None:
-    root = Root(folder)
-    assert root.read("README.md") == root.read("./README.md") == b"Hello there, reader.\n"
-    assert root.read("docs//deep/notes.txt") == b"deep\n"
-    assert [entry.path for entry in root.files()] == ["README.md", "docs/guide.md", "docs/deep/notes.txt"]
-    assert [entry.path for entry in root.files("docs/")] == ["docs/guide.md", "docs/deep/notes.txt"]
-    assert [entry.path for entry in root.files(limit=1)] == ["README.md"]
+@pytest.mark.parametrize("by_component", [True, False])
+def test_reads_and_lists(folder: Path, by_component: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(root, "_BY_COMPONENT", by_component)
+    inside = Root(folder)
+    assert inside.read("README.md") == inside.read("./README.md") == b"Hello there, reader.\n"
+    assert inside.read("docs//deep/notes.txt") == b"deep\n"
+    assert [entry.path for entry in inside.files()] == ["README.md", "docs/guide.md", "docs/deep/notes.txt"]
+    assert [entry.path for entry in inside.files("docs/")] == ["docs/guide.md", "docs/deep/notes.txt"]
+    assert [entry.path for entry in inside.files(limit=1)] == ["README.md"]
 
 
-@pytest.mark.parametrize(
-    ("path", "why"),
-    [
-        ("../secret.txt", "leads out"),
-        ("docs/../../secret.txt", "leads out"),
-        ("docs/..", "leads out"),
-        ("/etc/passwd", "absolute"),
-        ("C:\\Windows\\win.ini", "absolute"),
-        ("C:secret", "absolute"),
-        ("\\\\host\\share", "absolute"),
-        ("a\0b", "control character"),
-        ("a\nb", "control character"),
-        ("x" * 5000, "longer than 1024"),
-        ("x" * 300, "There is no file"),
-        ("/".join("x" * 500), "There is no file"),
-        (".env", "hidden"),
-        (".git/config", "hidden"),
-        ("node_modules/index.js", "left out"),
-        ("link.txt", "symbolic link"),
-        ("own.md", "symbolic link"),
-        ("away/secret.txt", "symbolic link"),
-        ("away/inside/README.md", "symbolic link"),
-        ("pipe", "not a regular file"),
-        ("docs", "a folder"),
-        (".", "The folder itself"),
-        ("", "The folder itself"),
-        ("README.md/x", "There is no file"),
-        ("README", "Near: README.md"),
-        ("readme.md", "Near: README.md"),
-        ("guide.md", "Near: docs/guide.md"),
-        ("docs/gude.md", "Near: docs/guide.md"),
-        ("zzz", "There is no file zzz$"),
-    ],
-)
-def test_refused(folder: Path, path: str, why: str) -> None:
+REFUSED = [
+    ("../secret.txt", "leads out"),
+    ("docs/../../secret.txt", "leads out"),
+    ("docs/..", "leads out"),
+    ("/etc/passwd", "absolute"),
+    ("C:\\Windows\\win.ini", "absolute"),
+    ("C:secret", "absolute"),
+    ("\\\\host\\share", "absolute"),
+    ("a\0b", "control character"),
+    ("a\nb", "control character"),
+    ("x" * 5000, "longer than 1024"),
+    ("x" * 300, "There is no file"),
+    ("/".join("x" * 500), "There is no file"),
+    (".env", "hidden"),
+    (".git/config", "hidden"),
+    ("node_modules/index.js", "left out"),
+    ("link.txt", "symbolic link"),
+    ("own.md", "symbolic link"),
+    ("away/secret.txt", "symbolic link"),
+    ("away/inside/README.md", "symbolic link"),
+    ("pipe", "not a regular file"),
+    ("docs", "a folder"),
+    (".", "The folder itself"),
+    ("", "The folder itself"),
+    ("README.md/x", "There is no file"),
+    ("README", "Near: README.md"),
+    ("readme.md", "Near: README.md"),
+    ("guide.md", "Near: docs/guide.md"),
+    ("docs/gude.md", "Near: docs/guide.md"),
+    ("zzz", "There is no file zzz$"),
+]
+
+
+@pytest.mark.parametrize("by_component", [True, False])
+@pytest.mark.parametrize(("path", "why"), REFUSED)
+def test_refused(
+    folder: Path, path: str, why: str, by_component: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Systems that can not open relative to a folder look for links first.
+    monkeypatch.setattr(root, "_BY_COMPONENT", by_component)
     with pytest.raises(ToolError, match=why):
         Root(folder).read(path)
 
@@ -91,30 +99,30 @@ def test_no_folder(folder: Path, path: str, why: str) -> None:
 
 
 def test_a_folder_swapped_for_a_link_is_not_followed(folder: Path) -> None:
-    root = Root(folder)
-    listing = root.files()
+    inside = Root(folder)
+    listing = inside.files()
     assert next(listing).path == "README.md"
     (folder / "docs").rename(folder / "moved")
     (folder / "docs").symlink_to(folder.parent)
     assert all("secret" not in entry.path for entry in listing)
     with pytest.raises(ToolError, match="symbolic link"):
-        root.read("docs/secret.txt")
+        inside.read("docs/secret.txt")
 
 
 def test_sizes_and_depth(folder: Path) -> None:
-    root = Root(folder)
+    inside = Root(folder)
     with pytest.raises(ToolError, match="has 21 bytes; at most 5"):
-        root.read("README.md", 5)
+        inside.read("README.md", 5)
     with (folder / "huge.txt").open("wb") as file:
         file.truncate(MAX_BYTES + 1)
     with pytest.raises(ToolError, match="at most"):
-        root.read("huge.txt")
+        inside.read("huge.txt")
     deep = folder / "d"
     for _ in range(MAX_DEPTH + 3):
         deep.mkdir()
         (deep / "f.txt").write_text("x")
         deep = deep / "d"
-    assert len(list(root.files("d"))) <= MAX_DEPTH
+    assert len(list(inside.files("d"))) <= MAX_DEPTH
 
 
 def test_a_root_is_a_folder(folder: Path) -> None:

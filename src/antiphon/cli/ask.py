@@ -128,16 +128,15 @@ class Keyboard:
 
     def listen(self) -> None:
         """From now on; what was typed before is forgotten, so that nothing is allowed by accident."""
-        if self._listening:
-            return
         self._rest = b""
         if os.name == "posix":
             import termios
 
             with suppress(termios.error):
                 termios.tcflush(self._fd, termios.TCIFLUSH)
-        asyncio.get_running_loop().add_reader(self._fd, self._read)
-        self._listening = True
+        if not self._listening:
+            asyncio.get_running_loop().add_reader(self._fd, self._read)
+            self._listening = True
 
     def close(self) -> None:
         """Listen no more."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
 from typing import Any
 
 from msgspec import Struct
 
-from antiphon import Conversation, Limits, Policy, Result, open_run
+from antiphon import Limits, Policy, Result, open_run
 from antiphon.cli import ends, safe
 from antiphon.cli.ask import attended
 from antiphon.cli.draw import seconds, tokens
@@ -66,6 +65,7 @@ async def perform(request: Request, target: Target, manner: Manner, journal: Jou
     options: dict[str, Any] = {"limits": request.limits, "policy": request.policy, "run_id": request.run_id}
     run_id = request.run_id or ""
     started = time.monotonic()
+    announce: Announcement | None = None
     try:
         async with open_run(
             target.agents, journal=journal, model=manner.model, attended=people, **options
@@ -73,32 +73,38 @@ async def perform(request: Request, target: Target, manner: Manner, journal: Jou
             run_id = conversation.run_id
             stop.farewell = _how_to_resume(manner, run_id)
             calls = request.calls or (await conversation.post(target.entry, request.message),)
-            announce = _announcement(manner, run_id, conversation, journal)
+            announce = Announcement(manner, run_id, journal.durability)
             drive = Drive(conversation, calls, request.after, tree, view, people, announce)
             results = await Driver(drive, bell, stop).until_end()
             if results is not None and not await conversation.requests():
                 await conversation.close()
     except Parked as parked:
         ends.complain(str(parked))
-        _say(_how_to_resume(manner, run_id))
+        if announce is not None and announce.made:
+            _say(_how_to_resume(manner, run_id))
+        else:
+            _say("The request was not recorded; once the journal can be written, ask again.")
         return ends.code_of(parked)
     if results is None:
         return _parked(manner, run_id)
     return finish(results, manner, run_id, tree, time.monotonic() - started)
 
 
-def _announcement(
-    manner: Manner, run_id: str, conversation: Conversation, journal: Journal
-) -> Callable[[], None]:
-    def announce() -> None:
-        if manner.quiet or manner.as_json:
-            return
-        if journal.durability == "none":
-            _say(f"run {run_id[:SHORT]} (kept in memory only)")
-        else:
-            _say(f"run {run_id[:SHORT]}; to resume it: {manner.resume(run_id)}")
+class Announcement:
+    """Says how to resume the run, as soon as it can be. `made`: that is so."""
 
-    return announce
+    def __init__(self, manner: Manner, run_id: str, durability: str) -> None:
+        self.made = False
+        self._manner, self._run_id, self._durability = manner, run_id, durability
+
+    def __call__(self) -> None:
+        self.made = True
+        if self._manner.quiet or self._manner.as_json:
+            return
+        if self._durability == "none":
+            _say(f"run {self._run_id[:SHORT]} (kept in memory only)")
+        else:
+            _say(f"run {self._run_id[:SHORT]}; to resume it: {self._manner.resume(self._run_id)}")
 
 
 def _parked(manner: Manner, run_id: str) -> int:
@@ -122,6 +128,8 @@ def finish(results: list[Result], manner: Manner, run_id: str, tree: CallTree, s
         for each in results:
             print(safe.json_line({"type": "Result", **_plain(each)}), flush=True)
         return ends.OUTCOMES[worst.outcome]
+    if not manner.quiet and sys.stderr.isatty():
+        _say("")
     for each in results:
         if each.output:
             print(safe.clean(each.output).rstrip("\n"), flush=True)

@@ -24,7 +24,7 @@ from antiphon.dotenv import environment
 from antiphon.errors import JournalError
 from antiphon.journal import open_journal
 from antiphon.journal.port import genesis
-from antiphon.models.resolve import default_model, resolve_model
+from antiphon.models import default_model, resolve_model
 
 PATIENCE = 3.0
 """Seconds that an endpoint gets to answer."""

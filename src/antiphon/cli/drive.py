@@ -82,8 +82,6 @@ class Stop:
                 os.write(2, f"\n{self.farewell}\n".encode())
             os._exit(ends.PARKED)
         self.asked = True
-        with suppress(OSError):
-            os.write(2, b"\nparking the run (once more: leave at once)\n")
         self._bell.ring()
 
 
@@ -132,6 +130,7 @@ class Driver:
                 self._keyboard.close()
             self._drive.watcher.stop()
         if self._open and self._stop.asked:
+            print("parking the run (Ctrl-C once more: leave at once)", file=sys.stderr, flush=True)
             return None
         return [await _result(conversation, call) for call in self._drive.calls]
 

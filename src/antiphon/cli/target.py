@@ -18,7 +18,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from antiphon import Agent
+from antiphon import Agent, Tool
 from antiphon.cli.team_file import read_team
 from antiphon.errors import AntiphonError, ConfigError
 
@@ -137,7 +137,7 @@ def _attribute(module: ModuleType, place: str, name: str) -> Any:
 
 
 def _team(text: str, found: Any, folder: str | None) -> Target:
-    if callable(found) and not _is_team(found):
+    if callable(found) and not isinstance(found, Tool | type) and not _is_team(found):
         found = _called(text, found, folder)
     elif folder is not None:
         raise ConfigError(

@@ -90,6 +90,8 @@ def _finished(event: EffectFinished, tree: CallTree) -> str:
     if item is None and event.ends:
         return f"finishes: {safe.line(event.content, WIDTH)}"
     name = safe.line(item.name, 64) if item is not None and item.name else event.id
+    if ".m" in event.id:
+        name = "no reply"
     if item is not None and item.purpose in ("approval", "question"):
         name = item.purpose
     if event.outcome == "completed":

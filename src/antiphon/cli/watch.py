@@ -131,6 +131,8 @@ class LiveTree:
 
     def pause(self) -> None:
         """See Watcher."""
+        if self._live is not None:
+            self._live.transient = True
         self.stop()
 
     def stop(self) -> None:

@@ -184,15 +184,19 @@ async def gaps(open_store: OpenStore) -> None:
     ):
         async with open_store() as journal:
             pen = Pen(journal, await journal.claim(f"gaps {name}", create=True))
-            rows = await pen.write(b"a", b"b")
-            digest = chain(pen.digest, first, count, 1, 1.0, b"x", ())
-            await _raises(
-                Fenced, f"a row with a {name}", pen.put(Row(first, count, 1, 1.0, b"x", (), digest))
-            )
-            await _raises(JournalError, "the row after a refused one", pen.put(pen.row(b"c")))
+            rows, ends = [pen.row(b"a"), pen.row(b"b")], list[BaseException | None]()
+            bad = Row(first, count, 1, 1.0, b"x", (), chain(pen.digest, first, count, 1, 1.0, b"x", ()))
+            # Queued together, so that the refusal cannot rest on what was stored long ago.
+            for row in (*rows, bad, pen.row(b"c")):
+                journal.append(pen.lease, row, {}, ends.append)
+            await _raises(JournalError, "a row after a refused one", pen.put(pen.row(b"d")))
+            _same([type(end) for end in ends[:3]], [type(None)] * 2 + [Fenced], f"a row with a {name}")
+            _same(isinstance(ends[3], JournalError), True, f"the row after one with a {name} is refused")
             _same(list(await journal.read(f"gaps {name}")), rows, "rows read after a refusal")
             again = Pen(journal, await journal.claim(f"gaps {name}"))
-            await again.write(b"c")
+            late = Row(2, 1, 2, 1.0, b"x", (), chain(again.digest, 2, 1, 2, 1.0, b"x", ()))
+            await _raises(Fenced, "a row numbered like one stored before", again.put(late))
+            await Pen(journal, await journal.claim(f"gaps {name}")).write(b"c")
 
 
 async def fencing(open_store: OpenStore) -> None:

@@ -72,7 +72,14 @@ class RunEntry(Struct, frozen=True):
 
 
 def chain(
-    previous: bytes, seq: int, count: int, epoch: int, at: float, body: bytes, refs: Refs, blobs: tuple[str, ...] = ()
+    previous: bytes,
+    seq: int,
+    count: int,
+    epoch: int,
+    at: float,
+    body: bytes,
+    refs: Refs,
+    blobs: tuple[str, ...] = (),
 ) -> bytes:
     """The digest of a row: 16 bytes of BLAKE2b over all of its fields and the row before."""
     named = repr((refs, blobs)).encode() if refs or blobs else b""

@@ -151,7 +151,7 @@ class SqliteJournal:
             await self._write(self._say_alive)
 
     async def close(self) -> None:
-        """See `port.Journal.close`. Raises the first error that closing met; what was acknowledged is safe."""
+        """See `port.Journal.close`. Raises what went wrong in it; what was acknowledged is safe."""
         if self._closing is None:
             farewell = self._write(self._give_up)
             self._closing = asyncio.get_running_loop().create_future()

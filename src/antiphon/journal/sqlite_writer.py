@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from itertools import chain
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -19,9 +20,9 @@ BATCH = 1_000
 
 _NEWEST = "select coalesce(max(n), 0) from rows"
 _MOVE_HEAD = (
-    "update runs set seq = ?, last = ?, digest = ?, updated = ?"
-    " where key = ? and epoch = ? and seq = ? returning key"
+    "update runs set seq = ?, last = ?, digest = ?, updated = ? where key = ? and epoch = ? and seq = ?"
 )
+_HAS_MOVED = "select count(*) from runs where key = ? and epoch = ? and last = ?"
 _ADD_ROW = "insert into rows values(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _ADD_BLOB = "insert into blobs(digest, data) values(?, ?) on conflict do nothing"
 _KEEP_BLOB = "insert into run_blobs select ?, key from blobs where digest = ? on conflict do nothing"
@@ -200,6 +201,7 @@ class Writer:
         n: int = value(self.connection, _NEWEST)
         heads: list[tuple[apsw.SQLiteValue, ...]] = []
         rows: dict[int, list[tuple[apsw.SQLiteValue, ...]]] = {}
+        keep: list[tuple[int, Append]] = []
         for run_id, staged in self._staged.items():
             tail = self.tails[run_id]
             mine = rows[tail.key] = []
@@ -207,28 +209,35 @@ class Writer:
                 row = item.row
                 n += 1
                 step, tail.last = n - tail.last if tail.last else 0, n
-                named = pack(row) if row.refs or row.blobs else None
+                named = None
+                if item.blobs or row.refs or row.blobs:
+                    named = pack(row) if row.refs or row.blobs else None
+                    keep.append((tail.key, item))
                 mine.append(
                     (n, step, tail.key, row.seq, row.count, row.epoch, row.at, row.digest, named, row.body)
                 )
             first, newest = staged[0][1].row, staged[-1][1].row
             follows = first.seq - first.count
             heads.append((newest.seq, n, newest.digest, newest.at, tail.key, tail.epoch, follows))
-        matched = {key for (key,) in self.connection.executemany(_MOVE_HEAD, heads)}
-        for run_id, staged in self._staged.items():
-            tail = self.tails[run_id]
-            if tail.key not in matched:
-                del rows[tail.key]
-                tail.refusal = Fenced(f"Run {run_id}: another owner took it over after epoch {tail.epoch}")
-                tail.seq, tail.last = tail.kept
-                for place, item in staged:
-                    ended[place] = item, tail.refusal
-                continue
-            for _, item in staged:
-                if item.blobs or item.row.refs or item.row.blobs:
-                    self._keep(tail.key, item)
-        self.connection.executemany(_ADD_ROW, (row for mine in rows.values() for row in mine))
+        before = self.connection.total_changes()
+        self.connection.executemany(_MOVE_HEAD, heads)
+        if self.connection.total_changes() - before != len(heads):
+            for run_id, staged in self._staged.items():
+                tail = self.tails[run_id]
+                if not value(self.connection, _HAS_MOVED, (tail.key, tail.epoch, tail.last)):
+                    del rows[tail.key]
+                    self._fence(tail, staged, ended)
+        self.connection.executemany(_ADD_ROW, chain.from_iterable(rows.values()))
+        for key, item in keep:
+            if key in rows:
+                self._keep(key, item)
         self._staged.clear()
+
+    def _fence(self, tail: Tail, staged: list[tuple[int, Append]], ended: Ended) -> None:
+        tail.refusal = Fenced(f"Run {tail.run_id}: another owner took it over after epoch {tail.epoch}")
+        tail.seq, tail.last = tail.kept
+        for place, item in staged:
+            ended[place] = item, tail.refusal
 
     def _keep(self, key: int, item: Append) -> None:
         for digest, data in item.blobs.items():

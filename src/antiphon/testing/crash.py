@@ -258,7 +258,7 @@ class _Stage:
             await journal.post(run_id, f"request {number}", encode(Ask(agent, text)))
         ended = 0
         watching = conversation.events(pieces=False)
-        async with aclosing(watching.__aiter__()) as records:  # type: ignore[type-var]
+        async with aclosing(watching.__aiter__()) as records:
             async for record in records:
                 if not isinstance(record, Record):
                     continue

@@ -144,9 +144,7 @@ class FailingDisk(_Disk):
     `after` is how many changes have been asked for since, and what they were.
     """
 
-    def __init__(
-        self, name: str, error: Callable[[], apsw.Error], kinds: frozenset[str] | None = None
-    ) -> None:
+    def __init__(self, name: str, error: Callable[[], apsw.Error], kinds: frozenset[str] = CHANGES) -> None:
         super().__init__(name)
         self._error, self._kinds = error, kinds
         self.fail_at, self.seen, self.lasting = 0, 0, False

@@ -228,6 +228,7 @@ def _streams() -> list[Wire]:
         _streamed("giant_line", "provider", *chunked(b"data: " + b"x" * (LIMIT + 1)), "hang"),
         _streamed("giant_event", "provider", *chunked(b"data: 1\n" * (LIMIT // 4)), "hang"),
         _streamed("invalid_json", "cut", *chunked(sse(chunk(content="a"), '{"choices": [{'))),
+        _streamed("half_character_nonsense", "cut", *chunked(sse('{"choices": "\\ud83d"}'))),
         _streamed("chunk_is_list", "cut", *chunked(sse(chunk(content="a"), "[1, 2]"))),
         _streamed("chunk_is_deep", "cut", *chunked(sse(chunk(content="a"), "[" * 50_000))),
         _streamed(

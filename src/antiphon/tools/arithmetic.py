@@ -320,6 +320,8 @@ _CALLS = {
     "What is 80 divided by 5?": "80 divided by 5",
     "What is the product of 13 and 14?": "product of 13 and 14",
     "60 minus 14.5": "60 minus 14.5",
+    "What is 6 times 31?": "6 times 31",
+    "(9 - 4) * (2 + 6)": "(9 - 4) * (2 + 6)",
 }
 
 

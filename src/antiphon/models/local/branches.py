@@ -78,9 +78,9 @@ def branches(request: Request, now: Scene) -> list[Branch]:
     """Every reply that makes sense now; empty when all that is left is to write a text.
 
     Without a result, finishing is offered only if an example shows how, or if nothing else can be
-    done: an answer rests on results. After an error that suggests other arguments, those are tried
-    once. After a result, a further colleague is offered only if the request or the agent's instructions
-    name it: this model can not tell by itself that a second opinion is of no use.
+    done: an answer rests on results. After an error that names other arguments or another tool, that
+    is tried once. After a result, a further colleague is offered only if the request or the agent's
+    instructions name it: this model can not tell by itself that a second opinion is of no use.
     """
     offered = [spec for spec in request.tools if request.tool_choice in ("auto", "required", spec.name)]
     steps: list[Branch] = []
@@ -91,7 +91,8 @@ def branches(request: Request, now: Scene) -> list[Branch]:
             steps.extend(_calls(spec, _examples_of(spec.name, request.examples), now))
     if now.failed and len(now.results) == 1:
         hint = now.results[0].content
-        suggested = [step for step in steps if step.call == now.done[-1][0] and _new(step, now.asked, hint)]
+        failed = now.done[-1][0]
+        suggested = [step for step in steps if _suggested(step, failed, now.asked, hint)]
         if suggested:
             return suggested
     if now.results:
@@ -104,11 +105,12 @@ def branches(request: Request, now: Scene) -> list[Branch]:
     return steps
 
 
-def _new(step: Branch, asked: str, hint: str) -> bool:
-    """Whether some argument comes out of an error's text."""
-    return any(
-        isinstance(value, str) and value in hint and value not in asked for value in step.arguments.values()
-    )
+def _suggested(step: Branch, failed: str, asked: str, hint: str) -> bool:
+    """Whether an error's text names the tool of a step, or an argument for the tool that failed."""
+    if step.call != failed:
+        return re.search(rf"(?<!\w){re.escape(step.call)}(?!\w)", hint) is not None
+    texts = [value for value in step.arguments.values() if isinstance(value, str)]
+    return any(text in hint and text not in asked for text in texts)
 
 
 def _mentioned(step: Branch, text: str) -> bool:
@@ -280,10 +282,11 @@ def _sensible(arguments: Mapping[str, Any], shapes: Mapping[str, str], asked: st
 
 
 def _made(call: str, arguments: Mapping[str, Any], done: Iterable[tuple[str, str]]) -> bool:
-    return any(name == call and _object(text) == arguments for name, text in done)
+    return any(name == call and arguments_of(text) == arguments for name, text in done)
 
 
-def _object(text: str) -> dict[str, Any]:
+def arguments_of(text: str) -> dict[str, Any]:
+    """The arguments of a call made before; none where they are no JSON object."""
     try:
         value = json.loads(text)
     except ValueError:
@@ -292,4 +295,4 @@ def _object(text: str) -> dict[str, Any]:
 
 
 def _field(arguments: str, name: str) -> Any:
-    return _object(arguments).get(name)
+    return arguments_of(arguments).get(name)

@@ -55,12 +55,8 @@ class Job:
         self.abandoned = False
 
     def tell(self, call: Callable[[Any], None], value: object) -> None:
-        """Call on the loop that asked; a loop that has ended since wants no answer."""
-        try:
-            self.loop.call_soon_threadsafe(call, value)
-        except RuntimeError:
-            if not self.loop.is_closed():
-                raise
+        """Call on the loop that asked."""
+        tell(self.loop, call, value)
 
     def settle(self, written: Written) -> None:
         """On the loop: end the wait with an answer, unless it has ended."""
@@ -71,6 +67,15 @@ class Job:
         """On the loop: end the wait with an error, unless it has ended."""
         if not self.done.done():
             self.done.set_exception(error)
+
+
+def tell(loop: asyncio.AbstractEventLoop, call: Callable[..., object], *values: object) -> None:
+    """Call on a loop from any thread; a loop that has ended since wants no answer."""
+    try:
+        loop.call_soon_threadsafe(call, *values)
+    except RuntimeError:
+        if not loop.is_closed():
+            raise
 
 
 class Engine:
@@ -108,10 +113,7 @@ class Engine:
         loop = asyncio.get_running_loop()
         ended = asyncio.Event()
 
-        def tell() -> None:
-            loop.call_soon_threadsafe(ended.set)
-
-        thread = self._end(tell)
+        thread = self._end(lambda: tell(loop, ended.set))
         if thread is not None:
             await ended.wait()
             thread.join()

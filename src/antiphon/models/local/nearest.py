@@ -21,6 +21,8 @@ _WORD = re.compile(r"<\w+>|[^\W_]+|[-+*/^%×÷=]")
 _PIECE = 4
 """Letters in a piece of a word: enough for "converting" to meet "convert"."""
 
+_ENOUGH = 0.5
+
 
 def features(text: str) -> Counter[str]:
     """What `text` is compared by: its words, pairs of words and pieces of words."""
@@ -36,9 +38,10 @@ def features(text: str) -> Counter[str]:
 
 
 def nearest(request: str, examples: Sequence[Example], count: int) -> list[Example]:
-    """The `count` examples most like `request`, least like first (the last is read best).
+    """The examples most like `request`, at most `count`, least like first (the last is read best).
 
-    Equal likeness keeps the order given. Examples of one request and call count once.
+    What is less than half as like as the likest is left out: it only distracts. Equal likeness keeps
+    the order given. Examples of one request and call count once.
     """
     distinct = list({(example.request, example.call): example for example in examples}.values())
     bags = [features(example.request) for example in distinct]
@@ -47,7 +50,7 @@ def nearest(request: str, examples: Sequence[Example], count: int) -> list[Examp
     asked = _vector(features(request), weights)
     likeness = [_dot(asked, _vector(bag, weights)) for bag in bags]
     order = sorted(range(len(bags)), key=lambda at: (-likeness[at], at))[:count]
-    return [distinct[at] for at in reversed(order)]
+    return [distinct[at] for at in reversed(order) if likeness[at] >= _ENOUGH * likeness[order[0]]]
 
 
 def _vector(bag: Counter[str], weights: dict[str, float]) -> dict[str, float]:

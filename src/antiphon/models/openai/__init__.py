@@ -102,16 +102,17 @@ class OpenAIModel:
 
     async def complete(self, request: Request, emit: Emit) -> Reply:
         """Ask once. Cancelling closes the connection; raises `ModelError` only."""
-        for last in (False, False, True):
+        left = 3
+        while True:
             body = self._body(request)
+            left -= 1
             try:
                 return await self._ask(body, emit)
             except ModelError as error:
                 self._hide(error)
                 # A parameter the endpoint does not know is left out, now and from now on.
-                if last or error.status not in (400, 422) or not self._dialect.learn(error.text):
+                if not left or error.status not in (400, 422) or not self._dialect.learn(error.text):
                     raise
-        raise ModelError("provider", f"{self._where} refuses every way of asking")
 
     def _body(self, request: Request) -> bytes:
         try:

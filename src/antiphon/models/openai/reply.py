@@ -129,7 +129,7 @@ def decode_chunk(data: bytes, where: str) -> Chunk:
 def _with_halves(data: bytes) -> Chunk | None:
     try:
         chunk = msgspec.convert(json.loads(data), Chunk, strict=False)
-    except (ValueError, RecursionError):
+    except (ValueError, msgspec.ValidationError, RecursionError):
         return None
     chunk.halves = True
     return chunk

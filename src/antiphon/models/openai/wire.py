@@ -216,7 +216,7 @@ def _part(one: Attachment) -> dict[str, Any]:
         try:
             return {
                 "type": "text",
-                "text": f"{name}:\n{base64.b64decode(one.data).decode('utf-8', 'replace')}",
+                "text": f"{name}:\n{base64.b64decode(one.data, validate=True).decode('utf-8', 'replace')}",
             }
         except (binascii.Error, ValueError) as error:
             raise ModelError("validation", f"The attachment {name!r} is not base64") from error

@@ -279,6 +279,7 @@ _QUERIES = [
     "In which document are the colours defined?",
     "Can it run without a network?",
     "What does it say about access rights?",
+    "Look up the word 'quorum' in the manual",
 ]
 
 

@@ -26,6 +26,8 @@ _COUNTS = {
     "How long is the file guide/intro.md?": "guide/intro.md",
     "How large is data.csv?": "data.csv",
     "word count of CONTRIBUTING": "CONTRIBUTING",
+    "How many bytes does NOTICE have?": "NOTICE",
+    "Tell me the number of words in index.html": "index.html",
     "Give me the line count for lib/tool.js, please": "lib/tool.js",
 }
 _LISTS = {
@@ -94,7 +96,7 @@ def _folders(root: Root) -> list[Tool]:
         name = "The folder" if path.strip("./") == "" else path
         return "\n".join(
             [
-                f"{name}: {len(found)} files in {len(folders)} folders, "
+                f"{name}: {many(len(found), 'file')} in {many(len(folders), 'folder')}, "
                 f"{sum(entry.size for entry in found)} bytes{capped}",
                 "By kind: " + ", ".join(f"{count} {kind}" for kind, count in kinds.most_common(12)),
                 "Largest: " + ", ".join(f"{entry.path} ({entry.size} bytes)" for entry in largest),
@@ -132,10 +134,20 @@ def _texts(root: Root) -> list[Tool]:
         """
         data = root.read(path)
         text = decoded(data, path)
-        counts = f"{len(text.split())} words, {lines_of(text)} lines, {len(text)} characters"
-        return f"{path}: {counts}, {len(data)} bytes"
+        counts = {
+            "word": len(text.split()),
+            "line": lines_of(text),
+            "character": len(text),
+            "byte": len(data),
+        }
+        return f"{path}: {', '.join(many(count, thing) for thing, count in counts.items())}"
 
     return [read_lines, count_text]
+
+
+def many(count: int, thing: str) -> str:
+    """`1 file`, `2 files`."""
+    return f"{count} {thing}{'' if count == 1 else 's'}"
 
 
 def lines_of(text: str) -> int:

@@ -26,6 +26,8 @@ MAX_FILES = 20_000
 MAX_BYTES = 20_000_000
 """The largest file that is read as a whole."""
 
+_AT_ONCE = getattr(os, "O_NONBLOCK", 0)
+"""Opening a named pipe must not wait for its other end."""
 _BY_COMPONENT = os.open in os.supports_dir_fd and os.scandir in os.supports_fd
 
 
@@ -79,7 +81,7 @@ class Root:
         try:
             found = os.fstat(handle)
             if stat.S_ISDIR(found.st_mode):
-                raise ToolError(f"{name} is a folder, not a file")
+                raise ToolError(f"{name} is a folder, not a file; try folder_statistics or list_files")
             if not stat.S_ISREG(found.st_mode):
                 raise ToolError(f"{name} is not a regular file")
             if found.st_size > limit:
@@ -140,7 +142,7 @@ class Root:
         if error.errno in (errno.ELOOP, errno.EMLINK):
             return ToolError(f"{name} is, or lies behind, a symbolic link; links are not followed")
         if error.errno == errno.ENOTDIR and folder:
-            return ToolError(f"{name} is a file, not a folder")
+            return ToolError(f"{name} is a file, not a folder; try count_text or read_lines")
         if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG):
             near = self.near(name)
             hint = f". Near: {', '.join(near)}" if near else ""
@@ -162,9 +164,8 @@ class Root:
 
     def _open(self, parts: tuple[str, ...], flags: int) -> int:
         if not _BY_COMPONENT:
-            return os.open(self._checked(parts), flags)
-        # O_NONBLOCK: opening a named pipe must not wait for its other end.
-        safe = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+            return os.open(self._checked(parts), flags | _AT_ONCE)
+        safe = os.O_NOFOLLOW | os.O_CLOEXEC | _AT_ONCE
         handle = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         for at, part in enumerate(parts):
             last = at == len(parts) - 1

@@ -1,0 +1,95 @@
+"""D10. Every released format is read for ever; a newer one is refused and left alone."""
+
+import asyncio
+import json
+import shutil
+from pathlib import Path
+
+import apsw
+import pytest
+
+from antiphon.errors import JournalError, NewerFormat
+from antiphon.journal.check import Pen
+from antiphon.journal.sqlite import SqliteJournal
+from antiphon.journal.sqlite_file import MIGRATIONS
+from tests.golden.write_journal import contents
+from tests.journal.writing import opened
+
+GOLDEN = Path(__file__).parent.parent / "golden"
+FORMATS = range(1, len(MIGRATIONS) + 1)
+
+
+@pytest.mark.parametrize("number", FORMATS)
+def test_a_golden_journal_is_read_as_it_was_written(number, tmp_path):
+    path = tmp_path / "journal.db"
+    shutil.copy(GOLDEN / f"journal_format_{number}.db", path)
+
+    async def reading():
+        async with opened(path) as journal:
+            assert await contents(journal) == json.loads(
+                (GOLDEN / f"journal_format_{number}.json").read_text()
+            )
+            pen = Pen(journal, await journal.claim("run 0"))
+            assert pen.lease.epoch == 2
+            await pen.write(b"it goes on")
+            assert len(await journal.read("run 0")) == 9
+        with apsw.Connection(str(path)) as file:
+            assert file.execute("select value from meta where name = 'format'").fetchall() == [
+                (len(MIGRATIONS),)
+            ]
+            assert file.pragma("integrity_check") == "ok"
+
+    asyncio.run(reading())
+
+
+@pytest.mark.parametrize("in_the_log", [True, False])
+def test_a_newer_format_is_refused_and_left_as_it_is(in_the_log, tmp_path):
+    path, there = tmp_path / "there.db", tmp_path / "here"
+    shutil.copy(GOLDEN / "journal_format_1.db", path)
+    newer = apsw.Connection(str(path))
+    newer.execute("update meta set value = ? where name = 'format'", (len(MIGRATIONS) + 1,))
+    if not in_the_log:
+        newer.close()
+    there.mkdir()
+    for file in tmp_path.glob("there.db*"):
+        if not file.name.endswith("-shm"):
+            shutil.copy(file, there)
+    newer.close()
+    before = {file.name: file.read_bytes() for file in there.iterdir()}
+    assert len(before) == (2 if in_the_log else 1)
+    with pytest.raises(NewerFormat, match=r"format 2.*upgrade"):
+        SqliteJournal(there / "there.db")
+    after = {file.name: file.read_bytes() for file in there.iterdir() if not file.name.endswith("-shm")}
+    assert after == before
+
+
+def test_what_is_no_journal_is_refused_and_left_as_it_is(tmp_path):
+    text = tmp_path / "notes.txt"
+    text.write_text("These are my notes, longer than the header of a file of SQLite would be. " * 20)
+    foreign = tmp_path / "foreign.db"
+    with apsw.Connection(str(foreign)) as file:
+        file.execute("create table mine(x)")
+    file.close()
+    for path, why in ((text, "not an SQLite file"), (foreign, "not written by Antiphon")):
+        before = path.read_bytes()
+        with pytest.raises(JournalError, match=why):
+            SqliteJournal(path)
+        assert path.read_bytes() == before
+
+
+def test_an_upgrade_that_is_interrupted_leaves_the_old_format(tmp_path, monkeypatch):
+    path = tmp_path / "journal.db"
+    shutil.copy(GOLDEN / "journal_format_1.db", path)
+    broken = ("create table extra(x)", "update meta set value = 2 where name = 'format'", "no such statement")
+    monkeypatch.setattr("antiphon.journal.sqlite_file.MIGRATIONS", (*MIGRATIONS, broken))
+    with pytest.raises(JournalError):
+        SqliteJournal(path)
+    monkeypatch.undo()
+
+    async def reading():
+        async with opened(path) as journal:
+            assert await contents(journal) == json.loads((GOLDEN / "journal_format_1.json").read_text())
+
+    asyncio.run(reading())
+    with apsw.Connection(str(path)) as file:
+        assert not file.table_exists("main", "extra")
