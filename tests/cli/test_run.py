@@ -6,7 +6,7 @@ import pytest
 
 from antiphon import Limits
 
-CODE = '''
+CODE = """
 from antiphon import Agent, tool
 from antiphon.models.script import Script, call, finish
 
@@ -25,7 +25,7 @@ def pair():
 
 def apart():
     return lead, [writer]
-'''
+"""
 
 
 def test_answer_on_the_standard_output_and_all_else_beside_it(shell):
@@ -151,7 +151,10 @@ def test_nobody_attends_so_asking_means_no(shell):
 
 
 def test_control_characters_never_reach_the_terminal(shell):
-    shell.write("s.yaml", '[{call: call_agent, args: {agent_name: "a\\e[2Jb", message: "\\a"}}, "x\\e]0;t\\ay\\u009b2J"]')
+    shell.write(
+        "s.yaml",
+        '[{call: call_agent, args: {agent_name: "a\\e[2Jb", message: "\\a"}}, "x\\e]0;t\\ay\\u009b2J"]',
+    )
     shell.write("t.yaml", "agents: [{name: a, model: 'script:s.yaml'}]")
     for words in (["run", "t.yaml", "go\x1b[2J"], ["run", "t.yaml", "go\x1b[2J", "--json"]):
         said = shell(*words)
@@ -188,5 +191,10 @@ def test_help_is_quick_and_names_every_command(shell):
     assert said.code == 0
     for name in ("run", "runs", "doctor", "Exit codes"):
         assert name in said.out
-    for words in (["run"], ["runs"], ["doctor"], *(["runs", each] for each in ("ls", "show", "tail", "cancel"))):
+    for words in (
+        ["run"],
+        ["runs"],
+        ["doctor"],
+        *(["runs", each] for each in ("ls", "show", "tail", "cancel")),
+    ):
         assert shell(*words, "--help").code == 0

@@ -7,6 +7,8 @@ import pytest
 
 from tests.cli.shell import Terminal, plain
 
+pytestmark = pytest.mark.slow
+
 CODE = '''
 import asyncio
 from antiphon import Agent, tool

@@ -9,7 +9,7 @@ from antiphon import Agent, Limits, Record, ToolCall, UserError, open_run, run_s
 from antiphon.errors import DuplicateName, UnknownName
 from antiphon.models.script import Script, call, finish
 from antiphon.styles.delegation import trace
-from tests.transcript import effects, line, lines, recorded, results_shown, sent, shown
+from tests.transcript import Gate, effects, line, lines, recorded, results_shown, sent, shown
 
 A, B = Agent("a", "You lead."), Agent("b", "You write.")
 PAIR = (A, B)
@@ -25,17 +25,6 @@ async def until(conversation: Any, text: str) -> None:
         if isinstance(item, Record) and line(item).startswith(text):
             return
     raise AssertionError(f"no record begins with {text!r}")
-
-
-class Gate:
-    """A scripted reply that is held back until somebody opens the gate."""
-
-    def __init__(self, reply: Any) -> None:
-        self.open, self._reply = asyncio.Event(), reply
-
-    async def __call__(self, request: object) -> Any:
-        await self.open.wait()
-        return self._reply
 
 
 # -- the tree -----------------------------------------------------------------------------------
@@ -74,7 +63,10 @@ def test_a_thousand_calls_deep_is_no_recursion() -> None:
 
 def test_the_caller_goes_on_while_a_background_call_works() -> None:
     held = Gate(finish("late"))
-    replies: list[Any] = [ask("b", background=True), lambda _: held.open.set() or call("get_result", call_id="1/1.c1")]
+    replies: list[Any] = [
+        ask("b", background=True),
+        lambda _: held.open.set() or call("get_result", call_id="1/1.c1"),
+    ]
     model = Script({"a": [*replies, "end"], "b": [held]})
     _, records = recorded(A, "go", agents=PAIR, model=model, background=True)
     assert effects(records, "c")[1:] == [
@@ -173,7 +165,7 @@ def test_a_message_that_comes_after_the_end() -> None:
         async with open_run([A], model=Script(["end"])) as conversation:
             call_id = await conversation.post("a", "go")
             await conversation.result(call_id)
-            with pytest.raises(UnknownName, match="Unknown agent: 0/1.c1"):
+            with pytest.raises(UnknownName, match=r"Unknown agent: 0/1.c1"):
                 await conversation.post(call_id, "late")
 
     asyncio.run(main())
@@ -203,7 +195,7 @@ def test_only_calls_take_messages() -> None:
         async with open_run([A], model=Script([held])) as conversation:
             await conversation.post("a", "go")
             await until(conversation, "1/1.m1 model")
-            with pytest.raises(UnknownName, match="Unknown agent: 1/1.m1"):
+            with pytest.raises(UnknownName, match=r"Unknown agent: 1/1.m1"):
                 await conversation.post("1/1.m1", "hello, model")
 
     asyncio.run(main())
@@ -234,7 +226,7 @@ def test_who_may_call_nobody_is_not_offered_it() -> None:
 
 
 def test_an_unknown_name_in_can_call() -> None:
-    with pytest.raises(UnknownName, match="Unknown agent in can_call of a: nobody. Known: a"):
+    with pytest.raises(UnknownName, match=r"Unknown agent in can_call of a: nobody. Known: a"):
         run_sync(Agent("a", can_call=["nobody"]), "go", model=Script([]))
 
 
@@ -255,7 +247,7 @@ def test_names() -> None:
 
     with pytest.raises(DuplicateName, match="Two tools are named 'same'"):
         run_sync(Agent("a", tools=[one, two]), "go", model=Script([]))
-    with pytest.raises(UnknownName, match="Unknown agent: nobody. Known: a"):
+    with pytest.raises(UnknownName, match=r"Unknown agent: nobody. Known: a"):
         run_sync("nobody", "go", agents=[A], model=Script([]))
     with pytest.raises(UserError, match="needs an entry agent"):
         run_sync([], "go", agents=[A], model=Script([]))

@@ -191,7 +191,9 @@ def test_a_resting_run_is_continued_by_another_request(tmp_path: Path) -> None:
     journal = f"sqlite:///{tmp_path}/runs.db"
 
     async def ask_once(run_id: str | None, text: str) -> str:
-        async with open_run([A], model=Script([f"re: {text}"]), journal=journal, run_id=run_id) as conversation:
+        async with open_run(
+            [A], model=Script([f"re: {text}"]), journal=journal, run_id=run_id
+        ) as conversation:
             assert (await conversation.result(await conversation.post("a", text))).output == f"re: {text}"
             return conversation.run_id
 
@@ -221,7 +223,9 @@ def test_a_team_that_lost_an_agent(tmp_path: Path) -> None:
     journal = f"sqlite:///{tmp_path}/runs.db"
 
     async def leave() -> str:
-        async with open_run(PAIR, model=Script({"a": [ask("b")], "b": [never]}), journal=journal) as conversation:
+        async with open_run(
+            PAIR, model=Script({"a": [ask("b")], "b": [never]}), journal=journal
+        ) as conversation:
             await conversation.post("a", "go")
             await started(conversation, "2/1.m1")
             return conversation.run_id
@@ -256,7 +260,9 @@ def test_a_closed_run_cannot_be_opened(tmp_path: Path) -> None:
         async with open_run([A], model=Script([]), journal=journal, run_id=result.run_id):
             pytest.fail("it is closed")
 
-    with pytest.raises(UserError, match=f"Run {result.run_id} is closed; nothing can follow. Start a new one"):
+    with pytest.raises(
+        UserError, match=f"Run {result.run_id} is closed; nothing can follow. Start a new one"
+    ):
         asyncio.run(main())
 
 
@@ -291,7 +297,7 @@ def test_a_conversation_outside_its_block() -> None:
 def test_a_request_that_was_never_made() -> None:
     async def main() -> None:
         async with open_run([A], model=Script([])) as conversation:
-            with pytest.raises(Exception, match="has no request 0/9.c1"):
+            with pytest.raises(Exception, match=r"has no request 0/9.c1"):
                 await conversation.result("0/9.c1")
 
     asyncio.run(main())
@@ -308,7 +314,7 @@ def test_a_view_of_an_activation() -> None:
             view = conversation.view(2)
             assert (view.agent, view.phase, view.turn, view.in_flight) == ("b", "model", 1, ("2/1.m1",))
             assert [each.content for each in view.messages] == ["hello"]
-            with pytest.raises(UnknownName, match="Unknown activation: 7. Known: 0, 1, 2"):
+            with pytest.raises(UnknownName, match=r"Unknown activation: 7. Known: 0, 1, 2"):
                 conversation.view(7)
 
     asyncio.run(main())

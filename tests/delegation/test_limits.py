@@ -90,7 +90,9 @@ def test_a_budget_that_can_never_be_kept() -> None:
 
 def test_a_budget_that_is_used_up() -> None:
     model = Script([Reply("looking", (call("look"),), "calls", Usage(1_000, 500))] * 9)
-    result, _ = recorded(Agent("a", tools=[look], max_output=1_000), "go", model=model, limits=Limits(tokens=6_000))
+    result, _ = recorded(
+        Agent("a", tools=[look], max_output=1_000), "go", model=model, limits=Limits(tokens=6_000)
+    )
     assert (result.outcome, result.output) == ("budget", "looking")
     assert result.usage.total <= 6_000
 
@@ -144,7 +146,9 @@ def test_one_request_is_not_on_the_books_of_another() -> None:
 
 def test_a_passing_failure_is_tried_again() -> None:
     clock = VirtualClock()
-    model = Script([ModelError("rate_limit", "slow down", retry_after=7.0), ModelError("network", "gone"), "hi"])
+    model = Script(
+        [ModelError("rate_limit", "slow down", retry_after=7.0), ModelError("network", "gone"), "hi"]
+    )
     result, records = recorded(A, "go", model=model, clock=clock)
     assert result.output == "hi"
     assert effects(records)[1:-1] == [

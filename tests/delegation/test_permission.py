@@ -47,20 +47,24 @@ def shown_results(wishes: list[ToolCall], agents: Any = (A,), **options: Any) ->
     return results_shown(model.requests[-1])
 
 
+DENIED = "Error: permission denied: "
+UNGRANTED = DENIED + "send was not granted"
+
+
 @pytest.mark.parametrize(
     ("policy", "sent", "seen"),
     [
         (Policy(), "sent to x", "seen x"),
-        (Policy("guarded"), "Error: permission denied: send acts on the world, and nobody is there to ask", "seen x"),
+        (Policy("guarded"), DENIED + "send acts on the world, and nobody is there to ask", "seen x"),
         (Policy("guarded", allow=("send",)), "sent to x", "seen x"),
-        (Policy("strict"), "Error: permission denied: send was not granted", "Error: permission denied: look was not granted"),
-        (Policy("strict", allow=("lo*",)), "Error: permission denied: send was not granted", "seen x"),
-        (Policy(deny=("send",), allow=("send",)), "Error: permission denied: the policy denies send", "seen x"),
-        (Policy(ask=("l??k",)), "sent to x", "Error: permission denied: look needs approval, and nobody is there to ask"),
+        (Policy("strict"), UNGRANTED, DENIED + "look was not granted"),
+        (Policy("strict", allow=("lo*",)), UNGRANTED, "seen x"),
+        (Policy(deny=("send",), allow=("send",)), DENIED + "the policy denies send", "seen x"),
+        (Policy(ask=("l??k",)), "sent to x", DENIED + "look needs approval, and nobody is there to ask"),
         (Policy(ask=("send",), allow=("send",)), "sent to x", "seen x"),
     ],
     ids=["open", "guarded", "allowed", "strict", "granted", "deny first", "ask", "allow before ask"],
-)  # fmt: skip
+)
 def test_rules(policy: Policy, sent: str, seen: str) -> None:
     assert shown_results([SEND, LOOK], policy=policy) == [sent, seen]
 
@@ -81,7 +85,9 @@ def test_a_callee_has_no_more_rights_than_its_caller() -> None:
         wish = call("call_agent", agent_name="free", message="send it")
         model = Script({"lead": [wish, "end"], "free": [[SEND, LOOK], "end"]})
         recorded(entry, "go", agents=[lead, free], model=model)
-        return results_shown([each for each in model.requests if each.system.startswith('You are "free"')][-1])
+        return results_shown(
+            [each for each in model.requests if each.system.startswith('You are "free"')][-1]
+        )
 
     assert said(free) == ["sent to x", "seen x"]
     assert said(lead) == ["Error: permission denied: the policy denies send", "seen x"]
@@ -90,7 +96,10 @@ def test_a_callee_has_no_more_rights_than_its_caller() -> None:
 def test_an_instant_allow_rides_in_the_start() -> None:
     _, records = recorded(A, "go", model=Script([[SEND, LOOK], "end"]))
     started = [record.event for record in records if isinstance(record.event, EffectStarted)]
-    assert [(each.name, each.allowed) for each in started if each.kind == "tool"] == [("send", True), ("look", False)]
+    assert [(each.name, each.allowed) for each in started if each.kind == "tool"] == [
+        ("send", True),
+        ("look", False),
+    ]
 
 
 async def answered(model: Script, *answers: tuple[str, str], agent: Agent = A, **options: Any) -> list[str]:
@@ -180,7 +189,7 @@ def test_answers_that_are_none() -> None:
     async def main() -> None:
         async with open_run([A], model=Script([SEND, "end"]), policy=GUARDED) as conversation:
             await conversation.post(A, "go")
-            with pytest.raises(UserError, match="1/1.c1 is not an open question or approval"):
+            with pytest.raises(UserError, match=r"1/1.c1 is not an open question or approval"):
                 await conversation.answer("1/1.c1", "yes")
             async for item in conversation.events(pieces=False):
                 if getattr(getattr(item, "event", None), "purpose", "") == "approval":
@@ -191,7 +200,9 @@ def test_answers_that_are_none() -> None:
     asyncio.run(main())
 
 
-@pytest.mark.parametrize(("answer", "result"), [("yes", "paid 3"), ("who knows", "Error: permission denied by user: refused")])
+@pytest.mark.parametrize(
+    ("answer", "result"), [("yes", "paid 3"), ("who knows", "Error: permission denied by user: refused")]
+)
 def test_run_asks_through_on_message(answer: str, result: str) -> None:
     """An approval is a message with that intent; whatever is no clear yes is a no."""
     asked: list[Any] = []

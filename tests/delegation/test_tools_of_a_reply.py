@@ -56,7 +56,10 @@ def test_sequential_calls_wait_for_an_approval() -> None:
     model = Script([[call("first"), call("second")], "end"])
     recorded(agent, "go", model=model)
     assert done == ["second starts"]
-    assert [each.startswith("Error: permission denied") for each in results_shown(model.requests[-1])] == [True, False]
+    assert [each.startswith("Error: permission denied") for each in results_shown(model.requests[-1])] == [
+        True,
+        False,
+    ]
 
 
 @tool(ends=True)

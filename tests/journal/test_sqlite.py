@@ -166,3 +166,23 @@ def test_a_loop_that_ended_without_closing_does_not_stop_the_process(tmp_path):
         journals[0]._writer.thread.join()
 
     asyncio.run(later())
+
+
+def test_waiting_for_this_process_does_not_wait_for_a_look(tmp_path, monkeypatch):
+    monkeypatch.setattr("antiphon.journal.sqlite_reader.POLL_S", 3600.0)
+
+    async def waiting():
+        async with opened(tmp_path / "journal.db") as journal:
+            pen = Pen(journal, await journal.claim("run", create=True))
+            for seq, mail in ((0, 0), (1, 0), (1, 1)):
+                waiter = asyncio.ensure_future(journal.wait("run", seq, mail))
+                await journal.runs()
+                assert not waiter.done()
+                if (seq, mail) == (1, 0):
+                    await journal.post("run", "key", b"")
+                else:
+                    await pen.write(b"x")
+                async with asyncio.timeout(10):
+                    await waiter
+
+    asyncio.run(waiting())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -115,6 +117,29 @@ def test_cancelling_returns_at_once_and_closing_ends_the_thread() -> None:
         await model.aclose()
 
     asyncio.run(main())
+
+
+LEAVING = """
+import asyncio
+from antiphon.model import ChatMessage, Request
+from antiphon.models.local import LocalModel
+
+async def main():
+    begun = asyncio.Event()
+    request = Request("m", "", [ChatMessage("user", "Tell me a very long story.")])
+    task = asyncio.create_task(LocalModel().complete(request, lambda delta: begun.set()))
+    await begun.wait()
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.slow
+def test_a_process_that_ends_while_the_model_writes_ends_well() -> None:
+    left = subprocess.run(
+        [sys.executable, "-c", LEAVING], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (left.returncode, left.stderr) == (0, "")
 
 
 def test_what_does_not_fit_is_an_error_of_the_context() -> None:

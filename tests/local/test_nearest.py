@@ -35,6 +35,8 @@ def test_equal_examples_count_once_and_order_is_stable() -> None:
 
 def test_features_fold_numbers_dates_and_files() -> None:
     assert features("read a/b.md") == features("read c.txt")
-    assert features("on 2026-01-01") == features("on 1999-12-31")
+    assert features("on 2026-01-01") == features("on 1999-12-31") == features("on 3 May 1999")
     assert features("17 + 4") == features("1,000 + 0.5")
+    assert features("words of README") == features("words of a.md")
+    assert features("3/8 km/h")["<file>"] == 0
     assert "~conv" in features("converting")

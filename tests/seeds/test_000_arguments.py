@@ -11,10 +11,10 @@ import pytest
 
 from antiphon import Agent, tool
 from antiphon.arguments import Invalid
-from antiphon.model import Reply
-from antiphon.models.openai.tags import strip_reasoning
-from antiphon.models.script import Script
 from antiphon.message import ToolCall
+from antiphon.model import Reply
+from antiphon.models.openai.tags import TagDivider, strip_reasoning
+from antiphon.models.script import Script
 from tests.transcript import recorded, results_shown
 
 
@@ -93,16 +93,21 @@ def test_p28_brackets_are_closed_in_the_order_they_were_opened() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "outside"),
+    ("text", "outside", "inside"),
     [
-        ("a <think>b</think> c", "a  c"),
-        ("a <think>b", "a"),
-        ("<think>1</think>x<reasoning>2</reasoning>y", "xy"),
-        ("a <think>b</reason> c", "a"),
-        ("a < b", "a < b"),
+        ("a <think>b</think> c", "a  c", "b"),
+        ("a <think>b", "a", "b"),
+        ("<think>1</think>x<reasoning>2</reasoning>y", "xy", "12"),
+        ("a <think>b</reason> c", "a", "b</reason> c"),
+        ("a < b", "a < b", ""),
     ],
     ids=["closed", "unclosed", "several", "mismatched", "none"],
 )
-def test_p29_reasoning_tags(text: str, outside: str) -> None:
-    """Stripped from what counts as text; the reply keeps what was inside as its reasoning."""
+def test_p29_reasoning_tags(text: str, outside: str, inside: str) -> None:
+    """Stripped from what counts as text; what was inside is kept apart, as the reply's reasoning."""
     assert strip_reasoning(text) == outside
+    kept: list[str] = []
+    divider = TagDivider(lambda _: None, kept.append)
+    divider.feed(text)
+    divider.close()
+    assert "".join(kept) == inside

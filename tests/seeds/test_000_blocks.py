@@ -29,8 +29,14 @@ def names_of(type_: Any) -> set[str]:
 
 
 def test_section_1_a_forward_message() -> None:
-    sent_message = Message(type="forward", sender="researcher", receiver="writer", content="이 정보로 보고서 작성해줘: ...")
-    assert (sent_message.type, sent_message.sender, sent_message.receiver) == ("forward", "researcher", "writer")
+    sent_message = Message(
+        type="forward", sender="researcher", receiver="writer", content="이 정보로 보고서 작성해줘: ..."
+    )
+    assert (sent_message.type, sent_message.sender, sent_message.receiver) == (
+        "forward",
+        "researcher",
+        "writer",
+    )
     assert sent_message.content == "이 정보로 보고서 작성해줘: ..."
 
 
@@ -42,7 +48,13 @@ def test_section_1_a_return_message() -> None:
 
 def test_section_1_rule_1_a_return_goes_to_the_caller_alone() -> None:
     a, b, c = Agent("a"), Agent("b"), Agent("c")
-    model = Script({"a": [[ask("b"), ask("c")], finish("A")], "b": [ask("c"), finish("B")], "c": [finish("C"), finish("C")]})
+    model = Script(
+        {
+            "a": [[ask("b"), ask("c")], finish("A")],
+            "b": [ask("c"), finish("B")],
+            "c": [finish("C"), finish("C")],
+        }
+    )
     result, _ = recorded(a, "go", agents=[a, b, c], model=model)
     callers = {each.call_id: each.sender for each in result.messages if each.type == "forward"}
     returns = [each for each in result.messages if each.type == "return"]
@@ -85,7 +97,7 @@ FINISH = """
     "required": ["message"]
   }
 }
-"""
+"""  # noqa: E501
 
 
 @pytest.mark.parametrize(("place", "text"), [(0, CALL_AGENT), (1, FINISH)], ids=["call_agent", "finish"])
@@ -298,7 +310,15 @@ def test_section_8_the_user_is_an_agent_without_a_model() -> None:
 def test_section_9_the_chain() -> None:
     """A(call B) → B(call A) → A(call A) → A(finish) → A(finish) → B(finish) → A(finish)."""
     a, b = Agent("A"), Agent("B")
-    replies = [ask("B", "1"), ask("A", "2"), ask("A", "3"), finish("4"), finish("5"), finish("6"), finish("7")]
+    replies = [
+        ask("B", "1"),
+        ask("A", "2"),
+        ask("A", "3"),
+        finish("4"),
+        finish("5"),
+        finish("6"),
+        finish("7"),
+    ]
     model = Script(replies)
     result, records = recorded(a, "0", agents=[a, b], model=model)
     assert result.output == "7"

@@ -6,12 +6,23 @@ from typing import Any
 import pytest
 
 from antiphon import (
-    Agent, Attachment, Conversation, Limits, Message, Record, RunFailed, ToolCall, ToolResult, UserError, open_run,
-    run, run_sync, stream, tool,
-)  # fmt: skip
+    Agent,
+    Attachment,
+    Limits,
+    Message,
+    Record,
+    RunFailed,
+    ToolCall,
+    ToolResult,
+    UserError,
+    open_run,
+    run,
+    run_sync,
+    tool,
+)
 from antiphon.models.script import Script, call, finish
 from antiphon.styles.delegation import event_log, format_trace, trace
-from tests.transcript import effects, lines, recorded, results_shown, sent, shown
+from tests.transcript import Gate, effects, lines, recorded, results_shown, sent, shown
 
 
 def ask(name: str, message: str = "m", **more: Any) -> ToolCall:
@@ -84,55 +95,38 @@ def test_p38_the_result_of_a_background_call() -> None:
     assert result.output == "end"
 
 
-async def told(model: Script, *texts: str, until: str = "1/1.m1", **options: Any) -> tuple[Any, list[Record]]:
-    """Open a run, ask agent `a`, and tell it more once an effect has started: the result, all records."""
-    async with open_run([A], model=model, **options) as conversation:
+async def told(held: Gate, model: Script, *texts: str) -> str:
+    """Ask agent `a`, tell it more while its first reply is held back, then let it go on: the output."""
+    async with open_run([A], model=model) as conversation:
         call_id = await conversation.post("a", "go")
         async for item in conversation.events(pieces=False):
-            if isinstance(item, Record) and getattr(item.event, "id", "") == until:
+            if isinstance(item, Record) and getattr(item.event, "id", "") == "1/1.m1":
                 break
         for text in texts:
-            await conversation.post(call_id, text)
-        gate.set()
-        result = await conversation.result(call_id)
-        return result, await conversation.records()
-
-
-gate = asyncio.Event()
-
-
-async def when_told(request: object) -> ToolCall:
-    """A reply that comes only after everything was posted."""
-    await gate.wait()
-    return call("call_agent", agent_name="nobody", message="")
-
-
-@pytest.fixture(autouse=True)
-def _closed_gate() -> None:
-    gate.__init__()  # type: ignore[misc]
+            assert await conversation.post(call_id, text) == call_id
+        held.open.set()
+        return (await conversation.result(call_id)).output
 
 
 def test_p39_messages_to_a_running_agent_come_before_its_next_model_call() -> None:
-    model = Script([when_told, finish("end")])
-    asyncio.run(told(model, "one", "two", "three"))
+    held = Gate(ask("nobody"))
+    model = Script([held, finish("end")])
+    asyncio.run(told(held, model, "one", "two", "three"))
     assert shown(model.requests[0]) == ["user: go"]
     assert shown(model.requests[1])[-3:] == ["user: one", "user: two", "user: three"]
 
 
 def test_p39_an_agent_that_was_about_to_end_reads_them_first() -> None:
-    async def text(request: object) -> str:
-        await gate.wait()
-        return "almost"
-
-    model = Script([text, "now"])
-    result, _ = asyncio.run(told(model, "wait"))
-    assert result.output == "now"
+    held = Gate("almost")
+    model = Script([held, "now"])
+    assert asyncio.run(told(held, model, "wait")) == "now"
     assert shown(model.requests[1]) == ["user: go", "assistant: almost", "user: wait"]
 
 
 def test_p40_a_full_inbox_refuses_the_newest() -> None:
     """DESIGN section 5: not the oldest is dropped; the newest is refused and its sender is told."""
-    model = Script([when_told, finish("end")])
+    held = Gate(ask("nobody"))
+    model = Script([held, finish("end")])
 
     async def main() -> list[Message]:
         async with open_run([A], model=model, limits=Limits(inbox=100)) as conversation:
@@ -140,11 +134,11 @@ def test_p40_a_full_inbox_refuses_the_newest() -> None:
             await asyncio.sleep(0)
             for number in range(100):
                 await conversation.post(call_id, str(number))
-            with pytest.raises(UserError, match="the inbox of a is full .100 unread messages."):
+            with pytest.raises(UserError, match=r"the inbox of a is full .100 unread messages."):
                 await conversation.post(call_id, "100")
             waiting = list(conversation.view(1).inbox)
             assert waiting == list(conversation.view(1).inbox), "looking does not consume"
-            gate.set()
+            held.open.set()
             await conversation.result(call_id)
             records = await conversation.records()
             assert "dead letter for a: 100 (the inbox of a is full (100 unread messages))" in lines(records)
@@ -198,7 +192,9 @@ def test_p42_an_entry_agent_that_is_not_among_the_agents() -> None:
 def test_p43_extra_instructions(scope: str, having: list[str]) -> None:
     model = Script({"a": [ask("b"), "end"], "b": [finish("r")]})
     recorded(A, "go", agents=PAIR, model=model, extra_instructions="Be brief.", extra_scope=scope)
-    told_so = [request.system.partition('"')[2][0] for request in model.requests if "Be brief." in request.system]
+    told_so = [
+        request.system.partition('"')[2][0] for request in model.requests if "Be brief." in request.system
+    ]
     assert told_so == having
 
 
@@ -282,7 +278,9 @@ def test_p45_the_trace() -> None:
     _, records = recorded(lead, "go", agents=[lead, B], model=model)
     (root,) = trace(records)
     assert (root.agent, root.call_id, root.parent_call_id, root.result) == ("a", "0/1.c1", "", "end")
-    assert [(use.name, use.arguments, use.result) for use in root.tool_calls] == [("add", '{"a":1,"b":2}', "3")]
+    assert [(use.name, use.arguments, use.result) for use in root.tool_calls] == [
+        ("add", '{"a":1,"b":2}', "3")
+    ]
     (child,) = root.children
     assert (child.agent, child.call_id, child.parent_call_id, child.result) == ("b", "1/1.c2", "0/1.c1", "r")
     assert root.start <= child.start <= (child.end or 0) <= (root.end or 0)
@@ -318,11 +316,14 @@ def test_p46_attachments_of_a_tool_result() -> None:
     model = Script([call("photo"), "end"])
     recorded(Agent("a", tools=[photo]), "go", model=model)
     shown_result = model.requests[1].messages[-1]
-    assert (shown_result.role, shown_result.content, shown_result.attachments) == ("tool", "one photo", (PICTURE,))
+    assert (shown_result.role, shown_result.content, shown_result.attachments) == (
+        "tool",
+        "one photo",
+        (PICTURE,),
+    )
 
 
 def test_p46_without_them_nothing_changes() -> None:
     model = Script(["end"])
     run_sync(A, "look", model=model)
     assert [each.attachments for each in model.requests[0].messages] == [()]
-    assert Conversation is not None and stream is not None

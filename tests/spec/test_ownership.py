@@ -146,3 +146,26 @@ def test_an_owner_that_closes_lets_go(tmp_path):
             assert file.execute("select count(*) from owners").fetchall() == [(0,)]
 
     asyncio.run(claiming())
+
+
+def test_a_zombies_rows_are_refused_and_leave_nothing_while_its_other_runs_go_on(tmp_path):
+    async def claiming():
+        path = tmp_path / "journal.db"
+        async with opened(path) as zombie, opened(path, ttl=0) as heir:
+            lost, kept = [Pen(zombie, await zombie.claim(name, create=True)) for name in ("lost", "kept")]
+            first = await lost.write(b"before")
+            taken = Pen(heir, await heir.claim("lost"))
+            ends = {"lost": [], "kept": []}
+            for _ in range(5):
+                zombie.append(lost.lease, lost.row(b"zombie"), {}, ends["lost"].append)
+                zombie.append(kept.lease, kept.row(b"mine"), {}, ends["kept"].append)
+            await zombie.release(kept.lease)
+            assert [type(end) for end in ends["lost"]] == [Fenced] * 5
+            assert ends["kept"] == [None] * 5
+            after = await taken.write(b"after")
+            assert list(await heir.read("lost")) == first + after
+            assert len(await heir.read("kept")) == 5
+        with apsw.Connection(str(path)) as file:
+            assert file.execute("select count(*) from rows").fetchall() == [(7,)]
+
+    asyncio.run(claiming())

@@ -9,7 +9,7 @@ from antiphon.message import ToolCall
 from antiphon.model import Reply
 from antiphon.models.script import Script, call
 
-SECOND = 20_000_000
+SECOND = 40_000_000
 """Laps of an empty loop that take about a second of CPU: the bar moves with the machine."""
 
 
@@ -38,9 +38,9 @@ def lines(make):
 def measured(work):
     """CPU seconds of `work`, in units of this machine's second."""
     start = time.process_time()
-    for _ in range(SECOND // 20):
+    for _ in range(SECOND // 40):
         pass
-    second = (time.process_time() - start) * 20
+    second = (time.process_time() - start) * 40
     start = time.process_time()
     found = work()
     return found, (time.process_time() - start) / second
@@ -57,7 +57,10 @@ STORMS = {
 }
 
 
-@pytest.mark.parametrize("name", STORMS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow if "hundred" in name else ()) for name in STORMS],
+)
 def test_default_limits_end_it(name):
     model = lines(STORMS[name])
     result, seconds = measured(lambda: run_sync(A, "go", agents=[A, B], model=model, env={}))
@@ -65,7 +68,7 @@ def test_default_limits_end_it(name):
     assert result.output == "so far: partial"
     assert result.why.startswith("the limit of ")
     assert model.asked < 6_000
-    # About a second of CPU; twice that beside the tests' own second fold.
+    # About a second of CPU, and as much again for the second fold that watches every test.
     assert seconds < 4, seconds
 
 
@@ -77,10 +80,11 @@ def test_the_token_budget_ends_it():
     assert result.output == "so far: partial"
 
 
-def test_a_million_wishes_in_one_reply_are_answered_by_limit_without_being_tried():
+@pytest.mark.slow
+def test_a_hundred_thousand_wishes_in_one_reply_end_it_too():
     model = Script([Reply("so far", tuple(ToolCall(str(n), "poke") for n in range(100_000)), "calls"), "done"])
     result, seconds = measured(lambda: run_sync(A, "go", model=model, env={}))
     assert result.outcome == "limit"
     assert result.output == "so far"
     assert model.asked == 1
-    assert seconds < 10, seconds
+    assert seconds < 6, seconds

@@ -77,7 +77,7 @@ def test_every_spelling_is_its_unit() -> None:
     # Case tells a bit from a byte and a milli from a mega only where it must.
     assert unit_of("Kilometers") == "km"
     assert unit_of("MILES?") == "mi"
-    assert parse_quantity("500 MB") == (500, "MB")
+    assert parse_quantity("500 MB") == (Fraction(500), "MB")
 
 
 @pytest.mark.parametrize("example", convert.examples, ids=lambda example: example.request)

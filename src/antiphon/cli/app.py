@@ -60,6 +60,9 @@ def start(arguments: Sequence[str] | None = None) -> int:
         found = antiphon.main(
             list(arguments) if arguments is not None else None, "antiphon", standalone_mode=False
         )
+    except SystemExit:
+        # click's way to end when whoever read our output has gone: not an error of ours.
+        return ends.COMPLETED
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the edge of the program: each has its message and code
         return ends.failed(error)
     return found if isinstance(found, int) else 0

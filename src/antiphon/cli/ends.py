@@ -80,10 +80,6 @@ def failed(error: BaseException) -> int:
     if isinstance(error, AntiphonError):
         complain(str(error))
         return code_of(error)
-    if isinstance(error, BrokenPipeError):
-        # Whoever read our output has gone; without this Python complains once more at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return COMPLETED
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES):
         complain(f"{error.filename or 'a file'} cannot be written: {error.strerror}")
         return JOURNAL

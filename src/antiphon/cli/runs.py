@@ -115,7 +115,7 @@ def _table(rows: list[tuple[RunEntry, Outline | None, str]], width: int) -> list
         title = known.title if known is not None else f"antiphon runs verify {entry.run_id[:SHORT]}"
         cells.append([
             entry.run_id[:SHORT],
-            _age(now - entry.created_at),
+            age(now - entry.created_at),
             state,
             safe.line(known.entry, 20) if known is not None else "",
             f"{known.tokens:,}" if known is not None else "",
@@ -130,7 +130,8 @@ def _table(rows: list[tuple[RunEntry, Outline | None, str]], width: int) -> list
     return [line[:width].rstrip() if width else line.rstrip() for line in lines]
 
 
-def _age(span: float) -> str:
+def age(span: float) -> str:
+    """How long ago, in one unit."""
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
         if span >= size:
             return f"{span / size:.0f} {unit}"

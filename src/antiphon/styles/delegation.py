@@ -24,9 +24,7 @@ from antiphon import Record, ToolCall
 from antiphon.event import EffectFinished, EffectStarted, MessagePosted, TurnStarted
 from antiphon.message import USER
 
-EntryType = Literal[
-    "llm_call", "llm_response", "tool_exec", "agent_call", "agent_return", "finish", "error"
-]
+EntryType = Literal["llm_call", "llm_response", "tool_exec", "agent_call", "agent_return", "finish", "error"]
 """What an entry tells of: a model asked or heard; a tool's result; a call and its return; a `finish`;
 anything that went wrong."""
 

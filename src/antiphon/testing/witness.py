@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import copy
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -30,6 +31,8 @@ from antiphon.testing.invariants import Audit, InvariantBroken
 
 DENSE, SPARSE = 200, 50
 """Every row of the first DENSE is compared, then every SPARSE-th: the cost per row stays bounded."""
+ALLOWANCE_S = 0.2
+"""Seconds of one run's comparisons beyond those its second fold took: a huge state is compared less often."""
 
 
 class FoldDiffers(AssertionError):
@@ -46,6 +49,8 @@ class _Watched(Struct):
     audit: Audit | None
     blobs: dict[str, bytes]
     rows: int = 0
+    folding: float = 0.0
+    comparing: float = 0.0
 
 
 class Witness:
@@ -79,6 +84,7 @@ class Witness:
         watched = self._runs.get((_store(journal), lease.run_id))
         if watched is None or watched.runtime.journal is not journal or row.epoch != lease.epoch:
             return
+        start = time.perf_counter()
         watched.blobs.update(blobs)
         body = unpack(row.body, row.refs, watched.blobs) if row.refs else row.body
         events = decode(body)
@@ -88,8 +94,11 @@ class Witness:
         watched.rows += 1
         if watched.audit is not None:
             watched.audit.row(row, events)
-        if watched.rows <= DENSE or not watched.rows % SPARSE:
+        watched.folding += time.perf_counter() - start
+        affordable = watched.comparing <= ALLOWANCE_S + watched.folding
+        if affordable and (watched.rows <= DENSE or not watched.rows % SPARSE):
             self._compare(watched)
+            watched.comparing += time.perf_counter() - start
         else:
             _drain(watched.shadow)
 

@@ -322,6 +322,13 @@ _CALLS = {
     "60 minus 14.5": "60 minus 14.5",
     "What is 6 times 31?": "6 times 31",
     "(9 - 4) * (2 + 6)": "(9 - 4) * (2 + 6)",
+    "Tell me 3 to the power of 4": "3 to the power of 4",
+    "What is a third of 96?": "a third of 96",
+    "The square root of 81, please": "square root of 81",
+    "What do I get for 7 * 6?": "7 * 6",
+    "8 + 9": "8 + 9",
+    "500 - 2 * 45": "500 - 2 * 45",
+    "How much is 3 times 5 plus 2?": "3 times 5 plus 2",
 }
 
 

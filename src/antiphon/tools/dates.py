@@ -104,6 +104,8 @@ _BETWEEN = {
     "Number of days from today until 2030-01-01": ("today", "2030-01-01"),
     "How many days until December 31, 2029?": ("today", "December 31, 2029"),
     "How long ago was 2001-09-09?": ("today", "2001-09-09"),
+    "Days since 3 June 2018": ("today", "3 June 2018"),
+    "How many days are left before 2031-07-01?": ("today", "2031-07-01"),
     "How long was it from 2 May 2019 until 8 July 2020?": ("2 May 2019", "8 July 2020"),
     "How much time lies between 4 July 2020 and 9 August 2021?": ("4 July 2020", "9 August 2021"),
 }
@@ -111,6 +113,7 @@ _WEEKDAYS = {
     "What weekday is 2025-12-24?": "2025-12-24",
     "Which day of the week was 9 November 1989?": "9 November 1989",
     "On what day does 1 January 2030 fall?": "1 January 2030",
+    "Is 2031-05-01 a weekday?": "2031-05-01",
     "Was 2000-02-29 a Monday or a Tuesday?": "2000-02-29",
 }
 _SHIFTS = {
@@ -119,6 +122,7 @@ _SHIFTS = {
     "What is the date 10 days from today?": ("today", "10 days", "after"),
     "Add 2 months to 2025-11-30": ("2025-11-30", "2 months", "after"),
     "What date was it 100 days ago?": ("today", "100 days", "before"),
+    "Give me the date 20 days after 3 March 2026": ("3 March 2026", "20 days", "after"),
     "When is 2 years after 5 May 2024?": ("5 May 2024", "2 years", "after"),
 }
 _TODAYS = ["What date is it today?", "What day is it?", "Which date do we have?", "Tell me the current date."]

@@ -212,6 +212,8 @@ _CALLS = {
     "How heavy is 8 ounces in grams?": ("8 ounces", "grams"),
     "How many ounces are in 2 kilos?": ("2 kilos", "ounces"),
     "How fast is 30 m/s in km/h?": ("30 m/s", "km/h"),
+    "How many minutes are in a day?": ("a day", "minutes"),
+    "How many ounces make 3 pounds?": ("3 pounds", "ounces"),
     "250 ml in cups": ("250 ml", "cups"),
     "What are 45 minutes in seconds?": ("45 minutes", "seconds"),
 }

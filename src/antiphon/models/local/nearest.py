@@ -13,9 +13,14 @@ from collections import Counter
 from collections.abc import Sequence
 
 from antiphon.model import Example
+from antiphon.models.local.spans import WRITTEN_DATE
 
 _FILE = re.compile(r"[\w./-]*(?:\.[A-Za-z]\w{0,5}|/)[\w./-]*")
-_DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}|\d{1,2}[./]\d{1,2}[./]\d{2,4}")
+_CAPITALS = re.compile(r"(?<!\w)[A-Z]{6,}(?!\w)")
+"""README, LICENSE and their kin."""
+_RATIO = re.compile(r"[\d./-]*|\w{1,3}/\w{1,2}")
+"""What has the look of a path and is none: 3/8, km/h."""
+_DATE = re.compile(WRITTEN_DATE, re.IGNORECASE)
 _NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 _WORD = re.compile(r"<\w+>|[^\W_]+|[-+*/^%×÷=]")
 _PIECE = 4
@@ -26,8 +31,8 @@ _ENOUGH = 0.5
 
 def features(text: str) -> Counter[str]:
     """What `text` is compared by: its words, pairs of words and pieces of words."""
-    folded = _DATE.sub(" <date> ", text.lower())
-    folded = _FILE.sub(lambda match: " <file> " if match.group(0).strip("./-") else " ", folded)
+    folded = _DATE.sub(" <date> ", _CAPITALS.sub(" <file> ", text).lower())
+    folded = _FILE.sub(lambda match: f" {_file(match.group(0))} ", folded)
     words = _WORD.findall(_NUMBER.sub(" <number> ", folded))
     found = Counter(words)
     found.update(f"{left} {right}" for left, right in itertools.pairwise(words))
@@ -35,6 +40,10 @@ def features(text: str) -> Counter[str]:
         if len(word) > _PIECE and word[0] != "<":
             found.update(f"~{word[at : at + _PIECE]}" for at in range(len(word) - _PIECE + 1))
     return found
+
+
+def _file(text: str) -> str:
+    return text if _RATIO.fullmatch(text) else "<file>"
 
 
 def nearest(request: str, examples: Sequence[Example], count: int) -> list[Example]:

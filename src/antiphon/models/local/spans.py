@@ -33,14 +33,13 @@ _NO_FOLDER_TEXT = (
     "words your"
 )
 _NO_FOLDER = frozenset(_NO_FOLDER_TEXT.split())
-_DATE = re.compile(
+WRITTEN_DATE = (
     rf"\d{{4}}-\d{{1,2}}-\d{{1,2}}"
     rf"|\d{{1,2}}(?:st|nd|rd|th)?(?:\s+of)?\s+{_MONTH},?\s+\d{{4}}"
     rf"|{_MONTH}\s+\d{{1,2}}(?:st|nd|rd|th)?,?\s+\d{{4}}"
     rf"|\d{{1,2}}[./]\d{{1,2}}[./]\d{{4}}"
-    rf"|\b(?:today|tomorrow|yesterday|now)\b",
-    re.IGNORECASE,
 )
+_DATE = re.compile(rf"{WRITTEN_DATE}|\b(?:today|tomorrow|yesterday|now)\b", re.IGNORECASE)
 _QUANTITY = re.compile(
     rf"(?:{_NUMBER}|\b(?:an?|half an?|{_SMALL})\b)\s*(?:°\s*)?[^\W\d_][\w/²³]*", re.IGNORECASE
 )

@@ -280,6 +280,21 @@ _QUERIES = [
     "Can it run without a network?",
     "What does it say about access rights?",
     "Look up the word 'quorum' in the manual",
+    "What is promised about uptime?",
+    "Show me the section on encryption.",
+    "How do the parts communicate with each other?",
+    "What is the best way to extend it?",
+    "Find out what a tenant is.",
+    "Give me the quotation on fairness.",
+    "I would like to read about migrations",
+    "Why is only one thread used?",
+    "Does the tutorial cover uploads?",
+    "When is a cache emptied?",
+    "Summarise the chapter on events.",
+    "How does the parser recover from errors?",
+    "Whom is this made for?",
+    "Which rules hold for names?",
+    "Are there known problems on macOS?",
 ]
 
 

@@ -27,6 +27,9 @@ _COUNTS = {
     "How large is data.csv?": "data.csv",
     "word count of CONTRIBUTING": "CONTRIBUTING",
     "How many bytes does NOTICE have?": "NOTICE",
+    "What is the length of manual.txt?": "manual.txt",
+    "Count the lines of build.sh please": "build.sh",
+    "Has HISTORY.md more than 50 words?": "HISTORY.md",
     "Tell me the number of words in index.html": "index.html",
     "Give me the line count for lib/tool.js, please": "lib/tool.js",
 }
@@ -38,6 +41,8 @@ _LISTS = {
     "List all files in the scripts directory": "scripts",
     "What files does lib/ hold?": "lib/",
     "List everything below assets/": "assets/",
+    "Which files do you have?": ".",
+    "Name the files in the themes folder": "themes",
 }
 _STATISTICS = {
     "How many files are there?": ".",
@@ -50,6 +55,8 @@ _STATISTICS = {
     "How many files does the folder build contain?": "build",
     "What is the total size of the images directory?": "images",
     "How many files has this project?": ".",
+    "How much space does the fonts folder take?": "fonts",
+    "What is the largest file in the project?": ".",
 }
 _READS = {
     "Show me the first lines of setup.py": "setup.py",
@@ -57,6 +64,9 @@ _READS = {
     "What does the file config/app.toml contain?": "config/app.toml",
     "Print notes.txt": "notes.txt",
     "Open docs/index.rst": "docs/index.rst",
+    "Show the beginning of COPYING": "COPYING",
+    "Let me see the inside of settings.json": "settings.json",
+    "What is written in todo.md?": "todo.md",
 }
 
 

@@ -1,0 +1,256 @@
+"""`antiphon runs`: ls, show, tail, resume, verify, export."""
+
+import json
+
+import apsw
+import pytest
+
+from antiphon.cli import ends, runs, store
+from antiphon.journal.port import RunEntry
+from antiphon.outline import Outline
+
+JOURNAL = ".antiphon/antiphon.db"
+
+
+@pytest.fixture
+def run_id(shell):
+    assert shell("run", "team.yaml", "How much is 2+3?", "--quiet").code == 0
+    return shell("runs", "ls", "--json").value[0]["run_id"]
+
+
+def change(shell, sql, *bindings):
+    """Change the journal's file behind Antiphon's back."""
+    connection = apsw.Connection(str(shell.folder / JOURNAL))
+    connection.execute(sql, bindings)
+    connection.close()
+
+
+def test_ls_without_a_journal_is_empty(shell):
+    said = shell("runs", "ls")
+    assert said.code == 0
+    assert "There is no journal" in said.out
+    assert shell("runs", "ls", "--json").value == []
+    assert not (shell.folder / ".antiphon").exists()
+
+
+def test_ls(shell, run_id):
+    (found,) = shell("runs", "ls", "--json").value
+    assert found["state"] == found["outcome"] == "completed"
+    assert (found["entry"], found["title"], found["closed"]) == ("lead", "How much is 2+3?", True)
+    said = shell("runs", "ls")
+    head, row = said.out.splitlines()
+    assert head.split() == ["RUN", "AGE", "STATE", "ENTRY", "TOKENS", "OWNER", "MESSAGE"]
+    assert row.split()[0] == run_id[:12]
+    assert row.endswith("How much is 2+3?")
+    assert shell("run", "team.yaml", "second", "--quiet").code == 0
+    limited = shell("runs", "ls", "--limit", "1").out.splitlines()
+    assert limited[1].endswith("second")
+    assert limited[2].startswith("1 older runs are not shown")
+
+
+def test_ls_folds_what_has_no_outline(shell, run_id):
+    before = shell("runs", "ls", "--json").value
+    change(shell, "update runs set summary = x''")
+    assert shell("runs", "ls", "--json").value == before
+
+
+def test_ls_lists_a_damaged_run_too(shell, run_id):
+    change(shell, "update runs set summary = x''")
+    change(
+        shell, "update rows set body = cast(replace(body, 'RunStarted', 'RunStartet') as blob) where n = 1"
+    )
+    said = shell("runs", "ls")
+    assert said.code == 0
+    assert "damaged" in said.out
+    assert f"antiphon runs verify {run_id[:12]}" in said.out
+
+
+@pytest.mark.parametrize(
+    ("state", "owner", "shown"),
+    [
+        ("open", "", "parked"),
+        ("waiting", "", "parked"),
+        ("open", "process 1", "running"),
+        ("waiting", "process 1", "waiting"),
+        ("rest", "", "rest"),
+        ("closed", "", "closed"),
+    ],
+)
+def test_states(state, owner, shown):
+    entry = RunEntry("r", 0.0, 0.0, 1, 1, owner, b"")
+    assert runs.state_of(entry, Outline(1, state=state)) == shown
+
+
+@pytest.mark.parametrize(
+    ("span", "text"), [(-5, "0 s"), (59, "59 s"), (60, "1 min"), (7200, "2 h"), (200_000, "2 d")]
+)
+def test_ages(span, text):
+    assert runs.age(span) == text
+
+
+def test_show(shell, run_id):
+    said = shell("runs", "show", run_id[:6])
+    lines = said.out.splitlines()
+    assert lines[0].startswith(f"run {run_id}: completed, ")
+    tree = lines[lines.index("") + 1 : lines.index("messages") - 1]
+    assert tree[0].startswith("✓ lead  How much is 2+3?")
+    assert tree[0].endswith("→ The result is 5.")
+    assert [line.split("  ")[0] for line in tree[1:]] == [
+        "├─ Let me see.",
+        '├─ ✓ calculate(expression="2+3")',
+        "└─ ✓ writer",
+    ]
+    assert lines[-2:] == ["  user < lead", "      The result is 5."]
+    found = shell("runs", "show", run_id, "--json").value
+    (request,) = found["requests"]
+    assert (request["agent"], request["outcome"], request["result"]) == (
+        "lead",
+        "completed",
+        "The result is 5.",
+    )
+    assert [item.get("name", item.get("agent")) for item in request["items"]] == ["", "calculate", "writer"]
+    assert len(found["messages"]) == 4
+
+
+def test_tail(shell, run_id):
+    lines = shell("runs", "tail", run_id).out.splitlines()
+    assert [int(line.split()[0]) for line in lines] == list(range(1, len(lines) + 1))
+    assert lines[0].endswith(f"run started: {run_id}")
+    assert lines[-1].endswith("run closed")
+    assert shell("runs", "tail", run_id, "-n", "2").out.splitlines() == lines[-2:]
+    events = shell("runs", "tail", run_id, "--json").events
+    assert [event["seq"] for event in events] == list(range(1, len(lines) + 1))
+    assert (
+        shell("runs", "tail", run_id, "--follow").out.splitlines() == lines
+    )  # it is closed: nothing follows
+
+
+def test_resume_of_an_ended_run_says_its_answer_again(shell, run_id):
+    said = shell("runs", "resume", run_id, "team.yaml")
+    assert (said.code, said.out) == (0, "The result is 5.\n")
+    assert "had ended already" in said.err
+    *_, result = shell("runs", "resume", run_id, "team.yaml", "--json").events
+    assert result["output"] == "The result is 5."
+
+
+@pytest.mark.parametrize("command", ["show", "tail", "verify", "export", "cancel", "resume"])
+def test_unknown_runs_are_not_found(shell, run_id, command):
+    target = ["team.yaml"] if command == "resume" else []
+    said = shell("runs", command, "zz", *target)
+    assert said.code == 4
+    assert said.err.startswith("error: No run starts with 'zz'. The newest: " + run_id[:12])
+
+
+def test_prefixes():
+    found = [RunEntry(name, 0.0, 0.0, 0, 0, "", b"") for name in ("ab", "abc", "b")]
+    assert store.choose(found, "b").run_id == "b"
+    assert store.choose(found, "ab").run_id == "ab"  # an id in full is always that run
+    with pytest.raises(ends.NotFound, match="2 runs start with 'a': ab, abc"):
+        store.choose(found, "a")
+    with pytest.raises(ends.NotFound, match="No run starts with ''"):
+        store.choose(found, "")
+    with pytest.raises(ends.NotFound, match=r"newest: \(none\)"):
+        store.choose([], "a")
+
+
+def test_verify_says_what_is_promised(shell, run_id):
+    said = shell("runs", "verify")
+    assert said.code == 0
+    assert f"{run_id[:12]}  ok" in said.out
+    assert "durability: power" in said.out
+    found = shell("runs", "verify", run_id, "--json").value
+    assert (found["damaged"], found["durability"]) == (0, "power")
+    weaker = shell("runs", "verify", "--journal", f"sqlite:///{JOURNAL}?durability=process")
+    assert "not a power cut" in weaker.out
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "update rows set body = cast(replace(body, '2+3', '2+4') as blob)",
+        "update rows set at = at + 1 where n = 3",
+        "delete from rows where n = 2",
+        "update blobs set data = x'22' where key = 1",
+    ],
+)
+def test_verify_finds_every_change(shell, run_id, sql):
+    change(shell, sql)
+    said = shell("runs", "verify")
+    assert said.code == 5
+    assert "DAMAGED" in said.out
+    assert "1 damaged" in said.out
+    assert shell("runs", "verify", "--json").value["damaged"] == 1
+
+
+def test_export_is_checked_anywhere(shell, run_id):
+    said = shell("runs", "export", run_id, "--out", "run.json")
+    assert said.code == 0
+    path = shell.folder / "run.json"
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert shell("runs", "export", run_id).out == path.read_text()
+    assert shell("runs", "verify", "./run.json").code == 0
+    refused = shell("runs", "export", run_id, "--out", "run.json")
+    assert (refused.code, "--yes" in refused.err) == (2, True)
+    assert shell("runs", "export", run_id, "--out", "run.json", "--yes").code == 0
+    assert [each.name for each in shell.folder.iterdir() if each.name.startswith(".run")] == []
+
+
+def _body(found):
+    row = next(row for row in found["rows"] if "2+3" in row["body"])
+    row["body"] = row["body"].replace("2+3", "2+4")
+
+
+def _digest(found):
+    found["rows"][0]["digest"] = "no number"
+
+
+def _blob(found):
+    found["blobs"][next(iter(found["blobs"]))] = '"changed"'
+
+
+def _dropped(found):
+    del found["rows"][1]
+
+
+def _other_run(found):
+    found["run_id"] = "other"
+
+
+@pytest.mark.parametrize("spoil", [_body, _digest, _blob, _dropped, _other_run])
+def test_a_changed_export_is_found_out(shell, run_id, spoil):
+    found = shell("runs", "export", run_id).value
+    spoil(found)
+    shell.write("run.json", json.dumps(found))
+    said = shell("runs", "verify", "run.json")
+    assert said.code == 5
+    assert "DAMAGED" in said.out
+
+
+def test_large_payloads_are_exported_too(shell):
+    shell.write("s.yaml", json.dumps([{"finish": "x" * 20_000}]))
+    assert shell("run", "team.yaml", "go", "--model", "script:s.yaml", "--quiet").code == 0
+    run_id = shell("runs", "ls", "--json").value[0]["run_id"]
+    found = shell("runs", "export", run_id).value
+    assert max(map(len, found["blobs"].values())) > 20_000
+    shell.write("run.json", json.dumps(found))
+    assert shell("runs", "verify", "run.json").code == 0
+    found["blobs"] = {}
+    shell.write("run.json", json.dumps(found))
+    assert shell("runs", "verify", "run.json").code == 5
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("[]", 5),
+        ("{", 5),
+        (None, 4),
+        ('{"antiphon_export": 9, "run_id": "r", "created_at": 0, "rows": [], "blobs": {}}', 5),
+    ],
+)
+def test_what_is_no_export(shell, text, code):
+    if text is not None:
+        shell.write("run.json", text)
+    said = shell("runs", "verify", "run.json")
+    assert said.code == code
+    assert said.err.startswith("error: run.json ")

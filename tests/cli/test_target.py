@@ -1,0 +1,94 @@
+"""Targets in the user's own code: what is taken, and where a mistake in it is."""
+
+import sys
+
+import pytest
+
+from antiphon.cli.target import load_target
+from antiphon.errors import ConfigError
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if path])
+    known = set(sys.modules)
+    yield tmp_path
+    for name in set(sys.modules) - known:
+        del sys.modules[name]
+
+
+def write(here, text, name="mine.py"):
+    (here / name).write_text("from antiphon import Agent, tool\n" + text)
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("mine", "'mine' names no target; it is a team file"),
+        (":x", "names no target"),
+        ("mine.py:", "names no target"),
+        ("mine.py", "mine.py has: mine.py:a, mine.py:team"),
+        ("other.py:x", "There is no file other.py"),
+        ("other.mine:x", "There is no module other, neither installed nor in"),
+        ("mine.py:b", "mine.py has no b. Agents and teams in it: a, team"),
+        ("mine.py:number", "is a int; expected an Agent"),
+        ("mine.py:empty", "is a list; expected an Agent"),
+        ("mine.py:Kind", "is a type; expected an Agent"),
+        ("mine.py:act", "is a Tool; expected an Agent"),
+        ("mine.py:lost", "the entry 'x' is none of its agents"),
+        ("mine.py:needs", "needs() missing 1 required positional argument"),
+        ("mine.py:raises", "mine.py:16: ZeroDivisionError: division by zero (while loading mine.py:raises)"),
+    ],
+)
+def test_what_is_no_team(here, text, part):
+    write(
+        here,
+        "a = Agent('a')\nnumber = 3\nempty = []\nclass Kind: ...\n@tool\ndef act(): 'Act.'\n"
+        "def team():\n    return a\ndef lost():\n    return 'x', [a]\ndef needs(this):\n    return a\n"
+        "def inner():\n    pass\n    return 1 / 0\ndef raises():\n    return inner()\n",
+    )
+    with pytest.raises(ConfigError) as raised:
+        load_target(text)
+    assert part in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("code", "part"),
+    [
+        ("import nothing_such", "mine.py:2: ModuleNotFoundError: No module named 'nothing_such'"),
+        ("x = (", "mine.py:2:5: SyntaxError: '(' was never closed"),
+        ("raise SystemExit('stop')", "mine.py:2: SystemExit: stop"),
+        ("Agent('user')", "mine.py:2: UserError: An agent's name must be printable"),
+        ("import json\njson.loads('{')", "mine.py:3: JSONDecodeError"),
+    ],
+)
+@pytest.mark.parametrize("target", ["mine.py:a", "mine:a"])
+def test_mistakes_in_the_users_code_have_a_place(here, code, part, target):
+    write(here, code)
+    with pytest.raises(ConfigError) as raised:
+        load_target(target)
+    assert str(raised.value).startswith(part)
+
+
+def test_a_folder_goes_to_who_takes_one(here):
+    write(
+        here,
+        "def takes(folder):\n    return Agent(folder.name)\n"
+        "def any(**given):\n    return Agent(given['folder'].name or 'here')\n"
+        "def none():\n    return Agent('n')\n"
+        "a = Agent('a')\n",
+    )
+    assert load_target("mine.py:takes", "x").entry == "x"
+    assert load_target("mine.py:any").entry == "here"
+    assert load_target("mine.py:none").entry == "n"
+    for target in ("mine.py:none", "mine.py:a"):
+        with pytest.raises(ConfigError, match="takes no folder"):
+            load_target(target, "x")
+
+
+def test_neighbours_of_the_file_can_be_imported(here):
+    (here / "deep").mkdir()
+    (here / "deep/tools.py").write_text("NAME = 'from beside'\n")
+    write(here, "import tools\na = Agent(tools.NAME)\n", "deep/team.py")
+    assert load_target("deep/team.py:a").entry == "from beside"

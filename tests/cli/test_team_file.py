@@ -1,0 +1,132 @@
+"""Teams in YAML: what is understood, and where every mistake is."""
+
+import pytest
+
+from antiphon import Example, Limits
+from antiphon.cli.team_file import MAX_BYTES, read_team
+from antiphon.errors import ConfigError
+
+
+@pytest.fixture
+def read(tmp_path):
+    def read(text, folder="."):
+        path = tmp_path / "team.yaml"
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return read_team(str(path), folder)
+
+    return read
+
+
+def test_everything_an_agent_may_have(read):
+    entry, (a, b) = read("""
+entry: b
+model: openai:m
+agents:
+  - name: a
+    instructions: |
+      First line.
+      Second line.
+    description: 12
+    model: local:smollm2
+    can_call: [b, user]
+    completion: finish
+    tool_execution: single
+    nudges: 1
+    max_output: 100
+    settings: {temperature: 0.5, stop: [x]}
+    examples:
+      - {request: add, call: calculate, arguments: {expression: 1+1}}
+    limits: {turns: 3, tokens: null}
+    retry: {attempts: 1}
+    tools: [arithmetic, dates, convert, calculate]
+  - name: b
+""")
+    assert entry == "b"
+    assert (a.instructions, a.description, a.model) == ("First line.\nSecond line.\n", "12", "local:smollm2")
+    assert (a.can_call, a.completion, a.tool_execution) == (("b", "user"), "finish", "single")
+    assert (a.nudges, a.max_output, a.settings) == (1, 100, {"temperature": 0.5, "stop": ["x"]})
+    assert a.examples == (Example("add", "calculate", {"expression": "1+1"}),)
+    assert a.limits == Limits(turns=3, tokens=None)
+    assert a.retry.attempts == 1
+    names = [tool.name for tool in a.tools]
+    assert names == ["calculate", "today", "weekday", "days_between", "date_add", "convert"]
+    assert b.model == "openai:m"
+
+
+def test_the_first_agent_is_asked_unless_another_is_named(read):
+    entry, _ = read("agents: [{name: x}, {name: y}]")
+    assert entry == "x"
+
+
+def test_toolsets_read_the_folder(read, tmp_path):
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d/x.md").write_text("hello world")
+    _, (agent,) = read("agents: [{name: x, tools: [documents, files, read_lines]}]", str(tmp_path / "d"))
+    names = ["search_documents", "list_files", "read_lines", "count_text", "folder_statistics"]
+    assert sorted(tool.name for tool in agent.tools) == sorted(names)
+    count = next(tool for tool in agent.tools if tool.name == "count_text")
+    assert "2 words" in count("x.md")
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column", "part"),
+    [
+        ("", 1, 1, "is empty"),
+        ("- a", 1, 1, "expected a team"),
+        ("entry: a", 1, 1, "`agents` is missing"),
+        ("agents: {}", 1, 9, "`agents` is a list"),
+        ("agents: []", 1, 9, "`agents` is a list"),
+        ("agents:\n  - x", 2, 5, "expected an agent"),
+        ("agents:\n  - {}", 2, 5, "needs a `name`"),
+        ("agents:\n  - name: ''", 2, 11, "An agent's name must be printable"),
+        ("agents:\n  - name: user", 2, 11, "not 'user'"),
+        ("agents:\n  - name:", 2, 10, "name: Expected `str`"),
+        ("agents:\n  - name: a\n  - name: a", 3, 5, "two agents are named 'a'"),
+        ("agents: [{name: a}]\nentri: a", 2, 1, "a team has no 'entri'; did you mean 'entry'?"),
+        ("agents: [{name: a}]\nzzz: a", 2, 1, "a team has no 'zzz'; it is one of: entry, model, agents"),
+        ("agents:\n  - name: a\n    instruction: x", 3, 5, "did you mean 'instructions'?"),
+        ("agents:\n  - name: a\n    name: b", 3, 5, "name is given twice"),
+        ("agents: [{name: a}]\nentry: b", 2, 8, "the entry 'b' is none of the agents; it is one of: a"),
+        ("agents:\n  - name: a\n    can_call: [b]", 3, 15, "can_call names 'b'"),
+        ("agents:\n  - name: a\n    can_call: b", 3, 15, "can_call: Expected `array`"),
+        ("agents:\n  - name: a\n    tools: files", 3, 12, "`tools` is a list of names"),
+        (
+            "agents:\n  - name: a\n    tools: [files, shell]",
+            3,
+            20,
+            "unknown tool 'shell'. Toolsets: documents, files",
+        ),
+        ("agents:\n  - name: a\n    completion: maybe", 3, 17, "it is one of: text, finish"),
+        ("agents:\n  - name: a\n    nudges: many", 3, 13, "nudges: Expected `int`"),
+        ("agents:\n  - name: a\n    limits: {turn: 3}", 3, 14, "limits has no 'turn'; did you mean 'turns'?"),
+        ("agents:\n  - name: a\n    limits: {turns: 3, turns: 4}", 3, 24, "turns is given twice"),
+        ("agents:\n  - name: a\n    settings: {a: {b: 1, b: 2}}", 3, 26, "b is given twice"),
+        ("agents:\n  - name: a\n    examples: [{request: x, cal: y}]", 3, 29, "did you mean 'call'?"),
+        ("agents:\n  - name: a\n    settings: {when: 2026-99-99}", 3, 15, "settings"),
+        ("agents: [{name: &x a}, {name: *x}]", 1, 31, "aliases (*name) are not allowed"),
+        ("agents: !!python/object:os.system []", 1, 9, "the tag tag:yaml.org,2002:python/object:os.system"),
+        ("agents: [{name: a}\nx", 2, 1, "is not YAML"),
+        ("agents:\n\t- name: a", 2, 1, "is not YAML"),
+        ("a: " + "[" * 40 + "]" * 40, 1, 33, "nested deeper than 30"),
+        ("a: 1\n---\nb: 2", 2, 1, "is not YAML"),
+        ("? [a]\n: 1", 1, 3, "a key must be a text"),
+    ],
+)
+def test_mistakes_have_a_place(read, text, line, column, part):
+    with pytest.raises(ConfigError) as raised:
+        read(text)
+    error = raised.value
+    assert part in str(error)
+    assert (error.line, error.column) == (line, column), str(error)
+
+
+def test_files_that_are_none(read, tmp_path):
+    with pytest.raises(ConfigError, match="cannot be read: No such file"):
+        read_team(str(tmp_path / "none.yaml"), ".")
+    with pytest.raises(ConfigError, match="larger than 1 MB"):
+        read("#" * (MAX_BYTES + 1))
+    with pytest.raises(ConfigError, match=r"team\.yaml:2: is not UTF-8"):
+        read(b"a: 1\n\xff")
+    with pytest.raises(ConfigError, match=r"team\.yaml:1:28: "):
+        read("agents: [{name: a, tools: [files]}]", str(tmp_path / "none"))
+    assert read(b"\xef\xbb\xbfagents: [{name: a}]")[0] == "a"
