@@ -10,8 +10,9 @@ from msgspec.structs import force_setattr
 
 from antiphon.errors import UserError
 from antiphon.limits import Limits
+from antiphon.memory import Compaction, Gist
 from antiphon.message import USER
-from antiphon.model import Example, Model
+from antiphon.model import ChatMessage, Example, Model
 from antiphon.policy import Policy
 from antiphon.tool import Tool, as_tool
 
@@ -33,6 +34,11 @@ class Retry(Struct, frozen=True, gc=False, omit_defaults=True):
     window: float = 1200.0
 
 
+Verdict = Literal["allow", "ask", "deny", "stop"]
+Judge = Callable[[Tool, str], Verdict | tuple[Verdict, str] | None]
+"""Rules on one call of a tool: it is given the tool and the canonical JSON of the arguments."""
+
+
 class Agent(Struct, frozen=True, eq=False):
     """One agent as its developer describes it.
 
@@ -41,10 +47,20 @@ class Agent(Struct, frozen=True, eq=False):
     or Tools. can_call: names of agents it may call. max_output: tokens of one reply, at most.
     settings: sent to the model as they are (temperature, …).
 
+    context: `fresh` begins anew at every call; `continue` goes on where the same caller's last call of
+    this agent ended. compaction: of a long conversation, None for never. fallback: models to ask when
+    the first cannot answer. last_word: at the limit of turns the model is asked once more, without
+    tools, for a summary.
+
     completion: `text` ends at a reply without calls, `finish` only at a finishing tool.
     nudges: how often an agent that stopped short of `finish` is told to go on.
     tool_execution: how the calls of one reply run.
     limits: of one activation and all below it. policy: rules on its tools and those of its callees.
+
+    Hooks, called once and recorded; they must be free of side effects. judge: rules on a tool before
+    the policy does: `allow`, `ask`, `deny` or `stop` (deny, and end the turn), with a reason; None
+    leaves it to the policy. incomplete: asked before the agent returns its text; what it gives back
+    is said to the model, which goes on (`nudges` times at most). on_compact: may replace a summary.
 
     Raises UserError for an empty name, or one that is not printable or is `user`.
     """
@@ -65,6 +81,13 @@ class Agent(Struct, frozen=True, eq=False):
     policy: Policy | None = None
     retry: Retry = Retry()
     system_prompt: str = ""
+    context: Literal["fresh", "continue"] = "fresh"
+    compaction: Compaction | None = Compaction()
+    fallback: Sequence[str | Model] = ()
+    last_word: bool = False
+    judge: Judge | None = None
+    incomplete: Callable[[Sequence[ChatMessage]], str | None] | None = None
+    on_compact: Callable[[Gist], str | None] | None = None
 
     def __post_init__(self) -> None:
         if not self.name.strip() or not self.name.isprintable() or self.name == USER:

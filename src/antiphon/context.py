@@ -2,25 +2,52 @@
 
 from __future__ import annotations
 
-from antiphon.model import Request
-from antiphon.state import Activation
+from antiphon.activation import Activation
+from antiphon.event import EffectStarted
+from antiphon.memory import Compaction, question, to_compact
+from antiphon.model import ChatMessage, Request
 from antiphon.team import Member
 
+LAST_WORD = (
+    "You have used all your turns. Sum up for the user what was done, what came out and what is open. "
+    "Do not call tools."
+)
 
-def request(member: Member, model: str, activation: Activation, effect_id: str) -> Request:
+
+def request(member: Member, model: str, activation: Activation, effect: EffectStarted) -> Request:
     """The request of a model call that has just been started.
 
-    The prefix only ever grows: the same head, then the conversation so far.
+    The prefix only ever grows: the same head, then the conversation so far. A compaction and the
+    last word are asked beside the conversation, without tools, and leave no trace in it.
     """
     agent = member.agent
     head = member.head if activation.caller else member.entry_head
-    return Request(
+    messages = activation.transcript.upto_now()
+    asked = Request(
         model,
         head.system,
-        activation.transcript.upto_now(),
+        messages,
         head.specs,
         max_output=agent.max_output,
         settings=agent.settings,
         examples=member.examples,
-        effect_id=effect_id,
+        effect_id=effect.id,
+    )
+    if effect.purpose == "compact":
+        wish = ChatMessage("user", question(agent.compaction or Compaction()))
+        return _beside(asked, [*to_compact(messages), wish])
+    if effect.purpose == "final":
+        return _beside(asked, [*messages, ChatMessage("user", LAST_WORD)])
+    return asked
+
+
+def _beside(asked: Request, messages: list[ChatMessage]) -> Request:
+    return Request(
+        asked.model,
+        asked.system,
+        messages,
+        tool_choice="none",
+        max_output=asked.max_output,
+        settings=asked.settings,
+        effect_id=asked.effect_id,
     )

@@ -39,7 +39,7 @@ from antiphon.route import full
 from antiphon.runtime import Runtime
 from antiphon.state import State
 from antiphon.stream import Cast, Piece, Record, Subscription, read
-from antiphon.team import Team, make_team
+from antiphon.team import Choice, Team, make_team
 
 
 class Result(Struct, frozen=True):
@@ -287,6 +287,11 @@ def _journal(journal: Journal | str | None, env: Mapping[str, str]) -> tuple[Jou
     return journal, False
 
 
+def _choice(model: Model) -> Choice:
+    """What is known of a model: its own word on its window."""
+    return Choice(model, getattr(model, "window", None))
+
+
 class _Roster:
     """Agents, and the models they name, each made once and closed with the run."""
 
@@ -298,10 +303,13 @@ class _Roster:
 
     def team(self, options: Options) -> Team:
         """Compile the team."""
-        return make_team(self._agents, options, self._model_of)
+        return make_team(self._agents, options, self._models_of)
 
-    def _model_of(self, agent: Agent) -> Model:
-        spec = self._model if self._model is not None else agent.model
+    def _models_of(self, agent: Agent) -> tuple[Choice, ...]:
+        first = self._model if self._model is not None else agent.model
+        return tuple(_choice(self._resolve(spec)) for spec in (first, *agent.fallback))
+
+    def _resolve(self, spec: str | Model | None) -> Model:
         if spec is not None and not isinstance(spec, str):
             return spec
         key = spec or ""

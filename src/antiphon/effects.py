@@ -13,29 +13,29 @@ from collections.abc import Callable, Coroutine, Generator
 from contextlib import suppress
 from typing import Any
 
+from antiphon.activation import Activation, Open
 from antiphon.context import request
 from antiphon.errors import ModelError, ToolError
 from antiphon.event import EffectFinished
-from antiphon.model import Emit, Model
-from antiphon.state import Activation, Open
-from antiphon.team import Member
-from antiphon.tool import Tool, ToolContext, result_of
+from antiphon.model import Emit
+from antiphon.team import Choice, Member
+from antiphon.tool import Done, Tool, ToolContext, result_of
 
 
 async def ask_model(
-    model: Model, member: Member, activation: Activation, opened: Open, emit: Emit
+    choice: Choice, member: Member, activation: Activation, opened: Open, emit: Emit
 ) -> EffectFinished:
     """Ask the model once. Any failure is an event; only cancellation escapes."""
-    effect_id = opened.effect.id
+    effect_id, model = opened.effect.id, choice.model
     try:
-        reply = await model.complete(request(member, model.name, activation, effect_id), emit)
+        reply = await model.complete(request(member, model.name, activation, opened.effect), emit)
     except ModelError as error:
         return EffectFinished(
             effect_id, "failed", why=f"{error.kind}: {error.text}", retry_after=error.retry_after
         )
     except Exception as error:  # noqa: BLE001 - an adapter's bug must end its effect, not the run
         return EffectFinished(effect_id, "failed", why=f"provider: {type(error).__name__}: {error}")
-    return EffectFinished(effect_id, reply=reply)
+    return EffectFinished(effect_id, reply=reply, cost=choice.bill(reply.usage) if choice.bill else None)
 
 
 async def use_tool(
@@ -53,6 +53,8 @@ async def use_tool(
     except TimeoutError as error:
         why = f"[{tool.name}] {str(error) or f'no result after {tool.timeout:g} s'}"
         return _in_doubt(effect_id, why) if tool.acting else EffectFinished(effect_id, "failed", why=why)
+    except Done as done:
+        return EffectFinished(effect_id, content=done.result, ends=True)
     except Exception as error:  # noqa: BLE001 - a tool's failure is a result that the model is shown
         text = str(error) if isinstance(error, ToolError) or str(error) else type(error).__name__
         return EffectFinished(effect_id, "failed", why=f"[{tool.name}] {text}")
@@ -60,7 +62,7 @@ async def use_tool(
         return EffectFinished(
             effect_id, "failed", attachments=found.attachments, why=f"[{tool.name}] {found.content}"
         )
-    return EffectFinished(effect_id, content=found.content, attachments=found.attachments)
+    return EffectFinished(effect_id, content=found.content, attachments=found.attachments, ends=found.ends)
 
 
 def _in_doubt(effect_id: str, why: str) -> EffectFinished:

@@ -17,10 +17,11 @@ from antiphon.errors import NewerFormat
 from antiphon.limits import Limits
 from antiphon.message import Attachment, Message, ToolCall
 from antiphon.model import Reply, Usage
+from antiphon.outputs import OutputLimits
 from antiphon.policy import Policy
 
 Kind = Literal["model", "tool", "call", "wait"]
-Purpose = Literal["", "approval", "question", "retry", "result"]
+Purpose = Literal["", "approval", "question", "retry", "result", "deadline", "compact", "final"]
 Outcome = Literal[
     "completed", "failed", "cancelled", "limit", "budget", "no_progress", "interrupted",
     "denied", "skipped", "invalid", "missing", "unknown",
@@ -46,6 +47,7 @@ class Options(Struct, frozen=True, omit_defaults=True):
     extra_scope: Literal["entry", "all"] = "entry"
     disabled: tuple[str, ...] = ()
     extra_for: tuple[tuple[str, str], ...] = ()
+    outputs: OutputLimits = OutputLimits()
 
 
 class RunStarted(Struct, frozen=True, gc=False, tag=True, omit_defaults=True):
@@ -93,7 +95,9 @@ class EffectStarted(Struct, frozen=True, gc=False, tag=True, omit_defaults=True)
     head: a model's system prompt and tools, where they differ from the call's digest.
     hold: tokens held. until: when a timer ends, Unix seconds. allowed: an instant permission.
     ends: its result ends the reaction. background: the turn does not wait for it.
-    limits: of a call, the callee's own. text: what a person is asked.
+    limits: of a call, the callee's own. text: what a person is asked, or why it is the final call.
+    cost: the most a model call may cost, in nano-USD. fallback: which of the agent's models, 0 the first.
+    keep: of a call, the callee rests when it returns; continues: the resting activation it goes on with.
     """
 
     id: str
@@ -110,6 +114,10 @@ class EffectStarted(Struct, frozen=True, gc=False, tag=True, omit_defaults=True)
     background: bool = False
     limits: Limits | None = None
     text: str = ""
+    cost: int = 0
+    fallback: int = 0
+    keep: bool = False
+    continues: int = 0
 
 
 class EffectFinished(Struct, frozen=True, gc=False, tag=True, omit_defaults=True):
@@ -119,6 +127,7 @@ class EffectFinished(Struct, frozen=True, gc=False, tag=True, omit_defaults=True
     why: the reason of any outcome but `completed`; of a model, `kind: text`.
     retry_after: seconds the provider asked for. usage: tokens billed though there is no reply.
     ends: its result ends the reaction. by: who answered, with which `arguments` if edited.
+    cost: of a model call, in nano-USD; None when its price is unknown.
     """
 
     id: str
@@ -133,6 +142,7 @@ class EffectFinished(Struct, frozen=True, gc=False, tag=True, omit_defaults=True
     by: str = ""
     arguments: str = ""
     mail: int = 0
+    cost: int | None = None
 
 
 class PermissionDecided(Struct, frozen=True, gc=False, tag=True, omit_defaults=True):
@@ -147,6 +157,22 @@ class PermissionDecided(Struct, frozen=True, gc=False, tag=True, omit_defaults=T
     why: str = ""
     arguments: str = ""
     remember: bool = False
+
+
+class HistoryCompacted(Struct, frozen=True, gc=False, tag=True, omit_defaults=True):
+    """What a model is shown from now on; the journal keeps everything.
+
+    retain, summary, next: the memory that stands for what was said; all empty when the model's
+    answer was of no use. last_turns: turns that stay word for word. trimmed: how many of the
+    oldest tool results are shown as a handle only.
+    """
+
+    activation: int
+    retain: str = ""
+    summary: str = ""
+    next: str = ""
+    last_turns: int = 0
+    trimmed: int = 0
 
 
 class TurnFinished(Struct, frozen=True, gc=False, tag=True, omit_defaults=True):
@@ -173,7 +199,7 @@ class RunClosed(Struct, frozen=True, gc=False, tag=True, omit_defaults=True):
 
 Event = (
     RunStarted | RunResumed | MessagePosted | TurnStarted | EffectStarted | EffectFinished
-    | PermissionDecided | TurnFinished | CancelRequested | RunClosed
+    | PermissionDecided | HistoryCompacted | TurnFinished | CancelRequested | RunClosed
 )  # fmt: skip
 
 UPCASTERS: Mapping[type, Callable[[Any], Event]] = {}

@@ -19,7 +19,9 @@ class Limits(Struct, frozen=True, gc=False, omit_defaults=True):
     """What one request may use, its whole call tree included. `None` lifts a limit.
 
     depth: nested agent calls. activations: agents started. turns: of one activation.
-    calls: tool and agent calls. tokens: input and output, as billed.
+    calls: tool and agent calls. tokens: input and output, as billed. usd: what they cost, in US
+    dollars; a model whose price is unknown is then refused. seconds: from the request's start,
+    without the time that people were waited for.
     inbox: unread messages of one activation; the newest is refused beyond it.
     """
 
@@ -29,14 +31,20 @@ class Limits(Struct, frozen=True, gc=False, omit_defaults=True):
     calls: int | None = 5_000
     tokens: int | None = 2_000_000
     inbox: int | None = 100
+    usd: float | None = None
+    seconds: float | None = None
 
 
 UNLIMITED = Limits(None, None, None, None, None, None)
+NANO = 1_000_000_000
+"""Nano-USD in a US dollar: money is counted in whole ones of these."""
 
 
 class Scope(Struct):
     """The books of one scope.
 
+    spent, reserved: nano-USD, as tokens and held are tokens. unpriced: model calls of unknown price.
+    people: seconds that people were waited for.
     overrun: tokens that a provider billed beyond what was held; outside the invariant.
     usage: what the providers billed, in all.
     """
@@ -47,18 +55,32 @@ class Scope(Struct):
     calls: int = 0
     activations: int = 0
     overrun: int = 0
+    spent: int = 0
+    reserved: int = 0
+    unpriced: int = 0
+    people: float = 0.0
     usage: Usage = Usage()
 
 
 Fit = Literal["yes", "later", "never"]
 
 
-def fits(scope: Scope, tokens: int) -> Fit:
-    """Whether a hold of `tokens` fits now, may fit once others settle, or never will."""
-    limit = scope.limits.tokens
-    if limit is None or scope.tokens + scope.held + tokens <= limit:
-        return "yes"
-    return "later" if scope.tokens + tokens <= limit else "never"
+def fits(scope: Scope, tokens: int, cost: int = 0) -> Fit:
+    """Whether a hold of `tokens` and `cost` fits now, may fit once others settle, or never will."""
+    limits = scope.limits
+    limit = limits.tokens
+    fit: Fit = "yes"
+    if limit is not None and scope.tokens + scope.held + tokens > limit:
+        if scope.tokens + tokens > limit:
+            return "never"
+        fit = "later"
+    if limits.usd is not None:
+        money = int(limits.usd * NANO)
+        if scope.spent + cost > money:
+            return "never"
+        if scope.spent + scope.reserved + cost > money:
+            fit = "later"
+    return fit
 
 
 def settle(scope: Scope, held: int, used: int) -> None:

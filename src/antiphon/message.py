@@ -43,11 +43,12 @@ class ToolCall(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class ToolResult(Struct, frozen=True, gc=False, omit_defaults=True):
-    """What a call gave back, as the model is shown it."""
+    """What a call gave back, as the model is shown it. With `ends` it is the agent's own result too."""
 
     content: str
     attachments: tuple[Attachment, ...] = ()
     is_error: bool = False
+    ends: bool = False
 
 
 class Message(Struct, frozen=True, gc=False, omit_defaults=True):

@@ -43,8 +43,9 @@ class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
 class ChatMessage(Struct, frozen=True, gc=False, omit_defaults=True):
     """One entry of a conversation as a model is shown it.
 
-    role `tool` answers the call `call_id` of tool `name`. `opaque` is a provider's own data on an
-    assistant message (signed reasoning, for one), sent back to that provider untouched.
+    role `tool` answers the call `call_id` of tool `name`; `ref` is the handle of its output.
+    `opaque` is a provider's own data on an assistant message (signed reasoning, for one), sent back
+    to that provider untouched.
     """
 
     role: Literal["system", "user", "assistant", "tool"]
@@ -53,6 +54,7 @@ class ChatMessage(Struct, frozen=True, gc=False, omit_defaults=True):
     call_id: str = ""
     name: str = ""
     is_error: bool = False
+    ref: str = ""
     attachments: tuple[Attachment, ...] = ()
     reasoning: str = ""
     opaque: Any = None

@@ -8,13 +8,14 @@ from typing import Generic, TypeVar
 import msgspec
 from msgspec import Struct
 
-from antiphon.agent import ALL
+from antiphon.activation import Activation
+from antiphon.agent import ALL, Judge
 from antiphon.arguments import Invalid, Reader
 from antiphon.event import EffectFinished, EffectStarted, Event, MessagePosted, Outcome, PermissionDecided
 from antiphon.message import USER, Message, ToolCall
 from antiphon.policy import Policy, Ruling, rule, strictest
 from antiphon.signature import from_json, to_json
-from antiphon.state import Activation, CallAgent, State
+from antiphon.state import CallAgent, State
 from antiphon.team import CALL_AGENT, FINISH, GET_RESULT, SEND_MESSAGE, Member, Team
 from antiphon.tool import Tool
 
@@ -59,11 +60,14 @@ def _use_tool(
     arguments = tool.reread(ruled) if ruled else tool.prepare(call.arguments)
     if isinstance(arguments, Invalid):
         return EffectFinished(effect_id, "invalid", why=arguments.text)
-    ruling, why = ("allow", "") if permission is not None else judge(state, team, member, caller, tool)
+    if permission is not None:
+        ruling, why, stop = "allow", "", False
+    else:
+        ruling, why, stop = judge(state, team, member, caller, tool, arguments)
     if ruling == "ask" and not state.options.attended:
         ruling, why = "deny", f"{why}, and nobody is there to ask"
     if ruling == "deny":
-        return EffectFinished(effect_id, "denied", why=f"permission denied: {why}")
+        return EffectFinished(effect_id, "denied", why=f"permission denied: {why}", ends=stop)
     if ruling == "ask":
         return EffectStarted(
             effect_id + "?",
@@ -84,12 +88,23 @@ def _use_tool(
     )
 
 
-def judge(state: State, team: Team, member: Member, caller: Activation, tool: Tool) -> tuple[Ruling, str]:
-    """The ruling on a tool: the strictest of the run's rules, the agent's and its callers'."""
+def judge(
+    state: State, team: Team, member: Member, caller: Activation, tool: Tool, arguments: str
+) -> tuple[Ruling, str, bool]:
+    """The ruling on a call: the strictest of the run's rules, the agent's and its callers'.
+
+    The third part says that the turn ends with it. An agent's own `judge` that raises denies.
+    """
     ruling = rule(state.options.policy, tool, state.remembered)
     if not team.policies:
-        return ruling
+        return *ruling, False
     rulings = [ruling]
+    if member.agent.judge is not None:
+        own, why, stop = _ask_judge(member.agent.judge, tool, arguments)
+        if stop or own == "deny":
+            return "deny", why, stop
+        if own is not None and (own != "allow" or ruling[0] != "deny"):
+            rulings = [(own, why)]
     activation: Activation | None = caller
     while activation is not None and activation.id:
         policy = (
@@ -100,7 +115,20 @@ def judge(state: State, team: Team, member: Member, caller: Activation, tool: To
         if policy is not None:
             rulings.append(rule(policy, tool, state.remembered))
         activation = state.activations.get(activation.caller)
-    return strictest(rulings)
+    return *strictest(rulings), False
+
+
+def _ask_judge(judge: Judge, tool: Tool, arguments: str) -> tuple[Ruling | None, str, bool]:
+    try:
+        found = judge(tool, arguments)
+    except Exception as error:  # noqa: BLE001 - whatever it is, a check that failed allows nothing
+        return "deny", f"the permission check failed: {error}", False
+    verdict, why = found if isinstance(found, tuple) else (found, "")
+    if verdict == "stop":
+        return "deny", why, True
+    if verdict in ("allow", "ask", "deny", None):
+        return verdict, why, False
+    return "deny", f"the permission check failed: it said {verdict!r}", False
 
 
 _Asked = TypeVar("_Asked", bound=Struct)
@@ -165,6 +193,7 @@ def _call_agent(
     callee = team.members[name]
     background = caller.id == 0 or (asked.background and state.options.background)
     head = callee.entry_head if caller.id == 0 else callee.head
+    keep = callee.agent.context == "continue"
     started = EffectStarted(
         effect_id,
         "call",
@@ -174,6 +203,8 @@ def _call_agent(
         limits=callee.agent.limits,
         background=background,
         text=f"Started in the background as {effect_id}" if background and caller.id else "",
+        keep=keep,
+        continues=state.resting.get((caller.id, name), 0) if keep else 0,
     )
     return (started,)
 

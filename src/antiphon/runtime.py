@@ -15,6 +15,7 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
+from antiphon.activation import Ended, Open
 from antiphon.clock import Clock
 from antiphon.effects import Threads, ask_model, use_tool
 from antiphon.errors import AntiphonError, JournalError, Parked, UserError
@@ -34,7 +35,7 @@ from antiphon.journal.port import Journal, Lease, Row
 from antiphon.journal.port import chain as link
 from antiphon.letter import Letter, decode, take_in
 from antiphon.model import Delta
-from antiphon.state import Ended, Open, State, apply
+from antiphon.state import State, apply
 from antiphon.step import step
 from antiphon.stream import Cast, Feed
 from antiphon.team import Team
@@ -260,14 +261,26 @@ class Runtime:
         member = self.team.members[activation.agent]
         if effect.kind == "model":
             emit = partial(self.feed.piece, effect.id, activation.id, activation.agent)
-            model = self.team.models[activation.agent]
-            return ask_model(model, member, activation, opened, emit if self.feed.subscribers else _unheard)
+            choice = self.team.models[activation.agent][effect.fallback]
+            asking = ask_model(
+                choice, member, activation, opened, emit if self.feed.subscribers else _unheard
+            )
+            # Money is only spent on the word of a row that cannot be lost.
+            return self._once_durable(asking) if effect.cost and self._durable < self._seq else asking
         tool = member.tools.get(effect.name)
         context = None
         if tool is not None and (tool.takes_context or opened.lost):
             key = f"{self.run_id}:{effect.id}"
             attempt = 2 if opened.lost else 1
-            context = ToolContext(self.run_id, effect.id, activation.agent, key, attempt, self.deps)
+            context = ToolContext(
+                self.run_id,
+                effect.id,
+                activation.agent,
+                key,
+                attempt,
+                self.deps,
+                output=self.state.outputs.get,
+            )
         arguments = effect.arguments or activation.calls[opened.index].arguments
         work = use_tool(tool, arguments, opened, context, self._threads)
         if self._durable < self._seq and (tool is None or tool.acting):
@@ -292,7 +305,7 @@ class Runtime:
         for activation in list(self.state.activations.values()):
             for opened in list(activation.open.values()):
                 effect = opened.effect
-                if opened.lost and (effect.kind == "tool" or effect.purpose == "retry"):
+                if opened.lost and (effect.kind == "tool" or effect.purpose in ("retry", "deadline")):
                     self._spawn(self._drive(opened), effect.id)
 
     # -- results ----------------------------------------------------------------------------
@@ -398,7 +411,7 @@ class Runtime:
             self._park(UserError("its conversation was left; open_run(run_id=...) goes on with it"))
 
 
-_PERFORMED = ("", "retry")
+_PERFORMED = ("", "retry", "deadline", "compact", "final")
 """Purposes of effects that the runtime performs; the others end by an answer or another effect."""
 
 

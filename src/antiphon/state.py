@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 from msgspec import Struct, field
 
+from antiphon import outputs
+from antiphon.activation import Activation, Ended, Logged, Open
 from antiphon.errors import Corrupt
 from antiphon.event import (
     CancelRequested,
     EffectFinished,
     EffectStarted,
     Event,
+    HistoryCompacted,
     MessagePosted,
     Options,
     PermissionDecided,
@@ -30,13 +33,10 @@ from antiphon.event import (
     place,
 )
 from antiphon.limits import Scope, settle
+from antiphon.memory import COMPACT, Gist, remember
 from antiphon.message import USER, Attachment, Message, ToolCall, ToolResult
 from antiphon.model import ChatMessage, Usage
 from antiphon.transcript import Transcript
-
-Phase = Literal["rest", "plan", "model", "failed", "calls", "settled"]
-"""Where an activation is in its turn: at rest; about to ask its model; waiting for it, or for a
-retry; its call failed; doing calls; all calls done."""
 
 KEPT = 1_000
 """Ends of background calls that an activation remembers; the oldest are forgotten first."""
@@ -44,82 +44,14 @@ LOGGED = 10_000
 """Messages of the log; when there are more, the older half is forgotten."""
 
 
-class Open(Struct):
-    """An effect in flight. `index`: which call of the turn, -1 for none. `child`: a call's callee.
-
-    lost: a process died while it ran. ended: it is over, whatever still runs.
-    """
-
-    effect: EffectStarted
-    activation: int
-    index: int = -1
-    child: int = 0
-    lost: bool = False
-    ended: bool = False
-
-
-class Ended(Struct, frozen=True):
-    """How a background call ended, with the tokens its whole tree used."""
-
-    event: EffectFinished
-    usage: Usage
-
-
-class Logged(Struct, frozen=True):
-    """A message between agents, with the user's request that it belongs to."""
-
-    request: str
-    message: Message
-
-
-class Activation(Struct):
-    """One live instance of an agent: a call that has not returned.
-
-    call: the effect it is; empty for the user. caller: the activation that called, 0 the user.
-    request: the user's call that all of this is for.
-    scopes: the books it is on, innermost first. head: digest of what its model is told before the
-    conversation. more: another turn follows at once.
-    calls, results: of this turn; cursor: the first call not taken up yet; waiting: how many effects
-    the turn waits for; pending: calls whose approval was answered or ruled on, by index.
-    done: background calls that ended. failure: the model call that failed last. finish: a finishing
-    call's end. exhausted: the limit that refused a call. said: the last text, the best output yet.
-    """
-
-    id: int
-    agent: str
-    call: str = ""
-    caller: int = 0
-    request: str = ""
-    depth: int = 0
-    scopes: tuple[Scope, ...] = ()
-    head: str = ""
-    phase: Phase = "rest"
-    more: bool = False
-    turn: int = 0
-    attempt: int = 0
-    waited: float = 0.0
-    nudges: int = 0
-    inbox: list[Message] = field(default_factory=list)
-    transcript: Transcript = field(default_factory=Transcript)
-    calls: tuple[ToolCall, ...] = ()
-    results: list[ToolResult | None] = field(default_factory=list)
-    cursor: int = 0
-    waiting: int = 0
-    pending: dict[int, EffectFinished | PermissionDecided] = field(default_factory=dict)
-    open: dict[str, Open] = field(default_factory=dict)
-    done: dict[str, Ended] = field(default_factory=dict)
-    failure: EffectFinished | None = None
-    finish: EffectFinished | None = None
-    exhausted: str = ""
-    said: str = ""
-    queued: bool = False
-
-
 class State(Struct):
     """A run, folded. `at`: the time of the last row, Unix seconds. `mail`: the last mail taken.
 
     remembered: tools allowed for the rest of the run. cancelling: effects to stop, and why.
     usage: tokens by model. open: every effect in flight. log: messages between agents.
+    resting: callees that wait to be continued, by caller and name. outputs: tool results that were
+    cut, by handle. spent: nano-USD; unpriced: model calls whose price is unknown. failures: of each
+    model, how often in a row it failed, and when it last did.
     """
 
     run_id: str = ""
@@ -134,6 +66,12 @@ class State(Struct):
     cancelling: dict[str, str] = field(default_factory=dict)
     usage: dict[str, Usage] = field(default_factory=dict)
     log: list[Logged] = field(default_factory=list)
+    resting: dict[tuple[int, str], int] = field(default_factory=dict)
+    outputs: dict[str, str] = field(default_factory=dict)
+    stored: int = 0
+    spent: int = 0
+    unpriced: int = 0
+    failures: dict[str, tuple[int, float]] = field(default_factory=dict)
     closed: bool = False
     ready: deque[Activation] = field(default_factory=deque)
     parked: list[Activation] = field(default_factory=list)
@@ -195,12 +133,15 @@ def _turn_started(state: State, event: TurnStarted) -> None:
     del activation.inbox[: event.taken]
     activation.turn += 1
     activation.attempt, activation.waited, activation.more = 0, 0.0, False
+    activation.tries = activation.fallback = 0
     calls = event.calls
     if calls is None:
         calls = tuple(call for message in taken for call in message.calls) if taken else ()
     if activation.id:
         for message in taken:
-            if message.content or message.attachments or not message.calls:
+            if message.intent == COMPACT:
+                activation.forced = "asked"
+            elif message.content or message.attachments or not message.calls:
                 activation.transcript.append(
                     ChatMessage("user", message.content, attachments=message.attachments)
                 )
@@ -223,14 +164,22 @@ def _effect_started(state: State, event: EffectStarted) -> None:
     if event.id in state.open:
         raise ValueError(f"{event.id} started twice")
     kind = event.kind
-    opened = Open(event, activation.id)
+    opened = Open(event, activation.id, since=state.at)
     state.open[event.id] = activation.open[event.id] = opened
     if kind == "model":
         activation.attempt += 1
+        activation.tries = activation.tries + 1 if event.fallback == activation.fallback else 1
+        activation.fallback = event.fallback
         activation.phase = "model"
+        if event.purpose == "compact" and activation.forced:
+            activation.forced = "done"
         activation.head = event.head or activation.head
         for scope in activation.scopes:
             scope.held += event.hold
+            scope.reserved += event.cost
+        return
+    if event.purpose == "deadline":
+        activation.overdue = False
         return
     if event.purpose == "retry":
         activation.phase = "model"
@@ -265,10 +214,13 @@ def _give_birth(state: State, caller: Activation, opened: Open) -> None:
     elif not scopes:
         own = (Scope(event.limits),) if event.limits is not None else ()
         scopes = (*own, Scope(state.options.limits))
-    opened.child = child
     depth = caller.depth + 1 if caller.id else 0
     request = caller.request or event.id
     callee = Activation(child, event.name, event.id, caller.id, request, depth, scopes, event.digest)
+    if event.continues:
+        state.born -= 1
+        child, callee = event.continues, _awake(state, event.continues, callee)
+    opened.child = child
     message = forward(caller.agent, callee, event.arguments or call.arguments, call.attachments)
     callee.inbox.append(message)
     _log(state, request, message)
@@ -276,6 +228,16 @@ def _give_birth(state: State, caller: Activation, opened: Open) -> None:
     for scope in scopes:
         scope.activations += 1
     _touch(state, callee)
+
+
+def _awake(state: State, resting: int, born: Activation) -> Activation:
+    """A resting activation taken up again by another call, on that call's books."""
+    callee = state.activations[resting]
+    del state.resting[callee.caller, callee.agent]
+    callee.call, callee.request, callee.scopes = born.call, born.request, born.scopes
+    callee.finish, callee.exhausted, callee.said, callee.failure = None, "", "", None
+    callee.forced, callee.overdue, callee.nudges = "", False, 0
+    return callee
 
 
 class CallAgent(Struct, frozen=True, omit_defaults=True):
@@ -333,13 +295,18 @@ def _effect_finished(state: State, event: EffectFinished) -> None:
     elif purpose == "retry":
         activation.phase = "plan"
         _touch(state, activation)
+    elif purpose == "deadline":
+        activation.overdue = event.outcome == "completed"
+        _touch(state, activation)
     elif purpose == "approval":
+        _waited_for_people(state, activation, opened)
         activation.waiting -= 1
         activation.pending[opened.index] = event
         _touch(state, activation)
     else:
-        usage = _bury(state, activation, event, opened.child) if opened.child else Usage()
+        usage = _bury(state, activation, opened, event) if opened.child else Usage()
         if purpose == "question":
+            _waited_for_people(state, activation, opened)
             _log_return(state, activation.request, USER, activation.agent, event)
         if opened.effect.background:
             activation.done[event.id] = Ended(event, usage)
@@ -348,6 +315,8 @@ def _effect_finished(state: State, event: EffectFinished) -> None:
             _touch(state, activation)
         else:
             activation.waiting -= 1
+            if event.ends and not event.content:
+                event = msgspec.structs.replace(event, content=activation.said)
             _book(state, activation, opened.index, event, opened.effect.ends)
 
 
@@ -358,14 +327,31 @@ def _log_return(state: State, request: str, sender: str, receiver: str, event: E
     )
 
 
-def _bury(state: State, caller: Activation, event: EffectFinished, child: int) -> Usage:
-    """Forget a callee that has returned; the tokens it used, when it had books of its own."""
-    callee = state.activations.pop(child)
+def _waited_for_people(state: State, activation: Activation, opened: Open) -> None:
+    for scope in activation.scopes:
+        scope.people += max(state.at - opened.since, 0.0)
+
+
+def _bury(state: State, caller: Activation, opened: Open, event: EffectFinished) -> Usage:
+    """Let a callee that has returned rest, or forget it; the tokens it used on books of its own."""
+    callee = state.activations[opened.child]
     if callee.open:
-        raise ValueError(f"activation {child} returned with effects in flight")
+        raise ValueError(f"activation {callee.id} returned with effects in flight")
     _log_return(state, callee.request, callee.agent, caller.agent, event)
     own = len(callee.scopes) - len(caller.scopes)
-    return callee.scopes[own - 1].usage if own else Usage()
+    usage = callee.scopes[own - 1].usage if own else Usage()
+    if opened.effect.keep:
+        state.resting[caller.id, callee.agent] = callee.id
+        callee.call, callee.scopes, callee.phase, callee.more = "", (), "rest", False
+    else:
+        _forget(state, callee)
+    return usage
+
+
+def _forget(state: State, gone: Activation) -> None:
+    del state.activations[gone.id]
+    for key in [key for key in state.resting if key[0] == gone.id] if state.resting else ():
+        _forget(state, state.activations[state.resting.pop(key)])
 
 
 def _model_finished(
@@ -374,26 +360,44 @@ def _model_finished(
     reply = event.reply
     usage = reply.usage if reply is not None else event.usage
     used = usage.total if usage is not None else _charged(started, event)
+    cost = event.cost if event.cost is not None else started.cost if used else 0
     for scope in activation.scopes:
         settle(scope, started.hold, used)
+        scope.reserved -= started.cost
+        scope.spent += cost
         if used:
             scope.usage = scope.usage + (usage or Usage())
-    if usage is not None and used:
-        state.usage[started.name] = state.usage.get(started.name, Usage()) + usage
+            scope.unpriced += event.cost is None
+    if used:
+        state.spent += cost
+        state.unpriced += event.cost is None
+        state.usage[started.name] = state.usage.get(started.name, Usage()) + (usage or Usage())
     while state.parked:
         _touch(state, state.parked.pop())
     _touch(state, activation)
-    if reply is not None:
+    if event.outcome == "failed":
+        state.failures[started.name] = state.failures.get(started.name, (0, 0.0))[0] + 1, state.at
+    elif reply is not None and state.failures:
+        state.failures.pop(started.name, None)
+    if event.outcome == "interrupted":
+        activation.phase = "plan"
+    elif started.purpose == "compact":
+        activation.phase, activation.window_used = "plan", 0
+        activation.answer = reply.content if reply is not None else ""
+    elif started.purpose == "final":
+        _take_up(activation, ())
+        activation.exhausted = started.text
+        activation.said = reply.content if reply is not None else ""
+    elif reply is not None:
         activation.failure = None
         activation.said = reply.content or activation.said
+        activation.window_used = reply.usage.total
         activation.transcript.append(
             ChatMessage(
                 "assistant", reply.content, reply.calls, reasoning=reply.reasoning, opaque=reply.opaque
             )
         )
         _take_up(activation, reply.calls)
-    elif event.outcome == "interrupted":
-        activation.phase = "plan"
     else:
         activation.failure = event
         activation.phase = "failed"
@@ -414,7 +418,8 @@ def _book(
     if index >= activation.cursor:
         activation.cursor = index + 1
     activation.results[index] = result(event)
-    if (ends or event.ends) and event.outcome == "completed" and activation.finish is None:
+    stops = event.ends and event.outcome == "denied"
+    if activation.finish is None and (stops or ((ends or event.ends) and event.outcome == "completed")):
         activation.finish = event
     _settle_turn(state, activation)
 
@@ -433,15 +438,54 @@ def _settle_turn(state: State, activation: Activation) -> None:
     if activation.waiting or activation.pending or activation.cursor < len(activation.calls):
         return
     activation.phase = "settled"
-    if activation.id:
-        append = activation.transcript.append
-        for call, found in zip(activation.calls, activation.results, strict=True):
-            if found is not None:
-                append(
-                    ChatMessage(
-                        "tool", found.content, (), call.id, call.name, found.is_error, found.attachments
-                    )
-                )
+    if not activation.id:
+        return
+    limit = state.options.outputs.message
+    for index, call in enumerate(activation.calls):
+        found = activation.results[index]
+        if found is None:
+            continue
+        content, ref = found.content, f"{activation.id}/{activation.turn}.c{index + 1}"
+        if limit is not None and len(content) * 4 > limit and call.name not in outputs.READERS:
+            content = outputs.cut(content, limit, ref)
+            if content is not found.content:
+                _store(state, ref, found.content)
+        activation.shown += outputs.tokens_of(content)
+        activation.transcript.append(
+            ChatMessage("tool", content, (), call.id, call.name, found.is_error, ref, found.attachments)
+        )
+
+
+def _store(state: State, ref: str, text: str) -> None:
+    """Keep a result for reading by its handle; the oldest go when there are too many bytes."""
+    if ref not in state.outputs:
+        state.outputs[ref] = text
+        state.stored += len(text)
+    while state.stored > state.options.outputs.kept and len(state.outputs) > 1:
+        state.stored -= len(state.outputs.pop(next(iter(state.outputs))))
+
+
+def _history_compacted(state: State, event: HistoryCompacted) -> None:
+    activation = state.activations[event.activation]
+    messages = activation.transcript.messages
+    gist = Gist(event.retain, event.summary, event.next)
+    activation.answer = None
+    if event.trimmed:
+        left = event.trimmed
+        kept = []
+        for message in messages:
+            if left and message.role == "tool" and message.ref:
+                left -= 1
+                _store(state, message.ref, message.content)
+                message = msgspec.structs.replace(message, content=outputs.trimmed(message.ref), ref="")
+            kept.append(message)
+    elif gist.retain or gist.summary:
+        kept = remember(messages, gist, event.last_turns)
+    else:
+        return
+    activation.transcript = Transcript(kept)
+    activation.shown = sum(outputs.tokens_of(each.content) for each in kept if each.role == "tool")
+    _touch(state, activation)
 
 
 def _permission_decided(state: State, event: PermissionDecided) -> None:
@@ -486,6 +530,7 @@ _APPLY: dict[type, Callable[[State, Any], None]] = {
     EffectStarted: _effect_started,
     EffectFinished: _effect_finished,
     PermissionDecided: _permission_decided,
+    HistoryCompacted: _history_compacted,
     TurnFinished: _turn_finished,
     CancelRequested: _cancel_requested,
     RunClosed: _run_closed,

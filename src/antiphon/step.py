@@ -14,28 +14,28 @@ No clock, no I/O, no randomness: everything it knows is in the state and the tea
 from __future__ import annotations
 
 from collections.abc import Iterator
-from hashlib import blake2b
 
 import msgspec
-from msgspec import Struct
 
+from antiphon.activation import Activation
 from antiphon.agent import Agent
-from antiphon.errors import RETRYABLE
+from antiphon.ask import Return, ask, deadline, make_room, retry
 from antiphon.event import (
     EffectFinished,
     EffectStarted,
     Event,
+    HistoryCompacted,
     MessagePosted,
-    Outcome,
     PermissionDecided,
     TurnFinished,
     TurnStarted,
 )
-from antiphon.limits import fits
 from antiphon.message import ToolCall
 from antiphon.route import route
-from antiphon.state import Activation, State
+from antiphon.state import State
 from antiphon.team import NUDGE, Member, Team
+
+COMPACTED = "The conversation was compacted."
 
 
 def step(state: State, team: Team) -> Iterator[Event]:
@@ -73,6 +73,11 @@ def _advance(state: State, team: Team, activation: Activation) -> Iterator[Event
         why = f"the team has no agent {activation.agent} any more"
         yield EffectFinished(activation.call, "failed", activation.said, why=why)
         return
+    if activation.overdue:
+        late = yield from deadline(state, activation)
+        if late is not None:
+            yield from _return(state, activation, late)
+            return
     while True:
         phase = activation.phase
         if phase == "calls":
@@ -86,18 +91,26 @@ def _advance(state: State, team: Team, activation: Activation) -> Iterator[Event
                 return
             yield ending
         elif phase == "plan":
-            asked = _ask(state, team.models[activation.agent].name, member, activation)
+            room = make_room(state, team, member, activation)
+            if isinstance(room, HistoryCompacted):
+                yield room
+                continue
+            if activation.forced and room is None:
+                room = Return("completed", COMPACTED)
+            asked = room or ask(state, team, member, activation)
             if isinstance(asked, EffectStarted):
                 yield asked
             elif asked is not None:
                 yield from _return(state, activation, asked)
             return
         elif phase == "rest":
-            if not activation.more and not activation.inbox:
+            if not activation.call or (not activation.more and not activation.inbox):
                 return
+            if not activation.turn and not activation.caller:
+                yield from deadline(state, activation)
             yield TurnStarted(activation.id, len(activation.inbox))
         elif phase == "failed":
-            wait = _retry(state, member.agent, activation)
+            wait = retry(state, team, member, activation)
             if isinstance(wait, EffectStarted):
                 yield wait
             else:
@@ -108,67 +121,6 @@ def _advance(state: State, team: Team, activation: Activation) -> Iterator[Event
             if not lost or lost[0].kind != "model":
                 return
             yield EffectFinished(lost[0].id, "interrupted", why="the process stopped during the call")
-
-
-class Return(Struct, frozen=True):
-    """An activation's end: the outcome of the call that it is, its value, and why."""
-
-    outcome: Outcome = "completed"
-    value: str = ""
-    why: str = ""
-
-
-def _ask(state: State, model: str, member: Member, activation: Activation) -> EffectStarted | Return | None:
-    """Ask the model, or end the activation, or (None) wait for room in the budget."""
-    agent = member.agent
-    head = member.head if activation.caller else member.entry_head
-    size, so_far = activation.transcript.measure()
-    hold = head.size + size + agent.max_output
-    for scope in activation.scopes:
-        turns = scope.limits.turns
-        if turns is not None and activation.turn > turns:
-            return Return(
-                "limit", activation.said, f"the limit of {turns} turns of one activation is used up"
-            )
-        fit = fits(scope, hold)
-        if fit == "never":
-            left = f"{scope.tokens:,} of {scope.limits.tokens:,} tokens are spent"
-            return Return("budget", activation.said, f"the budget is used up: {left}, up to {hold:,} needed")
-        if fit == "later":
-            state.parked.append(activation)
-            return None
-    digest = blake2b(head.seed + so_far, digest_size=8).hexdigest()
-    new_head = head.digest if head.digest != activation.head else ""
-    return EffectStarted(
-        f"{activation.id}/{activation.turn}.m{activation.attempt + 1}",
-        "model",
-        model,
-        digest=digest,
-        head=new_head,
-        hold=hold,
-    )
-
-
-def _retry(state: State, agent: Agent, activation: Activation) -> EffectStarted | Return:
-    """Wait before asking again after a passing failure, or end the activation."""
-    failure, retry = activation.failure, agent.retry
-    if failure is None:
-        return Return("failed", activation.said, "the model call failed")
-    why = failure.why
-    if why.partition(":")[0] in RETRYABLE and activation.attempt < retry.attempts:
-        effect_id = f"{activation.id}/{activation.turn}.w{activation.attempt}"
-        delay = failure.retry_after
-        if delay is None:
-            delay = min(retry.base * 2.0 ** (activation.attempt - 1), retry.ceiling) * _jitter(effect_id)
-        if delay <= retry.ceiling and activation.waited + delay <= retry.window:
-            return EffectStarted(effect_id, "wait", purpose="retry", until=state.at + delay)
-        why += f" (asked to wait {delay:,.0f} s, more than the {retry.ceiling:,.0f} s allowed)"
-    return Return("failed", activation.said, why)
-
-
-def _jitter(effect_id: str) -> float:
-    """Between 0.5 and 1, from the id alone, so that a replay waits the same."""
-    return 0.5 + blake2b(effect_id.encode(), digest_size=2).digest()[0] / 512
 
 
 def _do_calls(state: State, team: Team, member: Member, activation: Activation) -> Iterator[Event]:
@@ -232,6 +184,8 @@ def _rule(state: State, team: Team, member: Member, activation: Activation) -> I
 def _decide(agent: Agent, activation: Activation) -> Return | TurnFinished:
     """What follows a settled turn: another one, or the return."""
     finish = activation.finish
+    if finish is not None and finish.outcome == "denied":
+        return Return("completed", f"The turn was stopped: {finish.why}")
     if finish is not None:
         return Return("completed", finish.content)
     if activation.exhausted:
@@ -239,10 +193,20 @@ def _decide(agent: Agent, activation: Activation) -> Return | TurnFinished:
     if activation.calls or activation.inbox:
         return TurnFinished(activation.id, more=True)
     if agent.completion == "text":
+        more = _incomplete(agent, activation)
+        if more:
+            return TurnFinished(activation.id, more=True, nudge=more)
         return Return("completed", activation.transcript.messages[-1].content)
     if activation.nudges < agent.nudges:
         return TurnFinished(activation.id, more=True, nudge=NUDGE)
     return Return("no_progress", activation.said, f"{agent.nudges} nudges to finish were not followed")
+
+
+def _incomplete(agent: Agent, activation: Activation) -> str:
+    """What the agent's own rule says is left to do; empty when it may return."""
+    if agent.incomplete is None or activation.nudges >= agent.nudges:
+        return ""
+    return agent.incomplete(activation.transcript.messages) or ""
 
 
 def _return(state: State, activation: Activation, ending: Return) -> Iterator[Event]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 from hashlib import blake2b
 from typing import Any
@@ -14,7 +15,7 @@ from antiphon.agent import ALL, Agent
 from antiphon.errors import DuplicateName, UnknownName, UserError
 from antiphon.event import Options
 from antiphon.message import USER
-from antiphon.model import Example, Model, ToolSpec
+from antiphon.model import Example, Model, ToolSpec, Usage
 from antiphon.tool import Tool
 
 CALL_AGENT = "call_agent"
@@ -101,22 +102,47 @@ class Member(Struct, frozen=True, eq=False):
     examples: tuple[Example, ...]
 
 
+class Choice(Struct, frozen=True, eq=False):
+    """A model an agent may ask, and what is known of it.
+
+    window: tokens of one call, None when unknown. dear_input, dear_output: the most one token costs,
+    in nano-USD; bill: what some usage costs. None when the price is unknown.
+    """
+
+    model: Model
+    window: int | None = None
+    dear_input: float | None = None
+    dear_output: float | None = None
+    bill: Callable[[Usage], int | None] | None = None
+
+    def most(self, tokens_in: int, tokens_out: int) -> int | None:
+        """The most a call may cost, in nano-USD; None when the price is unknown."""
+        if self.dear_input is None or self.dear_output is None:
+            return None
+        return math.ceil(tokens_in * self.dear_input + tokens_out * self.dear_output)
+
+
 class Team(Struct, frozen=True, eq=False):
-    """All members by name, and their models. `policies`: whether any agent brings rules of its own."""
+    """All members by name, and the models each may ask, the first one first.
+
+    policies: whether any agent brings rules of its own.
+    """
 
     members: Mapping[str, Member]
-    models: Mapping[str, Model]
+    models: Mapping[str, tuple[Choice, ...]]
     policies: bool
 
 
-def make_team(agents: tuple[Agent, ...], options: Options, model_of: Callable[[Agent], Model]) -> Team:
+def make_team(
+    agents: tuple[Agent, ...], options: Options, models_of: Callable[[Agent], tuple[Choice, ...]]
+) -> Team:
     """Compile agents for a run.
 
     Raises DuplicateName, UnknownName (in `can_call`), UserError (an option that cannot be).
     """
     members = make_members(agents, options)
-    models = {name: model_of(member.agent) for name, member in members.items()}
-    return Team(members, models, any(agent.policy is not None for agent in agents))
+    models = {name: models_of(member.agent) for name, member in members.items()}
+    return Team(members, models, any(agent.policy is not None or agent.judge is not None for agent in agents))
 
 
 @functools.lru_cache(maxsize=256)

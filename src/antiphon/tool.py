@@ -30,8 +30,21 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _CACHED = "__antiphon_tool__"
 
 
+def _gone(handle: str) -> str | None:
+    """No output is kept."""
+    return None
+
+
 def _silent(text: str) -> None:
     """Progress that nobody listens to."""
+
+
+class Done(Exception):
+    """Raise it from a tool to end the agent's reaction; `result` is then what the agent returns."""
+
+    def __init__(self, result: str = "") -> None:
+        super().__init__(result)
+        self.result = result
 
 
 class ToolContext(Struct, frozen=True):
@@ -41,6 +54,7 @@ class ToolContext(Struct, frozen=True):
     attempt: 1, and one more each time the effect is run again after a crash.
     deps: whatever the caller of the run passed for its tools.
     deadline: when the call is abandoned, seconds on the event loop's clock; None without a timeout.
+    output: the whole text of a tool result that was cut or removed, by its handle; None when it is gone.
     report: tells whoever watches the run how far the tool has come; the model is not shown it.
     """
 
@@ -51,6 +65,7 @@ class ToolContext(Struct, frozen=True):
     attempt: int = 1
     deps: Any = None
     deadline: float | None = None
+    output: Callable[[str], str | None] = _gone
     report: Callable[[str], None] = _silent
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
 from typing import overload
 
@@ -18,8 +18,8 @@ class Transcript:
 
     __slots__ = ("_digest", "_encodings", "_measured", "_size", "messages")
 
-    def __init__(self) -> None:
-        self.messages: list[ChatMessage] = []
+    def __init__(self, messages: Iterable[ChatMessage] = ()) -> None:
+        self.messages = list(messages)
         self._measured = self._size = 0
         self._digest = b""
         self._encodings: dict[str, list[bytes]] | None = None

@@ -1,0 +1,191 @@
+"""ask: what asking a model begins with: room in the books and in its window, or the reason why not."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from hashlib import blake2b
+from typing import Literal
+
+from msgspec import Struct
+
+from antiphon.activation import Activation
+from antiphon.agent import Agent
+from antiphon.errors import RETRYABLE
+from antiphon.event import EffectStarted, Event, HistoryCompacted, Outcome
+from antiphon.limits import NANO, Scope, fits
+from antiphon.memory import Gist, read_gist, threshold, to_compact
+from antiphon.outputs import tokens_of
+from antiphon.state import State
+from antiphon.team import Choice, Member, Team
+
+CIRCUIT = 5
+"""Failures of a model in a row after which it is not asked for COOL_DOWN seconds."""
+COOL_DOWN = 30.0
+
+
+class Return(Struct, frozen=True):
+    """An activation's end: the outcome of the call that it is, its value, and why."""
+
+    outcome: Outcome = "completed"
+    value: str = ""
+    why: str = ""
+
+
+def ask(state: State, team: Team, member: Member, activation: Activation) -> EffectStarted | Return | None:
+    """Ask the model, or end the activation, or (None) wait for room in the budget."""
+    for scope in activation.scopes:
+        turns = scope.limits.turns
+        if turns is not None and activation.turn > turns:
+            why = f"the limit of {turns} turns of one activation is used up"
+            if not member.agent.last_word:
+                return Return("limit", activation.said, why)
+            return _call_model(state, team, member, activation, activation.fallback, "final", why)
+    return _call_model(state, team, member, activation, activation.fallback)
+
+
+def _call_model(
+    state: State, team: Team, member: Member, activation: Activation, number: int,
+    purpose: Literal["", "compact", "final"] = "", text: str = "",
+) -> EffectStarted | Return | None:  # fmt: skip
+    """Start a call of the agent's model `number`, its worst case held in all books first."""
+    choices = team.models[activation.agent]
+    number = _closed_circuit(state, choices, number)
+    if number < 0:
+        names = ", ".join(choice.model.name for choice in choices)
+        return Return(
+            "failed", activation.said, f"overloaded: {names} failed {CIRCUIT} times in a row; not asked now"
+        )
+    choice, head = choices[number], member.head if activation.caller else member.entry_head
+    size, so_far = activation.transcript.measure()
+    hold = head.size + size + member.agent.max_output
+    cost = choice.most(head.size + size, member.agent.max_output)
+    for scope in activation.scopes:
+        if cost is None and scope.limits.usd is not None:
+            why = f"the price of {choice.model.name} is unknown, and there is a limit in USD; give it a price"
+            return Return("budget", activation.said, why)
+        fit = fits(scope, hold, cost or 0)
+        if fit == "never":
+            return Return("budget", activation.said, _spent(scope, hold))
+        if fit == "later":
+            state.parked.append(activation)
+            return None
+    return EffectStarted(
+        f"{activation.id}/{activation.turn}.m{activation.attempt + 1}",
+        "model",
+        choice.model.name,
+        purpose,
+        digest=blake2b(head.seed + so_far, digest_size=8).hexdigest(),
+        head=head.digest if head.digest != activation.head else "",
+        hold=hold,
+        text=text,
+        cost=cost or 0,
+        fallback=number,
+    )
+
+
+def _closed_circuit(state: State, choices: tuple[Choice, ...], number: int) -> int:
+    """The first model from `number` on that may be asked now, -1 for none."""
+    for index in range(number, len(choices)):
+        failed, last = state.failures.get(choices[index].model.name, (0, 0.0)) if state.failures else (0, 0.0)
+        if failed < CIRCUIT or state.at - last >= COOL_DOWN:
+            return index
+    return -1
+
+
+def _spent(scope: Scope, hold: int) -> str:
+    limits = scope.limits
+    if limits.usd is not None and (limits.tokens is None or scope.tokens + hold <= limits.tokens):
+        return f"the budget is used up: ${scope.spent / NANO:.4f} of ${limits.usd:.4f} are spent"
+    return f"the budget is used up: {scope.tokens:,} of {limits.tokens:,} tokens are spent, up to {hold:,} needed"
+
+
+def make_room(
+    state: State, team: Team, member: Member, activation: Activation
+) -> HistoryCompacted | EffectStarted | Return | None:
+    """Shorten what the model is shown, when it is time to; None when there is nothing to do."""
+    if activation.answer is not None:
+        return _compacted(member.agent, activation, activation.answer)
+    total = state.options.outputs.total
+    if total is not None and activation.shown > total:
+        return HistoryCompacted(activation.id, trimmed=_to_trim(activation, total))
+    compaction = member.agent.compaction
+    if compaction is None or activation.forced == "done":
+        return None
+    window = team.models[activation.agent][activation.fallback].window
+    full = window is not None and compaction.auto and activation.window_used >= threshold(compaction, window)
+    if not (full or activation.forced) or not to_compact(activation.transcript.messages):
+        return None
+    asked = _call_model(state, team, member, activation, activation.fallback, "compact")
+    return asked if isinstance(asked, EffectStarted) else None
+
+
+def _compacted(agent: Agent, activation: Activation, answer: str) -> HistoryCompacted:
+    gist = read_gist(answer) or Gist()
+    if agent.on_compact is not None and gist.summary:
+        try:
+            replaced = agent.on_compact(gist)
+        except Exception:  # noqa: BLE001 - a listener may not spoil what the model wrote
+            replaced = None
+        gist = Gist(gist.retain, replaced, gist.next) if isinstance(replaced, str) else gist
+    turns = agent.compaction.last_turns if agent.compaction is not None else 0
+    return HistoryCompacted(activation.id, gist.retain, gist.summary, gist.next, turns)
+
+
+def _to_trim(activation: Activation, total: int) -> int:
+    """How many of the oldest results go so that three quarters of the total are left."""
+    excess, count = activation.shown - total * 3 // 4, 0
+    for message in activation.transcript.messages:
+        if excess <= 0:
+            break
+        if message.role == "tool" and message.ref:
+            excess -= tokens_of(message.content)
+            count += 1
+    return count
+
+
+def retry(state: State, team: Team, member: Member, activation: Activation) -> EffectStarted | Return:
+    """After a failed call: wait and ask again, ask the next model, or end the activation."""
+    failure, rules = activation.failure, member.agent.retry
+    if failure is None:
+        return Return("failed", activation.said, "the model call failed")
+    why = failure.why
+    kind = why.partition(":")[0]
+    if kind in RETRYABLE and activation.tries < rules.attempts:
+        effect_id = f"{activation.id}/{activation.turn}.w{activation.attempt}"
+        delay = failure.retry_after
+        if delay is None:
+            delay = min(rules.base * 2.0 ** (activation.tries - 1), rules.ceiling) * _jitter(effect_id)
+        if delay <= rules.ceiling and activation.waited + delay <= rules.window:
+            return EffectStarted(effect_id, "wait", purpose="retry", until=state.at + delay)
+        why += f" (asked to wait {delay:,.0f} s, more than the {rules.ceiling:,.0f} s allowed)"
+    if kind not in ("validation", "refused") and activation.fallback + 1 < len(team.models[activation.agent]):
+        asked = _call_model(state, team, member, activation, activation.fallback + 1)
+        if asked is not None:
+            return asked
+    return Return("failed", activation.said, why)
+
+
+def _jitter(effect_id: str) -> float:
+    """Between 0.5 and 1, from the id alone, so that a replay waits the same."""
+    return 0.5 + blake2b(effect_id.encode(), digest_size=2).digest()[0] / 512
+
+
+def deadline(state: State, activation: Activation) -> Generator[Event, None, Return | None]:
+    """Keep the request's time limit: as a wait, put off by the time that people were waited for."""
+    limits = [scope.limits.seconds for scope in activation.scopes if scope.limits.seconds is not None]
+    if not limits:
+        return None
+    seconds, request = min(limits), activation.request
+    people = activation.scopes[-1].people + sum(
+        state.at - opened.since
+        for opened in state.open.values()
+        if opened.effect.purpose in ("approval", "question")
+        and state.activations[opened.activation].request == request
+    )
+    left = state.open[activation.call].since + seconds + people - state.at
+    if left <= 0:
+        return Return("limit", activation.said, f"the limit of {seconds:,g} s is used up")
+    yield EffectStarted(
+        f"{activation.id}/{activation.turn}.d", "wait", purpose="deadline", until=state.at + max(left, 0.05)
+    )
+    return None
