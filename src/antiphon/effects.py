@@ -16,6 +16,7 @@ from typing import Any
 from antiphon.context import request
 from antiphon.errors import ModelError, ToolError
 from antiphon.event import EffectFinished
+from antiphon.message import mend, whole
 from antiphon.model import Emit, Model
 from antiphon.state import Activation, Open
 from antiphon.team import Member
@@ -31,11 +32,11 @@ async def ask_model(
         reply = await model.complete(request(member, model.name, activation, effect_id), emit)
     except ModelError as error:
         return EffectFinished(
-            effect_id, "failed", why=f"{error.kind}: {error.text}", retry_after=error.retry_after
+            effect_id, "failed", why=whole(f"{error.kind}: {error.text}"), retry_after=error.retry_after
         )
     except Exception as error:  # noqa: BLE001 - an adapter's bug must end its effect, not the run
-        return EffectFinished(effect_id, "failed", why=f"provider: {type(error).__name__}: {error}")
-    return EffectFinished(effect_id, reply=reply)
+        return EffectFinished(effect_id, "failed", why=whole(f"provider: {type(error).__name__}: {error}"))
+    return EffectFinished(effect_id, reply=mend(reply))
 
 
 async def use_tool(
@@ -51,11 +52,11 @@ async def use_tool(
         bound = tool.bind(arguments, context)
         found = result_of(await _call(bound, tool.is_async, tool.timeout, threads))
     except TimeoutError as error:
-        why = f"[{tool.name}] {str(error) or f'no result after {tool.timeout:g} s'}"
+        why = whole(f"[{tool.name}] {str(error) or f'no result after {tool.timeout:g} s'}")
         return _in_doubt(effect_id, why) if tool.acting else EffectFinished(effect_id, "failed", why=why)
     except Exception as error:  # noqa: BLE001 - a tool's failure is a result that the model is shown
         text = str(error) if isinstance(error, ToolError) or str(error) else type(error).__name__
-        return EffectFinished(effect_id, "failed", why=f"[{tool.name}] {text}")
+        return EffectFinished(effect_id, "failed", why=whole(f"[{tool.name}] {text}"))
     if found.is_error:
         return EffectFinished(
             effect_id, "failed", attachments=found.attachments, why=f"[{tool.name}] {found.content}"

@@ -194,15 +194,15 @@ def watching() -> Iterator[Witness]:
         return appending
 
     # At class level, because journals are made anywhere; undone when the block is left.
-    setattr(Runtime, "__init__", opened)
+    Runtime.__init__ = opened  # type: ignore[method-assign,assignment]
     for kind, append in appends:
-        setattr(kind, "append", wrapped(append))
+        kind.append = wrapped(append)  # type: ignore[method-assign]
     try:
         yield witness
     finally:
-        setattr(Runtime, "__init__", begin)
+        Runtime.__init__ = begin  # type: ignore[method-assign]
         for kind, append in appends:
-            setattr(kind, "append", append)
+            kind.append = append  # type: ignore[method-assign]
 
 
 def _noting(witness: Witness, note: Callable[..., None], *arguments: Any) -> None:
