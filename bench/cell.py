@@ -26,6 +26,7 @@ Metrics = dict[str, Any]
 Go = Callable[[], Awaitable[object]]
 """One whole measured pass; what it needs has been built before."""
 
+SHORT_S = 0.02
 RESULT = "@@RESULT "
 PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 QUIET: Mapping[str, str] = {
@@ -93,18 +94,26 @@ class Sample(NamedTuple):
 
 
 async def timed(go: Go) -> Sample:
-    """One pass. Rubbish of earlier ones is collected before it, not in it."""
-    gc.collect()
+    """One pass."""
     wall, cpu, process = time.perf_counter(), time.thread_time(), time.process_time()
     await go()
     return Sample(time.perf_counter() - wall, time.thread_time() - cpu, time.process_time() - process)
 
 
 async def passes(prepare: Callable[[], Go], most: int = 9, budget_s: float = 1.5) -> list[Sample]:
-    """Passes until there are `most`, or one more would exceed the budget; at least one."""
+    """Passes until there are `most`, or one more would exceed the budget; at least one.
+
+    Short ones, on which noise weighs most, are repeated up to five times as often. Rubbish of
+    earlier passes is collected before a long pass; before a short one that would cost more than it
+    saves: a collection empties the caches of the interpreter too.
+    """
     taken: list[Sample] = []
     spent = 0.0
-    while len(taken) < most and (not taken or spent + spent / len(taken) <= budget_s):
+    while len(taken) < (most if spent > SHORT_S * most else most * 5) and (
+        not taken or spent + spent / len(taken) <= budget_s
+    ):
+        if not taken or taken[-1].wall > SHORT_S:
+            gc.collect()
         taken.append(await timed(prepare()))
         spent += taken[-1].wall
     return taken

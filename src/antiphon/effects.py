@@ -17,6 +17,7 @@ from antiphon.activation import Activation, Open
 from antiphon.context import request
 from antiphon.errors import ModelError, ToolError
 from antiphon.event import EffectFinished
+from antiphon.message import mend, whole
 from antiphon.model import Emit
 from antiphon.team import Choice, Member
 from antiphon.tool import Done, Tool, ToolContext, result_of
@@ -31,11 +32,12 @@ async def ask_model(
         reply = await model.complete(request(member, model.name, activation, opened.effect), emit)
     except ModelError as error:
         return EffectFinished(
-            effect_id, "failed", why=f"{error.kind}: {error.text}", retry_after=error.retry_after
+            effect_id, "failed", why=whole(f"{error.kind}: {error.text}"), retry_after=error.retry_after
         )
     except Exception as error:  # noqa: BLE001 - an adapter's bug must end its effect, not the run
-        return EffectFinished(effect_id, "failed", why=f"provider: {type(error).__name__}: {error}")
-    return EffectFinished(effect_id, reply=reply, cost=choice.bill(reply.usage) if choice.bill else None)
+        return EffectFinished(effect_id, "failed", why=whole(f"provider: {type(error).__name__}: {error}"))
+    bill = choice.bill(reply.usage) if choice.bill is not None else None
+    return EffectFinished(effect_id, reply=mend(reply), cost=bill)
 
 
 async def use_tool(
@@ -51,13 +53,13 @@ async def use_tool(
         bound = tool.bind(arguments, context)
         found = result_of(await _call(bound, tool.is_async, tool.timeout, threads))
     except TimeoutError as error:
-        why = f"[{tool.name}] {str(error) or f'no result after {tool.timeout:g} s'}"
+        why = whole(f"[{tool.name}] {str(error) or f'no result after {tool.timeout:g} s'}")
         return _in_doubt(effect_id, why) if tool.acting else EffectFinished(effect_id, "failed", why=why)
     except Done as done:
-        return EffectFinished(effect_id, content=done.result, ends=True)
+        return EffectFinished(effect_id, content=whole(done.result), ends=True)
     except Exception as error:  # noqa: BLE001 - a tool's failure is a result that the model is shown
         text = str(error) if isinstance(error, ToolError) or str(error) else type(error).__name__
-        return EffectFinished(effect_id, "failed", why=f"[{tool.name}] {text}")
+        return EffectFinished(effect_id, "failed", why=whole(f"[{tool.name}] {text}"))
     if found.is_error:
         return EffectFinished(
             effect_id, "failed", attachments=found.attachments, why=f"[{tool.name}] {found.content}"

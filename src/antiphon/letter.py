@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Struct
 
 from antiphon.event import CancelRequested, EffectFinished, Event, MessagePosted
-from antiphon.message import USER, Attachment, Message, ToolCall, new_id
+from antiphon.message import USER, Attachment, Message, ToolCall, mend, new_id, whole
 from antiphon.route import full
 from antiphon.state import State
 
@@ -63,6 +63,7 @@ def call_agent(agent: str, text: str, attachments: tuple[Attachment, ...] = ()) 
 
 def take_in(state: State, letter: Letter, mail: int = 0) -> Event:
     """The event that a letter becomes; one that comes too late is a dead letter."""
+    letter = mend(letter)
     if isinstance(letter, Ask):
         return MessagePosted(call_agent(letter.agent, letter.text, letter.attachments), mail=mail)
     if isinstance(letter, Cancel):
@@ -91,6 +92,15 @@ def take_in(state: State, letter: Letter, mail: int = 0) -> Event:
         attachments=letter.attachments,
     )
     return MessagePosted(message, receiver.id, mail, full(state, receiver))
+
+
+def take_in_mail(state: State, body: bytes, mail: int) -> Event:
+    """`take_in` for a letter as it was posted; what is no letter is dead, and does not stop the run."""
+    try:
+        letter = decode(body)
+    except (msgspec.DecodeError, RecursionError) as error:
+        return _dead("", USER, f"mail {mail} is no letter: {whole(str(error))}", mail)
+    return take_in(state, letter, mail)
 
 
 def _dead(text: str, receiver: str, why: str, mail: int) -> MessagePosted:

@@ -7,13 +7,44 @@ caller). Everything else that a message may be is a label on it: `intent`, `topi
 from __future__ import annotations
 
 import uuid
-from typing import Any, Literal
+from operator import is_not
+from typing import Any, Literal, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 USER = "user"
 """The name of activation 0, the agent without a model."""
+
+
+S = TypeVar("S", bound=Struct)
+
+
+def whole(text: str) -> str:
+    """The text with each half of a surrogate pair replaced, so that it can be stored and sent."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
+
+
+def mend(found: S) -> S:
+    """A struct with every text in it, and in structs it holds, made `whole`; itself when all are."""
+    changed: dict[str, Any] = {}
+    for name in found.__struct_fields__:
+        value = getattr(found, name)
+        kind = type(value)
+        if kind is str:
+            if not value.isascii() and (text := whole(value)) is not value:
+                changed[name] = text
+        elif kind is tuple and value:
+            items = tuple([mend(each) if isinstance(each, Struct) else each for each in value])
+            if any(map(is_not, items, value)):
+                changed[name] = items
+    return replace(found, **changed) if changed else found
 
 
 def new_id() -> str:

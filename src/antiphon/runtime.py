@@ -33,7 +33,7 @@ from antiphon.event import (
 from antiphon.history import LARGE, pack
 from antiphon.journal.port import Journal, Lease, Row
 from antiphon.journal.port import chain as link
-from antiphon.letter import Letter, decode, take_in
+from antiphon.letter import Letter, take_in, take_in_mail
 from antiphon.model import Delta
 from antiphon.state import State, apply
 from antiphon.step import step
@@ -351,7 +351,8 @@ class Runtime:
         try:
             while not self.state.closed:
                 for mail in await self.journal.mail(self.run_id, self.state.mail):
-                    self.take_in(decode(mail.body), mail.number)
+                    self.record(take_in_mail(self.state, mail.body, mail.number))
+                    self._deliver()
                 await self.journal.wait(self.run_id, FOREVER, self.state.mail)
         except (AntiphonError, ValueError) as error:
             if self._failure is None:

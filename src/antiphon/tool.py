@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from antiphon.arguments import Invalid, Reader, Refused, check_length
 from antiphon.errors import ToolDefinitionError, ToolError
-from antiphon.message import Attachment, ToolResult
+from antiphon.message import Attachment, ToolResult, mend, whole
 from antiphon.model import Example, ToolSpec
 from antiphon.signature import Shape, from_json, shape_of, to_json
 
@@ -126,7 +126,7 @@ class Tool(Struct, frozen=True, eq=False, weakref=True, kw_only=True):
         return bool(self._shape.context)
 
     def reread(self, arguments: str) -> str | Invalid:
-        """`prepare` for arguments that are canonical already or that a person edited; JSON for a raw tool too."""
+        """`prepare` for what is canonical already or a person edited: JSON, for a raw tool too."""
         return self._reader.read(arguments)
 
     def bind(self, arguments: str, ctx: ToolContext | None = None) -> Callable[[], Any]:
@@ -283,13 +283,6 @@ def _made(
     )
 
 
-def _whole(text: str) -> str:
-    """The text with each half of a surrogate pair replaced, so that it can be stored and sent."""
-    if text.isascii():
-        return text
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-
-
 def result_of(value: Any) -> ToolResult:
     """What a tool returned, as the model is shown it.
 
@@ -297,14 +290,13 @@ def result_of(value: Any) -> ToolResult:
     attachments, anything else is JSON. Raises ToolError naming the type that JSON cannot carry.
     """
     if isinstance(value, str):
-        return ToolResult(_whole(value))
+        return ToolResult(whole(value))
     if isinstance(value, ToolResult):
-        whole = _whole(value.content)
-        return value if whole is value.content else msgspec.structs.replace(value, content=whole)
+        return mend(value)
     if value is None:
         return ToolResult("")
     if isinstance(value, Attachment):
-        return ToolResult("", (value,))
+        return ToolResult("", (mend(value),))
     if isinstance(value, (list, tuple)) and any(isinstance(item, Attachment) for item in value):
         parts = [result_of(item) for item in value]
         files = tuple(file for part in parts for file in part.attachments)
@@ -317,7 +309,7 @@ def _json_of(value: Any) -> str:
         return str(msgspec.json.encode(value, enc_hook=to_json), "utf-8")
     except UnicodeEncodeError:
         plain = msgspec.to_builtins(value, enc_hook=to_json, str_keys=True)
-        return _whole(json.dumps(plain, ensure_ascii=False, separators=(",", ":")))
+        return whole(json.dumps(plain, ensure_ascii=False, separators=(",", ":")))
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         path, culprit = _culprit(value)
         raise ToolError(

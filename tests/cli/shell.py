@@ -22,6 +22,10 @@ SETTINGS = re.compile(r"(ANTIPHON|OPENAI|OLLAMA|OPENROUTER|ANTHROPIC|GOOGLE|GEMI
 SRC = Path(__file__).resolve().parents[2] / "src"
 
 
+CONTROLLED = "import os; os.close(os.open(os.ttyname(0), os.O_RDWR))"
+"""Makes the terminal the process's own, so that Ctrl-C reaches it: the first one that a new session opens."""
+
+
 @dataclass
 class Said:
     """What a command said, and its exit code."""
@@ -48,9 +52,12 @@ class Shell:
     folder: Path
     capsys: pytest.CaptureFixture[str]
 
-    def __call__(self, *words):
-        """Call the command in this process."""
+    def __call__(self, *words, stderr=None):
+        """Call the command in this process; `stderr`: how to patch the error output, and with what."""
         self.capsys.readouterr()
+        if stderr is not None:
+            patch, file = stderr
+            patch.setattr("sys.stderr", file)
         with pytest.raises(SystemExit) as ended:
             main([str(word) for word in words])
         out, err = self.capsys.readouterr()
@@ -69,9 +76,12 @@ class Shell:
         env = {key: value for key, value in os.environ.items() if not SETTINGS.match(key)}
         return {**env, "PYTHONPATH": os.fspath(SRC), "TERM": "xterm", "COLUMNS": "", "PYTHONUNBUFFERED": "1"}
 
-    def start(self, *words, **options):
-        """Start the command in another process."""
-        command = [sys.executable, "-m", "antiphon.cli", *map(str, words)]
+    def start(self, *words, first="", **options):
+        """Start the command in another process, which does `first` (Python) before."""
+        program = (
+            ["-c", f"{first}\nfrom antiphon.cli import main\nmain()"] if first else ["-m", "antiphon.cli"]
+        )
+        command = [sys.executable, *program, *map(str, words)]
         return subprocess.Popen(command, cwd=self.folder, env=self.environment(), **options)
 
     def apart(self, *words, stdin=None, **options):
@@ -105,7 +115,7 @@ class Terminal:
         termios.tcsetwinsize(follower, (lines, columns))
         self.process = shell.start(
             *words, stdin=follower, stdout=follower, stderr=follower, start_new_session=True,
-            preexec_fn=lambda: os.close(os.open(os.ttyname(0), os.O_RDWR)),
+            first=CONTROLLED,
         )  # fmt: skip
         os.close(follower)
 

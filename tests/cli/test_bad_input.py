@@ -1,7 +1,6 @@
 """Every bad input ends in one clear message and its exit code: what, where, what to do; no traceback."""
 
 import os
-import resource
 import subprocess
 
 import apsw
@@ -10,6 +9,7 @@ import pytest
 from antiphon.cli import ends
 from antiphon.errors import Fenced, Full, NewerFormat, Parked, RunFailed
 
+SMALL_DISK = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (256 * 1024, 256 * 1024))"
 PLAIN = "agents: [{name: a, retry: {attempts: 1}}]"
 
 
@@ -159,10 +159,7 @@ def test_a_full_disk_parks_the_run_and_loses_nothing(shell):
         "a = Agent('a', tools=[big], model=Script(lines, by='turn'))\n",
     )
 
-    def small_disk():
-        resource.setrlimit(resource.RLIMIT_FSIZE, (256 * 1024, 256 * 1024))
-
-    said = shell.apart("run", "fill.py:a", "go", preexec_fn=small_disk)
+    said = shell.apart("run", "fill.py:a", "go", first=SMALL_DISK)
     assert said.code == 5
     assert "file-size limit was reached" in one_message(said)
     line = said.err.splitlines()[-1]
@@ -174,11 +171,8 @@ def test_a_full_disk_parks_the_run_and_loses_nothing(shell):
 
 @pytest.mark.slow
 def test_a_full_disk_at_the_request_itself(shell):
-    def small_disk():
-        resource.setrlimit(resource.RLIMIT_FSIZE, (256 * 1024, 256 * 1024))
-
     message = os.urandom(300_000).hex()
-    said = shell.apart("run", "team.yaml", stdin=message, preexec_fn=small_disk)
+    said = shell.apart("run", "team.yaml", stdin=message, first=SMALL_DISK)
     assert said.code == 5
     assert "The request was not recorded" in said.err
     assert " runs resume " not in said.err

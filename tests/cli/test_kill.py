@@ -55,7 +55,20 @@ def started(shell, **options):
     shell.environment = environment
     assert os.read(reading, 4) == b"here"
     os.close(reading)
+    # The tool may run before the line that says how to resume has been written.
+    process.said = ""
+    while "to resume it: " not in process.said:
+        process.said += process.stderr.readline()
     return process
+
+
+def ended(process):
+    """What the run said in all, once it has ended."""
+    out, err = process.stdout.read(), process.said + process.stderr.read()
+    process.wait()
+    process.stdout.close()
+    process.stderr.close()
+    return out, err
 
 
 def resume_line(err):
@@ -65,9 +78,10 @@ def resume_line(err):
 def test_sigkill_then_the_printed_command(shell):
     process = started(shell)
     process.kill()
-    _, err = process.communicate()
+    _, err = ended(process)
     (listed,) = shell("runs", "ls", "--json").value
     assert (listed["state"], listed["entry"], listed["title"]) == ("parked", "payer", "pay them")
+    assert f"to resume it: {resume_line(err)}" in shell("runs", "show", listed["run_id"]).out
     shell.write("open", "")
     said = shell.paste(resume_line(err))
     assert (said.code, said.out) == (0, "all paid\n"), said.err
@@ -85,7 +99,7 @@ def test_sigkill_then_the_printed_command(shell):
 def test_a_signal_parks_the_run_and_says_how_to_resume_it(shell, name):
     process = started(shell)
     process.send_signal(getattr(signal, name))
-    out, err = process.communicate()
+    out, err = ended(process)
     assert (process.returncode, out) == (8, "")
     assert "is parked; nothing is lost" in err
     assert "Traceback" not in err
@@ -111,7 +125,7 @@ def test_cancel_reaches_a_living_owner(shell):
     said = shell("runs", "cancel", listed["run_id"][:8], "--yes", "--why", "enough")
     assert said.code == 0
     assert f"cancelled by process {process.pid}" in said.out
-    _, err = process.communicate()
+    _, err = ended(process)
     assert process.returncode == 7
     assert "the request ended cancelled: enough" in err
 
@@ -119,7 +133,7 @@ def test_cancel_reaches_a_living_owner(shell):
 def test_cancel_of_a_run_that_nobody_drives(shell):
     process = started(shell)
     process.kill()
-    process.communicate()
+    ended(process)
     (listed,) = shell("runs", "ls", "--json").value
     missing = shell("runs", "cancel", listed["run_id"], "9/9.c9", "--yes")
     assert missing.code == 4
@@ -136,7 +150,7 @@ def test_cancel_of_a_run_that_nobody_drives(shell):
 def test_cancel_of_one_call_waits_for_the_next_owner(shell):
     process = started(shell)
     process.kill()
-    process.communicate()
+    ended(process)
     run_id = shell("runs", "ls", "--json").value[0]["run_id"]
     said = shell("runs", "cancel", run_id, "1/2.c1", "--yes")
     assert "when it is resumed" in said.out
@@ -164,4 +178,4 @@ def test_follow_shows_what_another_process_records(shell):
     assert "run closed" in rest
     assert tail.wait() == 0
     tail.stdout.close()
-    process.communicate()
+    ended(process)

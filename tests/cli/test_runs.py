@@ -1,12 +1,16 @@
 """`antiphon runs`: ls, show, tail, resume, verify, export."""
 
+import asyncio
 import json
 
 import apsw
 import pytest
 
-from antiphon.cli import ends, runs, store
+from antiphon import Agent, Record, open_run
+from antiphon.cli import act, ends, runs, store
 from antiphon.journal.port import RunEntry
+from antiphon.journal.sqlite import SqliteJournal
+from antiphon.models.script import Script
 from antiphon.outline import Outline
 
 JOURNAL = ".antiphon/antiphon.db"
@@ -131,6 +135,51 @@ def test_resume_of_an_ended_run_says_its_answer_again(shell, run_id):
     assert "had ended already" in said.err
     *_, result = shell("runs", "resume", run_id, "team.yaml", "--json").events
     assert result["output"] == "The result is 5."
+
+
+def test_a_conversation_of_a_program_is_resumed_but_not_ended(shell):
+    agent = Agent("a", model=Script([lambda request: asyncio.Event().wait()]))
+
+    async def leave_open():
+        async with open_run([agent], journal=f"sqlite:///{JOURNAL}") as conversation:
+            await conversation.post("a", "go")
+            async for found in conversation.events():
+                if isinstance(found, Record) and getattr(found.event, "kind", "") == "model":
+                    return conversation.run_id
+
+    run_id = asyncio.run(leave_open())
+    assert shell("runs", "ls", "--json").value[0]["state"] == "parked"
+    assert "to resume it" not in shell("runs", "show", run_id).out
+    shell.write("one.yaml", "agents: [{name: a, model: 'script:s.yaml'}]")
+    shell.write("s.yaml", "[hello]")
+    for _ in range(2):
+        said = shell("runs", "resume", run_id, "one.yaml")
+        assert (said.code, said.out) == (0, "hello\n")
+    (listed,) = shell("runs", "ls", "--json").value
+    assert (listed["state"], listed["closed"]) == ("completed", False)
+    change(shell, "update runs set summary = x'7b7d'")
+    assert shell("runs", "ls", "--json").value == [listed]
+
+
+def test_cancel_when_the_owner_does_not_answer(shell, monkeypatch):
+    monkeypatch.setattr(act, "PATIENCE", 0.05)
+    agent = Agent("a", model=Script(["never"]))
+
+    async def hold():
+        journal = SqliteJournal(JOURNAL)
+        async with open_run([agent], journal=journal) as conversation:
+            run_id = conversation.run_id
+        await journal.claim(run_id)  # this process lives, but reads no mail
+        await asyncio.get_running_loop().run_in_executor(None, cancelled, run_id)
+        await journal.close()
+
+    def cancelled(run_id):
+        told.append(shell("runs", "cancel", run_id, "--yes"))
+
+    told = []
+    asyncio.run(hold())
+    assert told[0].code == 9
+    assert "did not answer within 0.05 s" in told[0].out
 
 
 @pytest.mark.parametrize("command", ["show", "tail", "verify", "export", "cancel", "resume"])

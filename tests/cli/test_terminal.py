@@ -1,6 +1,7 @@
 """The command at a real terminal: the live tree, questions, Ctrl-C."""
 
 import os
+import re
 import signal
 
 import pytest
@@ -40,6 +41,19 @@ both = sender([first, second], finish("done"))
 long = sender(call("send", to="ann", text="\\n".join(f"line {n}" for n in range(60))), finish("done"))
 asks = sender(call("call_agent", agent_name="user", message="Which colour?"), finish("Thanks"))
 stands = sender(call("stand"), finish("never"))
+
+
+@tool(effect="read")
+async def cling() -> str:
+    """Hold on, whatever happens."""
+    while True:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            continue
+
+
+clings = Agent("sender", tools=[cling], model=Script([call("cling"), finish("never")], by="turn"))
 '''
 ALLOW = "[a]lways for this run: "
 
@@ -143,6 +157,19 @@ def test_ctrl_c_parks_also_while_a_question_is_open(shell, at_terminal):
     assert sent(shell) == []
 
 
+def test_a_second_ctrl_c_leaves_at_once(shell, at_terminal):
+    screen = at_terminal("clings")
+    screen.until("cling()")
+    screen.type("\x03")
+    screen.until("once more")
+    screen.type("\x03")
+    rest = plain(screen.end())
+    assert screen.code == 8
+    assert "is parked; nothing is lost" in rest
+    (listed,) = shell("runs", "ls", "--json").value
+    assert listed["state"] == "parked"
+
+
 def test_the_end_of_the_input_parks_too(at_terminal):
     screen = at_terminal("asks")
     screen.until("your answer: ")
@@ -178,7 +205,7 @@ def test_no_line_is_wider_than_the_terminal(at_terminal, columns):
     screen.until("stand")
     os.kill(screen.process.pid, signal.SIGINT)
     came = screen.end()
-    drawn = [plain(line).strip("\r") for line in came.split("\n") if "●" in line]
+    drawn = [plain(line) for line in re.split(r"[\r\n]", came) if "●" in line]
     assert drawn
     assert max(map(len, drawn)) < columns
 

@@ -1,4 +1,4 @@
-"""The delegation scenarios that are killed everywhere. They use nothing but what the world and requests say."""
+"""The delegation scenarios that are killed everywhere; all they know is in the world and the requests."""
 
 import asyncio
 
@@ -144,7 +144,7 @@ APPROVAL = Scenario(
 )  # fmt: skip
 RETRY = Scenario(
     "retry", team(a=["pay"]),
-    script(a=[call("pay", what="x"), ModelError("rate_limit", "slow down"), ModelError("overloaded", "busy"), "done"]),
+    script(a=[call("pay", what="x"), ModelError("rate_limit", ""), ModelError("overloaded", ""), "done"]),
     (("a", "go"),),
 )  # fmt: skip
 CANCEL = Scenario(

@@ -25,8 +25,10 @@ def test_nothing_left_is_nothing_found():
 
 
 def test_a_task_is_found():
+    left = []
+
     async def main():
-        asyncio.ensure_future(asyncio.Event().wait())
+        left.append(asyncio.ensure_future(asyncio.Event().wait()))
         await asyncio.sleep(0)
 
     with census() as orphans:

@@ -1,4 +1,4 @@
-"""D1. SIGKILL at any point: no acknowledged message lost, no completed tool call repeated, the same conversation."""
+"""D1. SIGKILL at any point: nothing acknowledged is lost, nothing completed repeated, the talk the same."""
 
 import pytest
 
@@ -61,7 +61,7 @@ def test_control_a_lost_tool_that_is_not_taken_up_again_is_found(tmp_path, monke
 
 @pytest.mark.deep
 def test_control_mail_that_is_taken_in_twice_is_found(tmp_path, monkeypatch):
-    monkeypatch.setattr("antiphon.runtime.take_in", _unnumbered(runtime.take_in))
+    monkeypatch.setattr(runtime, "take_in_mail", _unnumbered(runtime.take_in_mail))
     report = enumerate_crashes(BACKGROUND, tmp_path, every=5)
     assert report.bad, str(report)
 
@@ -78,4 +78,4 @@ def _forgetful(use_tool):
 
 def _unnumbered(take_in):
     """As if mail were not ticked off: after a crash it comes again."""
-    return lambda state, letter, mail=0: take_in(state, letter, 0)
+    return lambda state, body, mail: take_in(state, body, 0)

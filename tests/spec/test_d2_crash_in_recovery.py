@@ -1,4 +1,4 @@
-"""D2. The same when the recovery is killed too: all pairs of the smallest scenario, a drawn sample of the rest."""
+"""D2. The same when recovery is killed too: all pairs of the smallest scenario, a sample of the rest."""
 
 import pytest
 

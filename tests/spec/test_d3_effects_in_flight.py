@@ -1,4 +1,4 @@
-"""D3. What was in flight when the process died is resolved by the tool's declared contract, and nobody is left guessing."""
+"""D3. What was in flight when the process died is resolved by the tool's declared contract."""
 
 import os
 
@@ -40,7 +40,9 @@ RECONCILED = Scenario(
     lambda: Script([call("book", what="x"), call("guess", what="y"), "done"], by="turn"),
     (("a", "go"),),
 )
-KEYED = Scenario("keyed", team(a=["put"]), lambda: Script([call("put", what="y"), "done"], by="turn"), (("a", "go"),))
+KEYED = Scenario(
+    "keyed", team(a=["put"]), lambda: Script([call("put", what="y"), "done"], by="turn"), (("a", "go"),)
+)
 
 
 def found(report, text):
@@ -71,7 +73,9 @@ def test_control_a_rerun_under_another_key_is_found(tmp_path, monkeypatch):
 
 
 def test_control_a_guess_instead_of_unknown_is_found(tmp_path, monkeypatch):
-    monkeypatch.setattr(effects, "_in_doubt", lambda effect_id, why: EffectFinished(effect_id, content="surely"))
+    monkeypatch.setattr(
+        effects, "_in_doubt", lambda effect_id, why: EffectFinished(effect_id, content="surely")
+    )
     assert found(enumerate_crashes(CONTRACTS, tmp_path), "not unknown")
 
 
@@ -80,7 +84,9 @@ def test_control_giving_up_what_could_be_run_again_is_found(tmp_path, monkeypatc
 
     async def timid(tool, arguments, opened, context, threads):
         if opened.lost:
-            return EffectFinished(opened.effect.id, "unknown", why="who knows; it may or may not have taken effect")
+            return EffectFinished(
+                opened.effect.id, "unknown", why="who knows; it may or may not have taken effect"
+            )
         return await use_tool(tool, arguments, opened, context, threads)
 
     monkeypatch.setattr(runtime, "use_tool", timid)

@@ -1,4 +1,4 @@
-"""Every invariant is broken once, by a journal that is otherwise in order; the audit names it and the record."""
+"""Every invariant is broken by a journal that is otherwise in order; the audit names it and the record."""
 
 import asyncio
 
@@ -25,6 +25,7 @@ from antiphon.model import Reply, Usage
 from antiphon.testing.invariants import INVARIANTS, InvariantBroken, check_journal, check_run
 
 ACT, LOOK = ToolCall("1", "act", '{"n":1}'), ToolCall("2", "look")
+CALL = ToolCall("1", "call_agent")
 START = [
     RunStarted("r", Options(limits=Limits(tokens=1_000, calls=4, activations=2))),
     MessagePosted(call_agent("a", "hi"), mail=1),
@@ -110,7 +111,9 @@ BROKEN = {
     "an id of another turn": (
         "turns", 7, [*START[:6], EffectStarted("1/2.m1", "model", "m", hold=1)],
     ),
-    "an effect between turns": ("turns", 7, [*START[:5], TurnStarted(1, 1), EffectStarted("0/1.c2", "tool", "x")]),
+    "an effect between turns": (
+        "turns", 7, [*START[:5], TurnStarted(1, 1), EffectStarted("0/1.c2", "tool", "x")],
+    ),
     "an attempt left out": ("turns", 7, [*START[:6], MODEL_MORE]),
     "an id that is no place": ("turns", 7, [*START[:6], EffectStarted("somewhere", "model", "m")]),
     "a call without a result": ("results", 15, [*without(RULED, 14), TurnFinished(1)]),
@@ -148,7 +151,7 @@ BROKEN = {
         "limits", 10,
         [
             *START,
-            EffectFinished("1/1.m1", reply=Reply("", (ToolCall("1", "call_agent"),) * 2, "calls", Usage(1, 1))),
+            EffectFinished("1/1.m1", reply=Reply("", (CALL,) * 2, "calls", Usage(1, 1))),
             EffectStarted("1/1.c1", "call", "b"),
             EffectStarted("1/1.c2", "call", "b"),
         ],

@@ -29,7 +29,9 @@ def lines(make):
     def always(request):
         calls = make(request)
         place = len(request.messages)
-        unique = [ToolCall(f"c{place}_{index}", each.name, each.arguments) for index, each in enumerate(calls)]
+        unique = [
+            ToolCall(f"c{place}_{index}", each.name, each.arguments) for index, each in enumerate(calls)
+        ]
         return Reply("so far: partial", tuple(unique), "calls")
 
     return Script(always)
@@ -82,7 +84,9 @@ def test_the_token_budget_ends_it():
 
 @pytest.mark.slow
 def test_a_hundred_thousand_wishes_in_one_reply_end_it_too():
-    model = Script([Reply("so far", tuple(ToolCall(str(n), "poke") for n in range(100_000)), "calls"), "done"])
+    model = Script(
+        [Reply("so far", tuple(ToolCall(str(n), "poke") for n in range(100_000)), "calls"), "done"]
+    )
     result, seconds = measured(lambda: run_sync(A, "go", model=model, env={}))
     assert result.outcome == "limit"
     assert result.output == "so far"

@@ -1,4 +1,4 @@
-"""R12. Of the tools of one reply one fails, hangs or is denied: the others do not notice, results come in the order asked."""
+"""R12. One tool of a reply fails, hangs or is denied: the others do not notice; results keep their order."""
 
 import asyncio
 import itertools

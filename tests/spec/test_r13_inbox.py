@@ -3,10 +3,12 @@
 import asyncio
 import random
 
+import pytest
+
 from antiphon import Agent, Limits, open_run
 from antiphon.event import MessagePosted
 from antiphon.journal.memory import MemoryJournal
-from antiphon.letter import Tell, encode
+from antiphon.letter import Ask, Tell, encode
 from antiphon.models.script import Script
 from antiphon.testing.invariants import check_run
 
@@ -120,5 +122,24 @@ def test_mail_that_comes_during_the_last_turn_is_still_read():
             assert heard(conversation) == ["0", "wait, one more"]
             gate.turns.release()
             assert (await conversation.result(call_id)).output == "two"
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"null", b"[" * 100_000, b'{"type":"Ask"}', b'{"type":"os.system"}', b"\xff"]
+)
+def test_mail_that_is_no_letter_is_dead_and_stops_nobody(body):
+    async def main():
+        journal, model = MemoryJournal(), Script(["done"])
+        async with open_run([Agent("a")], journal=journal, model=model, env={}) as conversation:
+            await journal.post(conversation.run_id, "bad", body)
+            await journal.post(conversation.run_id, "good", encode(Ask("a", "hi")))
+            await settle()
+            assert (await conversation.result("0/1.c1")).output == "done"
+            posted = [
+                each.event for each in await conversation.records() if type(each.event) is MessagePosted
+            ]
+            assert "no letter" in posted[0].dead
 
     asyncio.run(main())

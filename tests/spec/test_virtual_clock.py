@@ -15,7 +15,9 @@ def test_time_jumps_when_all_are_asleep():
             woke.append((name, clock.now()))
 
     async def main():
-        await asyncio.gather(sleeper("a", 3_600.0, 3_601.0), sleeper("b", 200.0, 3_600.0), sleeper("c", 3_600.0))
+        await asyncio.gather(
+            sleeper("a", 3_600.0, 3_601.0), sleeper("b", 200.0, 3_600.0), sleeper("c", 3_600.0)
+        )
 
     asyncio.run(main())
     # Of those due at one instant the first to lie down wakes first.

@@ -10,7 +10,7 @@ import click
 
 from antiphon import Result
 from antiphon.cli import ends, safe
-from antiphon.cli.asked import Manner, Request, finish, perform
+from antiphon.cli.asked import COMMAND_LINE, Manner, Request, finish, perform
 from antiphon.cli.run import events_option, folder_option, model_option, quiet_option, target_argument
 from antiphon.cli.store import SHORT, find, journal_option, opened
 from antiphon.cli.target import Target, load_target
@@ -59,12 +59,10 @@ async def _resume(prefix: str, target: Target, manner: Manner) -> int:
         entry = await find(journal, prefix)
         state = await fold(journal, entry.run_id)
         user = state.activations[0]
-        calls = tuple(user.open) or tuple(user.done)[-1:]
-        if state.closed or (not calls and not await journal.mail(entry.run_id, state.mail)):
+        if state.closed or not user.open:
             return await _told_again(journal, entry, state, manner)
-        if not calls:
-            raise ends.NotFound(f"Run {entry.run_id[:SHORT]} has no request to go on with")
-        request = Request(run_id=entry.run_id, after=entry.seq, calls=calls)
+        ends_it = isinstance(state.data, dict) and COMMAND_LINE in state.data
+        request = Request(run_id=entry.run_id, after=entry.seq, calls=tuple(user.open), ends=ends_it)
         return await perform(request, target, manner, journal)
 
 

@@ -20,6 +20,9 @@ from antiphon.cli.watch import watcher
 from antiphon.errors import Parked
 from antiphon.journal import Journal
 
+COMMAND_LINE = "command_line"
+"""The key in a run's data that says it was started by this program, and how."""
+
 
 class Manner(Struct, frozen=True):
     """How a person wants a run shown, and the options that a resume command must repeat."""
@@ -30,6 +33,11 @@ class Manner(Struct, frozen=True):
     model: str | None = None
     as_json: bool = False
     quiet: bool = False
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """What a run keeps of it: who asked, and what a resume command must repeat."""
+        return {COMMAND_LINE: {"target": self.target, "folder": self.folder, "model": self.model}}
 
     def resume(self, run_id: str) -> str:
         """The command that goes on with the run."""
@@ -42,13 +50,15 @@ class Manner(Struct, frozen=True):
 class Request(Struct, frozen=True):
     """What to do: say `message` to the target, or go on with `run_id` from record `after`.
 
-    calls: the requests that a resumed run waits for.
+    calls: the requests that a resumed run waits for. ends: the run is closed once it is answered;
+    a conversation that a program has started goes on.
     """
 
     message: str = ""
     run_id: str | None = None
     after: int = 0
     calls: tuple[str, ...] = ()
+    ends: bool = True
     policy: Policy | None = None
     limits: Limits | None = None
 
@@ -62,7 +72,12 @@ async def perform(request: Request, target: Target, manner: Manner, journal: Jou
     view = watcher(tree, as_json=manner.as_json, quiet=manner.quiet)
     results: list[Result] | None = None
     people = attended() and not manner.as_json
-    options: dict[str, Any] = {"limits": request.limits, "policy": request.policy, "run_id": request.run_id}
+    options: dict[str, Any] = {
+        "limits": request.limits,
+        "policy": request.policy,
+        "run_id": request.run_id,
+        "data": manner.data,
+    }
     run_id = request.run_id or ""
     started = time.monotonic()
     announce: Announcement | None = None
@@ -76,7 +91,7 @@ async def perform(request: Request, target: Target, manner: Manner, journal: Jou
             announce = Announcement(manner, run_id, journal.durability)
             drive = Drive(conversation, calls, request.after, tree, view, people, announce)
             results = await Driver(drive, bell, stop).until_end()
-            if results is not None and not await conversation.requests():
+            if results is not None and request.ends and not await conversation.requests():
                 await conversation.close()
     except Parked as parked:
         ends.complain(str(parked))

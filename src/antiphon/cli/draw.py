@@ -52,6 +52,7 @@ class Drawing:
         self._guides = ASCII_GUIDES if ascii_only else GUIDES
         self._wrong = "x" if ascii_only else "✗"
         self._arrow = "->" if ascii_only else "→"
+        self._newest = 0
 
     def lines(self, now: float) -> list[Text]:
         """Every line of the tree, requests first to last."""
@@ -63,14 +64,16 @@ class Drawing:
 
     def screen(self, now: float, height: int) -> list[Text]:
         """The lines that fit into `height`: ended branches are folded first, then the oldest go."""
+        # Of a long turn only its end can be seen: what cannot is not even made.
+        self._newest = max(height // 2, 3)
         found = self.lines(now)
         if len(found) > height:
             found = []
-            for item in self._tree.root.items:
+            for item in self._tree.root.items[-height:]:
                 found.extend(self._item(item, "", "", now, True))
+        self._newest = 0
         if len(found) > height:
-            hidden = len(found) - height + 1
-            found = [Text(f"{safe.CUT} {hidden:,} lines above", "dim"), *found[hidden:]]
+            found = [Text(f"{safe.CUT} more above", "dim"), *found[len(found) - height + 1 :]]
         return found
 
     def _item(self, item: Item, lead: str, deeper: str, now: float, fold: bool) -> Iterator[Text]:
@@ -84,6 +87,11 @@ class Drawing:
         rows: list[Item | None] = list(node.items)
         if node.doing and not node.outcome:
             rows.append(None)
+        if self._newest and len(rows) > self._newest:
+            older, rows = rows[: -self._newest], rows[-self._newest :]
+            working = [row for row in older if row is not None and not row.outcome]
+            yield Text(f"{deeper}{safe.CUT} {len(older) - len(working):,} earlier", "dim")
+            rows = [*working, *rows]
         for place, row in enumerate(rows):
             last = place == len(rows) - 1
             branch, under = self._guides[1 if last else 0], self._guides[3 if last else 2]

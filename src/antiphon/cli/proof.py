@@ -145,12 +145,12 @@ def export(run_id: str, journal: str | None, out: str | None, yes: bool) -> int:
     if out is not None and Path(out).exists() and not yes:
         raise click.UsageError(f"{out} exists; say --yes to replace it, or name another file.")
     found = asyncio.run(_export(run_id, journal))
-    data = msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n"
+    data = safe.json_text(found) + "\n"
     if out is None:
-        sys.stdout.write(safe.escaped(data.decode()))
+        sys.stdout.write(data)
         sys.stdout.flush()
         return ends.COMPLETED
-    _write(Path(out), safe.escaped(data.decode()).encode())
+    _write(Path(out), data.encode())
     click.echo(
         f"run {found.run_id[:SHORT]}: {len(found.rows):,} rows and {len(found.blobs):,} blobs in {out}",
         err=True,

@@ -8,10 +8,12 @@ import time
 from typing import Any
 
 import click
+import msgspec
 
 from antiphon import Record
 from antiphon.cli import ends, safe
 from antiphon.cli.act import cancel, resume
+from antiphon.cli.asked import COMMAND_LINE, Manner
 from antiphon.cli.draw import Drawing, seconds, tokens
 from antiphon.cli.proof import export, verify
 from antiphon.cli.store import SHORT, find, journal_option, json_option, opened, outline_of
@@ -168,6 +170,8 @@ async def _show(prefix: str, option: str | None, as_json: bool) -> int:
     click.echo(f"run {entry.run_id}: {', '.join(facts)}")
     if entry.owner:
         click.echo(f"held by {safe.line(entry.owner, 80)}")
+    elif known.state in ("open", "waiting") and (manner := _manner(state.data, option)) is not None:
+        click.echo(f"to resume it: {safe.clean(manner.resume(entry.run_id))}")
     for model, usage in tree.models.items():
         click.echo(
             f"  {safe.line(model, 60)}: {usage.input:,} in, {usage.output:,} out, {usage.cached:,} cached"
@@ -187,6 +191,14 @@ async def _show(prefix: str, option: str | None, as_json: bool) -> int:
     for text, why in tree.dead:
         click.echo(f"  not delivered ({safe.line(why)}): {safe.line(text, 200)}")
     return ends.COMPLETED
+
+
+def _manner(data: Any, journal: str | None) -> Manner | None:
+    """How a run was started from the command line, if it was."""
+    try:
+        return msgspec.convert({**data[COMMAND_LINE], "journal": journal}, Manner)
+    except (LookupError, TypeError, msgspec.ValidationError):
+        return None
 
 
 def _shown(entry: RunEntry, known: Outline, tree: CallTree, messages: list[Message]) -> dict[str, Any]:

@@ -7,11 +7,12 @@ import shlex
 import shutil
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
 import click
+import msgspec
 
 from antiphon.cli import ends
 from antiphon.dotenv import environment
@@ -82,9 +83,11 @@ def choose(runs: Sequence[RunEntry], prefix: str) -> RunEntry:
 async def outline_of(journal: Journal, entry: RunEntry) -> Outline:
     """A run in one line: as its last owner wrote it down, or folded where that is missing or old."""
     if entry.summary:
-        known = decode(entry.summary)
-        if known.seq == entry.seq:
-            return known
+        # It is a cache: one that a later version wrote in its own way is as good as none.
+        with suppress(msgspec.MsgspecError):
+            known = decode(entry.summary)
+            if known.seq == entry.seq:
+                return known
     return outline(await fold(journal, entry.run_id), entry.seq)
 
 

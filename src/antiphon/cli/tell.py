@@ -9,6 +9,7 @@ from antiphon.event import (
     CancelRequested,
     EffectFinished,
     EffectStarted,
+    HistoryCompacted,
     MessagePosted,
     PermissionDecided,
     RunResumed,
@@ -37,6 +38,9 @@ def told(record: Record, tree: CallTree) -> str:
         return f"{agent} takes a turn"
     if isinstance(event, TurnFinished):
         return f"{agent} ends the turn{', another follows' if event.more else ''}"
+    if isinstance(event, HistoryCompacted):
+        what = f"{event.trimmed} old results removed" if event.trimmed else "conversation compacted"
+        return f"{agent}: {what}"
     if isinstance(event, CancelRequested):
         return f"cancel {event.target or 'every request'}{_why(event.why)}"
     if isinstance(event, RunResumed):

@@ -20,6 +20,7 @@ from antiphon.event import (
 
 TAIL = 400
 """Characters kept of a text that is being written."""
+_WRITING = {"text": "writing", "reasoning": "thinking"}
 
 
 @dataclass(eq=False)
@@ -121,13 +122,12 @@ class CallTree:
             return
         if piece.effect_id != node.effect:
             node.effect, node.tail = piece.effect_id, ""
-        if piece.kind == "text":
-            node.doing = "writing"
-            node.tail = (node.tail + piece.text)[-TAIL:]
-        elif piece.kind == "reasoning":
-            node.doing, node.tail = "thinking", (node.tail + piece.text)[-TAIL:]
-        elif piece.kind == "call_name":
+        if piece.kind == "call_name":
             node.doing, node.tail = "calling", piece.text
+        elif piece.kind in _WRITING:
+            doing = _WRITING[piece.kind]
+            node.tail = ((node.tail if node.doing == doing else "") + piece.text)[-TAIL:]
+            node.doing = doing
 
     def _turn(self, node: Node, event: TurnStarted) -> None:
         if event.calls is not None:

@@ -1,8 +1,8 @@
 """What a piece of work left behind: tasks, child processes, open files and sockets, threads.
 
-    with census() as orphans:
-        asyncio.run(main())
-    assert not orphans
+with census() as orphans:
+    asyncio.run(main())
+assert not orphans
 """
 
 from __future__ import annotations
@@ -105,9 +105,9 @@ def census() -> Iterator[list[str]]:
                 found.extend(f"task {task.get_coro()!r:.120}" for task in pending)
         close(runner)
 
-    setattr(asyncio.Runner, "close", closing)
+    asyncio.Runner.close = closing  # type: ignore[method-assign,assignment]
     try:
         yield found
     finally:
-        setattr(asyncio.Runner, "close", close)
+        asyncio.Runner.close = close  # type: ignore[method-assign]
         found += orphans(before)

@@ -1,4 +1,4 @@
-"""A clock that nobody waits for: when the event loop has nothing else to do, time jumps to the next sleeper."""
+"""A clock that nobody waits for: when the event loop is idle, time jumps to the next sleeper."""
 
 from __future__ import annotations
 

@@ -182,7 +182,9 @@ class _Stage:
             number = os.WTERMSIG(status)
             if fatal and number == signal.SIGKILL:
                 return []
-            return [f"the process hung for {PATIENCE_S} s" if number == signal.SIGALRM else f"signal {number}"]
+            return [
+                f"the process hung for {PATIENCE_S} s" if number == signal.SIGALRM else f"signal {number}"
+            ]
         if os.WEXITSTATUS(status):
             return [(place / "error.txt").read_text(encoding="utf-8")]
         wrong: list[str] = msgspec.json.decode((place / "wrong.json").read_bytes())
@@ -200,7 +202,7 @@ class _Stage:
             (place / "points.json").write_bytes(msgspec.json.encode(points.names))
             (place / "wrong.json").write_bytes(msgspec.json.encode(wrong))
             code = 0
-        except BaseException:
+        except BaseException:  # noqa: BLE001 - whatever it is, the parent is told
             (place / "error.txt").write_text(traceback.format_exc(), encoding="utf-8")
         finally:
             os._exit(code)

@@ -115,7 +115,9 @@ class Audit:
         """Take in the next row."""
         self.seq = row.seq
         if row.seq - row.count != self._row or row.count != len(events) or row.epoch < self._epoch:
-            self._broken("gapless", f"{row.count} events up to {row.seq} of epoch {row.epoch} after {self._row}")
+            self._broken(
+                "gapless", f"{row.count} events up to {row.seq} of epoch {row.epoch} after {self._row}"
+            )
         digest = chain(self._digest, row.seq, row.count, row.epoch, row.at, row.body, row.refs, row.blobs)
         if digest != row.digest:
             self._broken("chain", "the digest does not match")
@@ -169,7 +171,9 @@ class Audit:
     def _turn_started(self, event: TurnStarted) -> None:
         seat = self._seat(event.activation)
         if seat.busy:
-            self._broken("turns", f"turn {seat.turn + 1} of activation {event.activation} before {seat.turn} ended")
+            self._broken(
+                "turns", f"turn {seat.turn + 1} of activation {event.activation} before {seat.turn} ended"
+            )
         if event.taken > len(seat.inbox):
             self._broken("inbox", f"{event.taken} messages taken of {len(seat.inbox)}")
         taken = seat.inbox[: event.taken]
@@ -199,7 +203,9 @@ class Audit:
         if event.id in self._known:
             self._broken("ends", f"{event.id} started again")
         if not seat.busy or turn != seat.turn:
-            self._broken("turns", f"{event.id} started in turn {seat.turn}{'' if seat.busy else ', which is over'}")
+            self._broken(
+                "turns", f"{event.id} started in turn {seat.turn}{'' if seat.busy else ', which is over'}"
+            )
         self._known.add(event.id)
         self._open[event.id] = event
         seat.open.add(event.id)

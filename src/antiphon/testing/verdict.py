@@ -23,7 +23,7 @@ IN_DOUBT = "it may or may not have taken effect"
 
 
 class Life(Struct, frozen=True):
-    """What a process found when it began: tool effects that had ended, those in flight, how often each ran."""
+    """What a process found when it began: tool effects ended and in flight, and how often each ran."""
 
     ended: tuple[str, ...] = ()
     in_flight: tuple[str, ...] = ()
@@ -162,7 +162,12 @@ async def _repeated(
             wrong.append(f"{each} ran {count} times, {len(lost)} crashes found it in flight")
         if end is None:
             continue
-        if tool.effect == "once" and lost and tool.reconcile is None and end.outcome not in ("unknown", "cancelled"):
+        if (
+            tool.effect == "once"
+            and lost
+            and tool.reconcile is None
+            and end.outcome not in ("unknown", "cancelled")
+        ):
             wrong.append(f"{each} was in flight and is {end.outcome}, not unknown")
         if end.outcome == "completed" and not count:
             wrong.append(f"{each} is completed and never ran")

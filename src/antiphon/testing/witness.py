@@ -20,13 +20,14 @@ from typing import Any
 
 from msgspec import Struct
 
+from antiphon.activation import Activation
 from antiphon.event import decode
 from antiphon.history import fold_row, unpack
 from antiphon.journal.memory import MemoryJournal
 from antiphon.journal.port import Done, Lease, Row
 from antiphon.journal.sqlite import SqliteJournal
 from antiphon.runtime import Runtime
-from antiphon.state import Activation, State
+from antiphon.state import State
 from antiphon.testing.invariants import Audit, InvariantBroken
 
 DENSE, SPARSE = 200, 50
@@ -194,15 +195,15 @@ def watching() -> Iterator[Witness]:
         return appending
 
     # At class level, because journals are made anywhere; undone when the block is left.
-    setattr(Runtime, "__init__", opened)
+    Runtime.__init__ = opened  # type: ignore[method-assign,assignment]
     for kind, append in appends:
-        setattr(kind, "append", wrapped(append))
+        kind.append = wrapped(append)  # type: ignore[method-assign]
     try:
         yield witness
     finally:
-        setattr(Runtime, "__init__", begin)
+        Runtime.__init__ = begin  # type: ignore[method-assign]
         for kind, append in appends:
-            setattr(kind, "append", append)
+            kind.append = append  # type: ignore[method-assign]
 
 
 def _noting(witness: Witness, note: Callable[..., None], *arguments: Any) -> None:

@@ -1,0 +1,11 @@
+"""A clerk whose model may not be silent for long."""
+
+import os
+
+from antiphon import Agent, Retry
+from antiphon.models.openai import OpenAIModel
+
+
+def clerk() -> Agent:
+    model = OpenAIModel("clerk", base_url=os.environ["OPENAI_BASE_URL"], idle=0.3)
+    return Agent("clerk", "You calculate.", model=model, can_call=(), retry=Retry(base=0.25))

@@ -1,0 +1,258 @@
+"""The call tree, folded from events made by hand: what is drawn, and what is told of each event."""
+
+import pytest
+
+from antiphon import Message, Piece, Record, ToolCall, Usage
+from antiphon.cli.draw import FOLDED, Drawing, seconds, tokens
+from antiphon.cli.tell import progress, told
+from antiphon.cli.tree import CallTree
+from antiphon.event import (
+    CancelRequested,
+    EffectFinished,
+    EffectStarted,
+    MessagePosted,
+    PermissionDecided,
+    RunClosed,
+    RunResumed,
+    RunStarted,
+    TurnFinished,
+    TurnStarted,
+)
+from antiphon.model import Reply
+from antiphon.stream import Cast
+
+
+class Story:
+    """Events one by one, a second apart, with the tree they make and what is told of each."""
+
+    def __init__(self):
+        self.tree, self.cast, self.seq = CallTree(), Cast(), 0
+        self.told, self.progress = [], []
+
+    def add(self, *events):
+        for event in events:
+            if isinstance(event, Piece):
+                self.tree.take(event)
+                continue
+            self.seq += 1
+            self.cast.learn(event)
+            record = self.cast.record(self.seq, float(self.seq), "r", event)
+            assert isinstance(record, Record)
+            self.tree.take(record)
+            self.told.append(told(record, self.tree))
+            self.progress.append(progress(record, self.tree))
+        return self
+
+    def drawn(self, width=0, now=100.0, **options):
+        return [line.plain.rstrip() for line in Drawing(self.tree, width, **options).lines(now)]
+
+
+def ask(agent="lead", text="go"):
+    call = ToolCall("request", "call_agent", f'{{"agent_name":"{agent}","message":"{text}"}}')
+    return (
+        RunStarted("r"),
+        MessagePosted(Message("forward", "user", "user", "", calls=(call,))),
+        TurnStarted(0, 1),
+        EffectStarted("0/1.c1", "call", agent, background=True),
+        TurnFinished(0),
+        TurnStarted(1, 1),
+        EffectStarted("1/1.m1", "model", "m"),
+    )
+
+
+def reply(*calls, text="", effect="1/1.m1", usage=Usage(10, 2)):  # noqa: B008 - a frozen value
+    return EffectFinished(effect, reply=Reply(text, tuple(calls), usage=usage))
+
+
+@pytest.fixture
+def story():
+    return Story().add(*ask())
+
+
+def test_what_is_being_written(story):
+    assert story.drawn() == ["● lead  go  96 s", "└─ asking…"]
+    story.add(Piece("1/1.m1", 1, "lead", "reasoning", "let me"))
+    assert story.drawn()[-1] == "└─ thinking… let me"
+    story.add(Piece("1/1.m1", 1, "lead", "text", "Hel"), Piece("1/1.m1", 1, "lead", "text", "lo\x1b"))
+    assert story.drawn()[-1] == "└─ writing… Hello␛"
+    story.add(Piece("1/1.m1", 1, "lead", "call_name", "add"))
+    assert story.drawn()[-1] == "└─ calling… add"
+    story.add(Piece("1/1.m1", 1, "lead", "call_arguments", "{}"))
+    story.add(Piece("1/9.m1", 1, "lead", "text", "of no call"), Piece("7/1.m1", 7, "x", "text", "of nobody"))
+    assert story.drawn()[-1] == "└─ calling… add"
+    story.add(reply(text="Hello"))
+    assert story.drawn() == ["● lead  go  96 s, 12 tokens"]
+    assert tokens(story.tree) == "12 tokens (10 in, 2 out), cost unknown"
+    assert story.tree.models == {"m": Usage(10, 2)}
+
+
+def test_the_tail_of_a_text_fits_its_line(story):
+    story.add(Piece("1/1.m1", 1, "lead", "text", "word " * 1000))
+    assert max(map(len, story.drawn(width=40))) <= 40
+    assert story.drawn(width=40)[-1].endswith("word word word")
+
+
+def test_a_refused_tool(story):
+    story.add(
+        reply(ToolCall("c", "send", '{"to":"ann"}')),
+        EffectStarted("1/1.c1?", "wait", "send", "approval", '{"to":"ann"}', text="send acts"),
+    )
+    assert story.drawn()[-1] == '└─ ● waits for permission: send(to="ann")  91 s'
+    story.add(
+        EffectFinished("1/1.c1?", content="no", by="eve"),
+        PermissionDecided("1/1.c1", False, "eve", "refused", remember=True),
+        EffectFinished("1/1.c1", "denied", why="permission denied by eve: refused"),
+    )
+    assert story.drawn()[1:] == [
+        '├─ ✓ asked to allow send(to="ann")',
+        '└─ ✗ send(to="ann")  denied  → permission denied by eve: refused',
+    ]
+    assert story.told[-4:] == [
+        'lead asks to allow send(to="ann")',
+        "lead gets approval: no",
+        "lead is not allowed 1/1.c1 by eve from now on",
+        "lead gets send: denied (permission denied by eve: refused)",
+    ]
+
+
+def test_a_ruling_without_a_question(story):
+    story.add(
+        reply(ToolCall("c", "send", "{}")),
+        EffectStarted("1/1.c1?", "wait", "send", "approval", "{}"),
+        PermissionDecided("1/1.c1", True),
+    )
+    assert story.drawn()[-1] == "└─ ✓ asked to allow send()"
+    assert story.told[-1] == "lead is allowed 1/1.c1"
+
+
+def test_waits_messages_and_failures(story):
+    story.add(
+        EffectFinished("1/1.m1", "failed", why="network: nobody answers"),
+        EffectStarted("1/1.w1", "wait", purpose="retry", until=50.0),
+        EffectFinished("1/1.w1"),
+        EffectStarted("1/1.m2", "model", "m"),
+        reply(
+            ToolCall("a", "call_agent", '{"agent_name":"user","message":"Which?"}'),
+            ToolCall("b", "get_result", '{"call_id":"1/0.c9"}'),
+            text="One moment.",
+            effect="1/1.m2",
+        ),
+        EffectStarted("1/1.c1", "wait", "user", "question", text="Which?"),
+        EffectStarted("1/1.c2", "wait", "1/0.c9", "result"),
+        MessagePosted(Message("forward", "user", "lead", "and hurry", "0/1.c1"), 1),
+        MessagePosted(Message("forward", "x", "gone", "lost"), 0, dead="gone has ended"),
+        CancelRequested("", "enough"),
+        RunResumed(),
+    )
+    assert story.drawn()[1:] == [
+        "├─ ✗ m: network: nobody answers",
+        "├─ ✓ waits before asking the model again",
+        "├─ One moment.",
+        "├─ ● asks you: Which?  87 s",
+        "├─ ● waits for 1/0.c9  86 s",
+        "└─ user adds: and hurry",
+    ]
+    assert story.tree.dead == [("lost", "gone has ended")]
+    assert story.told[-11:] == [
+        "lead gets no reply: failed (network: nobody answers)",
+        "lead waits (retry)",
+        "lead gets 1/1.w1",
+        "lead asks m",
+        "lead gets a reply (12 tokens): calls call_agent, get_result",
+        "lead asks the user: Which?",
+        "lead waits (result)",
+        "user tells lead: and hurry",
+        "not delivered to gone: gone has ended",
+        "cancel every request (enough)",
+        "run resumed",
+    ]
+    assert [line for line in story.progress[-6:] if line] == story.told[-6:]
+    story.add(
+        EffectFinished("1/1.c1", content="blue"),
+        EffectFinished("0/1.c1", "cancelled", why="enough"),
+        RunClosed("enough"),
+    )
+    assert story.drawn()[0] == "✗ lead  go  cancelled, 16 s, 12 tokens  → enough"
+    assert "├─ ✓ asked you  → blue" in story.drawn()
+    assert story.told[-1] == "run closed (enough)"
+    assert story.tree.closed
+    assert story.progress[-1] == ""
+
+
+def many(count):
+    """A request whose agent calls `count` others, one after the other, the last of which still works."""
+    story = Story().add(*ask())
+    for number in range(1, count + 1):
+        arguments = f'{{"agent_name":"w","message":"part {number}"}}'
+        story.add(
+            reply(ToolCall("c", "call_agent", arguments), effect=f"1/{number}.m1"),
+            EffectStarted(f"1/{number}.c1", "call", "w"),
+            EffectStarted(f"{number + 1}/1.m1", "model", "m"),
+        )
+        if number < count:
+            story.add(
+                EffectFinished(f"{number + 1}/1.m1", reply=Reply("x", (ToolCall("d", "calculate", "{}"),))),
+                EffectStarted(f"{number + 1}/1.c1", "tool", "calculate"),
+                EffectFinished(f"{number + 1}/1.c1", content="1"),
+                EffectFinished(f"1/{number}.c1", content="done"),
+                EffectStarted(f"1/{number + 1}.m1", "model", "m"),
+            )
+    return story
+
+
+def test_a_screen_folds_what_has_ended_and_keeps_what_lives():
+    tree = many(8).tree
+    drawing = Drawing(tree, 80)
+    assert len(drawing.screen(100.0, 100)) == len(drawing.lines(100.0)) == 8 * 2 + 1 + 7
+    folded = [line.plain for line in drawing.screen(100.0, 12)]
+    assert len(folded) == 9
+    assert folded[1] == "… 2 earlier"
+    assert not [line for line in folded if "calculate" in line]
+    assert folded[-1].strip().endswith("asking…")
+    few = [line.plain for line in drawing.screen(100.0, 4)]
+    assert few[0] == "… more above"
+    assert few[-1].strip().endswith("asking…")
+    assert len(few) == 4
+
+
+def test_of_a_long_turn_its_end_and_what_still_works_is_drawn(story):
+    calls = [ToolCall(str(n), "t", "{}") for n in range(1, 2001)]
+    story.add(reply(*calls), *(EffectStarted(f"1/1.c{n}", name="t") for n in range(1, 2001)))
+    story.add(*(EffectFinished(f"1/1.c{n}", content=str(n)) for n in range(2, 2000)))
+    drawing = Drawing(story.tree, 80)
+    shown = [line.plain for line in drawing.screen(100.0, 10)]
+    assert shown[:3] == ["● lead  go  96 s, 12 tokens", "… 1,994 earlier", "├─ ● t()  91 s"]
+    assert shown[3] == "├─ ✓ t()  → 1996"
+    assert shown[-1].startswith("└─ ● t()")
+    assert len(shown) == 8
+    assert len(drawing.lines(100.0)) == 2001
+
+
+def test_a_large_tree_is_folded_from_the_start():
+    story = many(FOLDED + 1)
+    assert not [line for line in story.drawn(width=80) if "calculate" in line]
+    assert [line for line in story.drawn(width=80, whole=True) if "calculate" in line]
+
+
+def test_without_unicode_and_without_room(story):
+    story.add(
+        reply(ToolCall("c", "send", '{"to":"a long name of somebody"}')), EffectStarted("1/1.c1", name="send")
+    )
+    story.add(EffectFinished("1/1.c1", "failed", why="a long reason that has to be cut somewhere"))
+    for line in story.drawn(width=30, ascii_only=True):
+        assert len(line) <= 30
+    assert story.drawn(ascii_only=True)[-1].startswith("`- x send(")
+
+
+@pytest.mark.parametrize(
+    ("span", "text"),
+    [(-1, "0.0 s"), (9.94, "9.9 s"), (10, "10 s"), (119, "119 s"), (150, "2 min 30 s"), (7200, "2 h 0 min")],
+)
+def test_spans_of_time(span, text):
+    assert seconds(span) == text
+
+
+def test_events_of_what_nobody_has_seen_begin():
+    story = Story().add(EffectFinished("0/1.c1", "missing", why="x"), EffectStarted("0/2.c1", "tool", "t"))
+    assert story.drawn()[0] == "✗ ?()  missing  → x"
+    assert story.told[1] == "user uses t()"
