@@ -116,9 +116,11 @@ class Conversation:
         event = ended.event
         log = self._runtime.state.log
         messages = tuple(logged.message for logged in log if logged.request == call_id)
+        # A request that could not even be made (no such agent, too long) failed.
+        outcome: Outcome = "failed" if event.outcome in ("missing", "invalid", "denied") else event.outcome
         found = Result(
             event.content,
-            event.outcome,
+            outcome,
             event.why,
             self.run_id,
             call_id,
@@ -126,7 +128,7 @@ class Conversation:
             messages,
             event.attachments,
         )
-        if event.outcome == "failed":
+        if outcome == "failed":
             raise RunFailed(found)
         return found
 

@@ -322,6 +322,9 @@ def _effect_finished(state: State, event: EffectFinished) -> None:
         elif not event.ends:
             for scope in activation.scopes:
                 scope.calls += 1
+        if not activation.id:
+            # A request that never became a call: whoever asked is told how it ended all the same.
+            activation.done[event.id] = Ended(event, Usage())
         _book(state, activation, _index(event.id), event)
         return
     activation = state.activations[opened.activation]

@@ -26,7 +26,7 @@ def one_message(said):
         (None, {}, 3, ["No model is set", "ANTIPHON_MODEL"]),
         ("openai:x", {}, 3, ["openai:x needs a key", "OPENAI_API_KEY"]),
         ("openrouter:a/b", {}, 3, ["OPENROUTER_API_KEY"]),
-        ("bedrock:x", {}, 3, ["bedrock is not built in"]),
+        ("bedrock:x", {}, 3, ["bedrock:x", "bedrock"]),
         ("local:huge", {}, 3, ["local", "huge"]),
         ("script:none.yaml", {}, 3, ["none.yaml: cannot be read"]),
         ("openai:x", {"OPENAI_BASE_URL": "gopher://x"}, 3, ["base_url"]),

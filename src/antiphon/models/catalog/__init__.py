@@ -1,8 +1,8 @@
 """What is known of models: windows, abilities, prices. Unknown is None, never zero.
 
-    catalog = load_catalog()                        # with the file that ANTIPHON_MODELS names, if any
-    spec = catalog.find("anthropic:claude-sonnet-4-5")
-    cost(usage, spec)                               # USD, exact; None when a price is not known
+catalog = load_catalog()                        # with the file that ANTIPHON_MODELS names, if any
+spec = catalog.find("anthropic:claude-sonnet-4-5")
+cost(usage, spec)                               # USD, exact; None when a price is not known
 """
 
 from __future__ import annotations
@@ -44,9 +44,7 @@ _IN_HERE = ("local", "script")
 """Providers that run in this process: nobody bills for them."""
 
 
-def load_catalog(
-    path: str | os.PathLike[str] | None = None, env: Mapping[str, str] | None = None
-) -> Catalog:
+def load_catalog(path: str | os.PathLike[str] | None = None, env: Mapping[str, str] | None = None) -> Catalog:
     """The snapshot with a user's file on top: `path`, else what ANTIPHON_MODELS names in `env`, else none.
 
     env: os.environ when None. Raises `ConfigError` for a file that cannot be read or is wrong.
@@ -92,7 +90,9 @@ class Catalog:
         wanted = _SAME.get(provider, provider)
         for name in dict.fromkeys((*data.providers, *own)):
             if wanted in ("", name):
-                ids = set(own.get(name, ())) | set(data.providers[name].models if name in data.providers else ())
+                ids = set(own.get(name, ())) | set(
+                    data.providers[name].models if name in data.providers else ()
+                )
                 for id_ in sorted(ids):
                     if (spec := self._exact(name, id_)) is not None:
                         yield spec
@@ -164,9 +164,18 @@ class Catalog:
 
 MAKERS = frozenset(
     {
-        "anthropic", "cohere", "deepseek", "google", "minimax", "mistral", "moonshotai", "openai",
-        "perplexity", "xai", "zai",
-    }  # fmt: skip
+        "anthropic",
+        "cohere",
+        "deepseek",
+        "google",
+        "minimax",
+        "mistral",
+        "moonshotai",
+        "openai",
+        "perplexity",
+        "xai",
+        "zai",
+    }
 )
 """Providers whose models are their own: a plain id means theirs."""
 
