@@ -84,7 +84,7 @@ def request(*messages: ChatMessage, **fields: Any) -> Request:
     return Request("m", "Be kind.", messages or (ChatMessage("user", "Hi"),), **fields)
 
 
-SPEC = ToolSpec("add", "Adds.", {"type": "object", "properties": {"a": {"type": "integer", "title": "A"}}})
+SPEC = ToolSpec("add", "Adds.", {"type": "object", "properties": {"a": {"type": "integer"}}})
 START: dict[str, Any] = {
     "type": "message_start",
     "message": {
