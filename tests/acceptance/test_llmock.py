@@ -269,6 +269,8 @@ def test_killed_while_the_server_answers_and_resumed(server: Server, run: Run, s
         try:
             assert process.stderr is not None
             told = next(line for line in process.stderr if "runs resume" in line)
+            # Told is durable; until then the reply that calls the writer could be asked for once more.
+            next(line for line in process.stderr if "lead calls writer" in line)
             while any(each["type"] == "stream_fault" for each in server.left()):
                 assert process.poll() is None
         finally:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from antiphon.errors import ConfigError
 from antiphon.model import Usage
 from antiphon.models.catalog import Catalog, ModelSpec, Prices, Tier, cost, load_catalog
-from antiphon.models.catalog.snapshot import FILE, snapshot
+from antiphon.models.catalog.snapshot import FILE, figures
 
 USD = Decimal
 CATALOG = Catalog()
@@ -91,7 +91,7 @@ def test_an_alias_of_two_providers_names_nobody(tmp_path: Path) -> None:
 
 
 def test_an_id_of_several_sellers_is_its_makers() -> None:
-    sellers = [name for name, known in snapshot().providers.items() if "gpt-4.1" in known.models]
+    sellers = [name for name, known in figures().providers.items() if "gpt-4.1" in known.models]
     assert {"openai", "azure"} <= set(sellers)
     spec = CATALOG.find("gpt-4.1")
     assert spec is not None
@@ -108,8 +108,8 @@ def test_what_runs_in_this_process_is_free_and_its_window_not_known() -> None:
 
 def test_the_snapshot_says_what_it_is() -> None:
     assert FILE.stat().st_size <= 400_000
-    assert CATALOG.as_of == snapshot().as_of >= "2026-11-20"
-    assert len(snapshot().sources) == 2
+    assert CATALOG.as_of == figures().as_of >= "2026-11-20"
+    assert len(figures().sources) == 2
     specs = list(CATALOG.models())
     assert len(specs) > 1000
     assert len({(spec.provider, spec.id) for spec in specs}) == len(specs)
@@ -125,9 +125,9 @@ def test_the_snapshot_says_what_it_is() -> None:
 def test_the_snapshot_is_read_at_the_first_lookup_and_quickly() -> None:
     code = (
         "import time, antiphon.models.catalog as c, antiphon.models.catalog.snapshot as s\n"
-        "assert s.snapshot.cache_info().currsize == 0\n"
+        "assert s.figures.cache_info().currsize == 0\n"
         "catalog = c.load_catalog(env={})\n"
-        "assert s.snapshot.cache_info().currsize == 0\n"
+        "assert s.figures.cache_info().currsize == 0\n"
         "begin = time.process_time()\n"
         "assert catalog.find('gpt-4.1') is not None\n"
         "print(time.process_time() - begin)\n"
@@ -149,8 +149,8 @@ PRICED = ModelSpec("m", "p", prices=Prices(USD("3"), USD("15"), USD("0.3"), USD(
 
 def test_cost_counts_cached_input_cache_writes_and_reasoning() -> None:
     usage = Usage(input=1000, output=100, cached=600, reasoning=40)
-    assert cost(usage, PRICED) == USD("0.0034800")  # 400*3 + 600*0.3 + 60*15 + 40*20 = 3080 … per million
-    assert cost(usage, PRICED, cache_write=400) == USD("0.0033800") + USD("0.0004000")
+    assert cost(usage, PRICED) == USD("0.003080")  # 400*3 + 600*0.3 + 60*15 + 40*20 millionths
+    assert cost(usage, PRICED, cache_write=400) == USD("0.003380")  # the 400 at 3.75 instead of 3
 
 
 def test_cost_falls_back_to_the_price_of_the_whole() -> None:
@@ -306,7 +306,7 @@ def refresh() -> dict[str, Any]:
 def test_the_refresh_keeps_figures_exact_and_never_takes_nothing_for_a_price() -> None:
     script = refresh()
     described = {
-        "m-2026-01-01": {
+        "big-2026-01-01": {
             "limit": {"context": 100, "output": 10},
             "tool_call": True,
             "reasoning": False,
@@ -321,7 +321,7 @@ def test_the_refresh_keeps_figures_exact_and_never_takes_nothing_for_a_price() -
     }  # fmt: skip
     rows = script["rows"](described, None, None)
     prices = [[70_000, 300_000, 10_000], [[50, 1_000_000, 2_000_000]]]
-    assert rows["m-2026-01-01"] == [100, None, 10, "yn?", "ti", "t", *prices]
+    assert rows["big-2026-01-01"] == [100, None, 10, "yn?", "ti", "t", *prices]
     assert rows["gift"] == [None, None, None, "???"]
     assert rows["gift:free"] == [None, None, None, "???", "", "", [0, 0]]
-    assert script["aliases"](rows, None) == {"m": "m-2026-01-01"}
+    assert script["aliases"](rows, None) == {"big": "big-2026-01-01"}

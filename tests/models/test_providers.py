@@ -11,6 +11,7 @@ from typing import Any
 import httpx2
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from antiphon.errors import ConfigError, ModelError
 from antiphon.message import Attachment, ToolCall
@@ -204,7 +205,14 @@ def test_the_request_says_all_of_ours_and_nothing_else() -> None:
         ChatMessage("system", "Late."),
     )
     options = {"parallel_tool_calls": False, "stop": "END", "extra_body": {"mine": 1}}
-    asked = request(*messages, tools=(SPEC,), tool_choice="add", tail="Now.", max_output=77, settings=options)
+    asked = request(
+        *messages,
+        tools=(SPEC, replace(SPEC, name="sub")),
+        tool_choice="add",
+        tail="Now.",
+        max_output=77,
+        settings=options,
+    )
     ask(anthropic(streamed(HELLO), seen), asked)
     body = seen[0]
     assert (body["max_tokens"], body["stop_sequences"]) == (77, ["END"])

@@ -49,7 +49,7 @@ class Snapshot(Struct, frozen=True):
 
 
 @cache
-def snapshot() -> Snapshot:
+def figures() -> Snapshot:
     """The snapshot, read once per process, at the first lookup and never at import."""
     return msgspec.json.decode(FILE.read_bytes(), type=Snapshot)
 

@@ -63,9 +63,10 @@ def conversation(request: Request, model: Model) -> list[ModelRequest | ModelRes
 
 def _part(message: ChatMessage, begun: bool) -> Any:
     if message.role == "tool":
-        outcome = "failed" if message.is_error else "success"
         content = _content(message.content, message.attachments)
-        return ToolReturnPart(message.name, content, message.call_id, outcome=outcome)
+        return ToolReturnPart(
+            message.name, content, message.call_id, outcome="failed" if message.is_error else "success"
+        )
     if message.role == "system" and not begun:
         return SystemPromptPart(message.content)
     # Later on most providers have no place for it, and in the system text it would break the prefix.
@@ -124,7 +125,7 @@ def parameters(request: Request, model: Model) -> ModelRequestParameters:
     if request.output_schema is None:
         return ModelRequestParameters(function_tools=tools, instruction_parts=system)
     schema = request.output_schema
-    profile = model.profile
+    profile: Mapping[str, Any] = {**model.profile}
     native = profile.get("supports_json_schema_output", False)
     if "google_supports_tool_combination" in profile and tools:
         native = native and profile["google_supports_tool_combination"]
@@ -137,18 +138,19 @@ def parameters(request: Request, model: Model) -> ModelRequestParameters:
     )
 
 
-def settings(request: Request, provider: str) -> dict[str, Any]:
+def settings(request: Request, provider: str) -> ModelSettings:
     """Settings under pydantic_ai's names. Retries are ours: each attempt is an effect of the run."""
     if clash := _OWN.intersection(request.settings):
         raise ModelError(
             "validation", f"settings may not hold {', '.join(sorted(clash))}: the request says it"
         )
-    found: dict[str, Any] = {"max_tokens": request.max_output, "max_retries": 0}
+    found: Any = {"max_tokens": request.max_output, "max_retries": 0}
     if request.tools and request.tool_choice != "auto":
         choice = request.tool_choice
         found["tool_choice"] = choice if choice in ("none", "required") else [choice]
     found.update(_given(request.settings, provider))
-    return found
+    given: ModelSettings = found
+    return given
 
 
 def _given(settings: Mapping[str, Any], provider: str) -> dict[str, Any]:
