@@ -17,7 +17,7 @@ from antiphon.context import request
 from antiphon.errors import ModelError, ToolError
 from antiphon.event import EffectFinished
 from antiphon.message import mend, whole
-from antiphon.model import Emit, Model
+from antiphon.model import Emit, Model, Reply
 from antiphon.state import Activation, Open
 from antiphon.team import Member
 from antiphon.tool import Tool, ToolContext, result_of
@@ -36,7 +36,16 @@ async def ask_model(
         )
     except Exception as error:  # noqa: BLE001 - an adapter's bug must end its effect, not the run
         return EffectFinished(effect_id, "failed", why=whole(f"provider: {type(error).__name__}: {error}"))
-    return EffectFinished(effect_id, reply=mend(reply))
+    return EffectFinished(effect_id, reply=reply if _is_ascii(reply) else mend(reply))
+
+
+def _is_ascii(reply: Reply) -> bool:
+    """Whether a reply needs no mending, told at a glance."""
+    return (
+        reply.content.isascii()
+        and not reply.reasoning
+        and all(call.arguments.isascii() and call.name.isascii() and call.id.isascii() for call in reply.calls)
+    )
 
 
 async def use_tool(
