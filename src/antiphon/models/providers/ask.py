@@ -138,33 +138,36 @@ def parameters(request: Request, model: Model) -> ModelRequestParameters:
     )
 
 
-def settings(request: Request, provider: str) -> ModelSettings:
+def settings(request: Request, model: Model, provider: str) -> ModelSettings:
     """Settings under pydantic_ai's names. Retries are ours: each attempt is an effect of the run."""
     if clash := _OWN.intersection(request.settings):
         raise ModelError(
             "validation", f"settings may not hold {', '.join(sorted(clash))}: the request says it"
         )
-    found: Any = {"max_tokens": request.max_output, "max_retries": 0}
+    found: Any = {"max_tokens": request.max_output}
+    if "max_retries" not in model.unsupported_settings:
+        found["max_retries"] = 0
     if request.tools and request.tool_choice != "auto":
         choice = request.tool_choice
         found["tool_choice"] = choice if choice in ("none", "required") else [choice]
-    found.update(_given(request.settings, provider))
+    found.update(_given(request.settings, model, provider))
     given: ModelSettings = found
     return given
 
 
-def _given(settings: Mapping[str, Any], provider: str) -> dict[str, Any]:
+def _given(settings: Mapping[str, Any], model: Model, provider: str) -> dict[str, Any]:
     """A setting that nobody would read is refused, not dropped."""
     family = _FAMILY.get(provider, provider.partition("-")[0])
+    unread = model.unsupported_settings
     given: dict[str, Any] = {}
     for name, value in settings.items():
         known = _RENAMED.get(name, name)
-        if known not in _GENERAL and not known.startswith(f"{family}_"):
-            listed = ", ".join(sorted(_GENERAL - _OWN))
+        if known in unread or (known not in _GENERAL and not known.startswith(f"{family}_")):
+            listed = ", ".join(sorted(_GENERAL - _OWN - unread))
             raise ModelError(
                 "validation",
-                f"settings: {name!r} is not known for {provider}; known are {listed}, names that begin with "
-                f"{family}_, and extra_body for fields of the provider's own",
+                f"settings: {name!r} is not known for {provider}; known are {listed} "
+                f"and names that begin with {family}_",
             )
         if known == "thinking" and value == "none":
             value = False

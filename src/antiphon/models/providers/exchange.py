@@ -68,7 +68,7 @@ async def _stream(
     asked = model_request_stream(
         model,
         conversation(request, model),
-        model_settings=settings(request, provider),
+        model_settings=settings(request, model, provider),
         model_request_parameters=parameters(request, model),
         instrument=False,
     )

@@ -115,16 +115,19 @@ def _bedrock(model: str, env: Mapping[str, str]) -> Any:
     region, token = _first(env, "AWS_DEFAULT_REGION", "AWS_REGION"), _first(env, "AWS_BEARER_TOKEN_BEDROCK")
     url = _first(env, "AWS_ENDPOINT_URL_BEDROCK_RUNTIME")
     if token:
-        return BedrockConverseModel(
-            model, provider=BedrockProvider(api_key=token, region_name=region, base_url=url)
+        provider = BedrockProvider(api_key=token, region_name=region, base_url=url)
+    else:
+        provider = BedrockProvider(
+            region_name=region,
+            base_url=url,
+            profile_name=_first(env, "AWS_PROFILE"),
+            aws_access_key_id=_first(env, "AWS_ACCESS_KEY_ID"),
+            aws_secret_access_key=_first(env, "AWS_SECRET_ACCESS_KEY"),
+            aws_session_token=_first(env, "AWS_SESSION_TOKEN"),
         )
-    provider = BedrockProvider(
-        region_name=region,
-        base_url=url,
-        profile_name=_first(env, "AWS_PROFILE"),
-        aws_access_key_id=_first(env, "AWS_ACCESS_KEY_ID"),
-        aws_secret_access_key=_first(env, "AWS_SECRET_ACCESS_KEY"),
-        aws_session_token=_first(env, "AWS_SESSION_TOKEN"),
+    # This one SDK takes no number of retries per request: its own rule for them is taken out.
+    provider.client.meta.events.unregister(
+        "needs-retry.bedrock-runtime", unique_id="retry-config-bedrock-runtime"
     )
     return BedrockConverseModel(model, provider=provider)
 
