@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from antiphon.activation import Activation
 from antiphon.model import Request
-from antiphon.state import Activation
 from antiphon.team import Member
 
 

@@ -13,12 +13,12 @@ from collections.abc import Callable, Coroutine, Generator
 from contextlib import suppress
 from typing import Any
 
+from antiphon.activation import Activation, Open
 from antiphon.context import request
 from antiphon.errors import ModelError, ToolError
 from antiphon.event import EffectFinished
 from antiphon.message import mend, whole
 from antiphon.model import Emit, Model, Reply
-from antiphon.state import Activation, Open
 from antiphon.team import Member
 from antiphon.tool import Tool, ToolContext, result_of
 
@@ -41,11 +41,9 @@ async def ask_model(
 
 def _is_ascii(reply: Reply) -> bool:
     """Whether a reply needs no mending, told at a glance."""
-    return (
-        reply.content.isascii()
-        and not reply.reasoning
-        and all(call.arguments.isascii() and call.name.isascii() and call.id.isascii() for call in reply.calls)
-    )
+    if reply.reasoning or reply.model or not reply.content.isascii():
+        return False
+    return all(each.arguments.isascii() and each.name.isascii() and each.id.isascii() for each in reply.calls)
 
 
 async def use_tool(

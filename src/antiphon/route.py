@@ -8,13 +8,14 @@ from typing import Generic, TypeVar
 import msgspec
 from msgspec import Struct
 
+from antiphon.activation import Activation
 from antiphon.agent import ALL
 from antiphon.arguments import Invalid, Reader
 from antiphon.event import EffectFinished, EffectStarted, Event, MessagePosted, Outcome, PermissionDecided
 from antiphon.message import USER, Message, ToolCall
 from antiphon.policy import Policy, Ruling, rule, strictest
 from antiphon.signature import from_json, to_json
-from antiphon.state import Activation, CallAgent, State
+from antiphon.state import CallAgent, State
 from antiphon.team import CALL_AGENT, FINISH, GET_RESULT, SEND_MESSAGE, Member, Team
 from antiphon.tool import Tool
 

@@ -15,6 +15,7 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
+from antiphon.activation import Ended, Open
 from antiphon.clock import Clock
 from antiphon.effects import Threads, ask_model, use_tool
 from antiphon.errors import AntiphonError, JournalError, Parked, UserError
@@ -34,7 +35,7 @@ from antiphon.journal.port import Journal, Lease, Row
 from antiphon.journal.port import chain as link
 from antiphon.letter import Letter, take_in, take_in_mail
 from antiphon.model import Delta
-from antiphon.state import Ended, Open, State, apply
+from antiphon.state import State, apply
 from antiphon.step import step
 from antiphon.stream import Cast, Feed
 from antiphon.team import Team

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 from msgspec import Struct, field
 
+from antiphon.activation import Activation, Ended, Logged, Open
 from antiphon.errors import Corrupt
 from antiphon.event import (
     CancelRequested,
@@ -32,93 +33,19 @@ from antiphon.event import (
 from antiphon.limits import Scope, settle
 from antiphon.message import USER, Attachment, Message, ToolCall, ToolResult
 from antiphon.model import ChatMessage, Usage
-from antiphon.transcript import Transcript
-
-Phase = Literal["rest", "plan", "model", "failed", "calls", "settled"]
-"""Where an activation is in its turn: at rest; about to ask its model; waiting for it, or for a
-retry; its call failed; doing calls; all calls done."""
 
 KEPT = 1_000
 """Ends of background calls that an activation remembers; the oldest are forgotten first."""
+WOKEN = 8
+"""Parked activations that are asked again whenever there may be room; each that starts wakes more."""
 LOGGED = 10_000
 """Messages of the log; when there are more, the older half is forgotten."""
-
-
-class Open(Struct):
-    """An effect in flight. `index`: which call of the turn, -1 for none. `child`: a call's callee.
-
-    lost: a process died while it ran. ended: it is over, whatever still runs.
-    """
-
-    effect: EffectStarted
-    activation: int
-    index: int = -1
-    child: int = 0
-    lost: bool = False
-    ended: bool = False
-
-
-class Ended(Struct, frozen=True):
-    """How a background call ended, with the tokens its whole tree used."""
-
-    event: EffectFinished
-    usage: Usage
-
-
-class Logged(Struct, frozen=True):
-    """A message between agents, with the user's request that it belongs to."""
-
-    request: str
-    message: Message
-
-
-class Activation(Struct):
-    """One live instance of an agent: a call that has not returned.
-
-    call: the effect it is; empty for the user. caller: the activation that called, 0 the user.
-    request: the user's call that all of this is for.
-    scopes: the books it is on, innermost first. head: digest of what its model is told before the
-    conversation. more: another turn follows at once.
-    calls, results: of this turn; cursor: the first call not taken up yet; waiting: how many effects
-    the turn waits for; pending: calls whose approval was answered or ruled on, by index.
-    done: background calls that ended. failure: the model call that failed last. finish: a finishing
-    call's end. exhausted: the limit that refused a call. said: the last text, the best output yet.
-    """
-
-    id: int
-    agent: str
-    call: str = ""
-    caller: int = 0
-    request: str = ""
-    depth: int = 0
-    scopes: tuple[Scope, ...] = ()
-    head: str = ""
-    phase: Phase = "rest"
-    more: bool = False
-    turn: int = 0
-    attempt: int = 0
-    waited: float = 0.0
-    nudges: int = 0
-    inbox: list[Message] = field(default_factory=list)
-    transcript: Transcript = field(default_factory=Transcript)
-    calls: tuple[ToolCall, ...] = ()
-    results: list[ToolResult | None] = field(default_factory=list)
-    cursor: int = 0
-    waiting: int = 0
-    pending: dict[int, EffectFinished | PermissionDecided] = field(default_factory=dict)
-    open: dict[str, Open] = field(default_factory=dict)
-    done: dict[str, Ended] = field(default_factory=dict)
-    failure: EffectFinished | None = None
-    finish: EffectFinished | None = None
-    exhausted: str = ""
-    said: str = ""
-    queued: bool = False
 
 
 class State(Struct):
     """A run, folded. `at`: the time of the last row, Unix seconds. `mail`: the last mail taken.
 
-    remembered: tools allowed for the rest of the run. cancelling: effects to stop, and why.
+    remembered: digests of tools allowed for the rest of the run. cancelling: effects to stop, and why.
     usage: tokens by model. open: every effect in flight. log: messages between agents.
     """
 
@@ -160,6 +87,12 @@ def _touch(state: State, activation: Activation) -> None:
     if not activation.queued:
         activation.queued = True
         state.ready.append(activation)
+
+
+def _wake(state: State) -> None:
+    for parked in state.parked[:WOKEN]:
+        _touch(state, parked)
+    del state.parked[:WOKEN]
 
 
 def _run_started(state: State, event: RunStarted) -> None:
@@ -231,6 +164,8 @@ def _effect_started(state: State, event: EffectStarted) -> None:
         activation.head = event.head or activation.head
         for scope in activation.scopes:
             scope.held += event.hold
+        if state.parked:
+            _wake(state)
         return
     if event.purpose == "retry":
         activation.phase = "model"
@@ -364,6 +299,8 @@ def _log_return(state: State, request: str, sender: str, receiver: str, event: E
 def _bury(state: State, caller: Activation, event: EffectFinished, child: int) -> Usage:
     """Forget a callee that has returned; the tokens it used, when it had books of its own."""
     callee = state.activations.pop(child)
+    if state.parked:
+        _wake(state)
     if callee.open:
         raise ValueError(f"activation {child} returned with effects in flight")
     _log_return(state, callee.request, callee.agent, caller.agent, event)
@@ -383,8 +320,7 @@ def _model_finished(
             scope.usage = scope.usage + (usage or Usage())
     if usage is not None and used:
         state.usage[started.name] = state.usage.get(started.name, Usage()) + usage
-    while state.parked:
-        _touch(state, state.parked.pop())
+    _wake(state)
     _touch(state, activation)
     if reply is not None:
         activation.failure = None
@@ -452,7 +388,7 @@ def _permission_decided(state: State, event: PermissionDecided) -> None:
     index = _index(event.id)
     activation.pending[index] = event
     if event.remember:
-        state.remembered = (*state.remembered, activation.calls[index].name)
+        state.remembered = (*state.remembered, event.remember)
     _touch(state, activation)
 
 

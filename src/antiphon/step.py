@@ -19,6 +19,7 @@ from hashlib import blake2b
 import msgspec
 from msgspec import Struct
 
+from antiphon.activation import Activation
 from antiphon.agent import Agent
 from antiphon.errors import RETRYABLE
 from antiphon.event import (
@@ -34,7 +35,7 @@ from antiphon.event import (
 from antiphon.limits import fits
 from antiphon.message import ToolCall
 from antiphon.route import route
-from antiphon.state import Activation, State
+from antiphon.state import State
 from antiphon.team import NUDGE, Member, Team
 
 
@@ -220,7 +221,8 @@ def _rule(state: State, team: Team, member: Member, activation: Activation) -> I
             tool = member.tools.get(activation.calls[index].name)
             bound = tool.reread(event.arguments) if tool is not None else event.arguments
             arguments = bound if isinstance(bound, str) else event.arguments
-            event = PermissionDecided(effect_id, allowed, event.by, why, arguments, event.content == "always")
+            always = tool.digest if tool is not None and event.content == "always" else ""
+            event = PermissionDecided(effect_id, allowed, event.by, why, arguments, always)
             yield event
         if event.allowed:
             yield from route(state, team, member, activation, index, event)
