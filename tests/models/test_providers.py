@@ -1,11 +1,10 @@
-"""Providers over `pydantic_ai`, played by recorded answers: no network."""
+"""Providers over `pydantic_ai`, played by recorded answers."""
 
 import asyncio
 import base64
 import gc
 import json
-import warnings
-from collections.abc import AsyncIterator, Callable
+import sys
 from typing import Any
 
 import httpx2
@@ -15,125 +14,22 @@ from msgspec.structs import replace
 
 from antiphon.errors import ConfigError, ModelError
 from antiphon.message import Attachment, ToolCall
-from antiphon.model import ChatMessage, Delta, Reply, Request, ToolSpec, Usage
+from antiphon.model import ChatMessage, Reply, Usage
 from antiphon.models import resolve_model
-from antiphon.models.providers import KNOWN, ProviderModel
-
-pydantic_ai = pytest.importorskip(
-    "pydantic_ai", reason="needs requirements/providers.txt (extra `anthropic`)"
+from antiphon.models.providers import ProviderModel
+from tests.models.recorded import (
+    HELLO,
+    KEY,
+    SPEC,
+    WITH_CALL,
+    anthropic,
+    ask,
+    request,
+    sse,
+    streamed,
 )
 
-Respond = Callable[[httpx2.Request], httpx2.Response]
-KEY = "sk-ant-very-secret"
-
-
-class Pieces(httpx2.AsyncByteStream):
-    """A body that comes in pieces; `closed` once it is let go."""
-
-    def __init__(self, pieces: list[bytes], error: Exception | None = None, hang: bool = False) -> None:
-        self.pieces, self.error, self.hang, self.closed = pieces, error, hang, False
-        self.hanging = asyncio.Event()
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        for piece in self.pieces:
-            yield piece
-        if self.hang:
-            self.hanging.set()
-            await asyncio.Event().wait()
-        if self.error:
-            raise self.error
-
-    async def aclose(self) -> None:
-        self.closed = True
-
-
-def sse(*events: dict[str, Any]) -> bytes:
-    return b"".join(b"event: %s\ndata: %s\n\n" % (e["type"].encode(), json.dumps(e).encode()) for e in events)
-
-
-def streamed(body: bytes | Pieces, headers: dict[str, str] | None = None) -> Respond:
-    def respond(request: httpx2.Request) -> httpx2.Response:
-        stream = body if isinstance(body, Pieces) else Pieces([body])
-        return httpx2.Response(
-            200, headers={"content-type": "text/event-stream", **(headers or {})}, stream=stream
-        )
-
-    return respond
-
-
-def anthropic(respond: Respond, seen: list[dict[str, Any]] | None = None, **options: Any) -> ProviderModel:
-    pytest.importorskip("anthropic", reason="needs requirements/providers.txt (extra `anthropic`)")
-    from pydantic_ai.models.anthropic import AnthropicModel
-    from pydantic_ai.providers.anthropic import AnthropicProvider
-
-    def recording(request: httpx2.Request) -> httpx2.Response:
-        if seen is not None:
-            seen.append(json.loads(request.content))
-        return respond(request)
-
-    client = httpx2.AsyncClient(transport=httpx2.MockTransport(recording))
-    provider = AnthropicProvider(api_key=KEY, http_client=client)
-    return ProviderModel(AnthropicModel("claude-sonnet-5", provider=provider), **options)
-
-
-def ask(model: ProviderModel, request: Request) -> tuple[Reply, list[Delta]]:
-    deltas: list[Delta] = []
-    return asyncio.run(model.complete(request, deltas.append)), deltas
-
-
-def request(*messages: ChatMessage, **fields: Any) -> Request:
-    return Request("m", "Be kind.", messages or (ChatMessage("user", "Hi"),), **fields)
-
-
-SPEC = ToolSpec("add", "Adds.", {"type": "object", "properties": {"a": {"type": "integer"}}})
-START: dict[str, Any] = {
-    "type": "message_start",
-    "message": {
-        "id": "msg_1", "type": "message", "role": "assistant", "model": "claude-sonnet-5-20260301",
-        "content": [], "stop_reason": None, "stop_sequence": None,
-        "usage": {"input_tokens": 20, "cache_read_input_tokens": 70, "cache_creation_input_tokens": 10,
-                  "output_tokens": 1},
-    },
-}  # fmt: skip
-
-
-def block(index: int, kind: dict[str, Any], *deltas: dict[str, Any]) -> list[dict[str, Any]]:
-    return [
-        {"type": "content_block_start", "index": index, "content_block": kind},
-        *({"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas),
-        {"type": "content_block_stop", "index": index},
-    ]
-
-
-def end(reason: str = "end_turn") -> list[dict[str, Any]]:
-    delta = {"stop_reason": reason, "stop_sequence": None}
-    return [
-        {"type": "message_delta", "delta": delta, "usage": {"output_tokens": 30}},
-        {"type": "message_stop"},
-    ]
-
-
-def text_block(text: str, index: int = 0) -> list[dict[str, Any]]:
-    return block(index, {"type": "text", "text": ""}, {"type": "text_delta", "text": text})
-
-
-def call_block(index: int, *arguments: str) -> list[dict[str, Any]]:
-    kind = {"type": "tool_use", "id": f"toolu_{index}", "name": "add", "input": {}}
-    return block(index, kind, *({"type": "input_json_delta", "partial_json": piece} for piece in arguments))
-
-
-THINKING = block(
-    0,
-    {"type": "thinking", "thinking": "", "signature": ""},
-    {"type": "thinking_delta", "thinking": "Add "},
-    {"type": "thinking_delta", "thinking": "them."},
-    {"type": "signature_delta", "signature": "c2lnbmVk"},
-)
-HIDDEN = block(1, {"type": "redacted_thinking", "data": "aGlkZGVu"})
-WITH_CALL = sse(
-    START, *THINKING, *HIDDEN, *text_block("Let me ", 2), *call_block(3, '{"a"', ": 1}"), *end("tool_use")
-)
-HELLO = sse(START, *text_block("Hello."), *end())
+pytest.importorskip("pydantic_ai", reason="needs requirements/providers.txt (extra `anthropic`)")
 
 
 def test_a_stream_becomes_deltas_and_one_reply() -> None:
@@ -262,156 +158,6 @@ def test_an_attachment_that_is_not_base64_is_refused() -> None:
         ask(anthropic(streamed(HELLO)), request(message))
 
 
-def refusal(status: int, kind: str, text: str, **headers: str) -> Respond:
-    body = {"type": "error", "error": {"type": kind, "message": text}}
-    return lambda _: httpx2.Response(status, headers=headers, json=body)
-
-
-@pytest.mark.parametrize(
-    ("status", "type_", "text", "kind"),
-    [
-        (429, "rate_limit_error", "slow down", "rate_limit"),
-        (529, "overloaded_error", "busy", "overloaded"),
-        (503, "api_error", "down", "overloaded"),
-        (500, "api_error", "oops", "overloaded"),
-        (401, "authentication_error", f"invalid x-api-key {KEY}", "auth"),
-        (403, "permission_error", "not yours", "permission"),
-        (402, "billing_error", "no credit", "quota"),
-        (400, "invalid_request_error", "Your credit balance is too low", "quota"),
-        (400, "invalid_request_error", "prompt is too long: 300000 tokens > 200000 maximum", "context"),
-        (413, "request_too_large", "too large", "context"),
-        (400, "invalid_request_error", "messages: no", "validation"),
-        (404, "not_found_error", "model: nope", "validation"),
-        (408, "timeout_error", "late", "timeout"),
-    ],
-)
-def test_refusals_are_classified_in_words_that_are_safe(
-    status: int, type_: str, text: str, kind: str
-) -> None:
-    asked: list[dict[str, Any]] = []
-    with pytest.raises(ModelError) as caught:
-        ask(anthropic(refusal(status, type_, text), asked), request())
-    error = caught.value
-    assert (error.kind, error.status) == (kind, status)
-    assert len(asked) == 1, "a retry is the run's to make"
-    assert error.text.startswith(f"anthropic (claude-sonnet-5) answered {status}")
-    assert KEY not in error.text
-    if kind != "auth":
-        assert text.split(":")[0] in error.text
-
-
-def test_the_wait_a_provider_asks_for_is_told() -> None:
-    respond = refusal(429, "rate_limit_error", "slow", **{"retry-after": "7"})
-    with pytest.raises(ModelError) as caught:
-        ask(anthropic(respond), request())
-    assert caught.value.retry_after == 7.0
-    nonsense = refusal(429, "rate_limit_error", "slow", **{"retry-after": "999999999"})
-    with pytest.raises(ModelError) as caught:
-        ask(anthropic(nonsense), request())
-    assert caught.value.retry_after is None
-
-
-def test_a_key_is_masked_where_a_provider_repeats_it() -> None:
-    from antiphon.models.providers.failures import failure, shown
-
-    assert shown(f"bad\u202e key {KEY}\n", (KEY,)) == "bad key ***"
-    assert failure(RuntimeError(KEY), "here", False, ()).text == "here: RuntimeError"
-
-
-def test_an_error_inside_a_stream_is_classified() -> None:
-    error = {"type": "error", "error": {"type": "overloaded_error", "message": "busy"}}
-    with pytest.raises(ModelError) as caught:
-        ask(anthropic(streamed(sse(START, *text_block("Hel"), error))), request())
-    assert caught.value.kind == "overloaded"
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        Pieces([sse(START, *text_block("Hel"))]),
-        Pieces([sse(START, *text_block("Hel"))], httpx2.ReadError("reset")),
-        Pieces([sse(START)[:-40]]),
-        Pieces([sse(START, *call_block(0, '{"a"'))]),
-        Pieces([]),
-    ],
-    ids=["no end mark", "reset", "half an event", "half a call", "nothing"],
-)
-def test_what_has_no_end_mark_is_no_reply(body: Pieces) -> None:
-    with pytest.raises(ModelError) as caught:
-        ask(anthropic(streamed(body)), request())
-    assert caught.value.kind in ("cut", "network")
-    assert caught.value.retryable
-
-
-@pytest.mark.parametrize(
-    ("body", "kind", "words"),
-    [
-        (sse(START, *text_block("x"), *end("who_knows")), "provider", "unknown here: who_knows"),
-        (sse(START, *text_block("x"), *end("pause_turn")), "provider", "paused"),
-        (sse(START, *text_block("x"), *end("tool_use")), "cut", "sent no call"),
-        (sse(START, *call_block(0, '{"a"'), *end("max_tokens")), "validation", "raise max_output"),
-    ],
-)
-def test_a_stop_reason_is_never_invented(body: bytes, kind: str, words: str) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the SDK warns about a reason that it does not know
-        with pytest.raises(ModelError, match=words) as caught:
-            ask(anthropic(streamed(body)), request(tools=(SPEC,)))
-    assert caught.value.kind == kind
-
-
-@pytest.mark.parametrize(
-    ("reason", "stop"), [("end_turn", "stop"), ("max_tokens", "length"), ("refusal", "refusal")]
-)
-def test_stop_reasons_are_the_ports(reason: str, stop: str) -> None:
-    reply, _ = ask(anthropic(streamed(sse(START, *text_block("x"), *end(reason)))), request())
-    assert (reply.stop, reply.opaque) == (stop, None)
-
-
-def test_a_host_that_cannot_be_reached_is_network() -> None:
-    def respond(_: httpx2.Request) -> httpx2.Response:
-        raise httpx2.ConnectError("refused")
-
-    with pytest.raises(ModelError) as caught:
-        ask(anthropic(respond), request())
-    assert (caught.value.kind, caught.value.status) == ("network", 0)
-
-    def late(_: httpx2.Request) -> httpx2.Response:
-        raise httpx2.ReadTimeout("late")
-
-    with pytest.raises(ModelError) as caught:
-        ask(anthropic(late), request())
-    assert caught.value.kind == "timeout"
-
-
-def test_silence_is_a_timeout() -> None:
-    hanging = Pieces([sse(START, *text_block("Hel"))], hang=True)
-    with pytest.raises(ModelError, match=r"stopped in the middle.*idle") as caught:
-        ask(anthropic(streamed(hanging), idle=0.01), request())
-    assert caught.value.kind == "timeout"
-    assert hanging.closed
-    silent = Pieces([], hang=True)
-    with pytest.raises(ModelError, match=r"has sent nothing for 0\.01 s") as caught:
-        ask(anthropic(streamed(silent), first_event=0.01), request())
-    assert caught.value.kind == "timeout"
-
-
-def test_a_cancelled_call_closes_its_connection() -> None:
-    hanging = Pieces([sse(START, *text_block("Hel"))], hang=True)
-    heard: list[Delta] = []
-
-    async def go() -> None:
-        task = asyncio.ensure_future(anthropic(streamed(hanging)).complete(request(), heard.append))
-        await hanging.hanging.wait()
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    asyncio.run(go())
-    assert hanging.closed
-    assert [delta.text for delta in heard] == ["Hel"]
-
-
 RESPONSE: dict[str, Any] = {
     "id": "resp_1", "object": "response", "created_at": 1, "model": "gpt-5.1", "output": [], "tools": [],
     "parallel_tool_calls": True, "tool_choice": "auto", "status": "in_progress",
@@ -537,28 +283,10 @@ def test_a_model_string_is_resolved() -> None:
     assert KEY not in repr(model)
 
 
-@pytest.mark.parametrize("prefix", sorted(KNOWN))
-def test_what_is_not_set_is_named_with_its_extra(prefix: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        resolve_model(f"{prefix}:some-model", {})
-    known = KNOWN[prefix]
-    assert f"the extra `{known.extra}`: pip install 'antiphon[{known.extra}]'" in str(caught.value)
-    for names in known.settings:
-        assert " or ".join(names) in str(caught.value)
-
-
 def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    import sys
-
     monkeypatch.setitem(sys.modules, "pydantic_ai.models.groq", None)
     with pytest.raises(ConfigError, match=r"needs the extra `groq`: pip install 'antiphon\[groq\]'"):
         ProviderModel("groq:llama", env={"GROQ_API_KEY": "k"})
-
-
-@pytest.mark.parametrize("text", ["anthropic:", "nobody:x", "x"])
-def test_a_string_that_names_no_provider_is_refused(text: str) -> None:
-    with pytest.raises(ConfigError, match="expected PREFIX:MODEL"):
-        ProviderModel(text, env=ENV)
 
 
 def test_one_model_serves_many_event_loops_and_closes_with_each() -> None:
