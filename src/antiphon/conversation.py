@@ -15,7 +15,6 @@ from msgspec import Struct
 from antiphon import outline
 from antiphon.agent import Agent
 from antiphon.clock import Clock, SystemClock
-from antiphon.dotenv import environment as read_environment
 from antiphon.errors import RunFailed, UnknownName, UserError
 from antiphon.event import (
     CancelRequested,
@@ -33,7 +32,6 @@ from antiphon.letter import VERDICTS, Answer, Ask, Cancel, Tell
 from antiphon.limits import Limits
 from antiphon.message import USER, Attachment, Message, new_id
 from antiphon.model import ChatMessage, Model, Usage
-from antiphon.models import resolve_model
 from antiphon.policy import Policy
 from antiphon.route import full
 from antiphon.runtime import Runtime
@@ -116,9 +114,11 @@ class Conversation:
         event = ended.event
         log = self._runtime.state.log
         messages = tuple(logged.message for logged in log if logged.request == call_id)
+        # A request that could not even be made (no such agent, too long) failed.
+        outcome: Outcome = "failed" if event.outcome in ("missing", "invalid", "denied") else event.outcome
         found = Result(
             event.content,
-            event.outcome,
+            outcome,
             event.why,
             self.run_id,
             call_id,
@@ -126,7 +126,7 @@ class Conversation:
             messages,
             event.attachments,
         )
-        if event.outcome == "failed":
+        if outcome == "failed":
             raise RunFailed(found)
         return found
 
@@ -314,8 +314,12 @@ class _Roster:
             return spec
         key = spec or ""
         if key not in self._models:
+            # Only a model string needs these, and they are slow to import.
+            from antiphon.dotenv import environment
+            from antiphon.models import resolve_model
+
             if self._env is None:
-                self._env = read_environment()
+                self._env = environment()
             self._models[key] = resolve_model(spec, self._env)
         return self._models[key]
 
@@ -343,12 +347,15 @@ async def run(
     asks for `yes`, `no` or `always`, and any other answer is no. Raises RunFailed for the outcome
     `failed`, UserError, Parked.
     """
-    async with stream(
-        entry, message, agents=agents, attachments=attachments, attended=on_message is not None, **options
-    ) as events:
+    team, names = _line_up(entry, agents)
+    async with open_run(team, attended=on_message is not None, **options) as conversation:
+        asked = await _ask(conversation, names, message, attachments)
         if on_message is not None:
-            await events.serve(on_message)
-        return await events.result()
+            await asked.serve(on_message)
+        try:
+            return await asked.result()
+        finally:
+            await asked.close()
 
 
 def run_sync(entry: Entry, message: str, **options: Any) -> Result:
@@ -419,6 +426,11 @@ class Stream:
             raise RunFailed(found)
         return found
 
+    async def close(self) -> None:
+        """End the run, unless something is still open in it."""
+        if not await self.conversation.requests():
+            await self.conversation.close()
+
     async def _outcome(self, call: str) -> Result:
         try:
             return await self.conversation.result(call)
@@ -437,6 +449,15 @@ async def stream(
     Leaving the block before the end does not cancel: with a durable journal the run can be opened
     again, and goes on.
     """
+    team, names = _line_up(entry, agents)
+    async with open_run(team, attended=attended, **options) as conversation:
+        asked = await _ask(conversation, names, message, attachments)
+        yield asked
+        await asked.close()
+
+
+def _line_up(entry: Entry, agents: Iterable[Agent]) -> tuple[list[Agent], list[str]]:
+    """The team, entry agents included, and whom the user asks."""
     team = list(agents)
     entries = [entry] if isinstance(entry, Agent | str) else list(entry)
     if not entries:
@@ -444,10 +465,14 @@ async def stream(
     missing = [each for each in entries if isinstance(each, Agent) and each not in team]
     if team and missing:
         named = ", ".join(each.name for each in missing)
-        warnings.warn(f"{named} is not among the agents; it takes part all the same", stacklevel=4)
-    names = [each.name if isinstance(each, Agent) else each for each in entries]
-    async with open_run([*team, *missing], attended=attended, **options) as conversation:
-        calls = [await conversation.post(name, message, attachments=attachments) for name in names]
-        yield Stream(conversation, names, calls)
-        if not await conversation.requests():
-            await conversation.close()
+        warnings.warn(f"{named} is not among the agents; it takes part all the same", stacklevel=3)
+    return [*team, *missing], [each.name if isinstance(each, Agent) else each for each in entries]
+
+
+async def _ask(
+    conversation: Conversation, names: list[str], message: str, attachments: Iterable[Attachment]
+) -> Stream:
+    files = tuple(attachments)
+    return Stream(
+        conversation, names, [await conversation.post(name, message, attachments=files) for name in names]
+    )

@@ -399,7 +399,7 @@ class Runtime:
 
     async def leave(self, summary: bytes = b"") -> None:
         """Stop driving and give the run up; whoever claims it next goes on where it is."""
-        tasks = [task for task in self._tasks if task is not asyncio.current_task()]
+        tasks = [each for each in self._tasks if not each.done() and each is not asyncio.current_task()]
         for task in tasks:
             task.cancel()
         if tasks:

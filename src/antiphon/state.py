@@ -40,6 +40,8 @@ from antiphon.transcript import Transcript
 
 KEPT = 1_000
 """Ends of background calls that an activation remembers; the oldest are forgotten first."""
+WOKEN = 8
+"""Parked activations that are asked again whenever there may be room; each that starts wakes more."""
 LOGGED = 10_000
 """Messages of the log; when there are more, the older half is forgotten."""
 
@@ -47,7 +49,7 @@ LOGGED = 10_000
 class State(Struct):
     """A run, folded. `at`: the time of the last row, Unix seconds. `mail`: the last mail taken.
 
-    remembered: tools allowed for the rest of the run. cancelling: effects to stop, and why.
+    remembered: digests of tools allowed for the rest of the run. cancelling: effects to stop, and why.
     usage: tokens by model. open: every effect in flight. log: messages between agents.
     resting: callees that wait to be continued, by caller and name. outputs: tool results that were
     cut, by handle. spent: nano-USD; unpriced: model calls whose price is unknown. failures: of each
@@ -98,6 +100,12 @@ def _touch(state: State, activation: Activation) -> None:
     if not activation.queued:
         activation.queued = True
         state.ready.append(activation)
+
+
+def _wake(state: State) -> None:
+    for parked in state.parked[:WOKEN]:
+        _touch(state, parked)
+    del state.parked[:WOKEN]
 
 
 def _run_started(state: State, event: RunStarted) -> None:
@@ -177,6 +185,8 @@ def _effect_started(state: State, event: EffectStarted) -> None:
         for scope in activation.scopes:
             scope.held += event.hold
             scope.reserved += event.cost
+        if state.parked:
+            _wake(state)
         return
     if event.purpose == "deadline":
         activation.overdue = False
@@ -284,6 +294,9 @@ def _effect_finished(state: State, event: EffectFinished) -> None:
         elif not event.ends:
             for scope in activation.scopes:
                 scope.calls += 1
+        if not activation.id:
+            # A request that never became a call: whoever asked is told how it ended all the same.
+            activation.done[event.id] = Ended(event, Usage())
         _book(state, activation, _index(event.id), event)
         return
     activation = state.activations[opened.activation]
@@ -335,6 +348,8 @@ def _waited_for_people(state: State, activation: Activation, opened: Open) -> No
 def _bury(state: State, caller: Activation, opened: Open, event: EffectFinished) -> Usage:
     """Let a callee that has returned rest, or forget it; the tokens it used on books of its own."""
     callee = state.activations[opened.child]
+    if state.parked:
+        _wake(state)
     if callee.open:
         raise ValueError(f"activation {callee.id} returned with effects in flight")
     _log_return(state, callee.request, callee.agent, caller.agent, event)
@@ -372,8 +387,7 @@ def _model_finished(
         state.spent += cost
         state.unpriced += event.cost is None
         state.usage[started.name] = state.usage.get(started.name, Usage()) + (usage or Usage())
-    while state.parked:
-        _touch(state, state.parked.pop())
+    _wake(state)
     _touch(state, activation)
     if event.outcome == "failed":
         state.failures[started.name] = state.failures.get(started.name, (0, 0.0))[0] + 1, state.at
@@ -493,7 +507,7 @@ def _permission_decided(state: State, event: PermissionDecided) -> None:
     index = _index(event.id)
     activation.pending[index] = event
     if event.remember:
-        state.remembered = (*state.remembered, activation.calls[index].name)
+        state.remembered = (*state.remembered, event.remember)
     _touch(state, activation)
 
 
