@@ -55,6 +55,7 @@ class Agent(Struct, frozen=True, eq=False):
     completion: `text` ends at a reply without calls, `finish` only at a finishing tool.
     nudges: how often an agent that stopped short of `finish` is told to go on.
     tool_execution: how the calls of one reply run.
+    solo: works alone: no colleagues, no `finish`, and its prompt is its instructions, word for word.
     limits: of one activation and all below it. policy: rules on its tools and those of its callees.
 
     Hooks, called once and recorded; they must be free of side effects. judge: rules on a tool before
@@ -88,6 +89,7 @@ class Agent(Struct, frozen=True, eq=False):
     judge: Judge | None = None
     incomplete: Callable[[Sequence[ChatMessage]], str | None] | None = None
     on_compact: Callable[[Gist], str | None] | None = None
+    solo: bool = False
 
     def __post_init__(self) -> None:
         if not self.name.strip() or not self.name.isprintable() or self.name == USER:

@@ -156,7 +156,8 @@ def retry(state: State, team: Team, member: Member, activation: Activation) -> E
         if delay is None:
             delay = min(rules.base * 2.0 ** (activation.tries - 1), rules.ceiling) * _jitter(effect_id)
         if delay <= rules.ceiling and activation.waited + delay <= rules.window:
-            return EffectStarted(effect_id, "wait", purpose="retry", until=state.at + delay)
+            said = f"attempt {activation.tries + 1} of {rules.attempts}"
+            return EffectStarted(effect_id, "wait", purpose="retry", until=state.at + delay, text=said)
         why += f" (asked to wait {delay:,.0f} s, more than the {rules.ceiling:,.0f} s allowed)"
     if kind not in ("validation", "refused") and activation.fallback + 1 < len(team.models[activation.agent]):
         asked = _call_model(state, team, member, activation, activation.fallback + 1)

@@ -88,10 +88,13 @@ class Conversation:
         """Tokens so far, by model."""
         return dict(self._runtime.state.usage)
 
-    async def post(self, to: str | Agent, text: str, *, attachments: Iterable[Attachment] = ()) -> str:
+    async def post(
+        self, to: str | Agent, text: str, *, attachments: Iterable[Attachment] = (), intent: str = ""
+    ) -> str:
         """Ask an agent, or tell the one that works on an open call something more.
 
-        to: an agent, its name, or the id of an open call. Returns the id of the call. Raises
+        to: an agent, its name, or the id of an open call. intent: a label of the request; `compact`
+        has a continued conversation compacted and asks nothing. Returns the id of the call. Raises
         UnknownName; UserError when the inbox is full, or the run closed.
         """
         state = self._runtime.state
@@ -105,7 +108,7 @@ class Conversation:
             return name
         if name not in self._runtime.team.members:
             raise UnknownName("agent", name, self._runtime.team.members)
-        self._runtime.take_in(Ask(name, text, tuple(attachments)))
+        self._runtime.take_in(Ask(name, text, tuple(attachments), intent))
         return f"0/{state.activations[0].turn}.c1"
 
     async def result(self, call_id: str) -> Result:
@@ -287,9 +290,13 @@ def _journal(journal: Journal | str | None, env: Mapping[str, str]) -> tuple[Jou
     return journal, False
 
 
-def _choice(model: Model) -> Choice:
-    """What is known of a model: its own word on its window."""
-    return Choice(model, getattr(model, "window", None))
+def _choice(model: Model, env: Mapping[str, str]) -> Choice:
+    """What is known of a model: its own word on window and prices, else the catalog's."""
+    # Not at import: the first lookup reads the catalog, and a model in this process needs none.
+    from antiphon.models.rates import rates_of
+
+    known = rates_of(model, env)
+    return Choice(model, known.window, known.dear_input, known.dear_output, known.bill)
 
 
 class _Roster:
@@ -307,7 +314,9 @@ class _Roster:
 
     def _models_of(self, agent: Agent) -> tuple[Choice, ...]:
         first = self._model if self._model is not None else agent.model
-        return tuple(_choice(self._resolve(spec)) for spec in (first, *agent.fallback))
+        models = [self._resolve(spec) for spec in (first, *agent.fallback)]
+        env = os.environ if self._env is None else self._env
+        return tuple([_choice(model, env) for model in models])
 
     def _resolve(self, spec: str | Model | None) -> Model:
         if spec is not None and not isinstance(spec, str):

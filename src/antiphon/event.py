@@ -95,7 +95,8 @@ class EffectStarted(Struct, frozen=True, gc=False, tag=True, omit_defaults=True)
     head: a model's system prompt and tools, where they differ from the call's digest.
     hold: tokens held. until: when a timer ends, Unix seconds. allowed: an instant permission.
     ends: its result ends the reaction. background: the turn does not wait for it.
-    limits: of a call, the callee's own. text: what a person is asked, or why it is the final call.
+    limits: of a call, the callee's own. text: what a person is asked, why it is the final
+    call, or which attempt follows a wait.
     cost: the most a model call may cost, in nano-USD. fallback: which of the agent's models, 0 the first.
     keep: of a call, the callee rests when it returns; continues: the resting activation it goes on with.
     """
@@ -227,6 +228,13 @@ def decode(body: bytes) -> list[Event]:
     if UPCASTERS:
         return [UPCASTERS[type(event)](event) if type(event) in UPCASTERS else event for event in events]
     return events
+
+
+def charged(started: EffectStarted, event: EffectFinished) -> int:
+    """Tokens to book for a model call whose bill is unknown: all that was held, or nothing."""
+    if event.outcome in ("interrupted", "cancelled") or event.why.startswith(("cut", "timeout")):
+        return started.hold
+    return 0
 
 
 def place(effect_id: str) -> int:

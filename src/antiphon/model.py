@@ -19,12 +19,16 @@ Stop = Literal["stop", "calls", "length", "refusal"]
 
 
 class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
-    """Tokens as the provider billed them. `cached` is part of `input`, `reasoning` part of `output`."""
+    """Tokens as the provider billed them. `reasoning` is part of `output`.
+
+    cached, cache_write: parts of `input`, read from the provider's cache and written to it.
+    """
 
     input: int = 0
     output: int = 0
     cached: int = 0
     reasoning: int = 0
+    cache_write: int = 0
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
@@ -32,6 +36,7 @@ class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
             self.output + other.output,
             self.cached + other.cached,
             self.reasoning + other.reasoning,
+            self.cache_write + other.cache_write,
         )
 
     @property

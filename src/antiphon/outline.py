@@ -20,6 +20,7 @@ class Outline(Struct, frozen=True, gc=False, omit_defaults=True):
     entry, title: whom the user asked last, and the start of what was said.
     state: `open` while a request is open, `waiting` when a person must answer first, `rest` when
     nothing is open, `closed`. outcome: of the request that ended last. tokens: input and output.
+    spent: nano-USD. unpriced: model calls whose cost is not known, and so not in `spent`.
     """
 
     seq: int
@@ -28,6 +29,8 @@ class Outline(Struct, frozen=True, gc=False, omit_defaults=True):
     state: Literal["open", "waiting", "rest", "closed"] = "rest"
     outcome: str = ""
     tokens: int = 0
+    spent: int = 0
+    unpriced: int = 0
 
 
 def outline(state: State, seq: int) -> Outline:
@@ -49,6 +52,8 @@ def outline(state: State, seq: int) -> Outline:
         "closed" if state.closed else busy,
         ended[-1].event.outcome if ended else "",
         sum(state.usage.values(), Usage()).total,
+        state.spent,
+        state.unpriced,
     )
 
 

@@ -15,7 +15,7 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-from antiphon.activation import Ended, Open
+from antiphon.activation import Activation, Ended, Open
 from antiphon.clock import Clock
 from antiphon.effects import Threads, ask_model, use_tool
 from antiphon.errors import AntiphonError, JournalError, Parked, UserError
@@ -265,8 +265,10 @@ class Runtime:
             asking = ask_model(
                 choice, member, activation, opened, emit if self.feed.subscribers else _unheard
             )
-            # Money is only spent on the word of a row that cannot be lost.
-            return self._once_durable(asking) if effect.cost and self._durable < self._seq else asking
+            # Money that has a limit is only spent on the word of a row that cannot be lost.
+            if effect.cost and self._durable < self._seq and _capped(activation):
+                return self._once_durable(asking)
+            return asking
         tool = member.tools.get(effect.name)
         context = None
         if tool is not None and (tool.takes_context or opened.lost):
@@ -414,6 +416,11 @@ class Runtime:
 
 _PERFORMED = ("", "retry", "deadline", "compact", "final")
 """Purposes of effects that the runtime performs; the others end by an answer or another effect."""
+
+
+def _capped(activation: Activation) -> bool:
+    """Whether what an activation spends is limited in USD."""
+    return any(scope.limits.usd is not None for scope in activation.scopes)
 
 
 def _unheard(delta: Delta) -> None:

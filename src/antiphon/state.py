@@ -30,6 +30,7 @@ from antiphon.event import (
     RunStarted,
     TurnFinished,
     TurnStarted,
+    charged,
     place,
 )
 from antiphon.limits import Scope, settle
@@ -251,11 +252,12 @@ def _awake(state: State, resting: int, born: Activation) -> Activation:
 
 
 class CallAgent(Struct, frozen=True, omit_defaults=True):
-    """The arguments of `call_agent`; `background`: do not wait for the result."""
+    """The arguments of `call_agent`. background: do not wait for the result. intent: the message's."""
 
     agent_name: str
     message: str
     background: bool = False
+    intent: str = ""
 
 
 _call_agent = msgspec.json.Decoder(CallAgent)
@@ -269,9 +271,11 @@ def _log(state: State, request: str, message: Message) -> None:
 
 def forward(caller: str, callee: Activation, arguments: str, attachments: tuple[Attachment, ...]) -> Message:
     """The message that a call carries, made from the call alone."""
-    call = callee.call
-    content = _call_agent.decode(arguments).message
-    return Message("forward", caller, callee.agent, content, call, id=call + ">", attachments=attachments)
+    call, asked = callee.call, _call_agent.decode(arguments)
+    return Message(
+        "forward", caller, callee.agent, asked.message, call, call + ">", intent=asked.intent,
+        attachments=attachments,
+    )  # fmt: skip
 
 
 def _index(effect_id: str) -> int:
@@ -356,11 +360,24 @@ def _bury(state: State, caller: Activation, opened: Open, event: EffectFinished)
     own = len(callee.scopes) - len(caller.scopes)
     usage = callee.scopes[own - 1].usage if own else Usage()
     if opened.effect.keep:
+        _abandon(state, callee)
         state.resting[caller.id, callee.agent] = callee.id
         callee.call, callee.scopes, callee.phase, callee.more = "", (), "rest", False
     else:
         _forget(state, callee)
     return usage
+
+
+def _abandon(state: State, callee: Activation) -> None:
+    """Give every call of a turn that was broken off its one result: the conversation may go on."""
+    callee.pending.clear()
+    if callee.phase == "calls":
+        for index, found in enumerate(callee.results):
+            if found is None:
+                callee.results[index] = ToolResult("Error: cancelled before it was done", is_error=True)
+        callee.cursor, callee.waiting = len(callee.calls), 0
+        _settle_turn(state, callee)
+    callee.calls, callee.results = (), []
 
 
 def _forget(state: State, gone: Activation) -> None:
@@ -374,7 +391,7 @@ def _model_finished(
 ) -> None:
     reply = event.reply
     usage = reply.usage if reply is not None else event.usage
-    used = usage.total if usage is not None else _charged(started, event)
+    used = usage.total if usage is not None else charged(started, event)
     cost = event.cost if event.cost is not None else started.cost if used else 0
     for scope in activation.scopes:
         settle(scope, started.hold, used)
@@ -382,10 +399,10 @@ def _model_finished(
         scope.spent += cost
         if used:
             scope.usage = scope.usage + (usage or Usage())
-            scope.unpriced += event.cost is None
+            scope.unpriced += event.cost is None and not started.cost
     if used:
         state.spent += cost
-        state.unpriced += event.cost is None
+        state.unpriced += event.cost is None and not started.cost
         state.usage[started.name] = state.usage.get(started.name, Usage()) + (usage or Usage())
     _wake(state)
     _touch(state, activation)
@@ -415,13 +432,6 @@ def _model_finished(
     else:
         activation.failure = event
         activation.phase = "failed"
-
-
-def _charged(started: EffectStarted, event: EffectFinished) -> int:
-    """Tokens to book for a call whose bill is unknown: all that was held, or nothing."""
-    if event.outcome in ("interrupted", "cancelled") or event.why.startswith(("cut", "timeout")):
-        return started.hold
-    return 0
 
 
 def _book(

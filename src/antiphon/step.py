@@ -214,10 +214,10 @@ def _return(state: State, activation: Activation, ending: Return) -> Iterator[Ev
     """End the turn and the call that the activation is; everything under it is closed first."""
     yield TurnFinished(activation.id)
     yield from _close(state, activation)
-    finish = activation.finish
+    finish, call = activation.finish, activation.call
     attachments = finish.attachments if finish is not None else ()
-    yield EffectFinished(activation.call, ending.outcome, ending.value, attachments, why=ending.why)
-    yield from _results(state, activation.call)
+    yield EffectFinished(call, ending.outcome, ending.value, attachments, why=ending.why)
+    yield from _results(state, call)
 
 
 def _results(state: State, call: str) -> Iterator[Event]:

@@ -175,15 +175,17 @@ def _member(agent: Agent, agents: Mapping[str, Agent], options: Options) -> Memb
             raise DuplicateName("tool", tool.name)
         tools[tool.name] = tool
     names = set(SPECS) if options.background else {CALL_AGENT, FINISH}
-    reachable = _reachable(agent, agents)
+    reachable = frozenset() if agent.solo else _reachable(agent, agents)
     if not reachable:
-        names = {FINISH}
+        names = set() if agent.solo else {FINISH}
     builtins = frozenset(names - set(options.disabled) - set(tools))
     finishing = {name for name, tool in tools.items() if tool.ends or name == FINISH}
     specs = (*(tool.spec for tool in tools.values()), *_builtin_specs(builtins, options.background))
-    prompt = write_prompt(
-        agent, [agents[name] for name in agents if name in reachable], builtins | set(tools)
-    )
+    prompt = agent.instructions
+    if not agent.solo:
+        prompt = write_prompt(
+            agent, [agents[name] for name in agents if name in reachable], builtins | set(tools)
+        )
     prompt = "\n\n".join([prompt, *(text for name, text in options.extra_for if name == agent.name)])
     extra = f"{prompt}\n\n{options.extra}" if options.extra else prompt
     entry_head = _head(extra, specs, agent)

@@ -5,6 +5,7 @@ import shlex
 from pathlib import Path
 
 from antiphon.cli import ends
+from antiphon.cli.app import COMMANDS
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs/cli.md"
 FILE = re.compile(r"<!-- file: (\S+) -->\n```yaml\n(.*?)```", re.DOTALL)
@@ -19,15 +20,22 @@ def shown(line):
     return re.compile(r"\s*" + r"\s+".join(words).replace(r".*\s+", r".*\s*") + r"\s*")
 
 
-def test_examples(shell):
+def test_examples(shell, monkeypatch):
     text = DOCUMENT.read_text("utf-8")
     for name, content in FILE.findall(text):
         shell.write(name, content)
+    shell.write("typed", "")
     real, commands = "", 0
     for block in CONSOLE.findall(text):
         for example in block.split("$ ")[1:]:
             command, *lines = example.splitlines()
-            said = shell(*[real or word if word == RUN else word for word in shlex.split(command)[1:]])
+            words = shlex.split(command)
+            if words[0] == "echo":
+                shell.write("typed", words[1] + "\n")
+                words = words[words.index("|") + 1 :]
+            with (shell.folder / "typed").open() as typed, monkeypatch.context() as patch:
+                patch.setattr("sys.stdin", typed)
+                said = shell(*[real or word if word == RUN else word for word in words[1:]])
             assert said.code == 0, (command, said)
             commands += 1
             if not real:
@@ -35,7 +43,7 @@ def test_examples(shell):
             got = [line.replace(real, RUN) for line in (said.err + said.out).splitlines()]
             for line in lines:
                 assert any(shown(line).fullmatch(each) for each in got), (command, line, got)
-    assert commands == 9
+    assert commands == 14
 
 
 def test_every_exit_code_is_told():
@@ -48,7 +56,13 @@ def test_every_exit_code_is_told():
 
 def test_every_command_and_option_is_told(shell):
     text = DOCUMENT.read_text("utf-8")
-    for name in re.findall(r"^  (\w+)  ", shell("runs", "--help").out, re.MULTILINE):
-        assert f"`antiphon runs {name}" in text
+    for group in ("runs", "models"):
+        for name in re.findall(r"^  (\w+)  ", shell(group, "--help").out, re.MULTILINE):
+            assert f"`antiphon {group} {name}" in text
+    for name in COMMANDS:
+        assert f"`antiphon {name}" in text
+    for name in ("chat", "answer"):
+        for option in re.findall(r"^  (?:-\w, )?--([a-z]+)", shell(name, "--help").out, re.MULTILINE):
+            assert f"--{option}" in text
     for option in re.findall(r"--limit-(\w+)", shell("run", "--help").out):
         assert f"-{option}`" in text

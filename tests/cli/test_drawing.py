@@ -146,7 +146,7 @@ def test_waits_messages_and_failures(story):
     )
     assert story.drawn()[1:] == [
         "├─ ✗ m: network: nobody answers",
-        "├─ ✓ waits before asking the model again",
+        "├─ ✓ waited 41 s: network",
         "├─ One moment.",
         "├─ ● asks you: Which?  87 s",
         "├─ ● waits for 1/0.c9  86 s",
@@ -155,8 +155,8 @@ def test_waits_messages_and_failures(story):
     assert story.tree.dead == [("lost", "gone has ended")]
     assert story.told[-11:] == [
         "lead gets no reply: failed (network: nobody answers)",
-        "lead waits (retry)",
-        "lead gets 1/1.w1",
+        "lead waits 41 s: network",
+        "lead has waited",
         "lead asks m",
         "lead gets a reply (12 tokens): calls call_agent, get_result",
         "lead asks the user: Which?",

@@ -198,3 +198,20 @@ def test_help_is_quick_and_names_every_command(shell):
         *(["runs", each] for each in ("ls", "show", "tail", "cancel")),
     ):
         assert shell(*words, "--help").code == 0
+
+
+def test_a_wait_says_how_long_why_and_for_which_attempt(shell):
+    shell.write("script.yaml", "lead:\n- {error: {kind: rate_limit, text: slow down}}\n- {finish: done}\n")
+    shell.write(
+        "team.yaml",
+        "model: script:script.yaml\nagents:\n- {name: lead, retry: {attempts: 2, base: 0.001}}\n",
+    )
+    said = shell("run", "team.yaml", "go")
+    assert said.out == "done\n"
+    lines = said.err.splitlines()
+    at = lines.index("lead waits 0.0 s: rate limit (attempt 2 of 2)")
+    assert lines[at - 1].startswith("lead gets no reply: failed (rate_limit: slow down")
+    assert not [line for line in lines[at + 1 :] if line.startswith("lead")]
+    run_id = shell("runs", "ls", "--json").value[0]["run_id"]
+    assert "lead has waited" in shell("runs", "tail", run_id).out
+    assert "waited 0.0 s: rate limit (attempt 2 of 2)" in shell("runs", "show", run_id).out

@@ -43,7 +43,7 @@ def test_ls(shell, run_id):
     assert (found["entry"], found["title"], found["closed"]) == ("lead", "How much is 2+3?", True)
     said = shell("runs", "ls")
     head, row = said.out.splitlines()
-    assert head.split() == ["RUN", "AGE", "STATE", "ENTRY", "TOKENS", "OWNER", "MESSAGE"]
+    assert head.split() == ["RUN", "AGE", "STATE", "ENTRY", "TOKENS", "COST", "OWNER", "MESSAGE"]
     assert row.split()[0] == run_id[:12]
     assert row.endswith("How much is 2+3?")
     assert shell("run", "team.yaml", "second", "--quiet").code == 0

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from antiphon.errors import ConfigError
 from antiphon.model import Usage
@@ -150,12 +151,12 @@ PRICED = ModelSpec("m", "p", prices=Prices(USD("3"), USD("15"), USD("0.3"), USD(
 def test_cost_counts_cached_input_cache_writes_and_reasoning() -> None:
     usage = Usage(input=1000, output=100, cached=600, reasoning=40)
     assert cost(usage, PRICED) == USD("0.003080")  # 400*3 + 600*0.3 + 60*15 + 40*20 millionths
-    assert cost(usage, PRICED, cache_write=400) == USD("0.003380")  # the 400 at 3.75 instead of 3
+    assert cost(replace(usage, cache_write=400), PRICED) == USD("0.003380")  # the 400 at 3.75 instead of 3
 
 
 def test_cost_falls_back_to_the_price_of_the_whole() -> None:
     spec = ModelSpec("m", "p", prices=Prices(USD("3"), USD("15")))
-    assert cost(Usage(1000, 100, 600, 40), spec, cache_write=100) == USD("0.0045")
+    assert cost(Usage(1000, 100, 600, 40, 100), spec) == USD("0.0045")
 
 
 @pytest.mark.parametrize(
@@ -197,7 +198,7 @@ def test_cost_is_exact_and_counts_every_token_once(
 ) -> None:
     one = USD("0.1")
     spec = ModelSpec("m", "p", prices=Prices(one, one, one, one, one))
-    found = cost(Usage(taken, given_, cached, thought), spec, cache_write=written)
+    found = cost(Usage(taken, given_, cached, thought, written), spec)
     assert found == USD(taken + given_) / 10**7
 
 

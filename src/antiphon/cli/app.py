@@ -12,7 +12,10 @@ from antiphon.cli import ends
 
 COMMANDS: Mapping[str, str] = {
     "run": "Ask a team of agents and watch it work.",
+    "chat": "Talk with an agent or a team; it is kept and can be gone on with.",
     "runs": "Look at runs, resume or cancel them, check and export them.",
+    "answer": "Answer what a run asks, from another terminal or process.",
+    "models": "What is known of models: windows, abilities, prices.",
     "doctor": "Check that everything a run needs is there.",
 }
 CONTEXT: Mapping[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -33,6 +36,12 @@ class Commands(click.Group):
             from antiphon.cli.run import run as found
         elif cmd_name == "runs":
             from antiphon.cli.runs import runs as found
+        elif cmd_name == "chat":
+            from antiphon.cli.chat import chat as found
+        elif cmd_name == "answer":
+            from antiphon.cli.answer import answer as found
+        elif cmd_name == "models":
+            from antiphon.cli.models import models as found
         else:
             from antiphon.cli.doctor import doctor as found
         return found
@@ -50,7 +59,7 @@ def antiphon() -> None:
     be watched, killed, resumed and checked.
 
     Exit codes: 0 completed, 1 failed, 2 wrong usage, 3 bad setting or target, 4 no such run, 5 journal
-    error, 6 limit, 7 cancelled, 8 parked, 9 held by another process.
+    error, 6 limit, 7 cancelled, 8 parked, 9 held by another process, 10 answered already.
     """
 
 

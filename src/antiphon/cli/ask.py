@@ -81,7 +81,7 @@ def show(console: Console, question: Question, whole: bool = False) -> None:
     console.print(
         Text.assemble((agent, "bold"), " asks to use ", (safe.line(question.tool, 64), "bold yellow"))
     )
-    lines = _laid_out(question.arguments, max(console.width - 2, 20))
+    lines = laid_out(question.arguments, max(console.width - 2, 20))
     shown = lines if whole else lines[:LINES]
     for each in shown:
         console.print(Text("  " + each), soft_wrap=True)
@@ -98,7 +98,7 @@ def verdict(text: str) -> str | None:
     return ANSWERS.get(text.strip().lower())
 
 
-def _laid_out(arguments: str, width: int) -> list[str]:
+def laid_out(arguments: str, width: int = 10_000) -> list[str]:
     """Arguments, one per line, long texts broken; every character of them is there to be read."""
     try:
         found = msgspec.json.decode(arguments or "{}")
@@ -126,22 +126,31 @@ class Keyboard:
         self._rest = b""
         self._listening = False
 
-    def listen(self) -> None:
+    def listen(self, forget: bool = True) -> None:
         """From now on; what was typed before is forgotten, so that nothing is allowed by accident."""
-        self._rest = b""
-        if os.name == "posix":
-            import termios
+        if forget:
+            self._rest = b""
+            if os.name == "posix":
+                import termios
 
-            with suppress(termios.error):
-                termios.tcflush(self._fd, termios.TCIFLUSH)
-        if not self._listening:
+                with suppress(termios.error):
+                    termios.tcflush(self._fd, termios.TCIFLUSH)
+        if self._listening:
+            return
+        try:
             asyncio.get_running_loop().add_reader(self._fd, self._read)
             self._listening = True
+        except (PermissionError, NotImplementedError):
+            # A plain file is always ready, so the event loop does not watch it: all of it is there.
+            self._listening = True
+            while self._listening:
+                self._read()
 
     def close(self) -> None:
         """Listen no more."""
         if self._listening:
-            asyncio.get_running_loop().remove_reader(self._fd)
+            with suppress(NotImplementedError):
+                asyncio.get_running_loop().remove_reader(self._fd)
             self._listening = False
 
     def _read(self) -> None:
@@ -153,6 +162,10 @@ class Keyboard:
             data = b""
         if not data:
             self.close()
+            # Of a person only what was sent counts; a file's last line may lack its end.
+            if self._rest and not os.isatty(self._fd):
+                self._typed(self._rest.decode("utf-8", "replace"))
+                self._rest = b""
             self._typed(None)
             return
         *lines, self._rest = (self._rest + data).split(b"\n")

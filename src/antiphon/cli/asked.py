@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import suppress
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from antiphon import Limits, Policy, Result, open_run
@@ -24,8 +26,15 @@ COMMAND_LINE = "command_line"
 """The key in a run's data that says it was started by this program, and how."""
 
 
+CHAT = "chat"
+"""The same for a conversation, which stays open when the program ends."""
+
+
 class Manner(Struct, frozen=True):
-    """How a person wants a run shown, and the options that a resume command must repeat."""
+    """How a person wants a run shown, and the options that a resume command must repeat.
+
+    target: empty for a chat without a team. chat: it goes on with `antiphon chat`.
+    """
 
     target: str
     journal: str | None = None
@@ -33,18 +42,29 @@ class Manner(Struct, frozen=True):
     model: str | None = None
     as_json: bool = False
     quiet: bool = False
+    chat: bool = False
 
     @property
     def data(self) -> dict[str, Any]:
         """What a run keeps of it: who asked, and what a resume command must repeat."""
-        return {COMMAND_LINE: {"target": self.target, "folder": self.folder, "model": self.model}}
+        kept = {"target": self.target, "folder": self.folder, "model": self.model}
+        return {CHAT if self.chat else COMMAND_LINE: kept}
 
     def resume(self, run_id: str) -> str:
         """The command that goes on with the run."""
-        words = ["runs", "resume", run_id[:SHORT], self.target]
+        words = ["chat", "--resume"] if self.chat else ["runs", "resume"]
+        words += [run_id[:SHORT], self.target] if self.target else [run_id[:SHORT]]
         words += ["--folder", self.folder] if self.folder is not None else []
         words += ["--model", self.model] if self.model is not None else []
         return command(*words, journal=self.journal)
+
+
+def manner_of(data: Any, journal: str | None) -> Manner | None:
+    """How a run was started from the command line, if it was; `data` is what it keeps of its own."""
+    for key in (COMMAND_LINE, CHAT):
+        with suppress(LookupError, TypeError, msgspec.ValidationError):
+            return msgspec.convert({**data[key], "journal": journal, "chat": key == CHAT}, Manner)
+    return None
 
 
 class Request(Struct, frozen=True):

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
+from antiphon import Usage
 from antiphon.cli import safe
 from antiphon.cli.tree import CallTree, Item, Node, short_arguments
 
@@ -36,11 +37,26 @@ def seconds(span: float) -> str:
 
 
 def tokens(tree: CallTree) -> str:
-    """Tokens and cost so far; nobody knows prices yet, so the cost is said to be unknown."""
+    """Tokens and cost so far."""
     usage = tree.usage
     if not usage.total:
-        return "0 tokens"
-    return f"{usage.total:,} tokens ({usage.input:,} in, {usage.output:,} out), cost unknown"
+        return "0 tokens" if not tree.bill.unpriced else "tokens and cost unknown"
+    return f"{usage.total:,} tokens ({parts(usage)}), {tree.bill.text}"
+
+
+def parts(usage: Usage) -> str:
+    """What tokens were spent on: `10 in, 2 out`, and what of it was cached or reasoned, where any was."""
+    inner = ((usage.cached, "cached"), (usage.cache_write, "to the cache"), (usage.reasoning, "reasoning"))
+    said = [f"{usage.input:,} in", f"{usage.output:,} out"]
+    return ", ".join([*said, *(f"{count:,} {word}" for count, word in inner if count)])
+
+
+def waiting(item: Item) -> str:
+    """What a wait between two attempts of a model call is for: `waits 2.0 s: rate limit (attempt 2 of 3)`."""
+    why = f": {safe.line(item.name, 40)}" if item.name else ""
+    attempt = f" ({safe.line(item.note, 40)})" if item.note else ""
+    word = "waited" if item.outcome else "waits"
+    return f"{word} {seconds(item.until - item.started)}{why}{attempt}"
 
 
 class Drawing:
@@ -149,7 +165,7 @@ class Drawing:
         if item.purpose == "question":
             return f"asks you: {self._cut(item.text, 80)}" if not item.outcome else "asked you"
         if item.purpose == "retry":
-            return "waits before asking the model again"
+            return waiting(item)
         return f"waits for {name}" if name else "waits"
 
     def _live(self, node: Node, lead: str) -> Text:

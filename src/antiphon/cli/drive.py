@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -67,13 +68,7 @@ class Stop:
 
     def install(self) -> None:
         """Take the signals over, for as long as the event loop lives."""
-        loop = asyncio.get_running_loop()
-        for name in ("SIGINT", "SIGTERM", "SIGHUP"):
-            # What the caller has told us to ignore (nohup, a job in the background) stays ignored.
-            if hasattr(signal, name) and signal.getsignal(getattr(signal, name)) is not signal.SIG_IGN:
-                # Windows has no such loops; there Ctrl-C cancels the main task, which parks too.
-                with suppress(NotImplementedError):
-                    loop.add_signal_handler(getattr(signal, name), self.come)
+        on_signals(self.come, "SIGINT", "SIGTERM", "SIGHUP")
 
     def come(self) -> None:
         """Somebody wants to stop."""
@@ -83,6 +78,17 @@ class Stop:
             os._exit(ends.PARKED)
         self.asked = True
         self._bell.ring()
+
+
+def on_signals(come: Callable[[], None], *names: str) -> None:
+    """Call `come` at these signals, for as long as the event loop lives."""
+    loop = asyncio.get_running_loop()
+    for name in names:
+        # What the caller has told us to ignore (nohup, a job in the background) stays ignored.
+        if hasattr(signal, name) and signal.getsignal(getattr(signal, name)) is not signal.SIG_IGN:
+            # Windows has no such loops; there Ctrl-C cancels the main task, which parks too.
+            with suppress(NotImplementedError):
+                loop.add_signal_handler(getattr(signal, name), come)
 
 
 class Drive(Struct):

@@ -5,7 +5,7 @@
 2   wrong usage                   7   cancelled
 3   a bad setting, file or target 8   parked: it can be resumed
 4   no such run or file           9   somebody else has the run
-                                  70  a fault of Antiphon itself
+10  answered already              70  a fault of Antiphon itself
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from antiphon.errors import (
     UserError,
 )
 
-COMPLETED, FAILED, USAGE, CONFIG, NOT_FOUND, JOURNAL, LIMIT, CANCELLED, PARKED, TAKEN = range(10)
+COMPLETED, FAILED, USAGE, CONFIG, NOT_FOUND, JOURNAL, LIMIT, CANCELLED, PARKED, TAKEN, SETTLED = range(11)
 FAULT = 70
 INTERRUPTED = 130
 """Ctrl-C in a command that drives no run, as shells expect it."""
@@ -49,6 +49,10 @@ class NotFound(UserError):
     """No such run, or more than one that a prefix could mean, or no such file."""
 
 
+class Settled(UserError):
+    """A question that somebody or something has answered already."""
+
+
 def code_of(error: BaseException) -> int:
     """The exit code that an error ends the command with."""
     if isinstance(error, Parked):
@@ -60,6 +64,8 @@ def code_of(error: BaseException) -> int:
         return JOURNAL
     if isinstance(error, NotFound) or (isinstance(error, UnknownName) and error.what == "run"):
         return NOT_FOUND
+    if isinstance(error, Settled):
+        return SETTLED
     return CONFIG if isinstance(error, UserError) else FAILED
 
 

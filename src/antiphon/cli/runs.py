@@ -8,23 +8,23 @@ import time
 from typing import Any
 
 import click
-import msgspec
 
 from antiphon import Record
 from antiphon.cli import ends, safe
 from antiphon.cli.act import cancel, resume
-from antiphon.cli.asked import COMMAND_LINE, Manner
-from antiphon.cli.draw import Drawing, seconds, tokens
+from antiphon.cli.asked import manner_of
+from antiphon.cli.draw import Drawing, parts, seconds, tokens
 from antiphon.cli.proof import export, verify
 from antiphon.cli.store import SHORT, find, journal_option, json_option, opened, outline_of
 from antiphon.cli.tell import told
-from antiphon.cli.tree import CallTree, Node
+from antiphon.cli.tree import Bill, CallTree, Node, dollars
 from antiphon.cli.watch import terminal
 from antiphon.errors import JournalError
 from antiphon.event import RunClosed
 from antiphon.history import events_of, fold
 from antiphon.journal import Journal
 from antiphon.journal.port import RunEntry
+from antiphon.limits import NANO
 from antiphon.message import Message
 from antiphon.outline import Outline, outline
 from antiphon.stream import Cast, read
@@ -49,7 +49,7 @@ def runs() -> None:
     "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="The newest N.", metavar="N"
 )
 def ls(journal: str | None, as_json: bool, limit: int) -> int:
-    """List the newest runs: id, age, state, entry, tokens, owner and the first words."""
+    """List the newest runs: id, age, state, entry, tokens, cost, owner and the first words."""
     return asyncio.run(_ls(journal, as_json, limit))
 
 
@@ -105,6 +105,8 @@ def _listed(entry: RunEntry, known: Outline | None, state: str) -> dict[str, Any
         "title": known.title if known is not None else "",
         "outcome": known.outcome if known is not None else "",
         "tokens": known.tokens if known is not None else 0,
+        "cost_usd": known.spent / NANO if known is not None else None,
+        "unpriced_calls": known.unpriced if known is not None else 0,
         "records": entry.seq,
         "owner": entry.owner,
     }
@@ -112,7 +114,7 @@ def _listed(entry: RunEntry, known: Outline | None, state: str) -> dict[str, Any
 
 def _table(rows: list[tuple[RunEntry, Outline | None, str]], width: int) -> list[str]:
     now = time.time()
-    cells = [["RUN", "AGE", "STATE", "ENTRY", "TOKENS", "OWNER", "MESSAGE"]]
+    cells = [["RUN", "AGE", "STATE", "ENTRY", "TOKENS", "COST", "OWNER", "MESSAGE"]]
     for entry, known, state in rows:
         title = known.title if known is not None else f"antiphon runs verify {entry.run_id[:SHORT]}"
         cells.append([
@@ -121,15 +123,23 @@ def _table(rows: list[tuple[RunEntry, Outline | None, str]], width: int) -> list
             state,
             safe.line(known.entry, 20) if known is not None else "",
             f"{known.tokens:,}" if known is not None else "",
+            short_cost(Bill(known.spent, known.unpriced)) if known is not None else "",
             safe.line(entry.owner, 30) or "-",
             safe.line(title, 80),
         ])  # fmt: skip
-    widths = [max(len(row[column]) for row in cells) for column in range(6)]
+    widths = [max(len(row[column]) for row in cells) for column in range(7)]
     lines = [
-        "  ".join([*(cell.ljust(size) for cell, size in zip(row, widths, strict=False)), row[6]])
+        "  ".join([*(cell.ljust(size) for cell, size in zip(row, widths, strict=False)), row[7]])
         for row in cells
     ]
     return [line[:width].rstrip() if width else line.rstrip() for line in lines]
+
+
+def short_cost(bill: Bill) -> str:
+    """A cost that fits into a column; `>` where a part of it is not known."""
+    if bill.unpriced:
+        return f">{dollars(bill.spent)}" if bill.spent else "unknown"
+    return dollars(bill.spent)
 
 
 def age(span: float) -> str:
@@ -170,12 +180,13 @@ async def _show(prefix: str, option: str | None, as_json: bool) -> int:
     click.echo(f"run {entry.run_id}: {', '.join(facts)}")
     if entry.owner:
         click.echo(f"held by {safe.line(entry.owner, 80)}")
-    elif known.state in ("open", "waiting") and (manner := _manner(state.data, option)) is not None:
-        click.echo(f"to resume it: {safe.clean(manner.resume(entry.run_id))}")
+    elif (manner := manner_of(state.data, option)) is not None:
+        if known.state in ("open", "waiting"):
+            click.echo(f"to resume it: {safe.clean(manner.resume(entry.run_id))}")
+        elif manner.chat and known.state == "rest":
+            click.echo(f"to go on with it: {safe.clean(manner.resume(entry.run_id))}")
     for model, usage in tree.models.items():
-        click.echo(
-            f"  {safe.line(model, 60)}: {usage.input:,} in, {usage.output:,} out, {usage.cached:,} cached"
-        )
+        click.echo(f"  {safe.line(model, 60)}: {parts(usage)}, {tree.bills[model].text}")
     click.echo()
     encoding = (sys.stdout.encoding or "").lower()
     drawing = Drawing(tree, terminal_width(), ascii_only=not encoding.startswith("utf"), whole=True)
@@ -193,18 +204,14 @@ async def _show(prefix: str, option: str | None, as_json: bool) -> int:
     return ends.COMPLETED
 
 
-def _manner(data: Any, journal: str | None) -> Manner | None:
-    """How a run was started from the command line, if it was."""
-    try:
-        return msgspec.convert({**data[COMMAND_LINE], "journal": journal}, Manner)
-    except (LookupError, TypeError, msgspec.ValidationError):
-        return None
-
-
 def _shown(entry: RunEntry, known: Outline, tree: CallTree, messages: list[Message]) -> dict[str, Any]:
     return {
         **_listed(entry, known, state_of(entry, known)),
         "usage": tree.models,
+        "costs": {
+            model: {"cost_usd": bill.spent / NANO, "unpriced_calls": bill.unpriced}
+            for model, bill in tree.bills.items()
+        },
         "requests": [_node(item.node) for item in tree.root.items if item.node is not None],
         "messages": messages,
         "dead_letters": [{"text": text, "why": why} for text, why in tree.dead],

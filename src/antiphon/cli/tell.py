@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from antiphon import Record
 from antiphon.cli import safe
+from antiphon.cli.draw import waiting
 from antiphon.cli.tree import CallTree, short_arguments
 from antiphon.event import (
     CancelRequested,
@@ -57,7 +58,7 @@ def progress(record: Record, tree: CallTree) -> str:
         return told(record, tree)
     if isinstance(event, EffectFinished):
         reply = event.reply
-        if reply is not None or (event.ends and event.outcome == "completed"):
+        if reply is not None or (event.ends and event.outcome == "completed") or _waited(event, tree):
             return ""
         return told(record, tree)
     if isinstance(event, MessagePosted):
@@ -82,7 +83,7 @@ def _started(event: EffectStarted, tree: CallTree) -> str:
         return f"asks to allow {name}({short_arguments(item.arguments, WIDTH)})"
     if event.purpose == "question":
         return f"asks the user: {safe.line(event.text, WIDTH)}"
-    return f"waits ({event.purpose or 'timer'})"
+    return waiting(item) if event.purpose == "retry" else f"waits ({event.purpose or 'timer'})"
 
 
 def _finished(event: EffectFinished, tree: CallTree) -> str:
@@ -90,6 +91,8 @@ def _finished(event: EffectFinished, tree: CallTree) -> str:
         usage, calls = event.reply.usage, ", ".join(safe.line(call.name, 64) for call in event.reply.calls)
         said = f"calls {calls}" if calls else safe.line(event.reply.content, WIDTH)
         return f"gets a reply ({usage.total:,} tokens): {said}"
+    if _waited(event, tree):
+        return "has waited"
     item = tree.items.get(event.id)
     if item is None and event.ends:
         return f"finishes: {safe.line(event.content, WIDTH)}"
@@ -101,6 +104,13 @@ def _finished(event: EffectFinished, tree: CallTree) -> str:
     if event.outcome == "completed":
         return f"gets {name}: {safe.line(event.content, WIDTH)}".rstrip(": ")
     return f"gets {name}: {event.outcome}{_why(event.why)}"
+
+
+def _waited(event: EffectFinished, tree: CallTree) -> bool:
+    """Whether a timer ran out: nothing happened, time went by."""
+    item = tree.items.get(event.id)
+    timer = item is not None and item.kind == "wait" and item.purpose in ("retry", "deadline")
+    return timer and event.outcome == "completed"
 
 
 def _posted(event: MessagePosted) -> str:

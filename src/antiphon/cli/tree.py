@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import msgspec
+from msgspec import Struct
 
 from antiphon import Piece, Record, ToolCall, Usage
 from antiphon.cli import safe
@@ -16,6 +17,7 @@ from antiphon.event import (
     RunClosed,
     RunStarted,
     TurnStarted,
+    charged,
 )
 
 TAIL = 400
@@ -27,7 +29,8 @@ _WRITING = {"text": "writing", "reasoning": "thinking"}
 class Item:
     """One thing an agent did: a tool call, an agent call (`node` is the callee), a wait.
 
-    outcome: empty while it goes on. text: its result, or why there is none.
+    outcome: empty while it goes on. text: its result, or why there is none. until: when a timer ends.
+    Of a wait before another attempt, name: what had failed, note: which attempt follows.
     """
 
     id: str
@@ -39,6 +42,8 @@ class Item:
     ended: float = 0.0
     outcome: str = ""
     text: str = ""
+    until: float = 0.0
+    note: str = ""
     node: Node | None = None
 
 
@@ -47,6 +52,7 @@ class Node:
     """One activation: who it is, what it was asked, what it did so far.
 
     doing: what its model is writing; empty when it is not asked. tail: the end of what it wrote.
+    failure: of what kind its last failed model call was.
     """
 
     number: int
@@ -63,7 +69,46 @@ class Node:
     doing: str = ""
     tail: str = ""
     effect: str = ""
+    failure: str = ""
     calls: tuple[ToolCall, ...] = ()
+
+
+class Bill(Struct, frozen=True):
+    """What model calls cost, in nano-USD. unpriced: how many calls have no known cost, and are not in it."""
+
+    spent: int = 0
+    unpriced: int = 0
+
+    def __add__(self, other: Bill) -> Bill:
+        return Bill(self.spent + other.spent, self.unpriced + other.unpriced)
+
+    @property
+    def text(self) -> str:
+        """As people read it: `$0.0123`, `$0`, `cost unknown`, or what is known of it."""
+        if not self.unpriced:
+            return dollars(self.spent)
+        if not self.spent:
+            return "cost unknown"
+        return f"more than {dollars(self.spent)}, {self.unpriced:,} calls of unknown price"
+
+
+def dollars(nano: int) -> str:
+    """Nano-USD in dollars, with as many digits as tell something."""
+    if not nano:
+        return "$0"
+    found = nano / 1_000_000_000
+    if found >= 1:
+        return f"${found:,.2f}"
+    return f"${found:.4f}" if nano >= 100_000 else "under $0.0001"
+
+
+def _bill(started: EffectStarted, event: EffectFinished, usage: Usage | None) -> Bill:
+    """What the kernel's books say of one model call."""
+    if event.cost is not None:
+        return Bill(event.cost)
+    used = usage.total if usage is not None else charged(started, event)
+    # A bill that never came is booked at its worst case.
+    return Bill(started.cost, int(not started.cost)) if used else Bill()
 
 
 class CallTree:
@@ -74,13 +119,16 @@ class CallTree:
         self.items: dict[str, Item] = {}
         self.models: dict[str, Usage] = {}
         self.usage = Usage()
+        self.bill = Bill()
+        self.bills: dict[str, Bill] = {}
         self.run_id = ""
         self.seq = 0
         self.started = 0.0
         self.closed = False
         self.dead: list[tuple[str, str]] = []
         self._mail: list[tuple[ToolCall, ...]] = []
-        self._model: dict[str, str] = {}
+        self._model: dict[str, EffectStarted] = {}
+        self._born = 0
 
     @property
     def root(self) -> Node:
@@ -139,15 +187,19 @@ class CallTree:
     def _started(self, node: Node, event: EffectStarted, at: float) -> None:
         if event.kind == "model":
             node.doing, node.tail, node.effect = "asking", "", event.id
-            self._model[event.id] = event.name
+            self._model[event.id] = event
             return
         arguments = event.arguments or _written(node, event.id)
         item = Item(event.id, event.kind, event.name, arguments, event.purpose, at, text=event.text)
+        if event.purpose == "retry":
+            item.name, item.note, item.text = node.failure.replace("_", " "), event.text, ""
+        item.until = event.until
         self.items[event.id] = item
         node.items.append(item)
         if event.kind == "call":
             asked = message_of(arguments)
-            item.node = Node(len(self.nodes), event.name, event.id, asked, started=at)
+            self._born += not event.continues
+            item.node = Node(event.continues or self._born, event.name, event.id, asked, started=at)
             self.nodes[item.node.number] = item.node
 
     def _finished(self, node: Node, event: EffectFinished, at: float) -> None:
@@ -169,10 +221,13 @@ class CallTree:
             called.ended, called.outcome, called.doing = at, event.outcome, ""
             called.result, called.why = event.content, event.why
 
-    def _replied(self, node: Node, event: EffectFinished, model: str, at: float) -> None:
+    def _replied(self, node: Node, event: EffectFinished, started: EffectStarted, at: float) -> None:
         node.doing = node.tail = ""
-        reply = event.reply
+        reply, model = event.reply, started.name
         usage = reply.usage if reply is not None else event.usage
+        bill = _bill(started, event, usage)
+        self.bill = self.bill + bill
+        self.bills[model] = self.bills.get(model, Bill()) + bill
         if usage is not None:
             node.usage = node.usage + usage
             self.usage = self.usage + usage
@@ -184,6 +239,7 @@ class CallTree:
         elif event.outcome != "cancelled":
             failed = Item(event.id, "model", model, "", "", at, at, event.outcome, event.why)
             node.items.append(failed)
+            node.failure = event.why.partition(":")[0]
 
     def _decided(self, event: PermissionDecided) -> None:
         item = self.items.get(event.id + "?")

@@ -15,7 +15,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from antiphon.models.catalog.file import read_models
 from antiphon.models.catalog.snapshot import Snapshot, figures, spec_of
 from antiphon.models.catalog.spec import ModelSpec, Prices, Tier, cost
 
@@ -51,7 +50,12 @@ def load_catalog(path: str | os.PathLike[str] | None = None, env: Mapping[str, s
     """
     if path is None:
         path = (os.environ if env is None else env).get("ANTIPHON_MODELS", "").strip() or None
-    return Catalog(read_models(path) if path is not None else {})
+    if path is None:
+        return Catalog()
+    # Only who has a file of their own needs a reader of YAML.
+    from antiphon.models.catalog.file import read_models
+
+    return Catalog(read_models(path))
 
 
 class Catalog:

@@ -62,11 +62,10 @@ class ModelSpec(Struct, frozen=True, omit_defaults=True):
         return self.context_window if self.max_input is None else self.max_input
 
 
-def cost(usage: Usage, spec: ModelSpec | None, *, cache_write: int = 0) -> Decimal | None:
+def cost(usage: Usage, spec: ModelSpec | None) -> Decimal | None:
     """USD for **one** call, exact; None when a price it needs is not known.
 
     One call, because a tier is chosen by the input of a request: add the costs, not the usages.
-    cache_write: input tokens that were written to the provider's cache; part of `usage.input`.
 
     Cached input without a price of its own costs as much as input, reasoning as much as output, and a
     cache write as much as input.
@@ -82,7 +81,7 @@ def cost(usage: Usage, spec: ModelSpec | None, *, cache_write: int = 0) -> Decim
             cached, written = _or(tier.cached_input, cached), _or(tier.cache_write, written)
             thought = _or(tier.reasoning, thought)
     reused = min(usage.cached, usage.input)
-    stored = min(cache_write, usage.input - reused)
+    stored = min(usage.cache_write, usage.input - reused)
     thinking = min(usage.reasoning, usage.output)
     total = Decimal()
     for tokens, price in (

@@ -151,5 +151,11 @@ def read_usage(usage: Any) -> Usage:
     reasoning = usage.output_reasoning_tokens or next(
         (details[name] for name in _REASONING if details.get(name)), 0
     )
-    given = (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, reasoning)
+    given = (
+        usage.input_tokens,
+        usage.output_tokens,
+        usage.cache_read_tokens,
+        reasoning,
+        usage.cache_write_tokens,
+    )
     return Usage(*(max(0, int(count or 0)) for count in given))
