@@ -59,10 +59,12 @@ class Activation(Struct):
     done: background calls that ended. failure: the model call that failed last. finish: a finishing
     call's end. exhausted: the limit that refused a call. said: the last text, the best output yet.
 
+    asking_since: when the turn's first model call began, Unix seconds.
     tries: calls of the model now in use, which is number `fallback` of the agent's. window_used:
     tokens of the last model call. shown: tokens of tool results in the conversation. answer: what
     the model said when asked to compact. forced: somebody asked to compact, and nothing else.
-    overdue: its deadline has passed.
+    overdue: its deadline has passed; deadlines: timers set for it.
+    before: turns of earlier calls, of an activation that was continued.
     """
 
     id: int
@@ -77,7 +79,7 @@ class Activation(Struct):
     more: bool = False
     turn: int = 0
     attempt: int = 0
-    waited: float = 0.0
+    asking_since: float = 0.0
     nudges: int = 0
     inbox: list[Message] = field(default_factory=list)
     transcript: Transcript = field(default_factory=Transcript)
@@ -99,4 +101,6 @@ class Activation(Struct):
     answer: str | None = None
     forced: Literal["", "asked", "done"] = ""
     overdue: bool = False
+    deadlines: int = 0
+    before: int = 0
     queued: bool = False

@@ -6,14 +6,14 @@ import asyncio
 import os
 import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from typing import Any, Literal
 
 import msgspec
-from msgspec import Struct
 
 from antiphon import outline
-from antiphon.agent import Agent
+from antiphon.activation import Open
+from antiphon.agent import Agent, equip
 from antiphon.clock import Clock, SystemClock
 from antiphon.dotenv import environment as read_environment
 from antiphon.errors import RunFailed, UnknownName, UserError
@@ -21,8 +21,8 @@ from antiphon.event import (
     CancelRequested,
     EffectFinished,
     EffectStarted,
+    Event,
     Options,
-    Outcome,
     RunResumed,
     RunStarted,
 )
@@ -31,47 +31,22 @@ from antiphon.journal import Journal, open_journal
 from antiphon.journal.port import Lease
 from antiphon.letter import VERDICTS, Answer, Ask, Cancel, Tell
 from antiphon.limits import Limits
+from antiphon.memory import HISTORY
 from antiphon.message import USER, Attachment, Message, new_id
 from antiphon.model import ChatMessage, Model, Usage
 from antiphon.models import resolve_model
+from antiphon.outputs import OutputLimits
 from antiphon.policy import Policy
+from antiphon.result import Result, View
 from antiphon.route import full
-from antiphon.runtime import Runtime
+from antiphon.runtime import Runtime, Signal
 from antiphon.state import State
 from antiphon.stream import Cast, Piece, Record, Subscription, read
 from antiphon.team import Choice, Team, make_team
+from antiphon.tool import Tool, ToolContext
+from antiphon.view import read_history
 
-
-class Result(Struct, frozen=True):
-    """How a request ended. `str(result)` is its output.
-
-    output: the entry agent's result, or the best partial text. why: the reason of any outcome but
-    `completed`. usage: tokens of the whole call tree. messages: every forward and return, in order.
-    """
-
-    output: str
-    outcome: Outcome
-    why: str
-    run_id: str
-    call_id: str
-    usage: Usage
-    messages: tuple[Message, ...] = ()
-    attachments: tuple[Attachment, ...] = ()
-
-    def __str__(self) -> str:
-        return self.output
-
-
-class View(Struct, frozen=True):
-    """A look at one activation: what it is doing, what it was told, what it has not read yet."""
-
-    activation: int
-    agent: str
-    phase: str
-    turn: int
-    messages: tuple[ChatMessage, ...]
-    inbox: tuple[Message, ...]
-    in_flight: tuple[str, ...]
+OnMessage = Callable[[Message], Awaitable[Any]]
 
 
 class Conversation:
@@ -86,15 +61,24 @@ class Conversation:
         return self._runtime.run_id
 
     @property
+    def seq(self) -> int:
+        """The number of the last record."""
+        return self._runtime.seq
+
+    @property
     def usage(self) -> Mapping[str, Usage]:
         """Tokens so far, by model."""
         return dict(self._runtime.state.usage)
 
-    async def post(self, to: str | Agent, text: str, *, attachments: Iterable[Attachment] = ()) -> str:
+    async def post(
+        self, to: str | Agent, text: str, *, attachments: Iterable[Attachment] = (), intent: str = ""
+    ) -> str:
         """Ask an agent, or tell the one that works on an open call something more.
 
-        to: an agent, its name, or the id of an open call. Returns the id of the call. Raises
-        UnknownName; UserError when the inbox is full, or the run closed.
+        to: an agent, its name, or the id of an open call. intent: a label of the request; `compact`
+        has a continued conversation compacted, `history` has it replaced by the messages that the
+        text holds (JSON of ChatMessages), and neither asks anything. Returns the id of the call.
+        Raises UnknownName; UserError when the inbox is full, or the run closed.
         """
         state = self._runtime.state
         name = to.name if isinstance(to, Agent) else to
@@ -107,7 +91,12 @@ class Conversation:
             return name
         if name not in self._runtime.team.members:
             raise UnknownName("agent", name, self._runtime.team.members)
-        self._runtime.take_in(Ask(name, text, tuple(attachments)))
+        if intent == HISTORY:
+            try:
+                read_history(text)
+            except ValueError as error:
+                raise UserError(f"Not a conversation that a provider would take: {error}") from error
+        self._runtime.take_in(Ask(name, text, tuple(attachments), intent))
         return f"0/{state.activations[0].turn}.c1"
 
     async def result(self, call_id: str) -> Result:
@@ -116,6 +105,9 @@ class Conversation:
         event = ended.event
         log = self._runtime.state.log
         messages = tuple(logged.message for logged in log if logged.request == call_id)
+        agent = next((each.receiver for each in messages if each.id == call_id + ">"), "")
+        member = self._runtime.team.members.get(agent)
+        answer = member.answer if member is not None and event.outcome == "completed" else None
         found = Result(
             event.content,
             event.outcome,
@@ -125,6 +117,7 @@ class Conversation:
             ended.usage,
             messages,
             event.attachments,
+            answer.read(event.content) if answer is not None else None,
         )
         if event.outcome == "failed":
             raise RunFailed(found)
@@ -147,6 +140,51 @@ class Conversation:
     async def cancel(self, target: str = "", why: str = "") -> None:
         """Stop a call or tool and all under it; without a target, every request."""
         self._runtime.take_in(Cancel(target, why))
+
+    def cancel_when(self, signal: Signal, target: str, why: str = "") -> Callable[[], object]:
+        """Cancel `target` once `signal` (an asyncio.Event, say) is set; call the result to stop listening."""
+        return self._runtime.cancel_when(signal, target, why)
+
+    def attend(self, on_message: OnMessage) -> Callable[[], object]:
+        """From now on show questions and approvals to `on_message`, see `run`; call the result to stop.
+
+        One that raises refuses: an approval is answered `no`, a question with the error.
+        """
+        asked, later = list(self._runtime.state.open.values()), self.events(self.seq, pieces=False)
+        return self._runtime.spawn(self._attend(on_message, asked, later)).cancel
+
+    async def _attend(self, on_message: OnMessage, asked: list[Open], events: Subscription) -> None:
+        async with aclosing(events):
+            for each in asked:
+                agent = self._runtime.state.activations[each.activation].agent
+                await self._put(each.effect, agent, on_message, fails="no")
+            async for item in events:
+                if isinstance(item, Record):
+                    await self._put(item.event, item.agent, on_message, fails="no")
+
+    async def _put(self, event: Event, agent: str, on_message: OnMessage, *, fails: str = "") -> None:
+        """Show a question to a person and send the answer back. fails: the answer when that raises."""
+        if not isinstance(event, EffectStarted) or event.purpose not in ("question", "approval"):
+            return
+        approval = event.purpose == "approval"
+        message = Message("forward", agent, USER, event.text, event.id)
+        if approval:
+            asked = {"tool": event.name, "arguments": event.arguments}
+            message = msgspec.structs.replace(message, intent="approval", data=asked)
+        try:
+            answer, by = str(await on_message(message)), USER
+        except Exception as error:
+            if not fails:
+                raise
+            answer, by = fails if approval else f"No answer: {error}", "nobody"
+        if self._runtime.state.find(event.id) is not None:
+            await self.answer(event.id, answer if not approval or answer in VERDICTS else "no", by=by)
+
+    def history(self, agent: str | Agent) -> tuple[ChatMessage, ...]:
+        """What an agent with `context="continue"` would go on with; empty when the user never asked it."""
+        state = self._runtime.state
+        number = state.resting.get((0, agent.name if isinstance(agent, Agent) else agent))
+        return tuple(state.activations[number].transcript.messages) if number is not None else ()
 
     def events(self, after: int = 0, *, pieces: bool = True) -> Subscription:
         """An async iterator over records numbered above `after`, and pieces as they come."""
@@ -190,7 +228,9 @@ async def open_run(
     *,
     journal: Journal | str | None = None,
     run_id: str | None = None,
+    create: bool = False,
     model: str | Model | None = None,
+    windows: Mapping[str, int] | None = None,
     limits: Limits | None = None,
     policy: Policy | None = None,
     attended: bool = True,
@@ -198,7 +238,9 @@ async def open_run(
     extra_instructions: str | Mapping[str, str] = "",
     extra_scope: Literal["entry", "all"] = "entry",
     disabled_tools: Iterable[str] = (),
+    outputs: OutputLimits | None = None,
     deps: Any = None,
+    overrides: Mapping[str, Callable[[ToolContext], Any]] | None = None,
     data: Any = None,
     clock: Clock | None = None,
     env: Mapping[str, str] | None = None,
@@ -209,22 +251,23 @@ async def open_run(
     makes it durable). model: for every agent, instead of its own. attended: somebody can answer
     questions. background: agents may call without waiting. extra_instructions: added to the prompt
     of the agents that the user asks, or of `all`; a mapping has a text for each agent it names.
-    deps: handed to tools. data: JSON kept with the run. The options of a run that is opened again
-    are those it was started with.
+    deps: handed to tools. overrides: what their `ctx.resolve` makes instead, by the dependency's id.
+    data: JSON kept with the run. create: start the run under `run_id` if the journal has none.
+    windows: tokens that models take, by name. outputs: how much of tool results a model is shown.
+    The options of a run that is opened again are those it was started with.
     """
-    options = Options(
-        limits or Limits(), policy or Policy(), attended, background, disabled=tuple(disabled_tools)
+    plain = Options(limits or Limits(), policy or Policy(), attended, background)
+    options = msgspec.structs.replace(
+        _instructed(plain, extra_instructions, extra_scope),
+        disabled=tuple(disabled_tools),
+        outputs=outputs or OutputLimits(),
     )
-    options = _instructed(options, extra_instructions, extra_scope)
     store, owned = _journal(journal, os.environ if env is None else env)
-    roster = _Roster(tuple(agents), model, env)
+    roster = _Roster(tuple(agents), model, env, windows or {})
     try:
         roster.team(options)
-        if run_id is None:
-            lease, state, cast = await store.claim(new_id(), create=True), State(), Cast()
-        else:
-            lease, state, cast = await _reopen(store, run_id)
-        runtime = Runtime(store, lease, roster.team, state, cast, clock or SystemClock(), deps)
+        lease, state, cast = await _reopen(store, run_id or new_id(), create or run_id is None)
+        runtime = Runtime(store, lease, roster.team, state, cast, clock or SystemClock(), deps, overrides)
         # A process can die between its claim and its first record: then nothing was started yet.
         first = RunResumed(attended) if lease.seq else RunStarted(lease.run_id, options, data)
         try:
@@ -248,10 +291,11 @@ def _instructed(options: Options, extra: str | Mapping[str, str], scope: Literal
     return msgspec.structs.replace(options, extra_for=tuple(extra.items()))
 
 
-async def _reopen(store: Journal, run_id: str) -> tuple[Lease, State, Cast]:
+async def _reopen(store: Journal, run_id: str, create: bool = False) -> tuple[Lease, State, Cast]:
     """Claim a stored run and fold it; the claim is given back when that fails."""
-    lease = await store.claim(run_id)
-    cast = Cast()
+    lease, cast = await store.claim(run_id, create=create), Cast()
+    if not lease.seq:
+        return lease, State(), cast
     try:
         state = await fold(store, run_id, cast.learn)
         if state.closed:
@@ -287,18 +331,22 @@ def _journal(journal: Journal | str | None, env: Mapping[str, str]) -> tuple[Jou
     return journal, False
 
 
-def _choice(model: Model) -> Choice:
-    """What is known of a model: its own word on its window."""
-    return Choice(model, getattr(model, "window", None))
+def _choice(model: Model, windows: Mapping[str, int]) -> Choice:
+    """What is known of a model: what the caller says of its window, else its own word."""
+    return Choice(model, windows.get(model.name) or getattr(model, "window", None))
 
 
 class _Roster:
     """Agents, and the models they name, each made once and closed with the run."""
 
     def __init__(
-        self, agents: tuple[Agent, ...], model: str | Model | None, env: Mapping[str, str] | None
+        self,
+        agents: tuple[Agent, ...],
+        model: str | Model | None,
+        env: Mapping[str, str] | None,
+        windows: Mapping[str, int],
     ) -> None:
-        self._agents, self._model, self._env = agents, model, env
+        self._agents, self._model, self._env, self._windows = agents, model, env, windows
         self._models: dict[str, Model] = {}
 
     def team(self, options: Options) -> Team:
@@ -307,7 +355,7 @@ class _Roster:
 
     def _models_of(self, agent: Agent) -> tuple[Choice, ...]:
         first = self._model if self._model is not None else agent.model
-        return tuple(_choice(self._resolve(spec)) for spec in (first, *agent.fallback))
+        return tuple(_choice(self._resolve(spec), self._windows) for spec in (first, *agent.fallback))
 
     def _resolve(self, spec: str | Model | None) -> Model:
         if spec is not None and not isinstance(spec, str):
@@ -328,7 +376,6 @@ class _Roster:
 
 
 Entry = Agent | str | Sequence["Agent | str"]
-OnMessage = Callable[[Message], Awaitable[Any]]
 
 
 async def run(
@@ -338,7 +385,8 @@ async def run(
     """Ask the entry agent and wait for its answer; all other options are those of `open_run`.
 
     entry: an agent, a name among `agents`, or several, which then all work on the message: their
-    outputs are joined as `[name]…[/name]`. on_message: an async function that is shown each
+    outputs are joined as `[name]…[/name]`. tools: for this run, beside those of the entry agent.
+    on_message: an async function that is shown each
     message an agent has for the user and returns the answer; a message with the intent `approval`
     asks for `yes`, `no` or `always`, and any other answer is no. Raises RunFailed for the outcome
     `failed`, UserError, Parked.
@@ -392,16 +440,8 @@ class Stream:
     async def serve(self, on_message: OnMessage) -> None:
         """Show every question and approval to `on_message` and send back what it returns."""
         async for item in self:
-            event = item.event if isinstance(item, Record) else None
-            if not isinstance(event, EffectStarted) or event.purpose not in ("question", "approval"):
-                continue
-            approval = event.purpose == "approval"
-            message = Message("forward", item.agent, USER, event.text, event.id)
-            if approval:
-                asked = {"tool": event.name, "arguments": event.arguments}
-                message = msgspec.structs.replace(message, intent="approval", data=asked)
-            answer = str(await on_message(message))
-            await self.conversation.answer(event.id, answer if not approval or answer in VERDICTS else "no")
+            if isinstance(item, Record):
+                await self.conversation._put(item.event, item.agent, on_message)
 
     async def result(self) -> Result:
         """The result, once there is one; see `run`."""
@@ -430,9 +470,11 @@ class Stream:
 @asynccontextmanager
 async def stream(
     entry: Entry, message: str, *, agents: Iterable[Agent] = (), attachments: Iterable[Attachment] = (),
-    attended: bool = False, **options: Any,
+    attended: bool = False, tools: Iterable[Tool | Callable[..., Any]] = (), **options: Any,
 ) -> AsyncIterator[Stream]:  # fmt: skip
     """Ask as `run` does, and hand out what happens while it happens.
+
+    tools: for this run and the entry agent only, after its own; of two of one name its own stays.
 
     Leaving the block before the end does not cancel: with a durable journal the run can be opened
     again, and goes on.
@@ -446,7 +488,9 @@ async def stream(
         named = ", ".join(each.name for each in missing)
         warnings.warn(f"{named} is not among the agents; it takes part all the same", stacklevel=4)
     names = [each.name if isinstance(each, Agent) else each for each in entries]
-    async with open_run([*team, *missing], attended=attended, **options) as conversation:
+    extra = tuple(tools)
+    members = [equip(each, extra) if each.name in names else each for each in (*team, *missing)]
+    async with open_run(members, attended=attended, **options) as conversation:
         calls = [await conversation.post(name, message, attachments=attachments) for name in names]
         yield Stream(conversation, names, calls)
         if not await conversation.requests():

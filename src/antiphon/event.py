@@ -127,7 +127,7 @@ class EffectFinished(Struct, frozen=True, gc=False, tag=True, omit_defaults=True
     why: the reason of any outcome but `completed`; of a model, `kind: text`.
     retry_after: seconds the provider asked for. usage: tokens billed though there is no reply.
     ends: its result ends the reaction. by: who answered, with which `arguments` if edited.
-    cost: of a model call, in nano-USD; None when its price is unknown.
+    cost: of a model call, in nano-USD; None when its price is unknown. status: of a failed one, as in HTTP.
     """
 
     id: str
@@ -143,6 +143,7 @@ class EffectFinished(Struct, frozen=True, gc=False, tag=True, omit_defaults=True
     arguments: str = ""
     mail: int = 0
     cost: int | None = None
+    status: int = 0
 
 
 class PermissionDecided(Struct, frozen=True, gc=False, tag=True, omit_defaults=True):
@@ -227,6 +228,13 @@ def decode(body: bytes) -> list[Event]:
     if UPCASTERS:
         return [UPCASTERS[type(event)](event) if type(event) in UPCASTERS else event for event in events]
     return events
+
+
+def charged(started: EffectStarted, event: EffectFinished) -> int:
+    """Tokens to book for a model call whose bill is unknown: all that was held, or nothing."""
+    if event.outcome in ("interrupted", "cancelled") or event.why.startswith(("cut", "timeout")):
+        return started.hold
+    return 0
 
 
 def place(effect_id: str) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
+from antiphon.calling import CallAgent
 from antiphon.event import CancelRequested, EffectFinished, Event, MessagePosted
 from antiphon.message import USER, Attachment, Message, ToolCall, mend, new_id, whole
 from antiphon.route import full
@@ -12,11 +13,12 @@ from antiphon.state import State
 
 
 class Ask(Struct, frozen=True, tag=True, omit_defaults=True):
-    """A request: call `agent` with `text`, as the user."""
+    """A request: call `agent` with `text`, as the user. intent: the message's label."""
 
     agent: str
     text: str
     attachments: tuple[Attachment, ...] = ()
+    intent: str = ""
 
 
 class Tell(Struct, frozen=True, tag=True, omit_defaults=True):
@@ -53,9 +55,9 @@ decode = msgspec.json.Decoder(Letter).decode
 VERDICTS = ("yes", "no", "always")
 
 
-def call_agent(agent: str, text: str, attachments: tuple[Attachment, ...] = ()) -> Message:
+def call_agent(agent: str, text: str, attachments: tuple[Attachment, ...] = (), intent: str = "") -> Message:
     """The user's request as a message: it carries the call that the user's turn will do."""
-    arguments = msgspec.json.encode({"agent_name": agent, "message": text}).decode()
+    arguments = msgspec.json.encode(CallAgent(agent, text, intent=intent)).decode()
     return Message(
         "forward", USER, USER, "", calls=(ToolCall("request", "call_agent", arguments, attachments),)
     )
@@ -65,7 +67,9 @@ def take_in(state: State, letter: Letter, mail: int = 0) -> Event:
     """The event that a letter becomes; one that comes too late is a dead letter."""
     letter = mend(letter)
     if isinstance(letter, Ask):
-        return MessagePosted(call_agent(letter.agent, letter.text, letter.attachments), mail=mail)
+        return MessagePosted(
+            call_agent(letter.agent, letter.text, letter.attachments, letter.intent), mail=mail
+        )
     if isinstance(letter, Cancel):
         return CancelRequested(letter.target, letter.why, mail)
     if isinstance(letter, Answer):

@@ -8,6 +8,7 @@ from antiphon import Limits
 from antiphon.event import (
     EffectFinished,
     EffectStarted,
+    HistoryCompacted,
     MessagePosted,
     Options,
     PermissionDecided,
@@ -145,6 +146,15 @@ BROKEN = {
             *START,
             EffectFinished("1/1.m1", reply=Reply("", (LOOK,) * 5, "calls", Usage(1, 1))),
             *(EffectStarted(f"1/1.c{n}", "tool", "look") for n in range(1, 6)),
+        ],
+    ),
+    "a view shortened between two turns": (
+        "view", 10,
+        [
+            *START,
+            EffectFinished("1/1.m1", reply=Reply("x", (), "stop", Usage(1, 1))),
+            TurnFinished(1, more=True),
+            HistoryCompacted(1, trimmed=1),
         ],
     ),
     "more activations than allowed": (

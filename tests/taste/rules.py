@@ -14,8 +14,8 @@ BANNED_WORDS = {
 }  # fmt: skip
 # Names that a seed prescribes are exempt.
 PRESCRIBED_NAMES: dict[str, str] = {}  # name: seed
-# Where tasks may be born, beside the runtime.
-TASK_MAKERS = ("src/antiphon/runtime.py", "src/antiphon/journal/check.py")  # the conformance suite races tasks
+# Where tasks may be born, beside the runtime: the conformance suite races tasks.
+TASK_MAKERS = ("src/antiphon/runtime.py", "src/antiphon/journal/check.py")
 # Where a journal may be appended to, beside the runtime: the suite that tries journals out.
 APPENDERS = ("src/antiphon/runtime.py", "src/antiphon/journal/", "src/antiphon/testing/")
 
@@ -30,7 +30,11 @@ BANNED_MODULES = {
 
 # Where no effect may be: the fold, the rule of what comes next and what they stand on.
 PURE = tuple(
-    f"src/antiphon/{name}.py" for name in ("event", "limits", "policy", "route", "state", "step", "team")
+    f"src/antiphon/{name}.py"
+    for name in (
+        *("activation", "answer", "ask", "calling", "event", "limits", "memory", "outputs", "policy"),
+        *("route", "state", "step", "team", "view"),
+    )
 )
 IMPURE_MODULES = {
     "asyncio", "datetime", "io", "os", "pathlib", "random", "secrets", "socket", "subprocess", "threading",

@@ -81,6 +81,7 @@ class CallTree:
         self.dead: list[tuple[str, str]] = []
         self._mail: list[tuple[ToolCall, ...]] = []
         self._model: dict[str, str] = {}
+        self._born = 0
 
     @property
     def root(self) -> Node:
@@ -147,7 +148,8 @@ class CallTree:
         node.items.append(item)
         if event.kind == "call":
             asked = message_of(arguments)
-            item.node = Node(len(self.nodes), event.name, event.id, asked, started=at)
+            self._born += not event.continues
+            item.node = Node(event.continues or self._born, event.name, event.id, asked, started=at)
             self.nodes[item.node.number] = item.node
 
     def _finished(self, node: Node, event: EffectFinished, at: float) -> None:

@@ -19,6 +19,7 @@ from antiphon.event import (
     EffectFinished,
     EffectStarted,
     Event,
+    HistoryCompacted,
     MessagePosted,
     Options,
     PermissionDecided,
@@ -30,7 +31,7 @@ from antiphon.event import (
 )
 from antiphon.history import events_of
 from antiphon.journal.port import Journal, Row, chain, genesis
-from antiphon.limits import Limits
+from antiphon.limits import NANO, Limits
 from antiphon.message import Message, ToolCall
 
 Acts = Callable[[str, str], bool]
@@ -50,8 +51,9 @@ INVARIANTS = {
     "results": "when a turn ends, every call of it has exactly one result",
     "inbox": "a delivered message is taken or becomes a dead letter, before its activation ends",
     "mail": "mail is taken in once, in order",
+    "view": "only a living activation's view of its conversation is shortened",
     "permission": "no acting tool starts unless allowed, with the arguments that were allowed",
-    "limits": "spent and held tokens, started calls and activations stay within every scope's limits",
+    "limits": "tokens and money spent and held, calls and activations stay within every scope's limits",
 }
 
 
@@ -68,6 +70,8 @@ class _Books(Struct):
     parent: int = 0
     spent: int = 0
     held: int = 0
+    paid: int = 0
+    reserved: int = 0
     calls: int = 0
     activations: int = 0
 
@@ -102,8 +106,10 @@ class Audit:
         self._over = False
         self._seats: dict[int, _Seat] = {}
         self._children: dict[str, int] = {}
+        self._resting: dict[tuple[int, str], tuple[int, _Seat]] = {}
+        self._keeping: dict[str, tuple[int, str]] = {}
         self._books: dict[int, _Books] = {}
-        self._born = 0
+        self._born = self._accounts = 0
         self._mail = 0
         self._open: dict[str, EffectStarted] = {}
         self._known: set[str] = set()
@@ -160,6 +166,10 @@ class Audit:
 
     # -- messages and turns ------------------------------------------------------------------
 
+    def _history_compacted(self, event: HistoryCompacted) -> None:
+        if not self._seat(event.activation).busy or event.trimmed < 0:
+            self._broken("view", f"activation {event.activation} is in no turn")
+
     def _message_posted(self, event: MessagePosted) -> None:
         if event.dead:
             seat = self._seats.get(event.to)
@@ -215,6 +225,7 @@ class Audit:
             seat.attempt = index
             for books in self._chain(seat):
                 books.held += event.hold
+                books.reserved += event.cost
                 self._within(books)
         elif kind == "c" and not event.id.endswith("?"):
             self._call_started(event, seat, index)
@@ -231,17 +242,38 @@ class Audit:
         if event.kind == "tool":
             self._permitted(event, seat.agent, event.arguments or call.arguments)
         elif event.kind == "call":
-            self._born += 1
-            scope = self._born if event.limits is not None or not seat.scope else seat.scope
-            if scope == self._born:
-                options = self._options or Options()
-                self._books[scope] = _Books(event.limits or options.limits, seat.scope)
-            child = self._seats[self._born] = _Seat(event.name, event.id, scope)
-            child.inbox.append(Message("forward", seat.agent, event.name, "", event.id, id=event.id + ">"))
-            self._children[event.id] = self._born
+            child = self._child(event, seat)
             for books in self._chain(child):
                 books.activations += 1
                 self._within(books)
+
+    def _child(self, event: EffectStarted, seat: _Seat) -> _Seat:
+        """The activation that a call starts, or goes on with, on books of its own where it has limits."""
+        caller = self._place(event.id)[0]
+        if event.continues:
+            number, child = self._resting.pop((caller, event.name), (0, _Seat("")))
+            if number != event.continues:
+                self._broken("parents", f"{event.id} continues {event.continues}, which does not rest for it")
+        else:
+            self._born += 1
+            number, child = self._born, _Seat(event.name)
+        scope = seat.scope
+        if not seat.scope:
+            # The user's request stands on the run's limits, and on the agent's own before them.
+            self._accounts += 1
+            scope = self._accounts
+            self._books[scope] = _Books((self._options or Options()).limits)
+        if event.limits is not None:
+            self._accounts += 1
+            self._books[self._accounts] = _Books(event.limits, scope)
+            scope = self._accounts
+        child.call, child.scope = event.id, scope
+        child.inbox.append(Message("forward", seat.agent, event.name, "", event.id, id=event.id + ">"))
+        self._seats[number] = child
+        self._children[event.id] = number
+        if event.keep:
+            self._keeping[event.id] = caller, event.name
+        return child
 
     def _permitted(self, event: EffectStarted, agent: str, arguments: str) -> None:
         ruled = self._ruled.get(event.id)
@@ -287,9 +319,11 @@ class Audit:
             for books in self._chain(seat):
                 books.held -= started.hold
                 books.spent += min(used, started.hold)
+                books.reserved -= started.cost
+                books.paid += _paid(started, event, used)
                 self._within(books)
-            if event.reply is not None:
-                self._calls(seat, event.reply.calls)
+            if event.reply is not None and started.purpose != "compact":
+                self._calls(seat, event.reply.calls if started.purpose != "final" else ())
             return
         if started.kind == "call":
             self._returned(event)
@@ -314,7 +348,11 @@ class Audit:
             self._broken("parents", f"{event.id} ended before {', '.join(sorted(seat.open))}")
         if seat.inbox:
             self._broken("inbox", f"{event.id} ended with {len(seat.inbox)} unread messages")
-        self._books.pop(child, None)
+        rests = self._keeping.pop(event.id, None)
+        if rests is not None:
+            seat.busy, seat.scope = False, 0
+            self._calls(seat, ())
+            self._resting[rests] = child, seat
 
     # -- words -------------------------------------------------------------------------------
 
@@ -345,18 +383,25 @@ class Audit:
 
     def _within(self, books: _Books) -> None:
         limits = books.limits
+        usd = None if limits.usd is None else int(limits.usd * NANO)
         for what, used, limit in (
+            ("nano-USD", books.paid + books.reserved, usd),
             ("tokens", books.spent + books.held, limits.tokens),
             ("calls", books.calls, limits.calls),
             ("activations", books.activations, limits.activations),
         ):
             if limit is not None and used > limit:
                 self._broken("limits", f"{used:,} {what} spent and held, {limit:,} allowed")
-        if books.held < 0:
-            self._broken("limits", f"{books.held:,} tokens held")
+        if books.held < 0 or books.reserved < 0:
+            self._broken("limits", f"{books.held:,} tokens and {books.reserved:,} nano-USD held")
 
     def _broken(self, invariant: str, text: str) -> None:
         raise InvariantBroken(self.run_id, self.seq, invariant, text)
+
+
+def _paid(started: EffectStarted, event: EffectFinished, used: int) -> int:
+    """Nano-USD of a model call, without what was billed beyond the hold."""
+    return min(event.cost, started.cost) if event.cost is not None else started.cost if used else 0
 
 
 def _used(started: EffectStarted, event: EffectFinished) -> int:
@@ -377,6 +422,7 @@ _CHECKS: dict[type, Callable[[Audit, Any], None]] = {
     EffectFinished: Audit._effect_finished,
     PermissionDecided: Audit._permission_decided,
     TurnFinished: Audit._turn_finished,
+    HistoryCompacted: Audit._history_compacted,
     CancelRequested: Audit._cancel_requested,
     RunClosed: Audit._run_closed,
 }

@@ -83,7 +83,9 @@ async def account_of(journal: Journal, run_id: str) -> Account:
                 for one in state.log[before:]
             ]
             if type(event) is EffectStarted and event.kind == "call":
-                paths[state.born] = f"{paths[place(event.id)]}/{event.id.partition('/')[2]}"
+                paths[event.continues or state.born] = (
+                    f"{paths[place(event.id)]}/{event.id.partition('/')[2]}"
+                )
     return Account(requests, said, sorted(log))
 
 
