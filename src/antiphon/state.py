@@ -7,7 +7,7 @@ last events touched) and `parked` (those whose hold must wait). Losing them cost
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -78,7 +78,18 @@ class State(Struct):
 def apply(state: State, event: Event) -> None:
     """Fold one event in. Raises Corrupt for one that cannot follow what was folded before."""
     try:
-        _APPLY[type(event)](state, event)
+        APPLY[type(event)](state, event)
+    except (KeyError, IndexError, ValueError, AttributeError) as error:
+        raise Corrupt(state.run_id, 0, f"{type(event).__name__} does not follow ({error!r})") from error
+
+
+def apply_all(state: State, events: Iterable[Event]) -> None:
+    """Fold events in, each of them before the next is asked for. Raises Corrupt as `apply` does."""
+    event: Event | None = None
+    table = APPLY
+    try:
+        for event in events:
+            table[type(event)](state, event)
     except (KeyError, IndexError, ValueError, AttributeError) as error:
         raise Corrupt(state.run_id, 0, f"{type(event).__name__} does not follow ({error!r})") from error
 
@@ -417,7 +428,7 @@ def _run_closed(state: State, event: RunClosed) -> None:
     state.closed = True
 
 
-_APPLY: dict[type, Callable[[State, Any], None]] = {
+APPLY: Mapping[type, Callable[[State, Any], None]] = {
     RunStarted: _run_started,
     RunResumed: _run_resumed,
     MessagePosted: _message_posted,
