@@ -42,7 +42,7 @@ def shell(tmp_path, monkeypatch, capsys):
 
 @pytest.fixture(autouse=True, scope="session")
 def signals_are_heard():
-    """A check that runs in the background of a script may be told to ignore them; the commands tested here not."""
+    """A check in the background of a script may ignore them; the commands tested here must not."""
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         number = getattr(signal, name)
         if signal.getsignal(number) is signal.SIG_IGN:
