@@ -60,7 +60,19 @@ PROVIDERS = {
 PRICES = ("input", "output", "cached_input", "cache_write", "reasoning")
 THEIRS = ("input", "output", "cache_read", "cache_write", "reasoning")
 GENAI = ("input_mtok", "output_mtok", "cache_read_mtok", "cache_write_mtok", "output_reasoning_mtok")
-OTHERS = ("claude", "deepseek", "llama", "mistral", "codestral", "jamba", "gpt", "kimi", "qwen", "glm", "grok")
+OTHERS = (
+    "claude",
+    "deepseek",
+    "llama",
+    "mistral",
+    "codestral",
+    "jamba",
+    "gpt",
+    "kimi",
+    "qwen",
+    "glm",
+    "grok",
+)
 MODALITIES = {"text": "t", "image": "i", "audio": "a", "video": "v", "pdf": "p"}
 DATED = re.compile(r"[-@](\d{4}-\d{2}-\d{2}|\d{8})$")
 Prices = tuple[list[int | None], list[list[int | None]]]

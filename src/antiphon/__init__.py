@@ -1,7 +1,8 @@
 """Antiphon: a runtime for teams of LLM agents. One kernel, five wiring styles, every run a journal."""
 
 from antiphon.agent import ALL, Agent, Retry
-from antiphon.conversation import Conversation, open_run, run, run_sync, stream
+from antiphon.conversation import Conversation, open_run
+from antiphon.entry import run, run_sync, stream
 from antiphon.errors import AntiphonError, ModelError, RunFailed, ToolError, UserError
 from antiphon.journal import open_journal
 from antiphon.limits import UNLIMITED, Limits

@@ -36,6 +36,11 @@ def forward(caller: str, callee: Activation, arguments: str, attachments: tuple[
     )
 
 
+def returned(sender: str, receiver: str, call: str, content: str) -> Message:
+    """The message that the end of a call is."""
+    return Message("return", sender, receiver, content, call, call + "<", in_reply_to=call + ">")
+
+
 def index_of(effect_id: str) -> int:
     """Which call of its turn an effect is: `3/2.c1` is 0."""
     number = effect_id[effect_id.rindex(".") + 2 :]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-import warnings
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from typing import Any, Literal
 
@@ -13,16 +11,15 @@ import msgspec
 
 from antiphon import outline
 from antiphon.activation import Open
-from antiphon.agent import Agent, equip
+from antiphon.agent import Agent
 from antiphon.clock import Clock, SystemClock
-from antiphon.dotenv import environment as read_environment
 from antiphon.errors import RunFailed, UnknownName, UserError
 from antiphon.event import (
     CancelRequested,
-    EffectFinished,
     EffectStarted,
     Event,
     Options,
+    Outcome,
     RunResumed,
     RunStarted,
 )
@@ -34,16 +31,15 @@ from antiphon.limits import Limits
 from antiphon.memory import HISTORY
 from antiphon.message import USER, Attachment, Message, new_id
 from antiphon.model import ChatMessage, Model, Usage
-from antiphon.models import resolve_model
 from antiphon.outputs import OutputLimits
 from antiphon.policy import Policy
 from antiphon.result import Result, View
 from antiphon.route import full
 from antiphon.runtime import Runtime, Signal
 from antiphon.state import State
-from antiphon.stream import Cast, Piece, Record, Subscription, read
+from antiphon.stream import Cast, Record, Subscription, read
 from antiphon.team import Choice, Team, make_team
-from antiphon.tool import Tool, ToolContext
+from antiphon.tool import ToolContext
 from antiphon.view import read_history
 
 OnMessage = Callable[[Message], Awaitable[Any]]
@@ -105,12 +101,14 @@ class Conversation:
         event = ended.event
         log = self._runtime.state.log
         messages = tuple(logged.message for logged in log if logged.request == call_id)
+        # A request that could not even be made (no such agent, too long) failed.
+        outcome: Outcome = "failed" if event.outcome in ("missing", "invalid", "denied") else event.outcome
         agent = next((each.receiver for each in messages if each.id == call_id + ">"), "")
         member = self._runtime.team.members.get(agent)
-        answer = member.answer if member is not None and event.outcome == "completed" else None
+        answer = member.answer if member is not None and outcome == "completed" else None
         found = Result(
             event.content,
-            event.outcome,
+            outcome,
             event.why,
             self.run_id,
             call_id,
@@ -119,7 +117,7 @@ class Conversation:
             event.attachments,
             answer.read(event.content) if answer is not None else None,
         )
-        if event.outcome == "failed":
+        if outcome == "failed":
             raise RunFailed(found)
         return found
 
@@ -362,8 +360,12 @@ class _Roster:
             return spec
         key = spec or ""
         if key not in self._models:
+            # Only a model string needs these, and they are slow to import.
+            from antiphon.dotenv import environment
+            from antiphon.models import resolve_model
+
             if self._env is None:
-                self._env = read_environment()
+                self._env = environment()
             self._models[key] = resolve_model(spec, self._env)
         return self._models[key]
 
@@ -373,125 +375,3 @@ class _Roster:
             close = getattr(model, "aclose", None)
             if close is not None:
                 await close()
-
-
-Entry = Agent | str | Sequence["Agent | str"]
-
-
-async def run(
-    entry: Entry, message: str, *, agents: Iterable[Agent] = (), attachments: Iterable[Attachment] = (),
-    on_message: OnMessage | None = None, **options: Any,
-) -> Result:  # fmt: skip
-    """Ask the entry agent and wait for its answer; all other options are those of `open_run`.
-
-    entry: an agent, a name among `agents`, or several, which then all work on the message: their
-    outputs are joined as `[name]…[/name]`. tools: for this run, beside those of the entry agent.
-    on_message: an async function that is shown each
-    message an agent has for the user and returns the answer; a message with the intent `approval`
-    asks for `yes`, `no` or `always`, and any other answer is no. Raises RunFailed for the outcome
-    `failed`, UserError, Parked.
-    """
-    async with stream(
-        entry, message, agents=agents, attachments=attachments, attended=on_message is not None, **options
-    ) as events:
-        if on_message is not None:
-            await events.serve(on_message)
-        return await events.result()
-
-
-def run_sync(entry: Entry, message: str, **options: Any) -> Result:
-    """`run` for programs without an event loop."""
-    return asyncio.run(run(entry, message, **options))
-
-
-class _Watch:
-    """What a subscription shows, up to the end of the calls that are watched."""
-
-    def __init__(self, subscription: Subscription, calls: set[str]) -> None:
-        self._subscription, self._calls = subscription, calls
-
-    def __aiter__(self) -> _Watch:
-        return self
-
-    async def __anext__(self) -> Record | Piece:
-        if not self._calls:
-            self._subscription.close()
-            raise StopAsyncIteration
-        item = await anext(self._subscription)
-        if isinstance(item, Record) and isinstance(item.event, EffectFinished):
-            self._calls.discard(item.event.id)
-        return item
-
-
-class Stream:
-    """The live records and pieces of one request, until it has ended. Made by `stream`."""
-
-    def __init__(self, conversation: Conversation, names: Sequence[str], calls: Sequence[str]) -> None:
-        self.conversation, self._names, self._calls = conversation, names, calls
-
-    @property
-    def run_id(self) -> str:
-        """The run's id."""
-        return self.conversation.run_id
-
-    def __aiter__(self) -> AsyncIterator[Record | Piece]:
-        return _Watch(self.conversation.events(), set(self._calls))
-
-    async def serve(self, on_message: OnMessage) -> None:
-        """Show every question and approval to `on_message` and send back what it returns."""
-        async for item in self:
-            if isinstance(item, Record):
-                await self.conversation._put(item.event, item.agent, on_message)
-
-    async def result(self) -> Result:
-        """The result, once there is one; see `run`."""
-        if len(self._calls) == 1:
-            return await self.conversation.result(self._calls[0])
-        results = [await self._outcome(call) for call in self._calls]
-        joined = "\n\n".join(
-            f"[{name}]{each.output}[/{name}]" for name, each in zip(self._names, results, strict=True)
-        )
-        worst = min(results, key=lambda each: {"failed": 0, "completed": 2}.get(each.outcome, 1))
-        usage = sum((each.usage for each in results), Usage())
-        messages = tuple(message for each in results for message in each.messages)
-        found = msgspec.structs.replace(worst, output=joined, usage=usage, messages=messages)
-        if found.outcome == "failed":
-            raise RunFailed(found)
-        return found
-
-    async def _outcome(self, call: str) -> Result:
-        try:
-            return await self.conversation.result(call)
-        except RunFailed as failed:
-            result: Result = failed.result
-            return result
-
-
-@asynccontextmanager
-async def stream(
-    entry: Entry, message: str, *, agents: Iterable[Agent] = (), attachments: Iterable[Attachment] = (),
-    attended: bool = False, tools: Iterable[Tool | Callable[..., Any]] = (), **options: Any,
-) -> AsyncIterator[Stream]:  # fmt: skip
-    """Ask as `run` does, and hand out what happens while it happens.
-
-    tools: for this run and the entry agent only, after its own; of two of one name its own stays.
-
-    Leaving the block before the end does not cancel: with a durable journal the run can be opened
-    again, and goes on.
-    """
-    team = list(agents)
-    entries = [entry] if isinstance(entry, Agent | str) else list(entry)
-    if not entries:
-        raise UserError("A run needs an entry agent")
-    missing = [each for each in entries if isinstance(each, Agent) and each not in team]
-    if team and missing:
-        named = ", ".join(each.name for each in missing)
-        warnings.warn(f"{named} is not among the agents; it takes part all the same", stacklevel=4)
-    names = [each.name if isinstance(each, Agent) else each for each in entries]
-    extra = tuple(tools)
-    members = [equip(each, extra) if each.name in names else each for each in (*team, *missing)]
-    async with open_run(members, attended=attended, **options) as conversation:
-        calls = [await conversation.post(name, message, attachments=attachments) for name in names]
-        yield Stream(conversation, names, calls)
-        if not await conversation.requests():
-            await conversation.close()

@@ -18,7 +18,7 @@ from antiphon.context import request
 from antiphon.errors import ModelError, ToolError
 from antiphon.event import EffectFinished
 from antiphon.message import mend, whole
-from antiphon.model import Emit
+from antiphon.model import Emit, Reply
 from antiphon.team import Choice, Member
 from antiphon.tool import Done, Tool, ToolContext, result_of
 
@@ -39,7 +39,14 @@ async def ask_model(
     except Exception as error:  # noqa: BLE001 - an adapter's bug must end its effect, not the run
         return EffectFinished(effect_id, "failed", why=whole(f"provider: {type(error).__name__}: {error}"))
     bill = choice.bill(reply.usage) if choice.bill is not None else None
-    return EffectFinished(effect_id, reply=mend(reply), cost=bill)
+    return EffectFinished(effect_id, reply=reply if _is_ascii(reply) else mend(reply), cost=bill)
+
+
+def _is_ascii(reply: Reply) -> bool:
+    """Whether a reply needs no mending, told at a glance."""
+    if reply.reasoning or reply.model or not reply.content.isascii():
+        return False
+    return all(each.arguments.isascii() and each.name.isascii() and each.id.isascii() for each in reply.calls)
 
 
 async def use_tool(

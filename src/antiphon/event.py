@@ -149,7 +149,7 @@ class EffectFinished(Struct, frozen=True, gc=False, tag=True, omit_defaults=True
 class PermissionDecided(Struct, frozen=True, gc=False, tag=True, omit_defaults=True):
     """Somebody or something ruled on effect `id`. `arguments` binds: as asked, or as edited.
 
-    remember: the same tool is allowed for the rest of the run.
+    remember: digest of the tool that is allowed for the rest of the run.
     """
 
     id: str
@@ -157,7 +157,7 @@ class PermissionDecided(Struct, frozen=True, gc=False, tag=True, omit_defaults=T
     by: str = ""
     why: str = ""
     arguments: str = ""
-    remember: bool = False
+    remember: str = ""
 
 
 class HistoryCompacted(Struct, frozen=True, gc=False, tag=True, omit_defaults=True):

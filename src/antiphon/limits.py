@@ -92,6 +92,18 @@ def settle(scope: Scope, held: int, used: int) -> None:
     scope.overrun += max(used - held, 0)
 
 
+def pay(scope: Scope, reserved: int, cost: int) -> None:
+    """Give back what was reserved and book what it cost, both in nano-USD."""
+    scope.reserved -= reserved
+    scope.spent += cost
+
+
+def books(own: Limits | None, outer: tuple[Scope, ...], request: Limits) -> tuple[Scope, ...]:
+    """The books of a callee, innermost first: its own if it has limits, its caller's or the request's."""
+    around = outer or (Scope(request),)
+    return (Scope(own), *around) if own is not None else around
+
+
 def asked(scope: Scope, at: float) -> None:
     """A person is waited for from now on."""
     scope.asked = scope.asked if scope.asking else at

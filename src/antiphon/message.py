@@ -6,7 +6,7 @@ caller). Everything else that a message may be is a label on it: `intent`, `topi
 
 from __future__ import annotations
 
-import uuid
+import os
 from operator import is_not
 from typing import Any, Literal, TypeVar
 
@@ -49,7 +49,7 @@ def mend(found: S) -> S:
 
 def new_id() -> str:
     """A fresh 128-bit id, 32 hex characters."""
-    return uuid.uuid4().hex
+    return os.urandom(16).hex()
 
 
 class Attachment(Struct, frozen=True, gc=False, omit_defaults=True):

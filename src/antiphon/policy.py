@@ -31,11 +31,11 @@ OPEN = Policy()
 
 
 def rule(policy: Policy, tool: Tool, remembered: Iterable[str] = ()) -> tuple[Ruling, str]:
-    """The ruling on one call of `tool`, and why. `remembered`: names allowed for this run."""
+    """The ruling on one call of `tool`, and why. `remembered`: digests of tools allowed for this run."""
     name = tool.name
     if policy.deny and _matches(policy.deny, name):
         return "deny", f"the policy denies {name}"
-    if name in remembered or (policy.allow and _matches(policy.allow, name)):
+    if tool.digest in remembered or (policy.allow and _matches(policy.allow, name)):
         return "allow", ""
     if tool.requires_approval or (policy.ask and _matches(policy.ask, name)):
         return "ask", f"{name} needs approval"

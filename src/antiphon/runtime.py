@@ -35,7 +35,7 @@ from antiphon.journal.port import Journal, Lease, Row
 from antiphon.journal.port import chain as link
 from antiphon.letter import Cancel, Letter, take_in, take_in_mail
 from antiphon.model import Delta
-from antiphon.state import State, apply
+from antiphon.state import APPLY, State
 from antiphon.step import step
 from antiphon.stream import Cast, Feed
 from antiphon.team import Team
@@ -147,9 +147,9 @@ class Runtime:
         heads: dict[str, bytes] = {}
         event: Any
         for event in chain(events, step(state, self.team)):
-            apply(state, event)
-            batch.append(event)
             kind = type(event)
+            APPLY[kind](state, event)
+            batch.append(event)
             if kind is EffectStarted:
                 if event.kind == "call":
                     self.feed.cast.learn(event)
@@ -164,7 +164,7 @@ class Runtime:
             self._append(batch, heads)
         first = None
         for effect_id in started:
-            opened = state.find(effect_id)
+            opened = state.open.get(effect_id)
             if opened is not None and first is None:
                 first = opened
             elif opened is not None:
@@ -423,7 +423,7 @@ class Runtime:
 
     async def leave(self, summary: bytes = b"") -> None:
         """Stop driving and give the run up; whoever claims it next goes on where it is."""
-        tasks = [task for task in self._tasks if task is not asyncio.current_task()]
+        tasks = [each for each in self._tasks if not each.done() and each is not asyncio.current_task()]
         for task in tasks:
             task.cancel()
         if tasks:

@@ -7,14 +7,14 @@ last events touched) and `parked` (those whose hold must wait). Losing them cost
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
 from msgspec import Struct, field
 
 from antiphon.activation import Activation, Ended, Logged, Open
-from antiphon.calling import forward, index_of
+from antiphon.calling import forward, index_of, returned
 from antiphon.errors import Corrupt
 from antiphon.event import (
     CancelRequested,
@@ -33,15 +33,17 @@ from antiphon.event import (
     charged,
     place,
 )
-from antiphon.limits import Scope, answered, asked, settle
+from antiphon.limits import answered, asked, books, pay, settle
 from antiphon.memory import COMPACT, HISTORY
 from antiphon.message import USER, Message, ToolCall, ToolResult
 from antiphon.model import ChatMessage, Usage
 from antiphon.outputs import DONE
-from antiphon.view import Removed, abandon, conclude, read_history, result, rewrite, show
+from antiphon.view import Removed, abandon, awake, conclude, read_history, result, rewrite, show, spoken
 
 KEPT = 1_000
 """Ends of background calls that an activation remembers; the oldest are forgotten first."""
+WOKEN = 8
+"""Parked activations that are asked again whenever there may be room; each that starts wakes more."""
 LOGGED = 10_000
 """Messages of the log; when there are more, the older half is forgotten."""
 
@@ -49,7 +51,7 @@ LOGGED = 10_000
 class State(Struct):
     """A run, folded. `at`: the time of the last row, Unix seconds. `mail`: the last mail taken.
 
-    remembered: tools allowed for the rest of the run. cancelling: effects to stop, and why.
+    remembered: digests of tools allowed for the rest of the run. cancelling: effects to stop, and why.
     usage: tokens by model. open: every effect in flight. log: messages between agents. resting:
     callees to be continued, by caller and name. outputs: tool results that were cut, by handle. spent:
     nano-USD; unpriced: calls of unknown price. failures: of each model, how many in a row, and when.
@@ -81,16 +83,19 @@ class State(Struct):
         """The open effect of that id, if it is in flight."""
         return self.open.get(effect_id)
 
-    @property
-    def idle(self) -> bool:
-        """Nothing is in flight and nobody has anything to do."""
-        return not self.open and not self.ready
-
 
 def apply(state: State, event: Event) -> None:
     """Fold one event in. Raises Corrupt for one that cannot follow what was folded before."""
+    apply_all(state, (event,))
+
+
+def apply_all(state: State, events: Iterable[Event]) -> None:
+    """Fold events in, in order. Raises Corrupt as `apply` does."""
+    event: Event | None = None
+    table = APPLY
     try:
-        _APPLY[type(event)](state, event)
+        for event in events:
+            table[type(event)](state, event)
     except (KeyError, IndexError, ValueError, AttributeError) as error:
         raise Corrupt(state.run_id, 0, f"{type(event).__name__} does not follow ({error!r})") from error
 
@@ -99,6 +104,12 @@ def _touch(state: State, activation: Activation) -> None:
     if not activation.queued:
         activation.queued = True
         state.ready.append(activation)
+
+
+def _wake(state: State) -> None:
+    for parked in state.parked[:WOKEN]:
+        _touch(state, parked)
+    del state.parked[:WOKEN]
 
 
 def _run_started(state: State, event: RunStarted) -> None:
@@ -183,6 +194,8 @@ def _effect_started(state: State, event: EffectStarted) -> None:
         for scope in activation.scopes:
             scope.held += event.hold
             scope.reserved += event.cost
+        if state.parked:
+            _wake(state)
         return
     if event.purpose == "deadline":
         activation.overdue = False
@@ -217,18 +230,16 @@ def _give_birth(state: State, caller: Activation, opened: Open) -> None:
     event, call = opened.effect, caller.calls[opened.index]
     state.born += 1
     child = state.born
-    scopes = caller.scopes
-    if event.limits is not None and scopes:
-        scopes = (Scope(event.limits), *scopes)
-    elif not scopes:
-        own = (Scope(event.limits),) if event.limits is not None else ()
-        scopes = (*own, Scope(state.options.limits))
+    scopes = books(event.limits, caller.scopes, state.options.limits)
     depth = caller.depth + 1 if caller.id else 0
     request = caller.request or event.id
     callee = Activation(child, event.name, event.id, caller.id, request, depth, scopes, event.digest)
     if event.continues:
         state.born -= 1
-        child, callee = event.continues, _awake(state, event.continues, callee)
+        child, born = event.continues, callee
+        callee = state.activations[child]
+        del state.resting[callee.caller, callee.agent]
+        awake(callee, born)
     opened.child = child
     message = forward(caller.agent, callee, event.arguments or call.arguments, call.attachments)
     callee.inbox.append(message)
@@ -237,16 +248,6 @@ def _give_birth(state: State, caller: Activation, opened: Open) -> None:
     for scope in scopes:
         scope.activations += 1
     _touch(state, callee)
-
-
-def _awake(state: State, resting: int, born: Activation) -> Activation:
-    """A resting activation taken up again by another call, on that call's books."""
-    callee = state.activations[resting]
-    del state.resting[callee.caller, callee.agent]
-    callee.call, callee.request, callee.scopes = born.call, born.request, born.scopes
-    callee.finish, callee.exhausted, callee.said, callee.failure = None, "", "", None
-    callee.forced, callee.overdue, callee.nudges, callee.before = "", False, 0, callee.turn
-    return callee
 
 
 def _log(state: State, request: str, message: Message) -> None:
@@ -269,6 +270,9 @@ def _effect_finished(state: State, event: EffectFinished) -> None:
         elif not event.ends:
             for scope in activation.scopes:
                 scope.calls += 1
+        if not activation.id:
+            # A request that never became a call: whoever asked is told how it ended all the same.
+            activation.done[event.id] = Ended(event, Usage())
         _book(state, activation, index_of(event.id), event)
         return
     activation = state.activations[opened.activation]
@@ -307,10 +311,7 @@ def _effect_finished(state: State, event: EffectFinished) -> None:
 
 
 def _log_return(state: State, request: str, sender: str, receiver: str, event: EffectFinished) -> None:
-    call, content = event.id, result(event).content
-    _log(
-        state, request, Message("return", sender, receiver, content, call, call + "<", in_reply_to=call + ">")
-    )
+    _log(state, request, returned(sender, receiver, event.id, result(event).content))
 
 
 def _people_answered(state: State, activation: Activation) -> None:
@@ -327,6 +328,8 @@ def _people_answered(state: State, activation: Activation) -> None:
 def _bury(state: State, caller: Activation, opened: Open, event: EffectFinished) -> Usage:
     """Let a callee that has returned rest, or forget it; the tokens it used on books of its own."""
     callee = state.activations[opened.child]
+    if state.parked:
+        _wake(state)
     if callee.open:
         raise ValueError(f"activation {callee.id} returned with effects in flight")
     _log_return(state, callee.request, callee.agent, caller.agent, event)
@@ -363,8 +366,7 @@ def _model_finished(
     cost = event.cost if event.cost is not None else started.cost if used else 0
     for scope in activation.scopes:
         settle(scope, started.hold, used)
-        scope.reserved -= started.cost
-        scope.spent += cost
+        pay(scope, started.cost, cost)
         if used:
             scope.usage = scope.usage + (usage or Usage())
             scope.unpriced += event.cost is None
@@ -372,8 +374,7 @@ def _model_finished(
         state.spent += cost
         state.unpriced += event.cost is None
         state.usage[started.name] = state.usage.get(started.name, Usage()) + (usage or Usage())
-    while state.parked:
-        _touch(state, state.parked.pop())
+    _wake(state)
     _touch(state, activation)
     # A request that was wrong says nothing of the model's health.
     if event.outcome == "failed" and not event.why.startswith(("validation", "context", "refused")):
@@ -393,11 +394,7 @@ def _model_finished(
         activation.failure = None
         activation.said = reply.content or activation.said
         activation.window_used = reply.usage.total
-        activation.transcript.append(
-            ChatMessage(
-                "assistant", reply.content, reply.calls, reasoning=reply.reasoning, opaque=reply.opaque
-            )
-        )
+        activation.transcript.append(spoken(reply))
         _take_up(activation, reply.calls)
     else:
         activation.failure = event
@@ -456,7 +453,7 @@ def _permission_decided(state: State, event: PermissionDecided) -> None:
     index = index_of(event.id)
     activation.pending[index] = event
     if event.remember:
-        state.remembered = (*state.remembered, activation.calls[index].name)
+        state.remembered = (*state.remembered, event.remember)
     _touch(state, activation)
 
 
@@ -485,7 +482,7 @@ def _run_closed(state: State, event: RunClosed) -> None:
     state.closed = True
 
 
-_APPLY: dict[type, Callable[[State, Any], None]] = {
+APPLY: Mapping[type, Callable[[State, Any], None]] = {
     RunStarted: _run_started,
     RunResumed: _run_resumed,
     MessagePosted: _message_posted,

@@ -182,7 +182,8 @@ def _rule(state: State, team: Team, member: Member, activation: Activation) -> I
             tool = member.tools.get(activation.calls[index].name)
             bound = tool.reread(event.arguments) if tool is not None else event.arguments
             arguments = bound if isinstance(bound, str) else event.arguments
-            event = PermissionDecided(effect_id, allowed, event.by, why, arguments, event.content == "always")
+            always = tool.digest if tool is not None and event.content == "always" else ""
+            event = PermissionDecided(effect_id, allowed, event.by, why, arguments, always)
             yield event
         if event.allowed:
             yield from route(state, team, member, activation, index, event)

@@ -327,9 +327,12 @@ def result_of(value: Any) -> ToolResult:
     return ToolResult(_json_of(value))
 
 
+_encode = msgspec.json.Encoder(enc_hook=to_json).encode
+
+
 def _json_of(value: Any) -> str:
     try:
-        return str(msgspec.json.encode(value, enc_hook=to_json), "utf-8")
+        return str(_encode(value), "utf-8")
     except UnicodeEncodeError:
         plain = msgspec.to_builtins(value, enc_hook=to_json, str_keys=True)
         return whole(json.dumps(plain, ensure_ascii=False, separators=(",", ":")))

@@ -15,7 +15,7 @@ from antiphon.activation import Activation
 from antiphon.event import EffectFinished, HistoryCompacted
 from antiphon.memory import Gist, remember
 from antiphon.message import ToolResult
-from antiphon.model import ChatMessage
+from antiphon.model import ChatMessage, Reply
 from antiphon.transcript import Transcript
 
 Removed = Sequence[tuple[str, str]]
@@ -112,3 +112,17 @@ def show(activation: Activation, messages: Iterable[ChatMessage]) -> None:
         for each in activation.transcript.messages
         if each.role == "tool" and each.ref
     )
+
+
+def spoken(reply: Reply) -> ChatMessage:
+    """A reply as it stands in the conversation."""
+    return ChatMessage(
+        "assistant", reply.content, reply.calls, reasoning=reply.reasoning, opaque=reply.opaque
+    )
+
+
+def awake(callee: Activation, born: Activation) -> None:
+    """Take a resting activation up again for another call, on that call's books."""
+    callee.call, callee.request, callee.scopes = born.call, born.request, born.scopes
+    callee.finish, callee.exhausted, callee.said, callee.failure = None, "", "", None
+    callee.forced, callee.overdue, callee.nudges, callee.before = "", False, 0, callee.turn

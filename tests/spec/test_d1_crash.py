@@ -1,11 +1,13 @@
 """D1. SIGKILL at any point: nothing acknowledged is lost, nothing completed repeated, the talk the same."""
 
 import pytest
+from msgspec import structs
 
 from antiphon import runtime
+from antiphon.history import fold
 from antiphon.runtime import Runtime
-from antiphon.testing.crash import enumerate_crashes
-from tests.spec.crash_scenarios import ALL, BACKGROUND, CONTRACTS, LOOP, SINGLE
+from antiphon.testing.crash import enumerate_crashes, rehearse
+from tests.spec.crash_scenarios import ALL, CONTRACTS, LOOP, SINGLE
 
 MODES = ["at once", "deferred"]
 
@@ -22,6 +24,34 @@ def test_a_sample_of_points(tmp_path):
 def test_a_sample_of_a_loop_with_compaction_approval_retry_and_fallback(tmp_path):
     report = enumerate_crashes(LOOP, tmp_path, commit="deferred", every=5)
     assert not report.bad, str(report)
+
+
+@pytest.mark.parametrize("commit", MODES)
+@pytest.mark.parametrize("scenario", ALL, ids=lambda scenario: scenario.name)
+def test_every_scenario_is_in_order_without_a_crash(scenario, commit, tmp_path):
+    assert rehearse(scenario, tmp_path / "first", commit=commit) == []
+    # A run that is over is only judged again.
+    assert rehearse(scenario, tmp_path / "first", commit=commit) == []
+    assert len((tmp_path / "first" / "lives").read_text().splitlines()) == 2
+
+
+def test_what_is_wrong_is_said(tmp_path):
+    assert rehearse(SINGLE, tmp_path) == []
+    with (tmp_path / "world").open("a") as world:
+        world.write((tmp_path / "world").read_text())
+        world.write('{"effect_id":"9/9.c9","key":"k","attempt":1,"pid":1}\n')
+    with (tmp_path / "acknowledged").open("a") as acknowledged:
+        acknowledged.write("3 00\n")
+    wrong = "\n".join(rehearse(SINGLE, tmp_path))
+    assert "row 3 00 was acknowledged and is lost" in wrong
+    assert "1/1.c1 (pay, once) ran 2 times" in wrong
+    assert "9/9.c9 ran though its start is not on record" in wrong
+
+
+def test_a_scenario_that_does_not_work_is_refused(tmp_path):
+    broken = structs.replace(SINGLE, agents=lambda world: [])
+    with pytest.raises(RuntimeError, match="does not work without a crash"):
+        enumerate_crashes(broken, tmp_path)
 
 
 @pytest.mark.deep
@@ -66,9 +96,14 @@ def test_control_a_lost_tool_that_is_not_taken_up_again_is_found(tmp_path, monke
 
 @pytest.mark.deep
 def test_control_mail_that_is_taken_in_twice_is_found(tmp_path, monkeypatch):
-    monkeypatch.setattr(runtime, "take_in_mail", _unnumbered(runtime.take_in_mail))
-    report = enumerate_crashes(BACKGROUND, tmp_path, every=5)
-    assert report.bad, str(report)
+    async def forgets_its_mail(journal, run_id, seen=None):
+        state = await fold(journal, run_id, seen)
+        state.mail = 0
+        return state
+
+    monkeypatch.setattr("antiphon.conversation.fold", forgets_its_mail)
+    report = enumerate_crashes(SINGLE, tmp_path, every=3)
+    assert any("mail 1 after mail 1" in text for bad in report.bad for text in bad.wrong), str(report)
 
 
 def _forgetful(use_tool):
@@ -79,8 +114,3 @@ def _forgetful(use_tool):
         return await use_tool(tool, arguments, opened, context, threads)
 
     return using
-
-
-def _unnumbered(take_in):
-    """As if mail were not ticked off: after a crash it comes again."""
-    return lambda state, body, mail: take_in(state, body, 0)

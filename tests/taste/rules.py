@@ -14,7 +14,8 @@ BANNED_WORDS = {
 }  # fmt: skip
 # Names that a seed prescribes are exempt.
 PRESCRIBED_NAMES: dict[str, str] = {}  # name: seed
-# Where tasks may be born, beside the runtime: the conformance suite races tasks.
+# Where tasks may be born, beside the runtime.
+# The conformance suite of journals races owners and waiters against each other.
 TASK_MAKERS = ("src/antiphon/runtime.py", "src/antiphon/journal/check.py")
 # Where a journal may be appended to, beside the runtime: the suite that tries journals out.
 APPENDERS = ("src/antiphon/runtime.py", "src/antiphon/journal/", "src/antiphon/testing/")

@@ -20,9 +20,16 @@ from antiphon.journal.sqlite_writer import stored
 POLL_S = 0.1
 """How often other processes' commits are looked for while somebody waits."""
 
+NEAR = 8
+"""Rows of a run that lie closer than this in the file are read many at once."""
+WINDOW = 256
+
 _HEAD = "select key, epoch, seq, last, digest, mails from runs where run_id = ?"
 _KNOWN = "select run_id from runs order by key desc limit 20"
 _ROW = "select n, step, seq, count, epoch, at, digest, blobs, body from rows where n = ? and run = ?"
+_ROWS = (
+    "select n, step, seq, count, epoch, at, digest, blobs, body from rows where n between ? and ? and run = ?"
+)
 _BLOB = "select data from blobs join run_blobs on blob = blobs.key where run = ? and digest = ?"
 _MAIL = "select number, key, digest, body from mail where run = ? and number > ? order by number"
 _VERSION = "pragma data_version"
@@ -52,9 +59,15 @@ def rows(connection: apsw.Connection, run_id: str, after: int) -> list[Row]:
     with connection:
         top = head(connection, run_id)
         found: list[tuple[Any, ...]] = []
-        n, seq = top.last, top.seq
+        window: dict[int, tuple[Any, ...]] = {}
+        n, seq, step = top.last, top.seq, 1
         while n and seq > after:
-            row = connection.execute(_ROW, (n, top.key)).fetchone()
+            row = window.get(n)
+            if row is None and step < NEAR:
+                near = connection.execute(_ROWS, (n - WINDOW, n, top.key))
+                window = {each[0]: each for each in near}
+                row = window.get(n)
+            row = row or connection.execute(_ROW, (n, top.key)).fetchone()
             if row is None:
                 raise Corrupt(run_id, seq, "the row is missing")
             found.append(row)

@@ -5,6 +5,9 @@
     openrouter:vendor/model                  OpenRouter (OPENROUTER_API_KEY)
     local:smollm2                            in this process, without a network (extra `local`)
     script:file.yaml                         lines from a file: tests and demonstrations
+    anthropic:claude-x  google:gemini-x      providers with a protocol of their own (extras of their names);
+    bedrock: mistral: groq: cohere: azure:   what each one needs is in `antiphon.models.providers.known`
+    openai-responses:gpt-x                   OpenAI's other protocol, which keeps reasoning between calls
 
 Settings are read from the mapping that is given, when it is given: nothing is read at import.
 """
@@ -16,26 +19,12 @@ from typing import cast
 
 from antiphon.errors import ConfigError
 from antiphon.model import Model
+from antiphon.models.providers import KNOWN, ProviderModel
 from antiphon.secret import Secret
 
 OPENAI_URL = "https://api.openai.com/v1"
 OPENROUTER_URL = "https://openrouter.ai/api/v1"
 OLLAMA_HOST = "127.0.0.1:11434"
-
-_EXTRA = {
-    "anthropic": "anthropic",
-    "claude": "anthropic",
-    "google": "google",
-    "gemini": "google",
-    "google-gla": "google",
-    "google-vertex": "google",
-    "bedrock": "bedrock",
-    "azure": "azure",
-    "mistral": "mistral",
-    "cohere": "cohere",
-    "groq": "groq",
-}
-"""Prefixes of providers that speak another protocol or need another way to sign in."""
 
 _WHAT_TO_SET = (
     "pass model=..., give the agent one, or set ANTIPHON_MODEL (OPENAI_DEFAULT_MODEL is read too), "
@@ -74,7 +63,7 @@ def resolve_model(spec: Model | str | None, env: Mapping[str, str]) -> Model:
     if not colon or not rest:
         prefix, slash, rest = text.partition("/")
         # A plain id may hold a slash (vendor/model on a compatible server): only known prefixes count.
-        if not slash or prefix.lower() not in {"openai", "ollama", "openrouter", "local", *_EXTRA}:
+        if not slash or prefix.lower() not in {"openai", "ollama", "openrouter", "local", *KNOWN}:
             prefix, rest = "", text
     if not text or not (rest or text):
         raise ConfigError(f"The model string is empty: {_WHAT_TO_SET}")
@@ -95,12 +84,8 @@ def _named(prefix: str, rest: str, text: str, env: Mapping[str, str]) -> Model:
         if not key:
             raise ConfigError(f"{text} needs a key: set OPENROUTER_API_KEY")
         return _compatible(rest, env.get("OPENROUTER_BASE_URL", "") or OPENROUTER_URL, key, text)
-    if prefix in _EXTRA:
-        raise ConfigError(
-            f"{text}: {prefix} is not built in; it will come with the extra `{_EXTRA[prefix]}`. "
-            "Until then use an OpenAI-compatible endpoint of that provider (OPENAI_BASE_URL and "
-            '"openai:MODEL"), "openrouter:VENDOR/MODEL", or pass a Model of your own'
-        )
+    if prefix in KNOWN:
+        return ProviderModel(f"{prefix}:{rest}", env=env)
     if prefix not in ("", "openai"):
         # Ollama writes its tags with a colon (llama3:8b), so an unknown prefix may be a plain id.
         rest = text

@@ -141,6 +141,18 @@ def enumerate_crashes(
     return report
 
 
+def rehearse(
+    scenario: Scenario, folder: Path, *, commit: Commit = "at once", durability: str = "process"
+) -> list[str]:
+    """Play it once in this process, or go on with what lies in `folder`; what was wrong.
+
+    For a debugger: an enumerated crash leaves its journal, and this resumes it where you can watch.
+    """
+    stage = _Stage(scenario, folder, commit, durability)
+    folder.mkdir(parents=True, exist_ok=True)
+    return asyncio.run(stage.live(folder, Points()))
+
+
 class _Stage:
     """Plays one scenario in child processes. expected: the account of the uninterrupted run."""
 
@@ -198,7 +210,7 @@ class _Stage:
             gc.disable()
             points = Points(fatal)
             mark_effects(points)
-            wrong = asyncio.run(self._live(place, points))
+            wrong = asyncio.run(self.live(place, points))
             (place / "points.json").write_bytes(msgspec.json.encode(points.names))
             (place / "wrong.json").write_bytes(msgspec.json.encode(wrong))
             code = 0
@@ -207,7 +219,7 @@ class _Stage:
         finally:
             os._exit(code)
 
-    async def _live(self, place: Path, points: Points) -> list[str]:
+    async def live(self, place: Path, points: Points) -> list[str]:
         """Open or resume the run, see it through, and judge it."""
         scenario, world = self._scenario, World(place / "world")
         armed: list[Callable[[str], None]] = []

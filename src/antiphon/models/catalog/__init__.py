@@ -1,8 +1,8 @@
 """What is known of models: windows, abilities, prices. Unknown is None, never zero.
 
-    catalog = load_catalog()                        # with the file that ANTIPHON_MODELS names, if any
-    spec = catalog.find("anthropic:claude-sonnet-4-5")
-    cost(usage, spec)                               # USD, exact; None when a price is not known
+catalog = load_catalog()                        # with the file that ANTIPHON_MODELS names, if any
+spec = catalog.find("anthropic:claude-sonnet-4-5")
+cost(usage, spec)                               # USD, exact; None when a price is not known
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from antiphon.models.catalog.file import read_models
-from antiphon.models.catalog.snapshot import Snapshot, snapshot, spec_of
+from antiphon.models.catalog.snapshot import Snapshot, figures, spec_of
 from antiphon.models.catalog.spec import ModelSpec, Prices, Tier, cost
 
 __all__ = ["Catalog", "ModelSpec", "Prices", "Tier", "cost", "load_catalog"]
@@ -44,9 +44,7 @@ _IN_HERE = ("local", "script")
 """Providers that run in this process: nobody bills for them."""
 
 
-def load_catalog(
-    path: str | os.PathLike[str] | None = None, env: Mapping[str, str] | None = None
-) -> Catalog:
+def load_catalog(path: str | os.PathLike[str] | None = None, env: Mapping[str, str] | None = None) -> Catalog:
     """The snapshot with a user's file on top: `path`, else what ANTIPHON_MODELS names in `env`, else none.
 
     env: os.environ when None. Raises `ConfigError` for a file that cannot be read or is wrong.
@@ -70,7 +68,7 @@ class Catalog:
     @property
     def as_of(self) -> str:
         """The day of the snapshot's prices, as YYYY-MM-DD."""
-        return snapshot().as_of
+        return figures().as_of
 
     def find(self, model: str, provider: str = "") -> ModelSpec | None:
         """The spec of a model string, a provider's id of a model, or an alias; None when it is not known.
@@ -88,11 +86,13 @@ class Catalog:
 
     def models(self, provider: str = "") -> Iterator[ModelSpec]:
         """Every known model, or those of one provider; by provider, then id."""
-        own, data = self._own(), snapshot()
+        own, data = self._own(), figures()
         wanted = _SAME.get(provider, provider)
         for name in dict.fromkeys((*data.providers, *own)):
             if wanted in ("", name):
-                ids = set(own.get(name, ())) | set(data.providers[name].models if name in data.providers else ())
+                ids = set(own.get(name, ())) | set(
+                    data.providers[name].models if name in data.providers else ()
+                )
                 for id_ in sorted(ids):
                     if (spec := self._exact(name, id_)) is not None:
                         yield spec
@@ -113,7 +113,7 @@ class Catalog:
         return self._anywhere(model)
 
     def _knows(self, provider: str) -> bool:
-        return provider in snapshot().providers or provider in self._own() or provider in _IN_HERE
+        return provider in figures().providers or provider in self._own() or provider in _IN_HERE
 
     def _within(self, provider: str, id_: str) -> ModelSpec | None:
         for spelling in _spellings(id_):
@@ -122,7 +122,7 @@ class Catalog:
         return ModelSpec(id_, provider, prices=_FREE) if provider in _IN_HERE else None
 
     def _anywhere(self, id_: str) -> ModelSpec | None:
-        providers = list(dict.fromkeys((*self._own(), *snapshot().providers)))
+        providers = list(dict.fromkeys((*self._own(), *figures().providers)))
         for spelling in _spellings(id_):
             holders = [spec for name in providers if (spec := self._exact(name, spelling))]
             makers = [spec for spec in holders if spec.provider in MAKERS]
@@ -138,13 +138,13 @@ class Catalog:
     def _exact(self, provider: str, id_: str) -> ModelSpec | None:
         if (spec := self._own().get(provider, {}).get(id_)) is not None:
             return spec
-        return _from(snapshot(), provider, id_)
+        return _from(figures(), provider, id_)
 
     def _by_alias(self, provider: str, alias: str) -> ModelSpec | None:
         for spec in self._own().get(provider, {}).values():
             if alias in spec.aliases:
                 return spec
-        known = snapshot().providers.get(provider)
+        known = figures().providers.get(provider)
         return self._exact(provider, known.aliases[alias]) if known and alias in known.aliases else None
 
     def _own(self) -> dict[str, dict[str, ModelSpec]]:
@@ -164,9 +164,18 @@ class Catalog:
 
 MAKERS = frozenset(
     {
-        "anthropic", "cohere", "deepseek", "google", "minimax", "mistral", "moonshotai", "openai",
-        "perplexity", "xai", "zai",
-    }  # fmt: skip
+        "anthropic",
+        "cohere",
+        "deepseek",
+        "google",
+        "minimax",
+        "mistral",
+        "moonshotai",
+        "openai",
+        "perplexity",
+        "xai",
+        "zai",
+    }
 )
 """Providers whose models are their own: a plain id means theirs."""
 

@@ -102,9 +102,7 @@ class _Reader:
             raise _wrong("a tier needs `above`: the input tokens it begins beyond", self._path, node)
         return tier
 
-    def _pairs(
-        self, node: yaml.Node, what: str, known: tuple[str, ...] = ()
-    ) -> list[tuple[str, yaml.Node]]:
+    def _pairs(self, node: yaml.Node, what: str, known: tuple[str, ...] = ()) -> list[tuple[str, yaml.Node]]:
         if not isinstance(node, yaml.MappingNode):
             raise _wrong(f"{what}: expected a mapping", self._path, node)
         pairs: dict[str, yaml.Node] = {}

@@ -49,7 +49,7 @@ class Snapshot(Struct, frozen=True):
 
 
 @cache
-def snapshot() -> Snapshot:
+def figures() -> Snapshot:
     """The snapshot, read once per process, at the first lookup and never at import."""
     return msgspec.json.decode(FILE.read_bytes(), type=Snapshot)
 
@@ -69,13 +69,17 @@ def spec_of(provider: str, id: str, row: Row, aliases: tuple[str, ...]) -> Model
         structured,
         tuple(_MODALITIES[letter] for letter in row.takes),
         tuple(_MODALITIES[letter] for letter in row.gives),
-        Prices(
-            *(_dollars(price) for price in row.prices),
-            tiers=tuple(
-                Tier(tier[0] or 0, *(_dollars(price) for price in tier[1:])) for tier in row.tiers if tier
-            ),
-        ),
+        Prices(*_five(row.prices), tiers=tuple(Tier(tier[0] or 0, *_five(tier[1:])) for tier in row.tiers)),
     )
+
+
+_Five = tuple[Decimal | None, Decimal | None, Decimal | None, Decimal | None, Decimal | None]
+
+
+def _five(prices: tuple[int | None, ...]) -> _Five:
+    """Input, output, cached input, cache write, reasoning; the file leaves out those at the end."""
+    first, second, third, fourth, fifth = (_dollars(price) for price in (*prices, *([None] * 5))[:5])
+    return first, second, third, fourth, fifth
 
 
 def _dollars(millionths: int | None) -> Decimal | None:

@@ -1,0 +1,155 @@
+"""What `pydantic_ai` gives back, as deltas and one whole reply."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from pydantic_ai.messages import (
+    ModelResponse,
+    PartDeltaEvent,
+    PartStartEvent,
+    TextPart,
+    TextPartDelta,
+    ThinkingPart,
+    ThinkingPartDelta,
+    ToolCallPart,
+    ToolCallPartDelta,
+)
+
+from antiphon.errors import ModelError
+from antiphon.message import ToolCall, new_id
+from antiphon.model import Delta, Emit, Reply, Stop, Usage
+from antiphon.models.providers.kept import pack
+
+_STOPS: dict[str, Stop] = {
+    "stop": "stop",
+    "length": "length",
+    "content_filter": "refusal",
+    "tool_call": "calls",
+}
+_REASONING = ("reasoning_tokens", "thinking_tokens", "thoughts_tokens")
+
+
+class Deltas:
+    """Passes a stream's events on as deltas; calls are numbered in the order they begin."""
+
+    def __init__(self, emit: Emit) -> None:
+        self._emit = emit
+        self._calls: dict[int, int] = {}
+        self._named: set[int] = set()
+
+    def take(self, event: Any) -> None:
+        """Pass on one event; those that carry nothing new are passed over."""
+        if isinstance(event, PartStartEvent):
+            self._piece(event.index, event.part)
+        elif isinstance(event, PartDeltaEvent):
+            self._piece(event.index, event.delta)
+
+    def _piece(self, index: int, piece: Any) -> None:
+        if isinstance(piece, TextPart):
+            self._send("text", piece.content)
+        elif isinstance(piece, TextPartDelta):
+            self._send("text", piece.content_delta)
+        elif isinstance(piece, ThinkingPart):
+            self._send("reasoning", piece.content)
+        elif isinstance(piece, ThinkingPartDelta):
+            self._send("reasoning", piece.content_delta or "")
+        elif isinstance(piece, ToolCallPart):
+            self._call(index, piece.tool_name, piece.args)
+        elif isinstance(piece, ToolCallPartDelta):
+            self._call(index, piece.tool_name_delta or "", piece.args_delta)
+
+    def _call(self, index: int, name: str, arguments: Any) -> None:
+        place = self._calls.setdefault(index, len(self._calls))
+        if name:
+            self._send("call_name", name, place)
+        if arguments:
+            text = arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode()
+            self._send("call_arguments", text, place)
+
+    def _send(self, kind: Any, text: str, index: int = 0) -> None:
+        if text:
+            self._emit(Delta(kind, text, index))
+
+
+def reply_of(response: ModelResponse, where: str) -> Reply:
+    """The reply; `ModelError` when the provider did not end it as one that is whole.
+
+    where: the provider as an error may name it.
+    """
+    stop = _stop(response, where)
+    texts: list[str] = []
+    thoughts: list[str] = []
+    calls: list[ToolCall] = []
+    for part in response.parts:
+        if isinstance(part, TextPart):
+            texts.append(part.content)
+        elif isinstance(part, ThinkingPart):
+            thoughts.append(part.content)
+        elif isinstance(part, ToolCallPart):
+            calls.append(_call(part, calls, stop, where))
+        else:
+            raise ModelError("provider", f"{where} sent a {part.part_kind} part, which has no place here")
+    if calls and stop == "stop":
+        stop = "calls"
+    elif stop == "calls" and not calls:
+        raise ModelError("cut", f"{where} said it called a tool, but sent no call")
+    return Reply(
+        "".join(texts),
+        tuple(calls),
+        stop,
+        read_usage(response.usage),
+        "".join(thoughts),
+        response.model_name or "",
+        pack(response),
+    )
+
+
+def _stop(response: ModelResponse, where: str) -> Stop:
+    raw = str((response.provider_details or {}).get("finish_reason") or "")
+    if response.state == "suspended":
+        raise ModelError("provider", f"{where} paused its answer ({raw[:60]}), which is not supported here")
+    if response.state != "complete":
+        raise ModelError("cut", f"{where} broke off in the middle of its answer")
+    if response.finish_reason is None:
+        if raw:
+            raise ModelError("provider", f"{where} stopped for a reason unknown here: {raw[:60]}")
+        raise ModelError("cut", f"{where} ended its answer without a finish reason")
+    if response.finish_reason == "error":
+        raise ModelError("cut", f"{where} gave its answer up" + (f": {raw[:60]}" if raw else ""))
+    return _STOPS[response.finish_reason]
+
+
+def _call(part: ToolCallPart, before: list[ToolCall], stop: Stop, where: str) -> ToolCall:
+    """A call with a name and an id of its own."""
+    given = part.args if part.args is not None else "{}"
+    arguments = given if isinstance(given, str) else msgspec.json.encode(given).decode()
+    if stop == "length" and not _is_json(arguments):
+        raise ModelError(
+            "validation",
+            f"{where} reached the output limit in the middle of a tool call, so nothing was called; "
+            "raise max_output",
+        )
+    taken = not part.tool_call_id or any(one.id == part.tool_call_id for one in before)
+    return ToolCall(
+        f"call_{new_id()[:24]}" if taken else part.tool_call_id, part.tool_name, arguments or "{}"
+    )
+
+
+def _is_json(text: str) -> bool:
+    try:
+        msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    return True
+
+
+def read_usage(usage: Any) -> Usage:
+    """Input with what was cached, output with what was reasoned: so the providers' figures arrive here."""
+    details = usage.details or {}
+    reasoning = usage.output_reasoning_tokens or next(
+        (details[name] for name in _REASONING if details.get(name)), 0
+    )
+    given = (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, reasoning)
+    return Usage(*(max(0, int(count or 0)) for count in given))

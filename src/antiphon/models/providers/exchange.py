@@ -1,0 +1,89 @@
+"""One call of a provider's model, from request to reply."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from msgspec import Struct
+from pydantic_ai.direct import model_request_stream
+from pydantic_ai.messages import ModelResponse
+
+from antiphon.errors import ModelError
+from antiphon.model import Emit, Reply, Request
+from antiphon.models.providers.answer import Deltas, reply_of
+from antiphon.models.providers.ask import conversation, parameters, settings
+from antiphon.models.providers.failures import failure
+
+
+class Patience(Struct, frozen=True):
+    """Seconds until the first piece of an answer, between two, and for all of it."""
+
+    first_event: float
+    idle: float
+    total: float
+
+
+class _Progress:
+    """How far an answer has come."""
+
+    begun = False
+    whole: ModelResponse | None = None
+
+
+async def exchange(
+    model: Any, provider: str, request: Request, emit: Emit, patience: Patience, secrets: tuple[str, ...]
+) -> Reply:
+    """Ask once, as a stream. Raises only `ModelError`, and what cancels the caller."""
+    where = f"{provider} ({model.model_name})"
+    progress = _Progress()
+    try:
+        async with asyncio.timeout(patience.first_event) as timer:
+            await _stream(model, provider, request, Deltas(emit), patience, timer, progress)
+    except ModelError:
+        raise
+    except TimeoutError as error:
+        if progress.whole is None:
+            raise ModelError("timeout", _lateness(where, progress.begun, patience)) from error
+    except Exception as error:
+        # An answer that is whole counts, whatever the connection does after it.
+        if progress.whole is None:
+            raise failure(error, where, progress.begun, secrets) from error
+    if progress.whole is None:
+        raise ModelError("cut", f"{where} sent no answer")
+    return reply_of(progress.whole, where)
+
+
+async def _stream(
+    model: Any,
+    provider: str,
+    request: Request,
+    deltas: Deltas,
+    patience: Patience,
+    timer: asyncio.Timeout,
+    progress: _Progress,
+) -> None:
+    loop = asyncio.get_running_loop()
+    end = loop.time() + patience.total
+    asked = model_request_stream(
+        model,
+        conversation(request, model),
+        model_settings=settings(request, model, provider),
+        model_request_parameters=parameters(request, model),
+        instrument=False,
+    )
+    async with asked as stream:
+        async for event in stream:
+            progress.begun = True
+            timer.reschedule(min(loop.time() + patience.idle, end))
+            deltas.take(event)
+        progress.whole = stream.get()
+
+
+def _lateness(where: str, begun: bool, patience: Patience) -> str:
+    if not begun:
+        return f"{where} has sent nothing for {patience.first_event:g} s (first_event)"
+    return (
+        f"{where} stopped in the middle of its answer: nothing for {patience.idle:g} s (idle), "
+        f"or {patience.total:g} s in all (total)"
+    )

@@ -1,0 +1,124 @@
+"""What went wrong at a provider, as one of the port's kinds, in words that are safe to show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic_ai import exceptions as theirs
+
+from antiphon.errors import ModelError, ModelErrorKind
+from antiphon.secret import MASK
+
+_BY_TYPE: tuple[tuple[type[Exception], ModelErrorKind], ...] = (
+    (theirs.ModelQuotaExceededError, "quota"),
+    (theirs.ModelRateLimitError, "rate_limit"),
+    (theirs.ModelContextWindowExceededError, "context"),
+    (theirs.ModelAuthenticationError, "auth"),
+    (theirs.ModelNotFoundError, "validation"),
+    (theirs.ModelUnavailableError, "overloaded"),
+    (theirs.ModelTimeoutError, "timeout"),
+    (theirs.ModelRequestTimeout, "timeout"),
+    (theirs.ModelConnectionError, "network"),
+    (theirs.ModelServerError, "overloaded"),
+    (theirs.ModelRequestRejectedError, "validation"),
+    (theirs.ContentFilterError, "refused"),
+    (theirs.UnexpectedModelBehavior, "cut"),
+    (theirs.UserError, "validation"),
+)
+"""From the particular to the general."""
+
+_BY_STATUS: dict[int, ModelErrorKind] = {
+    402: "quota",
+    403: "permission",
+    408: "timeout",
+    409: "overloaded",
+    413: "context",
+    425: "overloaded",
+    429: "rate_limit",
+    501: "provider",
+    505: "provider",
+}
+_HINT: dict[str, str] = {
+    "auth": "check the API key",
+    "permission": "this key may not use this model, project or region",
+    "quota": "the account has no credit or quota left; waiting does not help",
+    "context": "the conversation is longer than the model takes",
+    "rate_limit": "too many requests or tokens for now",
+    "overloaded": "the provider cannot answer now",
+    "refused": "the provider declined the request",
+}
+_LONGEST_WAIT = 86_400.0
+
+
+def failure(error: Exception, where: str, begun: bool, secrets: tuple[str, ...]) -> ModelError:
+    """The error for whatever a call raised.
+
+    where: the provider as it may be named. begun: whether a piece of the answer had come.
+    secrets: values taken out of a provider's own words, which sometimes repeat what they were sent.
+    """
+    status = int(getattr(error, "status_code", 0) or 0)
+    kind = _kind(error, status)
+    if begun and kind in ("network", "provider"):
+        kind = "cut"
+    wait = getattr(error, "retry_after", None)
+    if not isinstance(wait, (int, float)) or not 0 <= wait <= _LONGEST_WAIT:
+        wait = None
+    # What a provider says about a bad key tends to quote the key: only its code is repeated.
+    said = str(getattr(error, "provider_error_code", "") or "") if kind == "auth" else _said(error)
+    head = f"{where} answered {status}" if status else f"{where}: {_what(error, kind)}"
+    text = ": ".join(part.rstrip(".: ") for part in (head, shown(said, secrets), _HINT.get(kind, "")) if part)
+    return ModelError(kind, text, retry_after=wait, status=status)
+
+
+def _kind(error: Exception, status: int) -> ModelErrorKind:
+    known = next((kind for kind_of, kind in _BY_TYPE if isinstance(error, kind_of)), None)
+    if known == "auth" and status == 403:
+        return "permission"
+    if known in (None, "validation", "overloaded") and status in _BY_STATUS:
+        return _BY_STATUS[status]
+    if known is not None:
+        return known
+    if status >= 500:
+        return "overloaded"
+    if status >= 400:
+        return "validation"
+    return "network" if isinstance(error, OSError) else "provider"
+
+
+def _what(error: Exception, kind: ModelErrorKind) -> str:
+    if kind == "cut":
+        return "it broke off in the middle of its answer"
+    if kind == "timeout":
+        return "it took too long"
+    if kind == "network":
+        return "it cannot be reached; check the address, the network and any proxy"
+    return type(error).__name__
+
+
+def _said(error: Exception) -> str:
+    """The provider's words: the message of its body, not the body, which may hold anything."""
+    if isinstance(error, theirs.UserError):
+        return str(error.message)
+    if not isinstance(error, theirs.ModelAPIError):
+        return ""
+    body: Any = error.body
+    for key in ("error", "Error"):
+        if isinstance(body, Mapping) and isinstance(body.get(key), Mapping | str):
+            body = body[key]
+    if isinstance(body, Mapping):
+        body = next((body[key] for key in ("message", "Message", "detail") if body.get(key)), "")
+    if isinstance(body, str) and body:
+        return body
+    return (
+        "" if isinstance(error, theirs.ModelHTTPError | theirs.ModelConnectionError) else str(error.message)
+    )
+
+
+def shown(text: str, secrets: tuple[str, ...] = (), limit: int = 200) -> str:
+    """A foreign text made safe for one line: secrets masked, control and direction marks out, cut."""
+    for secret in secrets:
+        if len(secret) > 5:
+            text = text.replace(secret, MASK)
+    clean = " ".join("".join(c if c.isprintable() else " " for c in text[: limit * 4]).split())
+    return clean if len(clean) <= limit else f"{clean[: limit - 1]}…"

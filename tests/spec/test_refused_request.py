@@ -1,0 +1,32 @@
+"""A request that never became a call has an outcome like every other: it failed, and says why."""
+
+import asyncio
+
+import pytest
+
+from antiphon import Agent, RunFailed, open_run
+from antiphon.journal.memory import MemoryJournal
+from antiphon.letter import Ask, encode
+from antiphon.models.script import Script
+
+
+@pytest.mark.parametrize(
+    ("letter", "why"),
+    [
+        (Ask("a", "x" * 1_200_000), "characters"),
+        (Ask("nobody", "hi"), "Unknown agent: nobody. Available agents: a"),
+    ],
+)
+def test_it_failed_and_says_why(letter, why):
+    async def main():
+        journal = MemoryJournal()
+        async with open_run([Agent("a")], journal=journal, model=Script([]), env={}) as conversation:
+            await journal.post(conversation.run_id, "key", encode(letter))
+            async for item in conversation.events(pieces=False):
+                if item.type == "EffectFinished":
+                    break
+            with pytest.raises(RunFailed, match=why) as failed:
+                await conversation.result("0/1.c1")
+            assert failed.value.result.outcome == "failed"
+
+    asyncio.run(main())
