@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from antiphon.event import EffectFinished, EffectStarted, PermissionDecided
 from antiphon.limits import Scope
 from antiphon.message import Message, ToolCall, ToolResult
-from antiphon.model import Usage
+from antiphon.model import Stop, Usage
 from antiphon.transcript import Transcript
 
 Phase = Literal["rest", "plan", "model", "failed", "calls", "settled"]
@@ -57,7 +57,8 @@ class Activation(Struct):
     calls, results: of this turn; cursor: the first call not taken up yet; waiting: how many effects
     the turn waits for; pending: calls whose approval was answered or ruled on, by index.
     done: background calls that ended. failure: the model call that failed last. finish: a finishing
-    call's end. exhausted: the limit that refused a call. said: the last text, the best output yet.
+    call's end. exhausted: the limit that refused a call. said: the last text, the best output yet; stop: why
+    the model stopped there.
 
     asking_since: when the turn's first model call began, Unix seconds.
     tries: calls of the model now in use, which is number `fallback` of the agent's. window_used:
@@ -94,6 +95,7 @@ class Activation(Struct):
     finish: EffectFinished | None = None
     exhausted: str = ""
     said: str = ""
+    stop: Stop = "stop"
     tries: int = 0
     fallback: int = 0
     window_used: int = 0

@@ -393,7 +393,7 @@ def _model_finished(
     elif reply is not None:
         activation.failure = None
         activation.said = reply.content or activation.said
-        activation.window_used = reply.usage.total
+        activation.window_used, activation.stop = reply.usage.total, reply.stop
         activation.transcript.append(spoken(reply))
         _take_up(activation, reply.calls)
     else:

@@ -36,6 +36,8 @@ from antiphon.state import State
 from antiphon.team import Member, Team, nudge
 
 COMPACTED = "The conversation was compacted."
+STOPPED = {"length": "the text was cut at the agent's max_output", "refusal": "the model refused"}
+"""What is said of a text that the model did not end by itself."""
 
 
 def step(state: State, team: Team) -> Iterator[Event]:
@@ -198,7 +200,7 @@ def _decide(member: Member, activation: Activation) -> Return | TurnFinished:
     if finish is not None and finish.outcome == "denied":
         return Return("completed", f"The turn was stopped: {finish.why}")
     if finish is not None:
-        return _typed(member, activation, finish.content)
+        return _typed(member, activation, finish.content, "")
     if activation.exhausted:
         return Return("limit", activation.said, activation.exhausted)
     if activation.calls or activation.inbox:
@@ -209,17 +211,18 @@ def _decide(member: Member, activation: Activation) -> Return | TurnFinished:
             return more
         if more:
             return TurnFinished(activation.id, more=True, nudge=more)
-        return _typed(member, activation, activation.transcript.messages[-1].content)
+        text = activation.transcript.messages[-1].content
+        return _typed(member, activation, text, STOPPED.get(activation.stop, ""))
     if activation.nudges < agent.nudges:
         return TurnFinished(activation.id, more=True, nudge=nudge(member))
     return Return("no_progress", activation.said, f"{agent.nudges} nudges to finish were not followed")
 
 
-def _typed(member: Member, activation: Activation, text: str) -> Return | TurnFinished:
+def _typed(member: Member, activation: Activation, text: str, why: str) -> Return | TurnFinished:
     """The return of a result, or, when it is not of the agent's type, another turn to correct it."""
     wrong = member.answer.wrong(text) if member.answer is not None else ""
     if not wrong:
-        return Return("completed", text)
+        return Return("completed", text, why)
     if activation.nudges < member.agent.nudges:
         return TurnFinished(activation.id, more=True, nudge=wrong)
     return Return("no_progress", text, f"the answer does not fit its type: {wrong}")
