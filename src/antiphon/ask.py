@@ -51,7 +51,8 @@ def _call_model(
 ) -> EffectStarted | Return | None:  # fmt: skip
     """Start a call of the agent's model `number`, its worst case held in all books first."""
     choices = team.models[activation.agent]
-    number = _closed_circuit(state, choices, number)
+    if state.failures:
+        number = _closed_circuit(state, choices, number)
     if number < 0:
         names = ", ".join(choice.model.name for choice in choices)
         return Return(
@@ -94,7 +95,7 @@ def _beside(agent: Agent) -> int:
 def _closed_circuit(state: State, choices: tuple[Choice, ...], number: int) -> int:
     """The first model from `number` on that may be asked now, -1 for none."""
     for index in range(number, len(choices)):
-        failed, last = state.failures.get(choices[index].model.name, (0, 0.0)) if state.failures else (0, 0.0)
+        failed, last = state.failures.get(choices[index].model.name, (0, 0.0))
         if failed < CIRCUIT or state.at - last >= COOL_DOWN:
             return index
     return -1

@@ -34,7 +34,7 @@ class OutputLimits(Struct, frozen=True, gc=False, omit_defaults=True):
 
 def tokens_of(text: str) -> int:
     """The estimate that the total goes by: a quarter of the UTF-8 bytes, rounded up."""
-    return -(-len(text.encode("utf-8", "replace")) // 4)
+    return -(-(len(text) if text.isascii() else len(text.encode("utf-8", "replace"))) // 4)
 
 
 def cut(text: str, limit: int, handle: str) -> str:

@@ -15,7 +15,8 @@ class Result(Struct, frozen=True):
     """How a request ended. `str(result)` is its output.
 
     output: the entry agent's result, or the best partial text. why: the reason of any outcome but
-    `completed`, and of that one that the model was cut off or refused. usage: tokens of the whole call tree. messages: every forward and return, in order.
+    `completed`, and of that one that the model was cut off or refused. usage: tokens of the whole
+    call tree. messages: every forward and return, in order.
     value: the output as the agent's `output_type`, None without one.
     """
 

@@ -80,7 +80,8 @@ class Runtime:
         self.state, self.journal, self.clock, self.deps = state, journal, clock, deps
         self._overrides = overrides or {}
         self._lease, self._make_team = lease, team
-        self._team: Team | None = None
+        # The agents, compiled for the options that the run was started with.
+        self.team = team(state.options) if lease.seq else Team({}, {}, False)
         self._seq, self._digest = lease.seq, lease.digest
         self._durable = lease.seq
         self.feed = Feed(lease.run_id, cast)
@@ -104,20 +105,13 @@ class Runtime:
         """The number of the last record."""
         return self._seq
 
-    @property
-    def team(self) -> Team:
-        """The agents, compiled for the options that the run was started with."""
-        if self._team is None:
-            self._team = self._make_team(self.state.options)
-        return self._team
-
     # -- recording --------------------------------------------------------------------------
 
     def start(self, first: Event) -> None:
         """Record the first event of this ownership; what a crash cut off is taken up again."""
         lost = isinstance(first, RunResumed)
         if isinstance(first, RunStarted):
-            self._team = self._make_team(first.options)
+            self.team = self._make_team(first.options)
         self.record(first)
         if lost:
             self._resume()
@@ -352,6 +346,8 @@ class Runtime:
     def _deliver(self) -> None:
         """Wake whoever waits for a request that has ended."""
         done = self.state.activations[0].done
+        if len(self._results) == 1 and self._results[0][0] not in done:
+            return
         for wanted in list(self._results):
             call_id, waiter = wanted
             if call_id in done or waiter.done():
