@@ -17,6 +17,7 @@ from antiphon.event import (
     CancelRequested,
     EffectFinished,
     EffectStarted,
+    HistoryCompacted,
     MessagePosted,
     PermissionDecided,
     RunClosed,
@@ -57,6 +58,9 @@ def line(record: Record) -> str:
             return f"{event.id} {event.outcome}: {said}"
         case PermissionDecided() as event:
             return f"{event.id} {'allowed' if event.allowed else 'refused'} by {event.by}"
+        case HistoryCompacted(activation=number, trimmed=trimmed, summary=summary):
+            what = f"{trimmed} results trimmed" if trimmed else f"compacted: {summary}"
+            return f"{number} {record.agent} {what}"
         case CancelRequested(target=target):
             return f"cancel {target or 'everything'}"
     raise AssertionError(f"no line for {record.type}")

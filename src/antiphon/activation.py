@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from antiphon.event import EffectFinished, EffectStarted, PermissionDecided
 from antiphon.limits import Scope
 from antiphon.message import Message, ToolCall, ToolResult
-from antiphon.model import Usage
+from antiphon.model import Stop, Usage
 from antiphon.transcript import Transcript
 
 Phase = Literal["rest", "plan", "model", "failed", "calls", "settled"]
@@ -57,12 +57,15 @@ class Activation(Struct):
     calls, results: of this turn; cursor: the first call not taken up yet; waiting: how many effects
     the turn waits for; pending: calls whose approval was answered or ruled on, by index.
     done: background calls that ended. failure: the model call that failed last. finish: a finishing
-    call's end. exhausted: the limit that refused a call. said: the last text, the best output yet.
+    call's end. exhausted: the limit that refused a call. said: the last text, the best output yet; stop: why
+    the model stopped there.
 
+    asking_since: when the turn's first model call began, Unix seconds.
     tries: calls of the model now in use, which is number `fallback` of the agent's. window_used:
     tokens of the last model call. shown: tokens of tool results in the conversation. answer: what
     the model said when asked to compact. forced: somebody asked to compact, and nothing else.
-    overdue: its deadline has passed.
+    overdue: its deadline has passed; deadlines: timers set for it.
+    before: turns of earlier calls, of an activation that was continued.
     """
 
     id: int
@@ -77,7 +80,7 @@ class Activation(Struct):
     more: bool = False
     turn: int = 0
     attempt: int = 0
-    waited: float = 0.0
+    asking_since: float = 0.0
     nudges: int = 0
     inbox: list[Message] = field(default_factory=list)
     transcript: Transcript = field(default_factory=Transcript)
@@ -92,6 +95,7 @@ class Activation(Struct):
     finish: EffectFinished | None = None
     exhausted: str = ""
     said: str = ""
+    stop: Stop = "stop"
     tries: int = 0
     fallback: int = 0
     window_used: int = 0
@@ -99,4 +103,6 @@ class Activation(Struct):
     answer: str | None = None
     forced: Literal["", "asked", "done"] = ""
     overdue: bool = False
+    deadlines: int = 0
+    before: int = 0
     queued: bool = False

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal
 
 from msgspec import Struct
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
 from antiphon.errors import UserError
 from antiphon.limits import Limits
@@ -24,14 +24,17 @@ class Retry(Struct, frozen=True, gc=False, omit_defaults=True):
     """When a model call that failed for a passing reason is tried again. Times in seconds.
 
     attempts: calls in all. The n-th wait is `base * 2**(n-1)`, jittered down by up to half, at
-    most `ceiling`. A provider's Retry-After is taken instead; one above `ceiling` ends the
-    retries at once. window: all waits of one turn together.
+    most `ceiling`. A provider's Retry-After is taken instead; one above `longest` (None: the
+    ceiling) ends the retries at once. window: after the first call of a turn, how late another may
+    begin. statuses: HTTP statuses to try again after; None goes by the kind of the failure.
     """
 
     attempts: int = 3
     base: float = 1.0
     ceiling: float = 60.0
     window: float = 1200.0
+    longest: float | None = None
+    statuses: tuple[int, ...] | None = None
 
 
 Verdict = Literal["allow", "ask", "deny", "stop"]
@@ -46,6 +49,12 @@ class Agent(Struct, frozen=True, eq=False):
     of the instructions. model: a model string, a Model, or None for the run's. tools: functions
     or Tools. can_call: names of agents it may call. max_output: tokens of one reply, at most.
     settings: sent to the model as they are (temperature, …).
+
+    finishing: of several calls in a reply one that ends the task `wins`, and the others are skipped; or
+    they are done `in_order`, and only those after it are skipped.
+    tool_choice: `auto`, `required`, `none` or the name of the tool that must be called.
+    output_type: what its result is, as JSON: anything msgspec knows, or a pydantic model. A reply that
+    does not fit is shown to the model with the reason (`nudges` times at most).
 
     context: `fresh` begins anew at every call; `continue` goes on where the same caller's last call of
     this agent ended. compaction: of a long conversation, None for never. fallback: models to ask when
@@ -86,10 +95,13 @@ class Agent(Struct, frozen=True, eq=False):
     compaction: Compaction | None = Compaction()
     fallback: Sequence[str | Model] = ()
     last_word: bool = False
+    finishing: Literal["wins", "in_order"] = "wins"
+    solo: bool = False
+    tool_choice: str = "auto"
+    output_type: Any = None
     judge: Judge | None = None
     incomplete: Callable[[Sequence[ChatMessage]], str | None] | None = None
     on_compact: Callable[[Gist], str | None] | None = None
-    solo: bool = False
 
     def __post_init__(self) -> None:
         if not self.name.strip() or not self.name.isprintable() or self.name == USER:
@@ -98,3 +110,11 @@ class Agent(Struct, frozen=True, eq=False):
             force_setattr(self, "tools", tuple([as_tool(each) for each in self.tools]))
         if self.system_prompt:
             force_setattr(self, "instructions", self.instructions or self.system_prompt)
+
+
+def equip(agent: Agent, extra: Sequence[Tool | Callable[..., Any]]) -> Agent:
+    """The agent with more tools after its own; of two of one name its own stays."""
+    own = tuple(as_tool(each) for each in agent.tools)
+    names = {each.name for each in own}
+    more = tuple(each for each in map(as_tool, extra) if each.name not in names)
+    return replace(agent, tools=(*own, *more)) if more else agent

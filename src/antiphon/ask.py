@@ -12,8 +12,8 @@ from antiphon.activation import Activation
 from antiphon.agent import Agent
 from antiphon.errors import RETRYABLE
 from antiphon.event import EffectStarted, Event, HistoryCompacted, Outcome
-from antiphon.limits import NANO, Scope, fits
-from antiphon.memory import Gist, read_gist, threshold, to_compact
+from antiphon.limits import NANO, Scope, fits, waited
+from antiphon.memory import Compaction, Gist, question, read_gist, threshold, to_compact
 from antiphon.outputs import tokens_of
 from antiphon.state import State
 from antiphon.team import Choice, Member, Team
@@ -21,6 +21,8 @@ from antiphon.team import Choice, Member, Team
 CIRCUIT = 5
 """Failures of a model in a row after which it is not asked for COOL_DOWN seconds."""
 COOL_DOWN = 30.0
+LEAST = 20_000
+"""Tokens of tool results that a model is shown, however small its window is said to be."""
 
 
 class Return(Struct, frozen=True):
@@ -35,7 +37,7 @@ def ask(state: State, team: Team, member: Member, activation: Activation) -> Eff
     """Ask the model, or end the activation, or (None) wait for room in the budget."""
     for scope in activation.scopes:
         turns = scope.limits.turns
-        if turns is not None and activation.turn > turns:
+        if turns is not None and activation.turn - activation.before > turns:
             why = f"the limit of {turns} turns of one activation is used up"
             if not member.agent.last_word:
                 return Return("limit", activation.said, why)
@@ -49,7 +51,8 @@ def _call_model(
 ) -> EffectStarted | Return | None:  # fmt: skip
     """Start a call of the agent's model `number`, its worst case held in all books first."""
     choices = team.models[activation.agent]
-    number = _closed_circuit(state, choices, number)
+    if state.failures:
+        number = _closed_circuit(state, choices, number)
     if number < 0:
         names = ", ".join(choice.model.name for choice in choices)
         return Return(
@@ -57,8 +60,9 @@ def _call_model(
         )
     choice, head = choices[number], member.head if activation.caller else member.entry_head
     size, so_far = activation.transcript.measure()
-    hold = head.size + size + member.agent.max_output
-    cost = choice.most(head.size + size, member.agent.max_output)
+    size += head.size + (_beside(member.agent) if purpose else 0)
+    hold = size + member.agent.max_output
+    cost = choice.most(size, member.agent.max_output)
     for scope in activation.scopes:
         if cost is None and scope.limits.usd is not None:
             why = f"the price of {choice.model.name} is unknown, and there is a limit in USD; give it a price"
@@ -83,10 +87,15 @@ def _call_model(
     )
 
 
+def _beside(agent: Agent) -> int:
+    """Bytes that are asked beside the conversation, at most."""
+    return 1_000 + len(question(agent.compaction or Compaction()).encode("utf-8", "replace"))
+
+
 def _closed_circuit(state: State, choices: tuple[Choice, ...], number: int) -> int:
     """The first model from `number` on that may be asked now, -1 for none."""
     for index in range(number, len(choices)):
-        failed, last = state.failures.get(choices[index].model.name, (0, 0.0)) if state.failures else (0, 0.0)
+        failed, last = state.failures.get(choices[index].model.name, (0, 0.0))
         if failed < CIRCUIT or state.at - last >= COOL_DOWN:
             return index
     return -1
@@ -96,7 +105,8 @@ def _spent(scope: Scope, hold: int) -> str:
     limits = scope.limits
     if limits.usd is not None and (limits.tokens is None or scope.tokens + hold <= limits.tokens):
         return f"the budget is used up: ${scope.spent / NANO:.4f} of ${limits.usd:.4f} are spent"
-    return f"the budget is used up: {scope.tokens:,} of {limits.tokens:,} tokens are spent, up to {hold:,} needed"
+    spent = f"{scope.tokens:,} of {limits.tokens:,} tokens are spent"
+    return f"the budget is used up: {spent}, up to {hold:,} needed"
 
 
 def make_room(
@@ -105,15 +115,19 @@ def make_room(
     """Shorten what the model is shown, when it is time to; None when there is nothing to do."""
     if activation.answer is not None:
         return _compacted(member.agent, activation, activation.answer)
-    total = state.options.outputs.total
+    window = team.models[activation.agent][activation.fallback].window
+    total = _shown_at_most(state.options.outputs.total, window)
     if total is not None and activation.shown > total:
         return HistoryCompacted(activation.id, trimmed=_to_trim(activation, total))
     compaction = member.agent.compaction
     if compaction is None or activation.forced == "done":
         return None
-    window = team.models[activation.agent][activation.fallback].window
     full = window is not None and compaction.auto and activation.window_used >= threshold(compaction, window)
-    if not (full or activation.forced) or not to_compact(activation.transcript.messages):
+    if not (full or activation.forced):
+        return None
+    known = to_compact(activation.transcript.messages)
+    # A conversation that has only begun has nothing to say about itself.
+    if not known or (not activation.forced and len(activation.transcript.messages) <= 2):
         return None
     asked = _call_model(state, team, member, activation, activation.fallback, "compact")
     return asked if isinstance(asked, EffectStarted) else None
@@ -131,6 +145,11 @@ def _compacted(agent: Agent, activation: Activation, answer: str) -> HistoryComp
     return HistoryCompacted(activation.id, gist.retain, gist.summary, gist.next, turns)
 
 
+def _shown_at_most(total: int | None, window: int | None) -> int | None:
+    """Tokens of results that are shown: a quarter of the window, if that is less, but not too few."""
+    return total if total is None or window is None else min(total, max(window // 4, LEAST))
+
+
 def _to_trim(activation: Activation, total: int) -> int:
     """How many of the oldest results go so that three quarters of the total are left."""
     excess, count = activation.shown - total * 3 // 4, 0
@@ -143,26 +162,34 @@ def _to_trim(activation: Activation, total: int) -> int:
     return count
 
 
-def retry(state: State, team: Team, member: Member, activation: Activation) -> EffectStarted | Return:
-    """After a failed call: wait and ask again, ask the next model, or end the activation."""
+def retry(state: State, team: Team, member: Member, activation: Activation) -> EffectStarted | Return | None:
+    """After a failed call: wait and ask again, ask the next model, or end the activation.
+
+    None: the next model must wait for room in the budget.
+    """
     failure, rules = activation.failure, member.agent.retry
     if failure is None:
         return Return("failed", activation.said, "the model call failed")
     why = failure.why
     kind = why.partition(":")[0]
-    if kind in RETRYABLE and activation.tries < rules.attempts:
+    again = kind in RETRYABLE
+    if rules.statuses is not None and failure.status:
+        again = failure.status in rules.statuses
+    if again and activation.tries < rules.attempts:
         effect_id = f"{activation.id}/{activation.turn}.w{activation.attempt}"
-        delay = failure.retry_after
+        delay, longest = failure.retry_after, rules.ceiling if rules.longest is None else rules.longest
         if delay is None:
             delay = min(rules.base * 2.0 ** (activation.tries - 1), rules.ceiling) * _jitter(effect_id)
-        if delay <= rules.ceiling and activation.waited + delay <= rules.window:
+            longest = delay
+        if delay <= longest and state.at - activation.asking_since + delay <= rules.window:
             said = f"attempt {activation.tries + 1} of {rules.attempts}"
             return EffectStarted(effect_id, "wait", purpose="retry", until=state.at + delay, text=said)
-        why += f" (asked to wait {delay:,.0f} s, more than the {rules.ceiling:,.0f} s allowed)"
+        if delay > longest:
+            why += f" (asked to wait {delay:,.0f} s, more than the {longest:,.0f} s allowed)"
+        else:
+            why += f" (the {rules.window:,.0f} s in which it may be asked again are over)"
     if kind not in ("validation", "refused") and activation.fallback + 1 < len(team.models[activation.agent]):
-        asked = _call_model(state, team, member, activation, activation.fallback + 1)
-        if asked is not None:
-            return asked
+        return _call_model(state, team, member, activation, activation.fallback + 1)
     return Return("failed", activation.said, why)
 
 
@@ -172,21 +199,15 @@ def _jitter(effect_id: str) -> float:
 
 
 def deadline(state: State, activation: Activation) -> Generator[Event, None, Return | None]:
-    """Keep the request's time limit: as a wait, put off by the time that people were waited for."""
-    limits = [scope.limits.seconds for scope in activation.scopes if scope.limits.seconds is not None]
-    if not limits:
+    """Keep the time limits of an activation's own books: a wait, put off while people are waited for."""
+    caller = state.activations.get(activation.caller)
+    own = activation.scopes[: len(activation.scopes) - (len(caller.scopes) if caller is not None else 0)]
+    limits = [scope.limits.seconds for scope in own if scope.limits.seconds is not None]
+    if not limits or (activation.overdue and own[0].asking):
         return None
-    seconds, request = min(limits), activation.request
-    people = activation.scopes[-1].people + sum(
-        state.at - opened.since
-        for opened in state.open.values()
-        if opened.effect.purpose in ("approval", "question")
-        and state.activations[opened.activation].request == request
-    )
-    left = state.open[activation.call].since + seconds + people - state.at
+    left = state.open[activation.call].since + min(limits) + waited(own[0], state.at) - state.at
     if left <= 0:
-        return Return("limit", activation.said, f"the limit of {seconds:,g} s is used up")
-    yield EffectStarted(
-        f"{activation.id}/{activation.turn}.d", "wait", purpose="deadline", until=state.at + max(left, 0.05)
-    )
+        return Return("limit", activation.said, f"the limit of {min(limits):,g} s is used up")
+    place = f"{activation.id}/{activation.turn}.d{activation.deadlines + 1}"
+    yield EffectStarted(place, "wait", purpose="deadline", until=state.at + max(left, 0.05))
     return None

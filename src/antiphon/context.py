@@ -14,8 +14,10 @@ LAST_WORD = (
 )
 
 
-def request(member: Member, model: str, activation: Activation, effect: EffectStarted) -> Request:
-    """The request of a model call that has just been started.
+def request(
+    member: Member, model: str, activation: Activation, effect: EffectStarted, session: str = ""
+) -> Request:
+    """The request of a model call that has just been started; `session` is the run's id.
 
     The prefix only ever grows: the same head, then the conversation so far. A compaction and the
     last word are asked beside the conversation, without tools, and leave no trace in it.
@@ -28,10 +30,13 @@ def request(member: Member, model: str, activation: Activation, effect: EffectSt
         head.system,
         messages,
         head.specs,
+        tool_choice=agent.tool_choice,
         max_output=agent.max_output,
+        output_schema=member.answer.schema if member.answer is not None else None,
         settings=agent.settings,
         examples=member.examples,
         effect_id=effect.id,
+        session=session,
     )
     if effect.purpose == "compact":
         wish = ChatMessage("user", question(agent.compaction or Compaction()))
@@ -50,4 +55,5 @@ def _beside(asked: Request, messages: list[ChatMessage]) -> Request:
         max_output=asked.max_output,
         settings=asked.settings,
         effect_id=asked.effect_id,
+        session=asked.session,
     )

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-import warnings
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import aclosing, asynccontextmanager
 from typing import Any, Literal
 
 import msgspec
-from msgspec import Struct
 
 from antiphon import outline
+from antiphon.activation import Open
 from antiphon.agent import Agent
 from antiphon.clock import Clock, SystemClock
 from antiphon.errors import RunFailed, UnknownName, UserError
 from antiphon.event import (
     CancelRequested,
-    EffectFinished,
     EffectStarted,
+    Event,
     Options,
     Outcome,
     RunResumed,
@@ -30,46 +28,21 @@ from antiphon.journal import Journal, open_journal
 from antiphon.journal.port import Lease
 from antiphon.letter import VERDICTS, Answer, Ask, Cancel, Tell
 from antiphon.limits import Limits
+from antiphon.memory import HISTORY
 from antiphon.message import USER, Attachment, Message, new_id
 from antiphon.model import ChatMessage, Model, Usage
+from antiphon.outputs import OutputLimits
 from antiphon.policy import Policy
+from antiphon.result import Result, View
 from antiphon.route import full
-from antiphon.runtime import Runtime
+from antiphon.runtime import Runtime, Signal
 from antiphon.state import State
-from antiphon.stream import Cast, Piece, Record, Subscription, read
+from antiphon.stream import Cast, Record, Subscription, read
 from antiphon.team import Choice, Team, make_team
+from antiphon.tool import ToolContext
+from antiphon.view import read_history
 
-
-class Result(Struct, frozen=True):
-    """How a request ended. `str(result)` is its output.
-
-    output: the entry agent's result, or the best partial text. why: the reason of any outcome but
-    `completed`. usage: tokens of the whole call tree. messages: every forward and return, in order.
-    """
-
-    output: str
-    outcome: Outcome
-    why: str
-    run_id: str
-    call_id: str
-    usage: Usage
-    messages: tuple[Message, ...] = ()
-    attachments: tuple[Attachment, ...] = ()
-
-    def __str__(self) -> str:
-        return self.output
-
-
-class View(Struct, frozen=True):
-    """A look at one activation: what it is doing, what it was told, what it has not read yet."""
-
-    activation: int
-    agent: str
-    phase: str
-    turn: int
-    messages: tuple[ChatMessage, ...]
-    inbox: tuple[Message, ...]
-    in_flight: tuple[str, ...]
+OnMessage = Callable[[Message], Awaitable[Any]]
 
 
 class Conversation:
@@ -84,6 +57,11 @@ class Conversation:
         return self._runtime.run_id
 
     @property
+    def seq(self) -> int:
+        """The number of the last record."""
+        return self._runtime.seq
+
+    @property
     def usage(self) -> Mapping[str, Usage]:
         """Tokens so far, by model."""
         return dict(self._runtime.state.usage)
@@ -94,8 +72,9 @@ class Conversation:
         """Ask an agent, or tell the one that works on an open call something more.
 
         to: an agent, its name, or the id of an open call. intent: a label of the request; `compact`
-        has a continued conversation compacted and asks nothing. Returns the id of the call. Raises
-        UnknownName; UserError when the inbox is full, or the run closed.
+        has a continued conversation compacted, `history` has it replaced by the messages that the
+        text holds (JSON of ChatMessages), and neither asks anything. Returns the id of the call.
+        Raises UnknownName; UserError when the inbox is full, or the run closed.
         """
         state = self._runtime.state
         name = to.name if isinstance(to, Agent) else to
@@ -108,6 +87,11 @@ class Conversation:
             return name
         if name not in self._runtime.team.members:
             raise UnknownName("agent", name, self._runtime.team.members)
+        if intent == HISTORY:
+            try:
+                read_history(text)
+            except ValueError as error:
+                raise UserError(f"Not a conversation that a provider would take: {error}") from error
         self._runtime.take_in(Ask(name, text, tuple(attachments), intent))
         return f"0/{state.activations[0].turn}.c1"
 
@@ -119,6 +103,9 @@ class Conversation:
         messages = tuple(logged.message for logged in log if logged.request == call_id)
         # A request that could not even be made (no such agent, too long) failed.
         outcome: Outcome = "failed" if event.outcome in ("missing", "invalid", "denied") else event.outcome
+        agent = next((each.receiver for each in messages if each.id == call_id + ">"), "")
+        member = self._runtime.team.members.get(agent)
+        answer = member.answer if member is not None and outcome == "completed" else None
         found = Result(
             event.content,
             outcome,
@@ -128,6 +115,7 @@ class Conversation:
             ended.usage,
             messages,
             event.attachments,
+            answer.read(event.content) if answer is not None else None,
         )
         if outcome == "failed":
             raise RunFailed(found)
@@ -150,6 +138,51 @@ class Conversation:
     async def cancel(self, target: str = "", why: str = "") -> None:
         """Stop a call or tool and all under it; without a target, every request."""
         self._runtime.take_in(Cancel(target, why))
+
+    def cancel_when(self, signal: Signal, target: str, why: str = "") -> Callable[[], object]:
+        """Cancel `target` once `signal` (an asyncio.Event, say) is set; call the result to stop listening."""
+        return self._runtime.cancel_when(signal, target, why)
+
+    def attend(self, on_message: OnMessage) -> Callable[[], object]:
+        """From now on show questions and approvals to `on_message`, see `run`; call the result to stop.
+
+        One that raises refuses: an approval is answered `no`, a question with the error.
+        """
+        asked, later = list(self._runtime.state.open.values()), self.events(self.seq, pieces=False)
+        return self._runtime.spawn(self._attend(on_message, asked, later)).cancel
+
+    async def _attend(self, on_message: OnMessage, asked: list[Open], events: Subscription) -> None:
+        async with aclosing(events):
+            for each in asked:
+                agent = self._runtime.state.activations[each.activation].agent
+                await self._put(each.effect, agent, on_message, fails="no")
+            async for item in events:
+                if isinstance(item, Record):
+                    await self._put(item.event, item.agent, on_message, fails="no")
+
+    async def _put(self, event: Event, agent: str, on_message: OnMessage, *, fails: str = "") -> None:
+        """Show a question to a person and send the answer back. fails: the answer when that raises."""
+        if not isinstance(event, EffectStarted) or event.purpose not in ("question", "approval"):
+            return
+        approval = event.purpose == "approval"
+        message = Message("forward", agent, USER, event.text, event.id)
+        if approval:
+            asked = {"tool": event.name, "arguments": event.arguments}
+            message = msgspec.structs.replace(message, intent="approval", data=asked)
+        try:
+            answer, by = str(await on_message(message)), USER
+        except Exception as error:
+            if not fails:
+                raise
+            answer, by = fails if approval else f"No answer: {error}", "nobody"
+        if self._runtime.state.find(event.id) is not None:
+            await self.answer(event.id, answer if not approval or answer in VERDICTS else "no", by=by)
+
+    def history(self, agent: str | Agent) -> tuple[ChatMessage, ...]:
+        """What an agent with `context="continue"` would go on with; empty when the user never asked it."""
+        state = self._runtime.state
+        number = state.resting.get((0, agent.name if isinstance(agent, Agent) else agent))
+        return tuple(state.activations[number].transcript.messages) if number is not None else ()
 
     def events(self, after: int = 0, *, pieces: bool = True) -> Subscription:
         """An async iterator over records numbered above `after`, and pieces as they come."""
@@ -193,7 +226,9 @@ async def open_run(
     *,
     journal: Journal | str | None = None,
     run_id: str | None = None,
+    create: bool = False,
     model: str | Model | None = None,
+    windows: Mapping[str, int] | None = None,
     limits: Limits | None = None,
     policy: Policy | None = None,
     attended: bool = True,
@@ -201,7 +236,9 @@ async def open_run(
     extra_instructions: str | Mapping[str, str] = "",
     extra_scope: Literal["entry", "all"] = "entry",
     disabled_tools: Iterable[str] = (),
+    outputs: OutputLimits | None = None,
     deps: Any = None,
+    overrides: Mapping[str, Callable[[ToolContext], Any]] | None = None,
     data: Any = None,
     clock: Clock | None = None,
     env: Mapping[str, str] | None = None,
@@ -212,22 +249,23 @@ async def open_run(
     makes it durable). model: for every agent, instead of its own. attended: somebody can answer
     questions. background: agents may call without waiting. extra_instructions: added to the prompt
     of the agents that the user asks, or of `all`; a mapping has a text for each agent it names.
-    deps: handed to tools. data: JSON kept with the run. The options of a run that is opened again
-    are those it was started with.
+    deps: handed to tools. overrides: what their `ctx.resolve` makes instead, by the dependency's id.
+    data: JSON kept with the run. create: start the run under `run_id` if the journal has none.
+    windows: tokens that models take, by name. outputs: how much of tool results a model is shown.
+    The options of a run that is opened again are those it was started with.
     """
-    options = Options(
-        limits or Limits(), policy or Policy(), attended, background, disabled=tuple(disabled_tools)
+    plain = Options(limits or Limits(), policy or Policy(), attended, background)
+    options = msgspec.structs.replace(
+        _instructed(plain, extra_instructions, extra_scope),
+        disabled=tuple(disabled_tools),
+        outputs=outputs or OutputLimits(),
     )
-    options = _instructed(options, extra_instructions, extra_scope)
     store, owned = _journal(journal, os.environ if env is None else env)
-    roster = _Roster(tuple(agents), model, env)
+    roster = _Roster(tuple(agents), model, env, windows or {})
     try:
         roster.team(options)
-        if run_id is None:
-            lease, state, cast = await store.claim(new_id(), create=True), State(), Cast()
-        else:
-            lease, state, cast = await _reopen(store, run_id)
-        runtime = Runtime(store, lease, roster.team, state, cast, clock or SystemClock(), deps)
+        lease, state, cast = await _reopen(store, run_id or new_id(), create or run_id is None)
+        runtime = Runtime(store, lease, roster.team, state, cast, clock or SystemClock(), deps, overrides)
         # A process can die between its claim and its first record: then nothing was started yet.
         first = RunResumed(attended) if lease.seq else RunStarted(lease.run_id, options, data)
         try:
@@ -251,10 +289,11 @@ def _instructed(options: Options, extra: str | Mapping[str, str], scope: Literal
     return msgspec.structs.replace(options, extra_for=tuple(extra.items()))
 
 
-async def _reopen(store: Journal, run_id: str) -> tuple[Lease, State, Cast]:
+async def _reopen(store: Journal, run_id: str, create: bool = False) -> tuple[Lease, State, Cast]:
     """Claim a stored run and fold it; the claim is given back when that fails."""
-    lease = await store.claim(run_id)
-    cast = Cast()
+    lease, cast = await store.claim(run_id, create=create), Cast()
+    if not lease.seq:
+        return lease, State(), cast
     try:
         state = await fold(store, run_id, cast.learn)
         if state.closed:
@@ -290,22 +329,27 @@ def _journal(journal: Journal | str | None, env: Mapping[str, str]) -> tuple[Jou
     return journal, False
 
 
-def _choice(model: Model, env: Mapping[str, str]) -> Choice:
-    """What is known of a model: its own word on window and prices, else the catalog's."""
+def _choice(model: Model, windows: Mapping[str, int], env: Mapping[str, str]) -> Choice:
+    """What is known of a model: what the caller says of its window, its own word, else the catalog's."""
     # Not at import: the first lookup reads the catalog, and a model in this process needs none.
     from antiphon.models.rates import rates_of
 
     known = rates_of(model, env)
-    return Choice(model, known.window, known.dear_input, known.dear_output, known.bill)
+    window = windows.get(model.name) or known.window
+    return Choice(model, window, known.dear_input, known.dear_output, known.bill)
 
 
 class _Roster:
     """Agents, and the models they name, each made once and closed with the run."""
 
     def __init__(
-        self, agents: tuple[Agent, ...], model: str | Model | None, env: Mapping[str, str] | None
+        self,
+        agents: tuple[Agent, ...],
+        model: str | Model | None,
+        env: Mapping[str, str] | None,
+        windows: Mapping[str, int],
     ) -> None:
-        self._agents, self._model, self._env = agents, model, env
+        self._agents, self._model, self._env, self._windows = agents, model, env, windows
         self._models: dict[str, Model] = {}
 
     def team(self, options: Options) -> Team:
@@ -316,7 +360,7 @@ class _Roster:
         first = self._model if self._model is not None else agent.model
         models = [self._resolve(spec) for spec in (first, *agent.fallback)]
         env = os.environ if self._env is None else self._env
-        return tuple([_choice(model, env) for model in models])
+        return tuple([_choice(model, self._windows, env) for model in models])
 
     def _resolve(self, spec: str | Model | None) -> Model:
         if spec is not None and not isinstance(spec, str):
@@ -338,150 +382,3 @@ class _Roster:
             close = getattr(model, "aclose", None)
             if close is not None:
                 await close()
-
-
-Entry = Agent | str | Sequence["Agent | str"]
-OnMessage = Callable[[Message], Awaitable[Any]]
-
-
-async def run(
-    entry: Entry, message: str, *, agents: Iterable[Agent] = (), attachments: Iterable[Attachment] = (),
-    on_message: OnMessage | None = None, **options: Any,
-) -> Result:  # fmt: skip
-    """Ask the entry agent and wait for its answer; all other options are those of `open_run`.
-
-    entry: an agent, a name among `agents`, or several, which then all work on the message: their
-    outputs are joined as `[name]…[/name]`. on_message: an async function that is shown each
-    message an agent has for the user and returns the answer; a message with the intent `approval`
-    asks for `yes`, `no` or `always`, and any other answer is no. Raises RunFailed for the outcome
-    `failed`, UserError, Parked.
-    """
-    team, names = _line_up(entry, agents)
-    async with open_run(team, attended=on_message is not None, **options) as conversation:
-        asked = await _ask(conversation, names, message, attachments)
-        if on_message is not None:
-            await asked.serve(on_message)
-        try:
-            return await asked.result()
-        finally:
-            await asked.close()
-
-
-def run_sync(entry: Entry, message: str, **options: Any) -> Result:
-    """`run` for programs without an event loop."""
-    return asyncio.run(run(entry, message, **options))
-
-
-class _Watch:
-    """What a subscription shows, up to the end of the calls that are watched."""
-
-    def __init__(self, subscription: Subscription, calls: set[str]) -> None:
-        self._subscription, self._calls = subscription, calls
-
-    def __aiter__(self) -> _Watch:
-        return self
-
-    async def __anext__(self) -> Record | Piece:
-        if not self._calls:
-            self._subscription.close()
-            raise StopAsyncIteration
-        item = await anext(self._subscription)
-        if isinstance(item, Record) and isinstance(item.event, EffectFinished):
-            self._calls.discard(item.event.id)
-        return item
-
-
-class Stream:
-    """The live records and pieces of one request, until it has ended. Made by `stream`."""
-
-    def __init__(self, conversation: Conversation, names: Sequence[str], calls: Sequence[str]) -> None:
-        self.conversation, self._names, self._calls = conversation, names, calls
-
-    @property
-    def run_id(self) -> str:
-        """The run's id."""
-        return self.conversation.run_id
-
-    def __aiter__(self) -> AsyncIterator[Record | Piece]:
-        return _Watch(self.conversation.events(), set(self._calls))
-
-    async def serve(self, on_message: OnMessage) -> None:
-        """Show every question and approval to `on_message` and send back what it returns."""
-        async for item in self:
-            event = item.event if isinstance(item, Record) else None
-            if not isinstance(event, EffectStarted) or event.purpose not in ("question", "approval"):
-                continue
-            approval = event.purpose == "approval"
-            message = Message("forward", item.agent, USER, event.text, event.id)
-            if approval:
-                asked = {"tool": event.name, "arguments": event.arguments}
-                message = msgspec.structs.replace(message, intent="approval", data=asked)
-            answer = str(await on_message(message))
-            await self.conversation.answer(event.id, answer if not approval or answer in VERDICTS else "no")
-
-    async def result(self) -> Result:
-        """The result, once there is one; see `run`."""
-        if len(self._calls) == 1:
-            return await self.conversation.result(self._calls[0])
-        results = [await self._outcome(call) for call in self._calls]
-        joined = "\n\n".join(
-            f"[{name}]{each.output}[/{name}]" for name, each in zip(self._names, results, strict=True)
-        )
-        worst = min(results, key=lambda each: {"failed": 0, "completed": 2}.get(each.outcome, 1))
-        usage = sum((each.usage for each in results), Usage())
-        messages = tuple(message for each in results for message in each.messages)
-        found = msgspec.structs.replace(worst, output=joined, usage=usage, messages=messages)
-        if found.outcome == "failed":
-            raise RunFailed(found)
-        return found
-
-    async def close(self) -> None:
-        """End the run, unless something is still open in it."""
-        if not await self.conversation.requests():
-            await self.conversation.close()
-
-    async def _outcome(self, call: str) -> Result:
-        try:
-            return await self.conversation.result(call)
-        except RunFailed as failed:
-            result: Result = failed.result
-            return result
-
-
-@asynccontextmanager
-async def stream(
-    entry: Entry, message: str, *, agents: Iterable[Agent] = (), attachments: Iterable[Attachment] = (),
-    attended: bool = False, **options: Any,
-) -> AsyncIterator[Stream]:  # fmt: skip
-    """Ask as `run` does, and hand out what happens while it happens.
-
-    Leaving the block before the end does not cancel: with a durable journal the run can be opened
-    again, and goes on.
-    """
-    team, names = _line_up(entry, agents)
-    async with open_run(team, attended=attended, **options) as conversation:
-        asked = await _ask(conversation, names, message, attachments)
-        yield asked
-        await asked.close()
-
-
-def _line_up(entry: Entry, agents: Iterable[Agent]) -> tuple[list[Agent], list[str]]:
-    """The team, entry agents included, and whom the user asks."""
-    team = list(agents)
-    entries = [entry] if isinstance(entry, Agent | str) else list(entry)
-    if not entries:
-        raise UserError("A run needs an entry agent")
-    missing = [each for each in entries if isinstance(each, Agent) and each not in team]
-    if team and missing:
-        named = ", ".join(each.name for each in missing)
-        warnings.warn(f"{named} is not among the agents; it takes part all the same", stacklevel=3)
-    return [*team, *missing], [each.name if isinstance(each, Agent) else each for each in entries]
-
-
-async def _ask(
-    conversation: Conversation, names: list[str], message: str, attachments: Iterable[Attachment]
-) -> Stream:
-    files = tuple(attachments)
-    return Stream(
-        conversation, names, [await conversation.post(name, message, attachments=files) for name in names]
-    )

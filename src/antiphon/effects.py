@@ -24,15 +24,17 @@ from antiphon.tool import Done, Tool, ToolContext, result_of
 
 
 async def ask_model(
-    choice: Choice, member: Member, activation: Activation, opened: Open, emit: Emit
+    choice: Choice, member: Member, activation: Activation, opened: Open, emit: Emit, session: str = ""
 ) -> EffectFinished:
     """Ask the model once. Any failure is an event; only cancellation escapes."""
     effect_id, model = opened.effect.id, choice.model
     try:
-        reply = await model.complete(request(member, model.name, activation, opened.effect), emit)
+        asked = request(member, model.name, activation, opened.effect, session)
+        reply = await model.complete(asked, emit)
     except ModelError as error:
+        why = whole(f"{error.kind}: {error.text}")
         return EffectFinished(
-            effect_id, "failed", why=whole(f"{error.kind}: {error.text}"), retry_after=error.retry_after
+            effect_id, "failed", why=why, retry_after=error.retry_after, status=error.status
         )
     except Exception as error:  # noqa: BLE001 - an adapter's bug must end its effect, not the run
         return EffectFinished(effect_id, "failed", why=whole(f"provider: {type(error).__name__}: {error}"))

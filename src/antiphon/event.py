@@ -128,7 +128,7 @@ class EffectFinished(Struct, frozen=True, gc=False, tag=True, omit_defaults=True
     why: the reason of any outcome but `completed`; of a model, `kind: text`.
     retry_after: seconds the provider asked for. usage: tokens billed though there is no reply.
     ends: its result ends the reaction. by: who answered, with which `arguments` if edited.
-    cost: of a model call, in nano-USD; None when its price is unknown.
+    cost: of a model call, in nano-USD; None when its price is unknown. status: of a failed one, as in HTTP.
     """
 
     id: str
@@ -144,6 +144,7 @@ class EffectFinished(Struct, frozen=True, gc=False, tag=True, omit_defaults=True
     arguments: str = ""
     mail: int = 0
     cost: int | None = None
+    status: int = 0
 
 
 class PermissionDecided(Struct, frozen=True, gc=False, tag=True, omit_defaults=True):

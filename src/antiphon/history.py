@@ -10,7 +10,7 @@ import msgspec
 from antiphon.errors import Corrupt
 from antiphon.event import Event, decode, encode_value
 from antiphon.journal.port import Journal, Refs, Row, blob_digest
-from antiphon.state import State, apply
+from antiphon.state import State, apply_all
 
 LARGE = 4096
 """Bytes above which a payload is stored once, by its digest, beside the rows."""
@@ -103,5 +103,4 @@ async def fold(journal: Journal, run_id: str, seen: Callable[[Event], None] | No
 def fold_row(state: State, row: Row, events: Sequence[Event]) -> None:
     """Fold one row in, at its own time."""
     state.at = row.at
-    for event in events:
-        apply(state, event)
+    apply_all(state, events)

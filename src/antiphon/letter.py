@@ -5,10 +5,11 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
+from antiphon.calling import CallAgent
 from antiphon.event import CancelRequested, EffectFinished, Event, MessagePosted
 from antiphon.message import USER, Attachment, Message, ToolCall, mend, new_id, whole
 from antiphon.route import full
-from antiphon.state import CallAgent, State
+from antiphon.state import State
 
 
 class Ask(Struct, frozen=True, tag=True, omit_defaults=True):

@@ -44,7 +44,7 @@ class Scope(Struct):
     """The books of one scope.
 
     spent, reserved: nano-USD, as tokens and held are tokens. unpriced: model calls of unknown price.
-    people: seconds that people were waited for.
+    people: seconds that people were waited for; asking: questions now open, since `asked`.
     overrun: tokens that a provider billed beyond what was held; outside the invariant.
     usage: what the providers billed, in all.
     """
@@ -59,6 +59,8 @@ class Scope(Struct):
     reserved: int = 0
     unpriced: int = 0
     people: float = 0.0
+    asking: int = 0
+    asked: float = 0.0
     usage: Usage = Usage()
 
 
@@ -88,3 +90,33 @@ def settle(scope: Scope, held: int, used: int) -> None:
     scope.held -= held
     scope.tokens += min(used, held)
     scope.overrun += max(used - held, 0)
+
+
+def pay(scope: Scope, reserved: int, cost: int) -> None:
+    """Give back what was reserved and book what it cost, both in nano-USD."""
+    scope.reserved -= reserved
+    scope.spent += cost
+
+
+def books(own: Limits | None, outer: tuple[Scope, ...], request: Limits) -> tuple[Scope, ...]:
+    """The books of a callee, innermost first: its own if it has limits, its caller's or the request's."""
+    around = outer or (Scope(request),)
+    return (Scope(own), *around) if own is not None else around
+
+
+def asked(scope: Scope, at: float) -> None:
+    """A person is waited for from now on."""
+    scope.asked = scope.asked if scope.asking else at
+    scope.asking += 1
+
+
+def answered(scope: Scope, at: float) -> None:
+    """One question is closed; time in which any was open is counted once."""
+    scope.asking -= 1
+    if not scope.asking:
+        scope.people += max(at - scope.asked, 0.0)
+
+
+def waited(scope: Scope, at: float) -> float:
+    """Seconds that people were waited for so far."""
+    return scope.people + (at - scope.asked if scope.asking else 0.0)

@@ -18,7 +18,12 @@ RETAINED = "[memory: retained]"
 SUMMARY = "[memory: summary]"
 _MARKS = (RETAINED, SUMMARY)
 COMPACT = "compact"
-"""The intent of a message that asks for a compaction and says nothing."""
+"""The intent of a user's message that asks for a compaction and says nothing."""
+HISTORY = "history"
+"""The intent of a user's message that holds, as JSON, what the conversation is from now on."""
+GO_ON = "[system] The conversation was shortened. Go on with the task."
+SAID = 4
+"""Texts of the agent that stay of one turn: the newest; more of them would outgrow any window."""
 
 
 class Compaction(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -64,8 +69,18 @@ def question(compaction: Compaction) -> str:
 
 
 def to_compact(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
-    """What is summarised: all but earlier memory, which is kept or replaced by itself."""
-    return [message for message in messages if not is_memory(message)]
+    """What is summarised: all but earlier memory and what a user has just said, which both stay."""
+    told = [message for message in messages if not is_memory(message)]
+    answered = told[: _unanswered(told)]
+    return answered or told
+
+
+def _unanswered(messages: Sequence[ChatMessage]) -> int:
+    """Where the messages of users begin that nobody has answered yet."""
+    end = len(messages)
+    while end and messages[end - 1].role == "user":
+        end -= 1
+    return end
 
 
 def is_memory(message: ChatMessage) -> bool:
@@ -110,19 +125,32 @@ def remember(messages: Sequence[ChatMessage], gist: Gist, last_turns: int) -> li
     if gist.summary:
         steps = f"\nNext steps: {gist.next}" if gist.next else ""
         memory.append(ChatMessage("user", f"{SUMMARY}\n{gist.summary}{steps}"))
-    return memory + _last_said(messages, last_turns)
+    said = _last_said(messages, last_turns)
+    if messages and messages[-1].role == "tool" and not (said and said[-1].role == "user"):
+        said.append(ChatMessage("user", GO_ON))
+    return memory + said
 
 
 def _last_said(messages: Sequence[ChatMessage], last_turns: int) -> list[ChatMessage]:
-    """User and assistant texts of the last turns; a turn begins with what a user said."""
-    if last_turns <= 0:
-        return []
-    starts = [index for index, each in enumerate(messages) if each.role == "user" and not is_memory(each)]
-    if not starts:
-        return []
-    first = starts[-last_turns] if len(starts) >= last_turns else starts[0]
+    """User and assistant texts of the last turns; a turn begins with what a user said.
+
+    What was not answered yet is no turn of its own and always stays.
+    """
+    told = [each for each in messages if not is_memory(each)]
+    answered = _unanswered(told)
+    starts = [index for index, each in enumerate(told[:answered]) if each.role == "user"]
+    first = answered
+    if starts and last_turns > 0:
+        first = starts[-last_turns] if len(starts) >= last_turns else starts[0]
+    texts = [
+        each
+        for each in told[first:]
+        if each.role in ("user", "assistant") and (each.content or each.attachments)
+    ]
+    spoken = [index for index, each in enumerate(texts) if each.role == "assistant"]
+    gone = set(spoken[: -SAID * max(last_turns, 1)])
     return [
         ChatMessage(each.role, each.content, attachments=each.attachments)
-        for each in messages[first:]
-        if each.role in ("user", "assistant") and each.content and not is_memory(each)
+        for index, each in enumerate(texts)
+        if index not in gone
     ]

@@ -92,6 +92,7 @@ class Request(Struct, frozen=True):
     max_output: tokens; always sent to the provider as its cap.
     settings: temperature, reasoning_effort and so on, passed through under the field's names.
     effect_id: where in the run the call stands; unique per attempt.
+    session: the same for all calls of a run; a provider may keep its cache by it.
     """
 
     model: str
@@ -105,6 +106,7 @@ class Request(Struct, frozen=True):
     settings: Mapping[str, Any] = {}
     examples: tuple[Example, ...] = ()
     effect_id: str = ""
+    session: str = ""
 
 
 class Delta(Struct, frozen=True, gc=False, omit_defaults=True):

@@ -5,13 +5,14 @@ The handle is the id of the effect that gave the result, so it means the same af
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
 READERS = frozenset({"read_output", "grep_output"})
 """Tools whose results are never cut: they are bounded themselves."""
+DONE = "Task complete"
+"""What the model is shown as the result of a tool that ended the task and said nothing."""
 LINE = 1_000
 """Characters of one line that a read or a search shows."""
 ANSWER = 65_536
@@ -33,7 +34,7 @@ class OutputLimits(Struct, frozen=True, gc=False, omit_defaults=True):
 
 def tokens_of(text: str) -> int:
     """The estimate that the total goes by: a quarter of the UTF-8 bytes, rounded up."""
-    return -(-len(text.encode("utf-8", "replace")) // 4)
+    return -(-(len(text) if text.isascii() else len(text.encode("utf-8", "replace"))) // 4)
 
 
 def cut(text: str, limit: int, handle: str) -> str:
@@ -73,14 +74,13 @@ def read(text: str, offset: int = 1, limit: int = 200) -> str:
     return shown + "\n[end of output]"
 
 
-def grep(text: str, pattern: str, *, regex: bool = False, around: int = 0, most: int = 50) -> str:
-    """Lines that hold `pattern`, numbered, with `around` lines of context; at most `most` matches."""
-    try:
-        found = re.compile(pattern if regex else re.escape(pattern))
-    except re.error as error:
-        return f"The pattern is not a regular expression: {error}"
-    lines = text.split("\n")
-    hits = [index for index, line in enumerate(lines) if found.search(line[: LINE * 10])]
+def find(lines: Sequence[str], pattern: str) -> list[int]:
+    """The indexes of the lines that hold a text."""
+    return [index for index, line in enumerate(lines) if pattern in line]
+
+
+def matches(lines: Sequence[str], hits: Sequence[int], pattern: str, around: int = 0, most: int = 50) -> str:
+    """The lines found, numbered, with `around` lines of context; at most `most` matches."""
     if not hits:
         return f"No match for {pattern!r} in {len(lines)} lines."
     wanted = sorted(

@@ -11,13 +11,16 @@ from msgspec import Struct
 from antiphon.activation import Activation
 from antiphon.agent import ALL, Judge
 from antiphon.arguments import Invalid, Reader
+from antiphon.calling import CallAgent
 from antiphon.event import EffectFinished, EffectStarted, Event, MessagePosted, Outcome, PermissionDecided
+from antiphon.memory import HISTORY
 from antiphon.message import USER, Message, ToolCall
 from antiphon.policy import Policy, Ruling, rule, strictest
 from antiphon.signature import from_json, to_json
-from antiphon.state import CallAgent, State
+from antiphon.state import State
 from antiphon.team import CALL_AGENT, FINISH, GET_RESULT, SEND_MESSAGE, Member, Team
 from antiphon.tool import Tool
+from antiphon.view import read_history
 
 
 def route(
@@ -190,6 +193,11 @@ def _call_agent(
         return (EffectFinished(effect_id, outcome, why=why),)
     if name == USER:
         return (EffectStarted(effect_id, "wait", USER, purpose="question", text=asked.message),)
+    if asked.intent == HISTORY and not caller.id:
+        try:
+            read_history(asked.message)
+        except ValueError as error:
+            return (EffectFinished(effect_id, "invalid", why=f"not a conversation: {error}"),)
     callee = team.members[name]
     background = caller.id == 0 or (asked.background and state.options.background)
     head = callee.entry_head if caller.id == 0 else callee.head

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from functools import partial
 from itertools import chain
-from typing import Any
+from typing import Any, Protocol
 
 from antiphon.activation import Activation, Ended, Open
 from antiphon.clock import Clock
@@ -33,9 +33,9 @@ from antiphon.event import (
 from antiphon.history import LARGE, pack
 from antiphon.journal.port import Journal, Lease, Row
 from antiphon.journal.port import chain as link
-from antiphon.letter import Letter, take_in, take_in_mail
+from antiphon.letter import Cancel, Letter, take_in, take_in_mail
 from antiphon.model import Delta
-from antiphon.state import State, apply
+from antiphon.state import APPLY, State
 from antiphon.step import step
 from antiphon.stream import Cast, Feed
 from antiphon.team import Team
@@ -48,6 +48,16 @@ GRACE = 1.0
 BEAT = 5.0
 """Seconds between two signs of life of an owner."""
 FOREVER = 1 << 62
+
+
+class Signal(Protocol):
+    """What may stop a request from outside: an `asyncio.Event`, for one."""
+
+    def is_set(self) -> bool: ...
+
+    async def wait(self) -> object:
+        """Return once it is set."""
+        ...
 
 
 class Runtime:
@@ -65,10 +75,13 @@ class Runtime:
         cast: Cast,
         clock: Clock,
         deps: Any,
+        overrides: Mapping[str, Callable[[ToolContext], Any]] | None = None,
     ) -> None:
         self.state, self.journal, self.clock, self.deps = state, journal, clock, deps
+        self._overrides = overrides or {}
         self._lease, self._make_team = lease, team
-        self._team: Team | None = None
+        # The agents, compiled for the options that the run was started with.
+        self.team = team(state.options) if lease.seq else Team({}, {}, False)
         self._seq, self._digest = lease.seq, lease.digest
         self._durable = lease.seq
         self.feed = Feed(lease.run_id, cast)
@@ -92,20 +105,13 @@ class Runtime:
         """The number of the last record."""
         return self._seq
 
-    @property
-    def team(self) -> Team:
-        """The agents, compiled for the options that the run was started with."""
-        if self._team is None:
-            self._team = self._make_team(self.state.options)
-        return self._team
-
     # -- recording --------------------------------------------------------------------------
 
     def start(self, first: Event) -> None:
         """Record the first event of this ownership; what a crash cut off is taken up again."""
         lost = isinstance(first, RunResumed)
         if isinstance(first, RunStarted):
-            self._team = self._make_team(first.options)
+            self.team = self._make_team(first.options)
         self.record(first)
         if lost:
             self._resume()
@@ -121,7 +127,7 @@ class Runtime:
             raise UserError(f"Run {self.run_id} is closed; nothing can follow. Start a new one")
         first = self._advance(events)
         if first is not None:
-            self._spawn(self._drive(first), first.effect.id)
+            self.spawn(self._drive(first), first.effect.id)
 
     def _advance(self, events: Iterable[Event]) -> Open | None:
         """Apply events and what `step` makes of them, append it all, start what it started.
@@ -135,9 +141,9 @@ class Runtime:
         heads: dict[str, bytes] = {}
         event: Any
         for event in chain(events, step(state, self.team)):
-            apply(state, event)
-            batch.append(event)
             kind = type(event)
+            APPLY[kind](state, event)
+            batch.append(event)
             if kind is EffectStarted:
                 if event.kind == "call":
                     self.feed.cast.learn(event)
@@ -152,11 +158,11 @@ class Runtime:
             self._append(batch, heads)
         first = None
         for effect_id in started:
-            opened = state.find(effect_id)
+            opened = state.open.get(effect_id)
             if opened is not None and first is None:
                 first = opened
             elif opened is not None:
-                self._spawn(self._drive(opened), effect_id)
+                self.spawn(self._drive(opened), effect_id)
         return first
 
     def _append(self, batch: list[Event], blobs: dict[str, bytes]) -> None:
@@ -211,7 +217,8 @@ class Runtime:
 
     # -- performing -------------------------------------------------------------------------
 
-    def _spawn(self, work: Any, effect_id: str = "") -> asyncio.Task[None]:
+    def spawn(self, work: Any, effect_id: str = "") -> asyncio.Task[None]:
+        """A task that lives no longer than this ownership; `effect_id`: the effect it drives."""
         task: asyncio.Task[None] = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -263,7 +270,7 @@ class Runtime:
             emit = partial(self.feed.piece, effect.id, activation.id, activation.agent)
             choice = self.team.models[activation.agent][effect.fallback]
             asking = ask_model(
-                choice, member, activation, opened, emit if self.feed.subscribers else _unheard
+                choice, member, activation, opened, emit if self.feed.subscribers else _unheard, self.run_id
             )
             # Money that has a limit is only spent on the word of a row that cannot be lost.
             if effect.cost and self._durable < self._seq and _capped(activation):
@@ -282,6 +289,8 @@ class Runtime:
                 attempt,
                 self.deps,
                 output=self.state.outputs.get,
+                cancelled=lambda: opened.ended,
+                overrides=self._overrides,
             )
         arguments = effect.arguments or activation.calls[opened.index].arguments
         work = use_tool(tool, arguments, opened, context, self._threads)
@@ -308,7 +317,16 @@ class Runtime:
             for opened in list(activation.open.values()):
                 effect = opened.effect
                 if opened.lost and (effect.kind == "tool" or effect.purpose in ("retry", "deadline")):
-                    self._spawn(self._drive(opened), effect.id)
+                    self.spawn(self._drive(opened), effect.id)
+
+    def cancel_when(self, signal: Signal, target: str, why: str) -> Callable[[], object]:
+        """Cancel the effect `target` once `signal` is set; call what is returned to stop listening."""
+        return self.spawn(self._heed(signal, target, why)).cancel
+
+    async def _heed(self, signal: Signal, target: str, why: str) -> None:
+        await signal.wait()
+        if self._failure is None and self.state.find(target) is not None:
+            self.take_in(Cancel(target, why))
 
     # -- results ----------------------------------------------------------------------------
 
@@ -330,6 +348,8 @@ class Runtime:
     def _deliver(self) -> None:
         """Wake whoever waits for a request that has ended."""
         done = self.state.activations[0].done
+        if len(self._results) == 1 and self._results[0][0] not in done:
+            return
         for wanted in list(self._results):
             call_id, waiter = wanted
             if call_id in done or waiter.done():
@@ -346,8 +366,8 @@ class Runtime:
 
     def open_mail(self) -> None:
         """From now on take in what outsiders post, and say that this owner lives."""
-        self._spawn(self._read_mail())
-        self._spawn(self._beat())
+        self.spawn(self._read_mail())
+        self.spawn(self._beat())
 
     async def _read_mail(self) -> None:
         try:

@@ -7,14 +7,14 @@ last events touched) and `parked` (those whose hold must wait). Losing them cost
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
 from msgspec import Struct, field
 
-from antiphon import outputs
 from antiphon.activation import Activation, Ended, Logged, Open
+from antiphon.calling import forward, index_of, returned
 from antiphon.errors import Corrupt
 from antiphon.event import (
     CancelRequested,
@@ -33,11 +33,12 @@ from antiphon.event import (
     charged,
     place,
 )
-from antiphon.limits import Scope, settle
-from antiphon.memory import COMPACT, Gist, remember
-from antiphon.message import USER, Attachment, Message, ToolCall, ToolResult
+from antiphon.limits import answered, asked, books, pay, settle
+from antiphon.memory import COMPACT, HISTORY
+from antiphon.message import USER, Message, ToolCall, ToolResult
 from antiphon.model import ChatMessage, Usage
-from antiphon.transcript import Transcript
+from antiphon.outputs import DONE
+from antiphon.view import Removed, abandon, awake, conclude, read_history, result, rewrite, show, spoken
 
 KEPT = 1_000
 """Ends of background calls that an activation remembers; the oldest are forgotten first."""
@@ -51,10 +52,9 @@ class State(Struct):
     """A run, folded. `at`: the time of the last row, Unix seconds. `mail`: the last mail taken.
 
     remembered: digests of tools allowed for the rest of the run. cancelling: effects to stop, and why.
-    usage: tokens by model. open: every effect in flight. log: messages between agents.
-    resting: callees that wait to be continued, by caller and name. outputs: tool results that were
-    cut, by handle. spent: nano-USD; unpriced: model calls whose price is unknown. failures: of each
-    model, how often in a row it failed, and when it last did.
+    usage: tokens by model. open: every effect in flight. log: messages between agents. resting:
+    callees to be continued, by caller and name. outputs: tool results that were cut, by handle. spent:
+    nano-USD; unpriced: calls of unknown price. failures: of each model, how many in a row, and when.
     """
 
     run_id: str = ""
@@ -83,16 +83,19 @@ class State(Struct):
         """The open effect of that id, if it is in flight."""
         return self.open.get(effect_id)
 
-    @property
-    def idle(self) -> bool:
-        """Nothing is in flight and nobody has anything to do."""
-        return not self.open and not self.ready
-
 
 def apply(state: State, event: Event) -> None:
     """Fold one event in. Raises Corrupt for one that cannot follow what was folded before."""
+    apply_all(state, (event,))
+
+
+def apply_all(state: State, events: Iterable[Event]) -> None:
+    """Fold events in, in order. Raises Corrupt as `apply` does."""
+    event: Event | None = None
+    table = APPLY
     try:
-        _APPLY[type(event)](state, event)
+        for event in events:
+            table[type(event)](state, event)
     except (KeyError, IndexError, ValueError, AttributeError) as error:
         raise Corrupt(state.run_id, 0, f"{type(event).__name__} does not follow ({error!r})") from error
 
@@ -141,15 +144,18 @@ def _turn_started(state: State, event: TurnStarted) -> None:
     taken = activation.inbox[: event.taken]
     del activation.inbox[: event.taken]
     activation.turn += 1
-    activation.attempt, activation.waited, activation.more = 0, 0.0, False
+    activation.attempt, activation.asking_since, activation.more = 0, 0.0, False
     activation.tries = activation.fallback = 0
     calls = event.calls
     if calls is None:
         calls = tuple(call for message in taken for call in message.calls) if taken else ()
     if activation.id:
         for message in taken:
-            if message.intent == COMPACT:
+            if message.intent == COMPACT and message.sender == USER:
                 activation.forced = "asked"
+            elif message.intent == HISTORY and message.sender == USER:
+                activation.forced = "done"
+                show(activation, read_history(message.content))
             elif message.content or message.attachments or not message.calls:
                 activation.transcript.append(
                     ChatMessage("user", message.content, attachments=message.attachments)
@@ -177,8 +183,10 @@ def _effect_started(state: State, event: EffectStarted) -> None:
     state.open[event.id] = activation.open[event.id] = opened
     if kind == "model":
         activation.attempt += 1
-        activation.tries = activation.tries + 1 if event.fallback == activation.fallback else 1
-        activation.fallback = event.fallback
+        if event.purpose != "compact":
+            activation.tries = activation.tries + 1 if event.fallback == activation.fallback else 1
+            activation.fallback = event.fallback
+            activation.asking_since = activation.asking_since or state.at
         activation.phase = "model"
         if event.purpose == "compact" and activation.forced:
             activation.forced = "done"
@@ -191,18 +199,21 @@ def _effect_started(state: State, event: EffectStarted) -> None:
         return
     if event.purpose == "deadline":
         activation.overdue = False
+        activation.deadlines += 1
         return
     if event.purpose == "retry":
         activation.phase = "model"
-        activation.waited += event.until - state.at
         return
-    index = opened.index = _index(event.id)
+    index = opened.index = index_of(event.id)
     if index >= activation.cursor:
         activation.cursor = index + 1
     if event.purpose != "approval":
         activation.pending.pop(index, None)
         for scope in activation.scopes:
             scope.calls += 1
+    if kind == "wait" and event.purpose != "result":
+        for scope in activation.scopes:
+            asked(scope, state.at)
     if kind == "call":
         _give_birth(state, activation, opened)
     elif event.purpose == "question":
@@ -219,18 +230,16 @@ def _give_birth(state: State, caller: Activation, opened: Open) -> None:
     event, call = opened.effect, caller.calls[opened.index]
     state.born += 1
     child = state.born
-    scopes = caller.scopes
-    if event.limits is not None and scopes:
-        scopes = (Scope(event.limits), *scopes)
-    elif not scopes:
-        own = (Scope(event.limits),) if event.limits is not None else ()
-        scopes = (*own, Scope(state.options.limits))
+    scopes = books(event.limits, caller.scopes, state.options.limits)
     depth = caller.depth + 1 if caller.id else 0
     request = caller.request or event.id
     callee = Activation(child, event.name, event.id, caller.id, request, depth, scopes, event.digest)
     if event.continues:
         state.born -= 1
-        child, callee = event.continues, _awake(state, event.continues, callee)
+        child, born = event.continues, callee
+        callee = state.activations[child]
+        del state.resting[callee.caller, callee.agent]
+        awake(callee, born)
     opened.child = child
     message = forward(caller.agent, callee, event.arguments or call.arguments, call.attachments)
     callee.inbox.append(message)
@@ -241,47 +250,10 @@ def _give_birth(state: State, caller: Activation, opened: Open) -> None:
     _touch(state, callee)
 
 
-def _awake(state: State, resting: int, born: Activation) -> Activation:
-    """A resting activation taken up again by another call, on that call's books."""
-    callee = state.activations[resting]
-    del state.resting[callee.caller, callee.agent]
-    callee.call, callee.request, callee.scopes = born.call, born.request, born.scopes
-    callee.finish, callee.exhausted, callee.said, callee.failure = None, "", "", None
-    callee.forced, callee.overdue, callee.nudges = "", False, 0
-    return callee
-
-
-class CallAgent(Struct, frozen=True, omit_defaults=True):
-    """The arguments of `call_agent`. background: do not wait for the result. intent: the message's."""
-
-    agent_name: str
-    message: str
-    background: bool = False
-    intent: str = ""
-
-
-_call_agent = msgspec.json.Decoder(CallAgent)
-
-
 def _log(state: State, request: str, message: Message) -> None:
     state.log.append(Logged(request, message))
     if len(state.log) > LOGGED:
         del state.log[: LOGGED // 2]
-
-
-def forward(caller: str, callee: Activation, arguments: str, attachments: tuple[Attachment, ...]) -> Message:
-    """The message that a call carries, made from the call alone."""
-    call, asked = callee.call, _call_agent.decode(arguments)
-    return Message(
-        "forward", caller, callee.agent, asked.message, call, call + ">", intent=asked.intent,
-        attachments=attachments,
-    )  # fmt: skip
-
-
-def _index(effect_id: str) -> int:
-    """Which call of its turn an effect is: `3/2.c1` is 0."""
-    number = effect_id[effect_id.rindex(".") + 2 :]
-    return int(number[:-1] if number[-1] == "?" else number) - 1
 
 
 def _effect_finished(state: State, event: EffectFinished) -> None:
@@ -301,7 +273,7 @@ def _effect_finished(state: State, event: EffectFinished) -> None:
         if not activation.id:
             # A request that never became a call: whoever asked is told how it ended all the same.
             activation.done[event.id] = Ended(event, Usage())
-        _book(state, activation, _index(event.id), event)
+        _book(state, activation, index_of(event.id), event)
         return
     activation = state.activations[opened.activation]
     del activation.open[event.id]
@@ -316,14 +288,14 @@ def _effect_finished(state: State, event: EffectFinished) -> None:
         activation.overdue = event.outcome == "completed"
         _touch(state, activation)
     elif purpose == "approval":
-        _waited_for_people(state, activation, opened)
+        _people_answered(state, activation)
         activation.waiting -= 1
         activation.pending[opened.index] = event
         _touch(state, activation)
     else:
         usage = _bury(state, activation, opened, event) if opened.child else Usage()
         if purpose == "question":
-            _waited_for_people(state, activation, opened)
+            _people_answered(state, activation)
             _log_return(state, activation.request, USER, activation.agent, event)
         if opened.effect.background:
             activation.done[event.id] = Ended(event, usage)
@@ -332,21 +304,25 @@ def _effect_finished(state: State, event: EffectFinished) -> None:
             _touch(state, activation)
         else:
             activation.waiting -= 1
-            if event.ends and not event.content:
+            shown = DONE if event.ends and event.outcome == "completed" and not event.content else ""
+            if shown:
                 event = msgspec.structs.replace(event, content=activation.said)
-            _book(state, activation, opened.index, event, opened.effect.ends)
+            _book(state, activation, opened.index, event, opened.effect.ends, shown)
 
 
 def _log_return(state: State, request: str, sender: str, receiver: str, event: EffectFinished) -> None:
-    call, content = event.id, result(event).content
-    _log(
-        state, request, Message("return", sender, receiver, content, call, call + "<", in_reply_to=call + ">")
-    )
+    _log(state, request, returned(sender, receiver, event.id, result(event).content))
 
 
-def _waited_for_people(state: State, activation: Activation, opened: Open) -> None:
+def _people_answered(state: State, activation: Activation) -> None:
+    """A question is closed: the time it took counts for no limit, and deadlines were put off."""
     for scope in activation.scopes:
-        scope.people += max(state.at - opened.since, 0.0)
+        answered(scope, state.at)
+    caller: Activation | None = activation
+    while caller is not None and caller.id:
+        if caller.overdue:
+            _touch(state, caller)
+        caller = state.activations.get(caller.caller)
 
 
 def _bury(state: State, caller: Activation, opened: Open, event: EffectFinished) -> Usage:
@@ -360,7 +336,10 @@ def _bury(state: State, caller: Activation, opened: Open, event: EffectFinished)
     own = len(callee.scopes) - len(caller.scopes)
     usage = callee.scopes[own - 1].usage if own else Usage()
     if opened.effect.keep:
-        _abandon(state, callee)
+        _store(state, abandon(callee, "cancelled before it was done", state.options.outputs.message))
+        other = state.resting.get((caller.id, callee.agent))
+        if other is not None:
+            _forget(state, state.activations[other])
         state.resting[caller.id, callee.agent] = callee.id
         callee.call, callee.scopes, callee.phase, callee.more = "", (), "rest", False
     else:
@@ -368,22 +347,14 @@ def _bury(state: State, caller: Activation, opened: Open, event: EffectFinished)
     return usage
 
 
-def _abandon(state: State, callee: Activation) -> None:
-    """Give every call of a turn that was broken off its one result: the conversation may go on."""
-    callee.pending.clear()
-    if callee.phase == "calls":
-        for index, found in enumerate(callee.results):
-            if found is None:
-                callee.results[index] = ToolResult("Error: cancelled before it was done", is_error=True)
-        callee.cursor, callee.waiting = len(callee.calls), 0
-        _settle_turn(state, callee)
-    callee.calls, callee.results = (), []
-
-
 def _forget(state: State, gone: Activation) -> None:
-    del state.activations[gone.id]
-    for key in [key for key in state.resting if key[0] == gone.id] if state.resting else ():
-        _forget(state, state.activations[state.resting.pop(key)])
+    """Drop an activation, and those that rested for it."""
+    lost = [gone.id]
+    while lost:
+        number = lost.pop()
+        del state.activations[number]
+        for key in [key for key in state.resting if key[0] == number] if state.resting else ():
+            lost.append(state.resting.pop(key))
 
 
 def _model_finished(
@@ -395,8 +366,7 @@ def _model_finished(
     cost = event.cost if event.cost is not None else started.cost if used else 0
     for scope in activation.scopes:
         settle(scope, started.hold, used)
-        scope.reserved -= started.cost
-        scope.spent += cost
+        pay(scope, started.cost, cost)
         if used:
             scope.usage = scope.usage + (usage or Usage())
             scope.unpriced += event.cost is None and not started.cost
@@ -406,28 +376,25 @@ def _model_finished(
         state.usage[started.name] = state.usage.get(started.name, Usage()) + (usage or Usage())
     _wake(state)
     _touch(state, activation)
-    if event.outcome == "failed":
+    # A request that was wrong says nothing of the model's health.
+    if event.outcome == "failed" and not event.why.startswith(("validation", "context", "refused")):
         state.failures[started.name] = state.failures.get(started.name, (0, 0.0))[0] + 1, state.at
     elif reply is not None and state.failures:
         state.failures.pop(started.name, None)
     if event.outcome == "interrupted":
-        activation.phase = "plan"
+        activation.phase, activation.asking_since = "plan", 0.0
     elif started.purpose == "compact":
         activation.phase, activation.window_used = "plan", 0
         activation.answer = reply.content if reply is not None else ""
     elif started.purpose == "final":
         _take_up(activation, ())
         activation.exhausted = started.text
-        activation.said = reply.content if reply is not None else ""
+        activation.said = reply.content if reply is not None else activation.said
     elif reply is not None:
         activation.failure = None
         activation.said = reply.content or activation.said
-        activation.window_used = reply.usage.total
-        activation.transcript.append(
-            ChatMessage(
-                "assistant", reply.content, reply.calls, reasoning=reply.reasoning, opaque=reply.opaque
-            )
-        )
+        activation.window_used, activation.stop = reply.usage.total, reply.stop
+        activation.transcript.append(spoken(reply))
         _take_up(activation, reply.calls)
     else:
         activation.failure = event
@@ -435,25 +402,22 @@ def _model_finished(
 
 
 def _book(
-    state: State, activation: Activation, index: int, event: EffectFinished, ends: bool = False
+    state: State,
+    activation: Activation,
+    index: int,
+    event: EffectFinished,
+    ends: bool = False,
+    shown: str = "",
 ) -> None:
-    """Store the one result of call `index`."""
+    """Store the one result of call `index`; `shown` is what the model sees of it, where that differs."""
     activation.pending.pop(index, None)
     if index >= activation.cursor:
         activation.cursor = index + 1
-    activation.results[index] = result(event)
+    activation.results[index] = ToolResult(shown) if shown else result(event)
     stops = event.ends and event.outcome == "denied"
     if activation.finish is None and (stops or ((ends or event.ends) and event.outcome == "completed")):
         activation.finish = event
     _settle_turn(state, activation)
-
-
-def result(event: EffectFinished) -> ToolResult:
-    """A call's end as the model is shown it."""
-    if event.outcome == "completed":
-        return ToolResult(event.content, event.attachments)
-    partial = f"\nPartial output: {event.content}" if event.content else ""
-    return ToolResult(f"Error: {event.why}{partial}", event.attachments, is_error=True)
 
 
 def _settle_turn(state: State, activation: Activation) -> None:
@@ -464,57 +428,29 @@ def _settle_turn(state: State, activation: Activation) -> None:
     activation.phase = "settled"
     if not activation.id:
         return
-    limit = state.options.outputs.message
-    for index, call in enumerate(activation.calls):
-        found = activation.results[index]
-        if found is None:
-            continue
-        content, ref = found.content, f"{activation.id}/{activation.turn}.c{index + 1}"
-        if limit is not None and len(content) * 4 > limit and call.name not in outputs.READERS:
-            content = outputs.cut(content, limit, ref)
-            if content is not found.content:
-                _store(state, ref, found.content)
-        activation.shown += outputs.tokens_of(content)
-        activation.transcript.append(
-            ChatMessage("tool", content, (), call.id, call.name, found.is_error, ref, found.attachments)
-        )
+    _store(state, conclude(activation, state.options.outputs.message))
 
 
-def _store(state: State, ref: str, text: str) -> None:
-    """Keep a result for reading by its handle; the oldest go when there are too many bytes."""
-    if ref not in state.outputs:
-        state.outputs[ref] = text
-        state.stored += len(text)
+def _store(state: State, removed: Removed) -> None:
+    """Keep results for reading by their handles; the oldest go when there are too many bytes."""
+    for ref, text in removed:
+        if ref not in state.outputs:
+            state.outputs[ref] = text
+            state.stored += len(text)
     while state.stored > state.options.outputs.kept and len(state.outputs) > 1:
         state.stored -= len(state.outputs.pop(next(iter(state.outputs))))
 
 
 def _history_compacted(state: State, event: HistoryCompacted) -> None:
     activation = state.activations[event.activation]
-    messages = activation.transcript.messages
-    gist = Gist(event.retain, event.summary, event.next)
     activation.answer = None
-    if event.trimmed:
-        left = event.trimmed
-        kept = []
-        for message in messages:
-            if left and message.role == "tool" and message.ref:
-                left -= 1
-                _store(state, message.ref, message.content)
-                message = msgspec.structs.replace(message, content=outputs.trimmed(message.ref), ref="")
-            kept.append(message)
-    elif gist.retain or gist.summary:
-        kept = remember(messages, gist, event.last_turns)
-    else:
-        return
-    activation.transcript = Transcript(kept)
-    activation.shown = sum(outputs.tokens_of(each.content) for each in kept if each.role == "tool")
+    _store(state, rewrite(activation, event))
     _touch(state, activation)
 
 
 def _permission_decided(state: State, event: PermissionDecided) -> None:
     activation = state.activations[place(event.id)]
-    index = _index(event.id)
+    index = index_of(event.id)
     activation.pending[index] = event
     if event.remember:
         state.remembered = (*state.remembered, event.remember)
@@ -524,7 +460,7 @@ def _permission_decided(state: State, event: PermissionDecided) -> None:
 def _turn_finished(state: State, event: TurnFinished) -> None:
     activation = state.activations[event.activation]
     if event.nudge:
-        activation.nudges += 1
+        activation.nudges, activation.finish = activation.nudges + 1, None
         activation.transcript.append(ChatMessage("user", event.nudge))
     elif activation.calls:
         activation.nudges = 0
@@ -546,7 +482,7 @@ def _run_closed(state: State, event: RunClosed) -> None:
     state.closed = True
 
 
-_APPLY: dict[type, Callable[[State, Any], None]] = {
+APPLY: Mapping[type, Callable[[State, Any], None]] = {
     RunStarted: _run_started,
     RunResumed: _run_resumed,
     MessagePosted: _message_posted,

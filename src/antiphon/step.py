@@ -30,12 +30,14 @@ from antiphon.event import (
     TurnFinished,
     TurnStarted,
 )
-from antiphon.message import ToolCall
+from antiphon.message import ToolCall, whole
 from antiphon.route import route
 from antiphon.state import State
-from antiphon.team import NUDGE, Member, Team
+from antiphon.team import Member, Team, nudge
 
 COMPACTED = "The conversation was compacted."
+STOPPED = {"length": "the text was cut at the agent's max_output", "refusal": "the model refused"}
+"""What is said of a text that the model did not end by itself."""
 
 
 def step(state: State, team: Team) -> Iterator[Event]:
@@ -76,7 +78,7 @@ def _advance(state: State, team: Team, activation: Activation) -> Iterator[Event
     if activation.overdue:
         late = yield from deadline(state, activation)
         if late is not None:
-            yield from _return(state, activation, late)
+            yield from _break_off(state, activation, late)
             return
     while True:
         phase = activation.phase
@@ -85,7 +87,7 @@ def _advance(state: State, team: Team, activation: Activation) -> Iterator[Event
             if activation.phase == "calls":
                 return
         elif phase == "settled":
-            ending = _decide(member.agent, activation)
+            ending = _decide(member, activation)
             if isinstance(ending, Return):
                 yield from _return(state, activation, ending)
                 return
@@ -106,14 +108,15 @@ def _advance(state: State, team: Team, activation: Activation) -> Iterator[Event
         elif phase == "rest":
             if not activation.call or (not activation.more and not activation.inbox):
                 return
-            if not activation.turn and not activation.caller:
-                yield from deadline(state, activation)
+            first = activation.turn == activation.before
             yield TurnStarted(activation.id, len(activation.inbox))
+            if first:
+                yield from deadline(state, activation)
         elif phase == "failed":
             wait = retry(state, team, member, activation)
             if isinstance(wait, EffectStarted):
                 yield wait
-            else:
+            elif wait is not None:
                 yield from _return(state, activation, wait)
             return
         else:
@@ -128,7 +131,8 @@ def _do_calls(state: State, team: Team, member: Member, activation: Activation) 
     calls, mode = activation.calls, member.agent.tool_execution
     if activation.pending:
         yield from _rule(state, team, member, activation)
-    if not activation.cursor and len(calls) > 1:
+    in_order = member.agent.finishing == "in_order"
+    if not activation.cursor and len(calls) > 1 and not in_order:
         finishing = _first_finishing(member, calls)
         if finishing >= 0:
             yield from _finish_alone(state, team, member, activation, finishing)
@@ -137,7 +141,15 @@ def _do_calls(state: State, team: Team, member: Member, activation: Activation) 
         if mode != "parallel" and (activation.waiting or activation.pending):
             return
         index = activation.cursor
-        if mode == "single" and index:
+        alone = in_order and not member.finishing.isdisjoint(
+            (calls[index].name, calls[index - 1].name if index else "")
+        )
+        if alone and (activation.waiting or activation.pending):
+            return
+        if activation.finish is not None:
+            why = f"{calls[index].name} was skipped: the turn was over before it"
+            yield EffectFinished(_call_id(activation, index), "skipped", why=why)
+        elif mode == "single" and index:
             why = "only one call per reply is done; this one was skipped"
             yield EffectFinished(_call_id(activation, index), "skipped", why=why)
         else:
@@ -182,32 +194,49 @@ def _rule(state: State, team: Team, member: Member, activation: Activation) -> I
             yield EffectFinished(effect_id, "denied", why=f"permission denied{by}: {event.why}")
 
 
-def _decide(agent: Agent, activation: Activation) -> Return | TurnFinished:
+def _decide(member: Member, activation: Activation) -> Return | TurnFinished:
     """What follows a settled turn: another one, or the return."""
-    finish = activation.finish
+    finish, agent = activation.finish, member.agent
     if finish is not None and finish.outcome == "denied":
         return Return("completed", f"The turn was stopped: {finish.why}")
     if finish is not None:
-        return Return("completed", finish.content)
+        return _typed(member, activation, finish.content, "")
     if activation.exhausted:
         return Return("limit", activation.said, activation.exhausted)
     if activation.calls or activation.inbox:
         return TurnFinished(activation.id, more=True)
     if agent.completion == "text":
         more = _incomplete(agent, activation)
+        if isinstance(more, Return):
+            return more
         if more:
             return TurnFinished(activation.id, more=True, nudge=more)
-        return Return("completed", activation.transcript.messages[-1].content)
+        text = activation.transcript.messages[-1].content
+        return _typed(member, activation, text, STOPPED.get(activation.stop, ""))
     if activation.nudges < agent.nudges:
-        return TurnFinished(activation.id, more=True, nudge=NUDGE)
+        return TurnFinished(activation.id, more=True, nudge=nudge(member))
     return Return("no_progress", activation.said, f"{agent.nudges} nudges to finish were not followed")
 
 
-def _incomplete(agent: Agent, activation: Activation) -> str:
+def _typed(member: Member, activation: Activation, text: str, why: str) -> Return | TurnFinished:
+    """The return of a result, or, when it is not of the agent's type, another turn to correct it."""
+    wrong = member.answer.wrong(text) if member.answer is not None else ""
+    if not wrong:
+        return Return("completed", text, why)
+    if activation.nudges < member.agent.nudges:
+        return TurnFinished(activation.id, more=True, nudge=wrong)
+    return Return("no_progress", text, f"the answer does not fit its type: {wrong}")
+
+
+def _incomplete(agent: Agent, activation: Activation) -> str | Return:
     """What the agent's own rule says is left to do; empty when it may return."""
     if agent.incomplete is None or activation.nudges >= agent.nudges:
         return ""
-    return agent.incomplete(activation.transcript.messages) or ""
+    try:
+        return agent.incomplete(activation.transcript.messages) or ""
+    except Exception as error:  # noqa: BLE001 - a hook that raises fails its activation, never the run
+        why = f"the hook incomplete of {agent.name} failed: {type(error).__name__}: {error}"
+        return Return("failed", activation.said, whole(why))
 
 
 def _return(state: State, activation: Activation, ending: Return) -> Iterator[Event]:
@@ -228,6 +257,15 @@ def _results(state: State, call: str) -> Iterator[Event]:
         for opened in list(caller.open.values()):
             if opened.effect.purpose == "result" and opened.effect.name == call:
                 yield msgspec.structs.replace(event, id=opened.effect.id)
+
+
+def _break_off(state: State, activation: Activation, ending: Return) -> Iterator[Event]:
+    """Return in the middle of a turn: what runs is cancelled, what has not begun will not."""
+    yield from _close(state, activation)
+    for index, found in enumerate(activation.results):
+        if found is None:
+            yield EffectFinished(_call_id(activation, index), "cancelled", why=ending.why)
+    yield from _return(state, activation, ending)
 
 
 def _close(state: State, activation: Activation) -> Iterator[Event]:

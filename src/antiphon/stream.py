@@ -16,6 +16,7 @@ from antiphon.event import (
     EffectFinished,
     EffectStarted,
     Event,
+    HistoryCompacted,
     MessagePosted,
     PermissionDecided,
     TurnFinished,
@@ -75,7 +76,7 @@ class Cast:
 
     def learn(self, event: Event) -> None:
         """Take note of an event; every call must be learned, in order."""
-        if isinstance(event, EffectStarted) and event.kind == "call":
+        if isinstance(event, EffectStarted) and event.kind == "call" and not event.continues:
             self._names.append((event.name, place(event.id)))
 
     def record(self, seq: int, at: float, run_id: str, event: Event) -> Record:
@@ -89,7 +90,7 @@ def whose(event: Event) -> int:
     """The activation an event belongs to; 0 for those of the run."""
     if isinstance(event, EffectStarted | EffectFinished | PermissionDecided):
         return place(event.id)
-    if isinstance(event, TurnStarted | TurnFinished):
+    if isinstance(event, TurnStarted | TurnFinished | HistoryCompacted):
         return event.activation
     return event.to if isinstance(event, MessagePosted) else 0
 

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from antiphon.agent import ALL, Agent
+from antiphon.answer import Answer, answer_of
 from antiphon.errors import DuplicateName, UnknownName, UserError
 from antiphon.event import Options
 from antiphon.message import USER
@@ -88,7 +89,7 @@ class Member(Struct, frozen=True, eq=False):
     """One agent in its team. `builtins`: of the kernel's own calls, those it has.
 
     head: what its model is told; entry_head: the same when the user called it.
-    finishing: names that end its reaction. callable: whom it may call.
+    finishing: names that end its reaction. callable: whom it may call. answer: of what type its result is.
     """
 
     agent: Agent
@@ -100,6 +101,7 @@ class Member(Struct, frozen=True, eq=False):
     head: Head
     entry_head: Head
     examples: tuple[Example, ...]
+    answer: Answer | None = None
 
 
 class Choice(Struct, frozen=True, eq=False):
@@ -199,6 +201,7 @@ def _member(agent: Agent, agents: Mapping[str, Agent], options: Options) -> Memb
         entry_head if options.extra_scope == "all" or not options.extra else _head(prompt, specs, agent),
         entry_head,
         tuple(agent.examples) + tuple(example for tool in tools.values() for example in tool.examples),
+        answer_of(agent.output_type),
     )
 
 
@@ -218,11 +221,25 @@ def _builtin_specs(builtins: frozenset[str], background: bool) -> Iterable[ToolS
 
 
 def _head(system: str, specs: tuple[ToolSpec, ...], agent: Agent) -> Head:
-    data = msgspec.json.encode(
-        {"system": system, "tools": specs, "max_output": agent.max_output, "settings": dict(agent.settings)}
-    )
+    told: dict[str, Any] = {
+        "system": system, "tools": specs, "max_output": agent.max_output, "settings": dict(agent.settings)
+    }  # fmt: skip
+    if agent.tool_choice != "auto":
+        told["tool_choice"] = agent.tool_choice
+    answer = answer_of(agent.output_type)
+    if answer is not None:
+        told["output_schema"] = answer.schema
+    data = msgspec.json.encode(told)
     digest = blake2b(data, digest_size=32)
     return Head(system, specs, digest.hexdigest(), data, digest.digest(), len(data))
+
+
+def nudge(member: Member) -> str:
+    """What an agent is told that stopped before it finished."""
+    if FINISH in member.finishing or not member.agent.solo:
+        return NUDGE
+    ways = " or ".join(sorted(member.finishing)) or "the tool that ends it"
+    return f"[system] You did not finish. Continue the task; call {ways} when it is done."
 
 
 def write_prompt(agent: Agent, colleagues: Iterable[Agent], offered: Collection[str]) -> str:

@@ -12,11 +12,11 @@ import hashlib
 import inspect
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, overload
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from antiphon.arguments import Invalid, Reader, Refused, check_length
 from antiphon.errors import ToolDefinitionError, ToolError
@@ -35,6 +35,11 @@ def _gone(handle: str) -> str | None:
     return None
 
 
+def _never() -> bool:
+    """Nobody stops it."""
+    return False
+
+
 def _silent(text: str) -> None:
     """Progress that nobody listens to."""
 
@@ -47,6 +52,13 @@ class Done(Exception):
         self.result = result
 
 
+class Dependency(Struct, frozen=True):
+    """Something tools need: `create(ctx)` makes it when a tool asks for it, `id` is its name."""
+
+    id: str
+    create: Callable[[ToolContext], Any]
+
+
 class ToolContext(Struct, frozen=True):
     """What a tool may know about its own call; injected into a first parameter named `ctx`.
 
@@ -56,6 +68,8 @@ class ToolContext(Struct, frozen=True):
     deadline: when the call is abandoned, seconds on the event loop's clock; None without a timeout.
     output: the whole text of a tool result that was cut or removed, by its handle; None when it is gone.
     report: tells whoever watches the run how far the tool has come; the model is not shown it.
+    cancelled: whether the call was given up, for functions in threads that nothing else can stop.
+    overrides: what `resolve` makes instead, by the id of the dependency.
     """
 
     run_id: str = ""
@@ -67,6 +81,15 @@ class ToolContext(Struct, frozen=True):
     deadline: float | None = None
     output: Callable[[str], str | None] = _gone
     report: Callable[[str], None] = _silent
+    cancelled: Callable[[], bool] = _never
+    overrides: Mapping[str, Callable[[ToolContext], Any]] = {}
+    resolved: dict[str, Any] = field(default_factory=dict)
+
+    def resolve(self, key: Dependency) -> Any:
+        """The dependency, made once in a call of a tool, however often it is asked for."""
+        if key.id not in self.resolved:
+            self.resolved[key.id] = self.overrides.get(key.id, key.create)(self)
+        return self.resolved[key.id]
 
 
 class Tool(Struct, frozen=True, eq=False, weakref=True, kw_only=True):

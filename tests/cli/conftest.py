@@ -1,3 +1,6 @@
+import os
+import signal
+
 import pytest
 
 from tests.cli.shell import SETTINGS, Shell
@@ -27,8 +30,6 @@ writer:
 @pytest.fixture
 def shell(tmp_path, monkeypatch, capsys):
     """A folder with team.yaml and its script, entered, and the command; no setting from outside."""
-    import os
-
     for name in list(os.environ):
         if SETTINGS.match(name):
             monkeypatch.delenv(name)
@@ -37,3 +38,12 @@ def shell(tmp_path, monkeypatch, capsys):
     found.write("team.yaml", TEAM)
     found.write("script.yaml", SCRIPT)
     return found
+
+
+@pytest.fixture(autouse=True, scope="session")
+def signals_are_heard():
+    """A check in the background of a script may ignore them; the commands tested here must not."""
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        number = getattr(signal, name)
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler if name == "SIGINT" else signal.SIG_DFL)

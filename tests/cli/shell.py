@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import termios
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -135,8 +136,10 @@ class Terminal:
         os.write(self._leader, text.encode())
 
     def _read(self, enough, complaint):
+        # What is drawn again and again must not keep a test waiting for ever.
+        until = time.monotonic() + PATIENCE
         while not enough():
-            ready, _, _ = select.select([self._leader], [], [], PATIENCE)
+            ready, _, _ = select.select([self._leader], [], [], max(until - time.monotonic(), 0))
             if not ready:
                 self.process.send_signal(signal.SIGKILL)
                 raise AssertionError(f"{complaint}; the screen got: {self.seen!r}")

@@ -172,3 +172,11 @@ def test_a_lasting_failure_is_not() -> None:
         run_sync(A, "go", model=model)
     assert model.asked == 1
     assert sent(failed.value.result)[-1] == "return a>user: Error: quota: no money"
+
+
+@pytest.mark.parametrize(("stop", "why"), [("length", "max_output"), ("refusal", "refused"), ("stop", "")])
+def test_a_text_that_was_cut_or_refused_says_so(stop, why):
+    result = run_sync(Agent("a"), "go", model=Script([Reply("half of", stop=stop)]))
+    assert (result.output, result.outcome) == ("half of", "completed")
+    assert why in result.why
+    assert bool(why) == bool(result.why)

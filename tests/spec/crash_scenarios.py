@@ -2,9 +2,12 @@
 
 import asyncio
 
+from msgspec.structs import replace
+
 from antiphon import Agent, ModelError, ToolContext, tool
 from antiphon.event import EffectStarted
 from antiphon.letter import Answer, Cancel
+from antiphon.model import Reply, Usage
 from antiphon.models.script import Script, call, finish
 from antiphon.testing.crash import Scenario
 
@@ -152,4 +155,60 @@ CANCEL = Scenario(
     script(a=[to("b"), call("pay", what="x"), "gave up"], b=[call("hang"), "never"]),
     (("a", "go"),), cancel_call,
 )  # fmt: skip
-ALL = [SINGLE, CONTRACTS, CIRCULAR, FAN_OUT, BACKGROUND, APPROVAL, RETRY, CANCEL]
+
+
+def _first(request):
+    """Fails in passing at its second step, and at the fourth for good."""
+    step = _step(request)
+    if request.tool_choice == "none":
+        return _spare(request)
+    if step == 2 and request.effect_id.endswith(".m1"):
+        raise ModelError("overloaded", "busy")
+    if step == 4:
+        raise ModelError("auth", "not any more")
+    return _spare(request)
+
+
+def _spare(request):
+    if request.tool_choice == "none":
+        return "<retain>a fact</retain><summary>so far</summary>"
+    if request.system.startswith('You are "b"'):
+        return f"b heard {sum(message.role == 'user' for message in request.messages)}"
+    step = _step(request)
+    calls = [
+        [to("b", "one"), call("pay", what="x")], [call("look", what="y")], [call("wire", what="z")],
+        [to("b", "two")], [call("put", what="w"), finish("all done"), call("pay", what="never")],
+    ]  # fmt: skip
+    named = tuple(replace(each, id=f"{step}-{index}") for index, each in enumerate(calls[step - 1]))
+    return Reply(f"step {step}", named, "calls", Usage(900 if step == 3 else 10, 1))
+
+
+def _step(request):
+    """How far it is, from what it said itself: that outlives a compaction."""
+    said = [each.content for each in request.messages if each.role == "assistant"]
+    return 1 + max([int(text.removeprefix("step ")) for text in said if text.startswith("step ")], default=0)
+
+
+def _narrow():
+    model = Script(_first)
+    model.window = 1_000
+    return model
+
+
+def _loop(world):
+    tools = tools_of(world)
+    return [
+        Agent(
+            "a",
+            "You are a.",
+            tools=[tools[name] for name in ("look", "put", "pay", "wire")],
+            tool_execution="sequential",
+            finishing="in_order",
+            fallback=[Script(_spare, name="spare")],
+        ),
+        Agent("b", "You are b.", context="continue"),
+    ]
+
+
+LOOP = Scenario("loop", _loop, _narrow, (("a", "go"),), approve)
+ALL = [SINGLE, CONTRACTS, CIRCULAR, FAN_OUT, BACKGROUND, APPROVAL, RETRY, CANCEL, LOOP]

@@ -7,7 +7,7 @@ from antiphon import runtime
 from antiphon.history import fold
 from antiphon.runtime import Runtime
 from antiphon.testing.crash import enumerate_crashes, rehearse
-from tests.spec.crash_scenarios import ALL, CONTRACTS, SINGLE
+from tests.spec.crash_scenarios import ALL, CONTRACTS, LOOP, SINGLE
 
 MODES = ["at once", "deferred"]
 
@@ -19,6 +19,11 @@ def test_a_sample_of_points(tmp_path):
         "claim", "claimed", "append", "queued", "durable", "post", "posted", "model", "model done",
         "tool", "tool done", "release", "released",
     }  # fmt: skip
+
+
+def test_a_sample_of_a_loop_with_compaction_approval_retry_and_fallback(tmp_path):
+    report = enumerate_crashes(LOOP, tmp_path, commit="deferred", every=5)
+    assert not report.bad, str(report)
 
 
 @pytest.mark.parametrize("commit", MODES)

@@ -4,12 +4,13 @@ import asyncio
 
 import pytest
 
-from antiphon import Agent, Limits, ModelError, ToolError, open_run, run_sync, tool
+from antiphon import Agent, Limits, ModelError, ToolContext, ToolError, open_run, run_sync, tool
 from antiphon.history import fold
 from antiphon.journal.memory import MemoryJournal
 from antiphon.message import ToolCall
 from antiphon.model import Reply
 from antiphon.models.script import Script, call
+from antiphon.outputs import OutputLimits
 from antiphon.testing.invariants import check_run
 
 ESC = "\x1b"
@@ -91,13 +92,28 @@ def test_a_tool_returns_it(shape):
         "Say."
         return SHAPES[shape]
 
-    model = Script([[call("say"), call("say")], "done"])
-    result = play(Agent("a", tools=[say]), model)
+    kept = []
+
+    @tool(effect="read")
+    async def look_up(ctx: ToolContext) -> None:
+        "Keep what the handles of the first turn stand for."
+        kept.extend([ctx.output("1/1.c1"), ctx.output("1/1.c2")])
+
+    model = Script([[call("say"), call("say")], call("look_up"), "done"])
+    result = play(Agent("a", tools=[say, look_up]), model)
     assert result.output == "done"
-    assert well_formed(model.requests[-1]) == ["user", "assistant", "tool", "tool"]
+    assert well_formed(model.requests[-1]) == ["user", "assistant", "tool", "tool", "assistant", "tool"]
     said = SHAPES[shape]
     if isinstance(said, str) and shape not in ("half a surrogate pair", "a pair in halves"):
-        assert model.requests[-1].messages[-1].content == said
+        shown = model.requests[1].messages[-1].content
+        if len(said.encode()) <= OutputLimits().message:
+            assert (shown, kept) == (said, [None, None])
+        else:
+            # Too large to be shown whole: its beginning, and all of it by its handle.
+            beginning, _, note = shown.rpartition("\n")
+            assert said.startswith(beginning)
+            assert 'read_output(handle="1/1.c2")' in note
+            assert kept == [said, said]
 
 
 @pytest.mark.parametrize("shape", [name for name, value in SHAPES.items() if isinstance(value, str)])

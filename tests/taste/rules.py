@@ -31,7 +31,11 @@ BANNED_MODULES = {
 
 # Where no effect may be: the fold, the rule of what comes next and what they stand on.
 PURE = tuple(
-    f"src/antiphon/{name}.py" for name in ("event", "limits", "policy", "route", "state", "step", "team")
+    f"src/antiphon/{name}.py"
+    for name in (
+        *("activation", "answer", "ask", "calling", "event", "limits", "memory", "outputs", "policy"),
+        *("route", "state", "step", "team", "view"),
+    )
 )
 IMPURE_MODULES = {
     "asyncio", "datetime", "io", "os", "pathlib", "random", "secrets", "socket", "subprocess", "threading",

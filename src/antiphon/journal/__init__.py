@@ -20,7 +20,7 @@ _KNOWN = (
 )
 
 
-def open_journal(target: str | Journal | None) -> Journal:
+def open_journal(target: str | Journal | None = None) -> Journal:
     """The journal that `target` names; None is a new one in memory, a Journal is itself.
 
     Raises ConfigError for any other text, and what opening the file raises.

@@ -9,9 +9,9 @@ Implementations: `journal.memory`, `journal.sqlite`. Every one passes `journal.c
 
 from __future__ import annotations
 
-import hashlib
 import struct
 from collections.abc import Callable, Mapping, Sequence
+from hashlib import blake2b
 from typing import Protocol
 
 from msgspec import Struct
@@ -84,7 +84,7 @@ def chain(
     """The digest of a row: 16 bytes of BLAKE2b over all of its fields and the row before."""
     named = repr((refs, blobs)).encode() if refs or blobs else b""
     head = _head(seq, count, epoch, at, len(named))
-    return hashlib.blake2b(previous + head + named + body, digest_size=16).digest()
+    return blake2b(previous + head + named + body, digest_size=16).digest()
 
 
 _head = struct.Struct("<qqqdq").pack
@@ -92,12 +92,12 @@ _head = struct.Struct("<qqqdq").pack
 
 def genesis(run_id: str) -> bytes:
     """The digest that a run's first row follows."""
-    return hashlib.blake2b(run_id.encode(), digest_size=16).digest()
+    return blake2b(run_id.encode(), digest_size=16).digest()
 
 
 def blob_digest(data: bytes) -> str:
     """The name of a blob: 64 hex characters of BLAKE2b-256 over its bytes."""
-    return hashlib.blake2b(data, digest_size=32).hexdigest()
+    return blake2b(data, digest_size=32).hexdigest()
 
 
 class Journal(Protocol):

@@ -126,6 +126,7 @@ class _Reader:
         self._at_work = {0: self.user}
         self._calls: dict[str, _Live] = {}
         self._ending: set[str] = set()
+        self._born = 0
 
     def take(self, record: Record) -> None:
         """The next record."""
@@ -156,7 +157,9 @@ class _Reader:
             live.children.append(callee)
             self._calls[event.id] = callee
             if event.kind == "call":
-                self._at_work[len(self._at_work)] = callee
+                # The number of one that goes on with an earlier call; others are counted.
+                self._born += not event.continues
+                self._at_work[event.continues or self._born] = callee
             self._note("agent_call", record, callee, event.name, callee.message)
 
     def _finished(self, record: Record, event: EffectFinished, live: _Live) -> None:

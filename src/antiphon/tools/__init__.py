@@ -3,11 +3,13 @@
 folder_tools(path)   search_documents, list_files, folder_statistics, read_lines, count_text
 date_tools(clock)    today, weekday, days_between, date_add
 calculate, convert   exact arithmetic, units of measure
+read_output, grep_output   tool results of the run that were too long to be shown whole
 """
 
 from antiphon.tools.arithmetic import calculate
 from antiphon.tools.dates import date_tools
 from antiphon.tools.folder import folder_tools
+from antiphon.tools.outputs import grep_output, read_output
 from antiphon.tools.units import convert
 
-__all__ = ["calculate", "convert", "date_tools", "folder_tools"]
+__all__ = ["calculate", "convert", "date_tools", "folder_tools", "grep_output", "read_output"]

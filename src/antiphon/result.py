@@ -1,0 +1,46 @@
+"""Result: how a request ended; View: a look at one that has not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from antiphon.event import Outcome
+from antiphon.message import Attachment, Message
+from antiphon.model import ChatMessage, Usage
+
+
+class Result(Struct, frozen=True):
+    """How a request ended. `str(result)` is its output.
+
+    output: the entry agent's result, or the best partial text. why: the reason of any outcome but
+    `completed`, and of that one that the model was cut off or refused. usage: tokens of the whole
+    call tree. messages: every forward and return, in order.
+    value: the output as the agent's `output_type`, None without one.
+    """
+
+    output: str
+    outcome: Outcome
+    why: str
+    run_id: str
+    call_id: str
+    usage: Usage
+    messages: tuple[Message, ...] = ()
+    attachments: tuple[Attachment, ...] = ()
+    value: Any = None
+
+    def __str__(self) -> str:
+        return self.output
+
+
+class View(Struct, frozen=True):
+    """A look at one activation: what it is doing, what it was told, what it has not read yet."""
+
+    activation: int
+    agent: str
+    phase: str
+    turn: int
+    messages: tuple[ChatMessage, ...]
+    inbox: tuple[Message, ...]
+    in_flight: tuple[str, ...]

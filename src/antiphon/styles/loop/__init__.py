@@ -1,0 +1,77 @@
+"""Loop: one agent in one streaming tool loop, with the seed's options, events and sessions.
+
+    agent = LoopAgent(llm="openai:gpt-5", tools=[search], system_prompt="You find things.")
+    answer = await agent.run("Where is it?")
+    async with agent.run_stream("And now?") as events:
+        async for event in events: ...
+
+It adds no machinery: an Agent that works alone (`solo`), does its calls in order, continues its
+conversation and has a last word at its limit; and a projection of the run's records to events.
+"""
+
+from antiphon.styles.loop.agent import AbortError, LoopAgent, LoopStream, healed
+from antiphon.styles.loop.events import (
+    MARKER,
+    NO_SUMMARY,
+    CompactionCompleteEvent,
+    CompactionStartEvent,
+    FinalResponseEvent,
+    HiddenUserMessageEvent,
+    LlmRetryEvent,
+    LoopEvent,
+    PermissionPreviewEvent,
+    PermissionReadyEvent,
+    ReasoningEvent,
+    StepCompleteEvent,
+    StepStartEvent,
+    TextEvent,
+    ToolCallEvent,
+    ToolResultEvent,
+    loop_events,
+)  # fmt: skip
+from antiphon.styles.loop.options import (
+    AgentOptions,
+    AgentServices,
+    ModelRegistry,
+    ModelUsage,
+    ToolPermission,
+    ToolPermissionHook,
+    UsageSummary,
+)  # fmt: skip
+from antiphon.tool import Dependency, Done
+
+TaskComplete = Done
+"""The seed's name of the exception by which a tool ends the task."""
+
+__all__ = [
+    "AbortError",
+    "AgentOptions",
+    "AgentServices",
+    "CompactionCompleteEvent",
+    "CompactionStartEvent",
+    "Dependency",
+    "FinalResponseEvent",
+    "HiddenUserMessageEvent",
+    "LlmRetryEvent",
+    "LoopAgent",
+    "LoopEvent",
+    "LoopStream",
+    "MARKER",
+    "ModelRegistry",
+    "ModelUsage",
+    "NO_SUMMARY",
+    "PermissionPreviewEvent",
+    "PermissionReadyEvent",
+    "ReasoningEvent",
+    "StepCompleteEvent",
+    "StepStartEvent",
+    "TaskComplete",
+    "TextEvent",
+    "ToolCallEvent",
+    "ToolPermission",
+    "ToolPermissionHook",
+    "ToolResultEvent",
+    "UsageSummary",
+    "healed",
+    "loop_events",
+]

@@ -1,0 +1,393 @@
+"""LoopAgent: one agent, one streaming tool loop, with the seed's options."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from antiphon import (
+    Agent,
+    AntiphonError,
+    Attachment,
+    Conversation,
+    Limits,
+    Message,
+    Piece,
+    Record,
+    RunFailed,
+    Tool,
+    Usage,
+    open_journal,
+    open_run,
+)  # fmt: skip
+from antiphon.agent import equip
+from antiphon.errors import Parked
+from antiphon.event import EffectFinished, EffectStarted, RunResumed
+from antiphon.memory import COMPACT, HISTORY
+from antiphon.message import new_id
+from antiphon.model import ChatMessage
+from antiphon.outputs import OutputLimits
+from antiphon.styles.loop.events import FinalResponseEvent, LoopEvent, Projection
+from antiphon.styles.loop.options import NAME, AgentOptions, ModelUsage, UsageSummary, agent_of
+
+OnMessage = Callable[[Message], Awaitable[Any]]
+
+
+class AbortError(AntiphonError):
+    """The request was stopped by its signal."""
+
+
+class _Session(Struct):
+    """What is known of one session.
+
+    seq: records counted. used: tokens of the last call, None when unknown. left: requests that a
+    stopped process had left open when the run was opened.
+    """
+
+    run_id: str
+    seq: int = 0
+    summary: UsageSummary = UsageSummary()
+    used: int | None = None
+    model: str = ""
+    asked: dict[str, str] = {}
+    open: Conversation | None = None
+    left: tuple[str, ...] = ()
+
+    def count(self, record: Record) -> None:
+        """Keep the books of a record, once."""
+        if record.seq <= self.seq:
+            return
+        self.seq, event = record.seq, record.event
+        if isinstance(event, EffectStarted) and event.kind == "model":
+            self.asked[event.id] = event.purpose
+        elif isinstance(event, EffectFinished) and event.id in self.asked:
+            purpose = self.asked.pop(event.id)
+            usage = event.reply.usage if event.reply is not None else event.usage or Usage()
+            model = event.reply.model if event.reply is not None else ""
+            if purpose != "compact" and event.reply is not None:
+                # A provider that says nothing of tokens leaves it unknown how full the window is.
+                self.used, self.model = (usage.total or None), model
+            if usage.total:
+                self.summary = _added(self.summary, usage, model or "unknown")
+
+
+def _added(summary: UsageSummary, usage: Usage, model: str) -> UsageSummary:
+    known = summary.by_model.get(model, ModelUsage())
+    return UsageSummary(
+        summary.total_calls + 1,
+        summary.total_tokens + usage.total,
+        summary.input + usage.input,
+        summary.output + usage.output,
+        summary.cached_input + usage.cached,
+        summary.reasoning + usage.reasoning,
+        {**summary.by_model, model: ModelUsage(known.calls + 1, known.total_tokens + usage.total)},
+    )
+
+
+class LoopAgent:
+    """One agent that asks its model, does the calls of the reply one by one, and asks again.
+
+    Made with an `AgentOptions`, or with its fields by name. A request opens its session and leaves
+    it; inside `async with agent:` sessions stay open, which saves reading them again. A session
+    belongs to one request at a time.
+    """
+
+    def __init__(self, options: AgentOptions | None = None, **fields: Any) -> None:
+        self._options = options if options is not None else AgentOptions(**fields)
+        self._agent = agent_of(self._options)
+        journal = self._options.journal
+        self._journal = open_journal() if journal is None else journal
+        self._default = new_id()
+        self._sessions: dict[str, _Session] = {}
+        self._held: dict[str, AsyncExitStack] | None = None
+
+    # -- sessions ------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> LoopAgent:
+        self._held = {}
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        held, self._held = self._held or {}, None
+        for run_id, stack in held.items():
+            self._sessions[run_id].open = None
+            await stack.aclose()
+
+    def _session(self, session: str | None) -> _Session:
+        run_id = session or self._default
+        return self._sessions.setdefault(run_id, _Session(run_id))
+
+    @asynccontextmanager
+    async def _opened(self, known: _Session, agent: Agent, attended: bool) -> AsyncIterator[Conversation]:
+        """The session's run: kept open where that is wished, and its books brought up to date."""
+        usual, options = agent is self._agent and not attended, self._options
+        known.left = ()
+        if known.open is not None and usual:
+            yield known.open
+            return
+        if known.open is not None and self._held is not None:
+            known.open = None
+            await self._held.pop(known.run_id).aclose()
+        async with AsyncExitStack() as stack:
+            conversation = await stack.enter_async_context(
+                open_run(
+                    [agent],
+                    journal=self._journal,
+                    run_id=known.run_id,
+                    create=True,
+                    windows=self._windows(),
+                    limits=replace(options.limits or Limits(), turns=None),
+                    attended=attended,
+                    outputs=options.tool_output_cache or OutputLimits(None, None),
+                    deps=options.deps,
+                    overrides=options.overrides(),
+                    clock=options.services.clock,
+                    env=options.env,
+                )
+            )
+            # At once: what was left open goes on, and may end while anything here is waited for.
+            known.left = await conversation.requests()
+            # One more is the record of this opening.
+            if options.enable_usage_tracking and conversation.seq - known.seq > 1:
+                for record in await conversation.records(known.seq):
+                    known.count(record)
+            if self._held is not None and usual:
+                self._held[known.run_id], known.open = stack.pop_all(), conversation
+            yield conversation
+
+    def _windows(self) -> dict[str, int]:
+        names = [each if isinstance(each, str) else each.name for each in self._options.models()]
+        found = {name: self._window(name) for name in names}
+        return {name: window for name, window in found.items() if window}
+
+    def _window(self, model: str) -> int | None:
+        registry = self._options.model_registry
+        spec = registry.find(model) if registry is not None else None
+        if spec is not None and spec.input_limit:
+            return spec.input_limit
+        for each in self._options.models():
+            if not isinstance(each, str) and each.name == model:
+                return getattr(each, "window", None)
+        return None
+
+    # -- requests ------------------------------------------------------------------------------
+
+    async def run(self, message: str | None, **options: Any) -> Any:
+        """Ask, and return the final answer: its text, or with `output_type` the value.
+
+        options: as of `run_stream`. Raises AbortError when the signal stopped it, RunFailed when the
+        model could not be asked.
+        """
+        async with self.run_stream(message, **options) as events:
+            answers = [event.content async for event in events if isinstance(event, FinalResponseEvent)]
+        if events.failure is not None:
+            raise events.failure
+        if not answers:
+            raise AbortError("The request was stopped")
+        return answers[0] if events.value is None else events.value
+
+    def run_stream(
+        self,
+        message: str | None,
+        *,
+        signal: Any = None,
+        session: str | None = None,
+        force_compaction: bool = False,
+        tools: Sequence[Tool | Callable[..., Any]] = (),
+        tool_choice: str | None = None,
+        attachments: Iterable[Attachment] = (),
+        on_message: OnMessage | None = None,
+    ) -> LoopStream:
+        """Ask, and hand out events while it happens; iterate over it, best in `async with`.
+
+        message: None goes on with the request that a stopped process left open in the session; a new
+        message cancels that one. signal: an asyncio.Event, say; set, it stops the request at once,
+        and no `final` comes.
+        session: which conversation goes on; the agent's own by default. force_compaction: compact it
+        instead, the message is not taken. tools: for this request only, after the agent's own.
+        on_message: shows a person an approval and returns `yes`, `no` or `always`; nobody, no.
+        """
+        agent = equip(self._agent, tools)
+        if tool_choice is not None:
+            agent = replace(agent, tool_choice=tool_choice)
+        text, intent = ("", COMPACT) if force_compaction else (message, "")
+        asked = _Asked(text, intent, tuple(attachments), signal, on_message)
+        return LoopStream(self, self._session(session), agent, asked)
+
+    # -- what is known ---------------------------------------------------------------------------
+
+    def get_usage_summary(self, session: str | None = None) -> UsageSummary:
+        """Calls and tokens of a session, as far as its requests in this process have read it."""
+        return self._session(session).summary
+
+    def get_context_left_percent(self, session: str | None = None) -> int | None:
+        """How much of the window the last call left, 0 to 100; None when either is unknown."""
+        known = self._session(session)
+        window = self._window(known.model) or next(iter(self._windows().values()), None)
+        if known.used is None or not window:
+            return None
+        return min(max(round((1 - known.used / window) * 100), 0), 100)
+
+    async def get_history_messages(self, session: str | None = None) -> list[ChatMessage]:
+        """The conversation as the model would be shown it next; the system prompt first, once."""
+        async with self._opened(self._session(session), self._agent, False) as conversation:
+            history = conversation.history(NAME)
+        prompt = self._agent.instructions
+        return [ChatMessage("system", prompt)] * bool(prompt) + list(history)
+
+    async def replace_history_messages(
+        self, messages: Iterable[ChatMessage], session: str | None = None
+    ) -> None:
+        """Go on from these messages instead. Calls without a result get one that says so; system
+        messages are left out, the agent's own prompt stays.
+
+        Raises UserError for messages that no provider would take.
+        """
+        text = msgspec.json.encode(healed(messages)).decode()
+        known = self._session(session)
+        async with self._opened(known, self._agent, False) as conversation:
+            await conversation.result(await conversation.post(NAME, text, intent=HISTORY))
+            known.used = None
+
+
+def healed(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
+    """The messages without system prompts, every call followed by exactly one result, in order."""
+    found: list[ChatMessage] = []
+    given = list(messages)
+    for index, each in enumerate(given):
+        if each.role in ("system", "tool"):
+            continue
+        found.append(each)
+        if not each.calls:
+            continue
+        results: dict[str, ChatMessage] = {}
+        for later in given[index + 1 :]:
+            if later.role != "tool":
+                break
+            results.setdefault(later.call_id, later)
+        for call in each.calls:
+            lost = ChatMessage("tool", "Error: interrupted", (), call.id, call.name, is_error=True)
+            found.append(results.get(call.id, lost))
+    return found
+
+
+class _Asked(Struct, frozen=True):
+    """A request as it was made; without a text it is the one that was left open."""
+
+    text: str | None
+    intent: str
+    attachments: tuple[Attachment, ...]
+    signal: Any
+    on_message: OnMessage | None
+
+
+def _since_opened(projection: Projection, records: Sequence[Record]) -> list[LoopEvent]:
+    """What has happened since the run was opened again; what came before was told in its time."""
+    found: list[LoopEvent] = []
+    for record in records:
+        if isinstance(record.event, RunResumed):
+            found.clear()
+        found.extend(projection.take(record))
+    return found
+
+
+def _ends(record: Record | Piece, call: str) -> bool:
+    """Whether it tells of the end of a call."""
+    event = record.event if isinstance(record, Record) else None
+    return isinstance(event, EffectFinished) and event.id == call
+
+
+class LoopStream:
+    """The events of one request. Leaving `async with` before the end cancels the request.
+
+    failure: why there is no answer, if the model could not be asked. value: the typed answer.
+    """
+
+    def __init__(self, owner: LoopAgent, known: _Session, agent: Agent, asked: _Asked) -> None:
+        self._owner, self._known, self._agent, self._asked = owner, known, agent, asked
+        self._events: AsyncIterator[LoopEvent] | None = None
+        self.failure: RunFailed | None = None
+        self.value: Any = None
+
+    async def __aenter__(self) -> LoopStream:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Stop the request, if it has not ended, and leave the session."""
+        close = getattr(self._events, "aclose", None)
+        if close is not None:
+            await close()
+
+    def __aiter__(self) -> LoopStream:
+        return self
+
+    async def __anext__(self) -> LoopEvent:
+        if self._events is None:
+            self._events = self._play()
+        return await anext(self._events)
+
+    async def _play(self) -> AsyncIterator[LoopEvent]:
+        asked = self._asked
+        if asked.signal is not None and asked.signal.is_set():
+            return
+        attended = asked.on_message is not None
+        async with self._owner._opened(self._known, self._agent, attended) as conversation:
+            start, left = conversation.seq, self._known.left
+            projection, told = Projection(self._agent.retry.attempts), []
+            if asked.text is None:
+                if not left:
+                    return
+                call, told = left[-1], await conversation.records()
+                start = told[-1].seq
+            else:
+                for each in left:
+                    await conversation.cancel(each, "another message came")
+                start = conversation.seq
+                call = await conversation.post(
+                    NAME, asked.text, attachments=asked.attachments, intent=asked.intent
+                )
+            stops: list[Callable[[], object]] = []
+            if asked.signal is not None:
+                stops.append(conversation.cancel_when(asked.signal, call, "aborted"))
+            if asked.on_message is not None:
+                stops.append(conversation.attend(asked.on_message))
+            try:
+                for earlier in told if self._owner._options.enable_usage_tracking else ():
+                    self._known.count(earlier)
+                for event in _since_opened(projection, told):
+                    yield event
+                if not any(_ends(record, call) for record in told):
+                    async with aclosing(conversation.events(start, pieces=False)) as records:
+                        async for record in records:
+                            for event in self._read(projection, record):
+                                yield event
+                            if _ends(record, call):
+                                break
+                await self._end(conversation, call)
+            finally:
+                for stop in stops:
+                    stop()
+                # A run that has parked says so itself; there is nothing left to cancel.
+                with suppress(Parked):
+                    if call in await conversation.requests():
+                        await conversation.cancel(call, "nobody listens any more")
+
+    def _read(self, projection: Projection, record: Record | Piece) -> Iterator[LoopEvent]:
+        if isinstance(record, Record):
+            if self._owner._options.enable_usage_tracking:
+                self._known.count(record)
+            yield from projection.take(record)
+
+    async def _end(self, conversation: Conversation, call: str) -> None:
+        try:
+            self.value = (await conversation.result(call)).value
+        except RunFailed as failed:
+            self.failure = failed

@@ -1,0 +1,202 @@
+"""Options of the loop, in the seed's words, and what they mean to the kernel."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Literal, Protocol
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from antiphon import UNLIMITED, Agent, Limits, Model, Retry, Tool, ToolContext, UserError
+from antiphon.agent import Judge, Verdict
+from antiphon.memory import Compaction
+from antiphon.model import ChatMessage
+from antiphon.outputs import OutputLimits
+from antiphon.tool import Dependency
+
+NAME = "agent"
+"""What the journal knows a loop's agent by."""
+
+
+class ToolPermission(Struct, frozen=True):
+    """A ruling on one call. `stop_turn`: a denied call ends the turn too. `reason` is told to the model."""
+
+    decision: Literal["allow", "deny", "ask"]
+    reason: str = ""
+    stop_turn: bool = False
+
+
+ToolPermissionHook = Callable[[Tool, dict[str, Any]], ToolPermission | Literal["allow", "deny", "ask"]]
+"""Rules on a call: it is given the tool and the validated arguments. What it raises denies."""
+
+
+class Clock(Protocol):
+    """Whatever tells the time and waits."""
+
+    def now(self) -> float:
+        """Unix time in seconds."""
+        ...
+
+    async def sleep_until(self, instant: float) -> None: ...
+
+
+class AgentServices(Struct, frozen=True):
+    """What the agent stands on. `clock`: of waits, deadlines and durations; None for the system's."""
+
+    clock: Clock | None = None
+
+
+class _Spec(Protocol):
+    @property
+    def input_limit(self) -> int | None: ...
+
+
+class ModelRegistry(Protocol):
+    """Knows the models: `antiphon.models.catalog.load_catalog()` is one."""
+
+    def find(self, model: str) -> _Spec | None: ...
+
+
+class ModelUsage(Struct, frozen=True):
+    """Calls and tokens of one model."""
+
+    calls: int = 0
+    total_tokens: int = 0
+
+
+class UsageSummary(Struct, frozen=True):
+    """Calls and tokens so far; `cached_input` is part of `input`, `reasoning` of `output`."""
+
+    total_calls: int = 0
+    total_tokens: int = 0
+    input: int = 0
+    output: int = 0
+    cached_input: int = 0
+    reasoning: int = 0
+    by_model: Mapping[str, ModelUsage] = {}
+
+
+class AgentOptions(Struct, frozen=True, kw_only=True):
+    """What a LoopAgent is made with; times in milliseconds.
+
+    llm: a model string or Model, None for ANTIPHON_MODEL. max_iterations: model calls of one
+    request; then it is asked once more, without tools, for a summary. compaction,
+    tool_output_cache: None switches them off.
+    can_execute_tool: rules on every call, see ToolPermissionHook. require_done_tool: only a tool that
+    ends the task (by raising TaskComplete, returning a ToolResult with `ends`, or `ends=True`) ends it.
+    deps: `ctx.deps` of tools. dependency_overrides: what `ctx.resolve` makes instead, by key or id.
+
+    incomplete_work: asked before a text becomes the answer; what it returns is said to the model,
+    which goes on (`nudges` times at most). output_type: the type of the answer, then what `run` returns.
+    journal: where sessions are kept; memory by default. limits: of one request, beside the iterations.
+    """
+
+    llm: str | Model | None = None
+    tools: Sequence[Tool | Callable[..., Any]] = ()
+    system_prompt: str = ""
+    max_iterations: int = 200
+    tool_choice: str | None = None
+    compaction: Compaction | None = Compaction()
+    tool_output_cache: OutputLimits | None = OutputLimits()
+    services: AgentServices = AgentServices()
+    model_registry: ModelRegistry | None = None
+    enable_usage_tracking: bool = True
+    can_execute_tool: ToolPermissionHook | None = None
+    require_done_tool: bool = False
+    llm_max_retries: float = 2
+    llm_retry_base_delay_ms: float = 1_000
+    llm_retry_max_delay_ms: float = 60_000
+    llm_max_retry_after_ms: float = 60_000
+    llm_retry_window_ms: float = 1_200_000
+    llm_retryable_status_codes: Collection[int] | None = None
+    dependency_overrides: Mapping[str | Dependency, Callable[[ToolContext], Any]] = {}
+    deps: Any = None
+    incomplete_work: Callable[[Sequence[ChatMessage]], str | None] | None = None
+    nudges: int = 3
+    output_type: Any = None
+    fallback: Sequence[str | Model] = ()
+    journal: Any = None
+    limits: Limits | None = None
+    settings: Mapping[str, Any] = {}
+    max_output: int = 4096
+    env: Mapping[str, str] | None = None
+
+    def overrides(self) -> dict[str, Callable[[ToolContext], Any]]:
+        """`dependency_overrides` by id."""
+        return {
+            key if isinstance(key, str) else key.id: make for key, make in self.dependency_overrides.items()
+        }
+
+    def models(self) -> list[str | Model]:
+        """The model and what it falls back on."""
+        return [*([] if self.llm is None else [self.llm]), *self.fallback]
+
+
+def agent_of(options: AgentOptions) -> Agent:
+    """The kernel's agent that these options describe. Raises UserError."""
+    nudges = max(options.nudges, options.max_iterations) if options.require_done_tool else options.nudges
+    return Agent(
+        NAME,
+        options.system_prompt,
+        model=options.llm,
+        tools=tuple(options.tools),
+        solo=True,
+        context="continue",
+        tool_execution="sequential",
+        finishing="in_order",
+        completion="finish" if options.require_done_tool else "text",
+        nudges=nudges,
+        tool_choice=options.tool_choice or "auto",
+        limits=replace(UNLIMITED, turns=options.max_iterations),
+        last_word=True,
+        compaction=options.compaction,
+        judge=judge_by(options.can_execute_tool),
+        incomplete=options.incomplete_work,
+        output_type=options.output_type,
+        fallback=tuple(options.fallback),
+        settings=options.settings,
+        max_output=options.max_output,
+        retry=retry_policy(options),
+    )
+
+
+def retry_policy(options: AgentOptions) -> Retry:
+    """The kernel's rules for trying again; a number that makes no sense is the default."""
+    statuses = options.llm_retryable_status_codes
+    return Retry(
+        attempts=_whole(options.llm_max_retries, 2, least=0) + 1,
+        base=_whole(options.llm_retry_base_delay_ms, 1_000) / 1_000,
+        ceiling=_whole(options.llm_retry_max_delay_ms, 60_000) / 1_000,
+        longest=_whole(options.llm_max_retry_after_ms, 60_000) / 1_000,
+        window=_whole(options.llm_retry_window_ms, 1_200_000) / 1_000,
+        statuses=None if statuses is None else tuple(statuses),
+    )
+
+
+def _whole(number: float, default: int, least: int = 1) -> int:
+    return int(number) if math.isfinite(number) and number >= least else default
+
+
+def judge_by(hook: ToolPermissionHook | None) -> Judge | None:
+    """The hook as the kernel asks it. Raises UserError for an async one: a rule must not wait."""
+    if hook is None:
+        return None
+    if inspect.iscoroutinefunction(hook):
+        raise UserError(
+            "can_execute_tool must not be async: it is a rule; let it answer 'ask' to wait for a person"
+        )
+
+    def judge(tool: Tool, arguments: str) -> tuple[Verdict, str]:
+        said = hook(tool, msgspec.json.decode(arguments))
+        found = (
+            said if isinstance(said, ToolPermission) else msgspec.convert({"decision": said}, ToolPermission)
+        )
+        if found.decision == "deny" and found.stop_turn:
+            return "stop", found.reason
+        return found.decision, found.reason
+
+    return judge

@@ -1,0 +1,193 @@
+"""Limits.seconds: a request's time, without the time that people were waited for."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from antiphon import Agent, Limits, Record, ToolContext, open_journal, open_run, tool
+from antiphon.event import EffectStarted
+from antiphon.models.script import Script, call
+from antiphon.testing.clock import VirtualClock
+from antiphon.testing.invariants import check_run
+from tests.transcript import effects, recorded, shown
+
+
+@tool
+async def endless(ctx: ToolContext) -> str:
+    """Never end."""
+    await asyncio.Event().wait()
+    return "never"
+
+
+@tool(effect="read")
+async def look() -> str:
+    """Look."""
+    return "seen"
+
+
+def test_a_request_ends_when_its_time_is_over() -> None:
+    async def never(request: Any) -> str:
+        await asyncio.Event().wait()
+        return "late"
+
+    clock = VirtualClock()
+    result, records = recorded(
+        Agent("a", tools=[look]),
+        "go",
+        model=Script([call("look"), never]),
+        clock=clock,
+        limits=Limits(seconds=10),
+    )
+    assert (result.outcome, result.why) == ("limit", "the limit of 10 s is used up")
+    assert clock.now() == pytest.approx(1_700_000_010.0)
+    assert "1/2.m1 cancelled: the caller ended" in effects(records, "m")
+
+
+def test_in_the_middle_of_its_calls_every_call_gets_a_result() -> None:
+    """Sequential: one runs, one has not begun; both are told of, and the turn ends in order."""
+    calls = [call("look"), call("endless"), call("look")]
+    agent = Agent("a", tools=[look, endless], tool_execution="sequential")
+    result, records = recorded(
+        agent, "go", model=Script([calls]), clock=VirtualClock(), limits=Limits(seconds=10)
+    )
+    assert result.outcome == "limit"
+    assert effects(records, "c")[1:-1] == [
+        "1/1.c1 tool look started",
+        "1/1.c1 completed: seen",
+        "1/1.c2 tool endless started",
+        "1/1.c2 cancelled: the caller ended",
+        "1/1.c3 cancelled: the limit of 10 s is used up",
+    ]
+
+
+def test_a_callee_has_its_own_time_and_the_caller_goes_on() -> None:
+    slow = Agent("slow", tools=[endless], limits=Limits(seconds=5))
+    lead = Agent("lead")
+    model = Script(
+        {"lead": [call("call_agent", agent_name="slow", message="m"), "done"], "slow": [call("endless")]}
+    )
+    result, records = recorded(lead, "go", agents=[lead, slow], model=model, clock=VirtualClock())
+    assert result.output == "done"
+    assert "1/1.c1 limit: the limit of 5 s is used up" in effects(records, "c")
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_waiting_for_people_counts_as_no_time_and_costs_no_records(nested: bool) -> None:
+    async def playing() -> None:
+        clock, journal = VirtualClock(autojump=False), open_journal()
+        question = call("call_agent", agent_name="user", message="Which?")
+        asker = Agent("asker")
+        lead = Agent("lead") if nested else asker
+        script: dict[str, Any] = {"asker": [question, "thanks", "more"]}
+        if nested:
+            script["lead"] = [call("call_agent", agent_name="asker", message="m"), "thanks"]
+        async with open_run(
+            {lead.name: lead, "asker": asker}.values(),
+            journal=journal,
+            model=Script(script),
+            clock=clock,
+            limits=Limits(seconds=10),
+        ) as conversation:
+            request = await conversation.post(lead, "go")
+            events = conversation.events(pieces=False)
+            async for item in events:
+                if isinstance(item.event, EffectStarted) and item.event.purpose == "question":
+                    break
+            before = conversation.seq
+            for _ in range(100):
+                clock.advance(864.0)
+                for _ in range(3):
+                    await asyncio.sleep(0)
+            assert conversation.seq - before <= 1, "only that the timer went off"
+            await conversation.answer(item.event.id, "this")
+            result = await conversation.result(request)
+            assert (result.outcome, result.output) == ("completed", "thanks")
+            events.close()
+        await check_run(journal, conversation.run_id)
+
+    asyncio.run(playing())
+
+
+def test_after_the_answer_the_rest_of_the_time_runs_on() -> None:
+    async def playing() -> None:
+        clock = VirtualClock(autojump=False)
+
+        async def never(request: Any) -> str:
+            await asyncio.Event().wait()
+            return "late"
+
+        question = call("call_agent", agent_name="user", message="Which?")
+        async with open_run(
+            [Agent("a")], model=Script([question, never]), clock=clock, limits=Limits(seconds=10)
+        ) as conversation:
+            request = await conversation.post("a", "go")
+            clock.advance(4.0)
+            for item in await until(conversation, "question"):
+                question_id = item.event.id
+            clock.advance(1_000.0)
+            await asyncio.sleep(0)
+            await conversation.answer(question_id, "this")
+            await asyncio.sleep(0)
+            assert request in await conversation.requests()
+            clock.advance(5.0)
+            for _ in range(5):
+                await asyncio.sleep(0)
+            assert request in await conversation.requests()
+            clock.advance(2.0)
+            result = await conversation.result(request)
+            assert result.outcome == "limit"
+
+    asyncio.run(playing())
+
+
+async def until(conversation: Any, purpose: str) -> list[Record]:
+    """The first effect of a purpose."""
+    events = conversation.events(pieces=False)
+    async for item in events:
+        if isinstance(item.event, EffectStarted) and item.event.purpose == purpose:
+            events.close()
+            return [item]
+    return []
+
+
+def test_a_deadline_survives_the_process(tmp_path: Any) -> None:
+    async def playing() -> None:
+        journal = open_journal(f"sqlite:///{tmp_path}/runs.db")
+        clock = VirtualClock(autojump=False)
+
+        async def never(request: Any) -> str:
+            await asyncio.Event().wait()
+            return "late"
+
+        agent = Agent("a")
+        async with open_run(
+            [agent], journal=journal, model=Script([never]), clock=clock, limits=Limits(seconds=10)
+        ) as conversation:
+            request = await conversation.post("a", "go")
+            await conversation.records()
+        clock.advance(11.0)
+        async with open_run(
+            [agent], journal=journal, run_id=conversation.run_id, model=Script([never]), clock=clock
+        ) as conversation:
+            result = await conversation.result(request)
+        assert (result.outcome, result.why) == ("limit", "the limit of 10 s is used up")
+        await check_run(journal, conversation.run_id)
+        await journal.close()
+
+    asyncio.run(playing())
+
+
+def test_a_continued_agent_gets_its_time_anew() -> None:
+    async def playing() -> None:
+        clock = VirtualClock(autojump=False)
+        model = Script(["one", "two", "three"])
+        async with open_run(
+            [Agent("a", context="continue")], model=model, clock=clock, limits=Limits(seconds=10, turns=1)
+        ) as conversation:
+            for text in ("one", "two", "three"):
+                assert str(await conversation.result(await conversation.post("a", "go"))) == text
+                clock.advance(9.0)
+        assert len(shown(model.requests[2])) == 5
+
+    asyncio.run(playing())

@@ -1,0 +1,90 @@
+"""Seed 000, acceptance cases P-30 to P-34: what becomes of a conversation that grew too long."""
+
+from typing import Any
+
+import pytest
+
+from antiphon import Agent, ModelError, Usage, tool
+from antiphon.memory import SUMMARY, Gist, read_gist
+from antiphon.model import Reply
+from antiphon.models.script import Script, call
+from tests.transcript import lines, recorded, shown
+
+WINDOW = {"script": 200}
+
+
+@tool(effect="read")
+async def look(n: int) -> str:
+    """Look."""
+    return f"seen {n}"
+
+
+def long(*after: Any, **options: Any) -> tuple[str, Script, list[str]]:
+    """A run whose fourth reply fills the window."""
+    steps = [
+        Reply(f"step {n}", (call("look", n=n),), "calls", Usage(180 if n == 3 else 1, 1)) for n in range(4)
+    ]
+    model = Script([*steps, *after])
+    result, records = recorded(Agent("a", tools=[look], **options), "go", model=model, windows=WINDOW)
+    return result.output, model, lines(records)
+
+
+def test_p30_the_summary_comes_before_the_next_call() -> None:
+    output, model, told = long("<summary>so far</summary>", "done")
+    assert (output, model.asked) == ("done", 6)
+    assert (model.requests[4].tools, model.requests[4].tool_choice) == ((), "none")
+    after = shown(model.requests[5])
+    assert after[0] == f"user: {SUMMARY}\nso far"
+    assert len(after) >= 3
+    assert not any(text.startswith("tool") for text in after)
+    assert "user: go" in after
+    assert "1 a compacted: so far" in told
+
+
+@pytest.mark.parametrize("failure", [ModelError("provider", "down"), ModelError("overloaded", "busy"), ""])
+def test_p31_a_summary_that_fails_changes_nothing(failure: Any) -> None:
+    output, model, _ = long(failure, "done")
+    assert output == "done"
+    assert shown(model.requests[5]) == [*shown(model.requests[4])[:-1]]
+
+
+def test_p32_a_conversation_that_has_only_begun_is_left_alone() -> None:
+    full = Reply("x", usage=Usage(199, 1))
+    model = Script([full, "done"])
+    recorded(Agent("a", completion="finish", nudges=0), "go", model=model, windows=WINDOW)
+    assert model.asked == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "summary", "steps"),
+    [
+        ("no tags at all", "no tags at all", ""),
+        ("<summary>s</summary><next_steps>None</next_steps>", "s", ""),
+        ("<summary>s</summary><next_steps>n/a</next_steps>", "s", ""),
+        ("<summary>s</summary><next_steps></next_steps>", "s", ""),
+        ("<summary>s</summary><next_steps>write it</next_steps>", "s", "write it"),
+    ],
+)
+def test_p33_summary_and_next_steps(text: str, summary: str, steps: str) -> None:
+    found = read_gist(text)
+    assert found is not None
+    assert (found.summary, found.next) == (summary, steps)
+
+
+def test_p33_next_steps_are_shown() -> None:
+    _, model, _ = long("<summary>s</summary><next_steps>write it</next_steps>", "done")
+    assert shown(model.requests[5])[0] == f"user: {SUMMARY}\ns\nNext steps: write it"
+
+
+def test_p34_a_callback_replaces_the_summary() -> None:
+    _, model, told = long("<summary>s</summary>", "done", on_compact=lambda gist: f"mine: {gist.summary}")
+    assert shown(model.requests[5])[0] == f"user: {SUMMARY}\nmine: s"
+    assert "1 a compacted: mine: s" in told
+
+
+def test_p34_a_callback_that_raises_is_ignored() -> None:
+    def broken(gist: Gist) -> str:
+        raise ValueError("no")
+
+    output, model, _ = long("<summary>s</summary>", "done", on_compact=broken)
+    assert (output, shown(model.requests[5])[0]) == ("done", f"user: {SUMMARY}\ns")

@@ -1,0 +1,185 @@
+"""P5. Whatever is cancelled, cut off, compacted, trimmed or timed out: what is sent is always valid."""
+
+import asyncio
+import random
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from antiphon import Agent, Limits, ModelError, RunFailed, Usage, open_journal, open_run, tool
+from antiphon.memory import COMPACT
+from antiphon.model import Reply, Request
+from antiphon.models.script import Script, call
+from antiphon.outputs import OutputLimits
+from antiphon.testing.clock import VirtualClock
+
+
+def openai_shape(request: Request) -> None:
+    """Each call is answered, in order, before anything else is said; no result is without its call."""
+    owed: list[str] = []
+    for message in request.messages:
+        if message.role == "tool":
+            assert owed, f"a result without a call: {message.content[:60]}"
+            assert message.call_id == owed.pop(0)
+            assert not message.calls
+            continue
+        assert not owed, f"calls without results: {owed}"
+        assert message.role in ("user", "assistant")
+        assert message.content or message.calls or message.attachments
+        owed = [each.id for each in message.calls]
+        assert len(set(owed)) == len(owed)
+    assert not owed, f"calls without results at the end: {owed}"
+
+
+def anthropic_shape(request: Request) -> None:
+    """As above; it begins with a user, ends with a user or results, and no text is empty."""
+    openai_shape(request)
+    assert request.messages[0].role == "user"
+    assert request.messages[-1].role in ("user", "tool")
+    for message in request.messages:
+        assert message.calls or message.role == "tool" or message.content.strip()
+
+
+@tool(effect="read")
+async def look(n: int = 0) -> str:
+    """Look."""
+    return f"seen {n}"
+
+
+@tool
+async def big(n: int = 0) -> str:
+    """Say much."""
+    return "\n".join(f"line {line}" for line in range(n * 50))
+
+
+@tool
+async def boom() -> str:
+    """Fail."""
+    raise ValueError("boom")
+
+
+@tool(effect="idempotent", timeout=0.001)
+async def late() -> str:
+    """Take too long."""
+    await asyncio.Event().wait()
+    return "never"
+
+
+@tool
+async def hang() -> str:
+    """Wait until it is stopped."""
+    await asyncio.Event().wait()
+    return "never"
+
+
+@tool(ends=True)
+async def submit(text: str = "") -> str:
+    """End the task."""
+    return text
+
+
+class Fickle:
+    """A model that does anything, and checks everything it is sent."""
+
+    name, window = "fickle", 2_000
+
+    def __init__(self, dice: random.Random) -> None:
+        self._dice, self.asked = dice, 0
+        self.wrong: list[str] = []
+
+    async def complete(self, request: Request, emit: Any) -> Reply:
+        self.asked += 1
+        try:
+            anthropic_shape(request)
+        except AssertionError as error:
+            # Raised here it would only be another failure of the model.
+            shown = [
+                (each.role, each.content[:40], [one.id for one in each.calls]) for each in request.messages
+            ]
+            self.wrong.append(f"{error}: {shown}")
+        dice, usage = self._dice, Usage(self._dice.choice((10, 500, 1_900)), 5)
+        what = dice.random()
+        if what < 0.08:
+            await asyncio.Event().wait()
+        if what < 0.2:
+            raise ModelError(dice.choice(("overloaded", "cut", "auth", "context")), "no")
+        if request.tool_choice == "none":
+            summary = dice.choice(("<summary>S</summary>", "<retain>R</retain>", "", "words"))
+            return Reply(summary, usage=usage)
+        if what < 0.45:
+            return Reply(f"text {self.asked}", usage=usage)
+        names = [dice.choice(("look", "big", "boom", "late", "hang", "submit", "nobody")) for _ in range(3)]
+        calls = tuple(
+            call(name, **({"n": dice.randrange(9)} if name in ("look", "big") else {}))
+            for name in names[: dice.randint(1, 3)]
+        )
+        named = tuple(
+            replace(each, id=f"c{self.asked}-{index}", arguments=dice.choice((each.arguments, "{bad")))
+            for index, each in enumerate(calls)
+        )
+        return Reply(dice.choice(("", "beside")), named, "calls", usage)
+
+
+def agent_of(dice: random.Random) -> Agent:
+    return Agent(
+        "a",
+        tools=[look, big, boom, late, hang, submit],
+        context="continue",
+        solo=True,
+        last_word=True,
+        max_output=50,
+        tool_execution=dice.choice(("parallel", "sequential", "single")),
+        finishing=dice.choice(("wins", "in_order")),
+        completion=dice.choice(("text", "finish")),
+        limits=Limits(turns=6),
+        fallback=[Script(["spare"] * 100, name="spare", record=1)] if dice.random() < 0.5 else [],
+    )
+
+
+async def live(seed: int) -> int:
+    """Some requests of one conversation, disturbed at random; how often the model was asked."""
+    dice = random.Random(seed)
+    journal, agent, model = open_journal(), agent_of(dice), Fickle(dice)
+    outputs = OutputLimits(message=400, total=dice.choice((100, 1_000)))
+    run_id = None
+    for _ in range(4):
+        async with open_run(
+            [agent], journal=journal, run_id=run_id, model=model, clock=VirtualClock(), outputs=outputs,
+            limits=Limits(seconds=dice.choice((None, 5.0))),
+        ) as conversation:  # fmt: skip
+            run_id = conversation.run_id
+            for left in await conversation.requests():
+                await conversation.cancel(left)
+            for _ in range(3):
+                forced = dice.random() < 0.2
+                request = await conversation.post("a", "" if forced else "go", intent=COMPACT * forced)
+                stop, leave = dice.randint(3, 25), dice.random() < 0.2
+                events = conversation.events(conversation.seq, pieces=False)
+                for _ in range(stop):
+                    if request not in await conversation.requests():
+                        break
+                    await asyncio.sleep(0)
+                events.close()
+                if leave:
+                    break
+                await conversation.cancel(request, "enough")
+                try:
+                    await conversation.result(request)
+                except RunFailed:
+                    continue
+            for message in conversation.history("a"):
+                assert message.role != "system"
+    assert not model.wrong, model.wrong[0]
+    return model.asked
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32))
+def test_every_request_is_valid_for_its_provider(seed: int) -> None:
+    asyncio.run(live(seed))
+
+
+def test_the_disturbed_conversations_are_worth_the_name() -> None:
+    assert sum(asyncio.run(live(seed)) for seed in range(10)) > 60
