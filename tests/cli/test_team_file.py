@@ -3,8 +3,9 @@
 import pytest
 
 from antiphon import Example, Limits
-from antiphon.cli.team_file import MAX_BYTES, read_team
+from antiphon.cli.team_file import read_team
 from antiphon.errors import ConfigError
+from antiphon.yaml_file import MAX_BYTES
 
 
 @pytest.fixture
@@ -107,7 +108,7 @@ def test_toolsets_read_the_folder(read, tmp_path):
         ("agents: !!python/object:os.system []", 1, 9, "the tag tag:yaml.org,2002:python/object:os.system"),
         ("agents: [{name: a}\nx", 2, 1, "is not YAML"),
         ("agents:\n\t- name: a", 2, 1, "is not YAML"),
-        ("a: " + "[" * 40 + "]" * 40, 1, 33, "nested deeper than 30"),
+        ("a: " + "[" * 40 + "]" * 40, 1, 43, "nested deeper than 40"),
         ("a: 1\n---\nb: 2", 2, 1, "is not YAML"),
         ("? [a]\n: 1", 1, 3, "a key must be a text"),
     ],
@@ -123,7 +124,7 @@ def test_mistakes_have_a_place(read, text, line, column, part):
 def test_files_that_are_none(read, tmp_path):
     with pytest.raises(ConfigError, match="cannot be read: No such file"):
         read_team(str(tmp_path / "none.yaml"), ".")
-    with pytest.raises(ConfigError, match="larger than 1 MB"):
+    with pytest.raises(ConfigError, match="larger than 4 MB"):
         read("#" * (MAX_BYTES + 1))
     with pytest.raises(ConfigError, match=r"team\.yaml:2: is not UTF-8"):
         read(b"a: 1\n\xff")

@@ -17,6 +17,7 @@ from antiphon.errors import ConfigError
 from antiphon.model import Usage
 from antiphon.models.catalog import Catalog, ModelSpec, Prices, Tier, cost, load_catalog
 from antiphon.models.catalog.snapshot import FILE, figures
+from antiphon.yaml_file import MAX_BYTES
 
 USD = Decimal
 CATALOG = Catalog()
@@ -271,7 +272,7 @@ def test_the_environment_names_the_file(tmp_path: Path) -> None:
         ("m: {prices: {input: 1e99}}", (1, 21), "cannot be"),
         ("m: {prices: {tiers: [{input: 3}]}}", (1, 22), "a tier needs `above`"),
         ("m: {}\nm: {}", (2, 1), "'m' stands here twice"),
-        ("m: &a {}\nn: *a", (2, 4), "aliases are not allowed"),
+        ("m: &a {}\nn: *a", (2, 4), "aliases (*name) are not allowed"),
         ("m: {", (1, 5), "is not YAML"),
     ],
 )
@@ -289,10 +290,10 @@ def test_a_file_that_cannot_be_read_says_so(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="not UTF-8"):
         load_catalog(tmp_path / "binary")
     (tmp_path / "deep").write_text("[" * 5000)
-    with pytest.raises(ConfigError, match="is not YAML"):
+    with pytest.raises(ConfigError, match="nested deeper than 40"):
         load_catalog(tmp_path / "deep")
-    (tmp_path / "big").write_bytes(b"#" * 1_000_001)
-    with pytest.raises(ConfigError, match="larger than 1 MB"):
+    (tmp_path / "big").write_bytes(b"#" * (MAX_BYTES + 1))
+    with pytest.raises(ConfigError, match="larger than 4 MB"):
         load_catalog(tmp_path / "big")
 
 

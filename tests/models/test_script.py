@@ -246,7 +246,7 @@ def test_a_loaded_script_goes_by_turns(tmp_path: Path) -> None:
         ("- {error: {kind: auth}, text: x}", "1:3", "error stands alone"),
         ("- {error: {retry_after: soon}}", "1:25", "expected a number"),
         ("- &a x\n- *a", "2:3", "aliases"),
-        ("- !!int 3", "1:3", "tags"),
+        ("- !!int 3", "1:3", "the tag tag:yaml.org,2002:int"),
         ("- {a", "1:5", "is not YAML"),
         ("- " + "[" * 60, "1:42", "nested deeper than 40"),
         ("- {call: a, call: b}", "1:13", "call is given twice"),

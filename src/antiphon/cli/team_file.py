@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -26,9 +25,8 @@ import yaml
 from antiphon import Agent, Example, Limits, Retry, Tool
 from antiphon.errors import AntiphonError, ConfigError
 from antiphon.tools import calculate, convert, date_tools, folder_tools
+from antiphon.yaml_file import compose_file, wrong
 
-MAX_BYTES = 1_000_000
-MAX_DEPTH = 30
 SETS = ("documents", "files", "arithmetic", "dates", "units")
 
 _TEAM = ("entry", "model", "agents")
@@ -56,56 +54,10 @@ def read_team(path: str, folder: str) -> tuple[str, tuple[Agent, ...]]:
 
     Raises ConfigError with file, line and column.
     """
-    file = Path(path)
-    try:
-        with file.open("rb") as stream:
-            raw = stream.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise ConfigError(f"cannot be read: {error.strerror}", path) from error
-    if len(raw) > MAX_BYTES:
-        raise ConfigError(f"is larger than {MAX_BYTES // 1_000_000} MB; this is no team file", path)
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ConfigError("is not UTF-8", path, raw.count(b"\n", 0, error.start) + 1) from None
-    return _Reader(path, folder).team(_parsed(text, path))
-
-
-def _parsed(text: str, path: str) -> yaml.Node:
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    try:
-        _survey(text, path, loader)
-        root = yaml.compose(text, Loader=loader)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        said = error.problem or error.context or "it cannot be parsed"
-        at = (mark.line + 1, mark.column + 1) if mark is not None else (0, 0)
-        raise ConfigError(f"is not YAML: {said}", path, *at) from None
-    except (yaml.YAMLError, RecursionError) as error:
-        raise ConfigError(f"is not YAML: {' '.join(str(error).split())[:200]}", path) from None
+    root = compose_file(path)
     if root is None:
         raise ConfigError("is empty; expected a team with `agents`", path, 1, 1)
-    return root
-
-
-def _survey(text: str, path: str, loader: Any) -> None:
-    """Refuse what could cost more than its size: aliases, tags, and nesting no team needs."""
-    depth = 0
-    for event in yaml.parse(text, Loader=loader):
-        wrong = ""
-        if isinstance(event, yaml.AliasEvent):
-            wrong = "aliases (*name) are not allowed here; write it out"
-        elif tag := getattr(event, "tag", None):
-            wrong = f"the tag {tag} is not allowed here"
-        elif isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-            wrong = f"nested deeper than {MAX_DEPTH}" if depth > MAX_DEPTH else ""
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
-        if wrong:
-            mark = event.start_mark
-            at = (mark.line + 1, mark.column + 1) if mark is not None else (0, 0)
-            raise ConfigError(wrong, path, *at)
+    return _Reader(path, folder).team(root)
 
 
 def toolbox(folder: str) -> dict[str, Callable[[], list[Tool]]]:
@@ -137,7 +89,7 @@ class _Reader:
         self._toolbox = toolbox(folder)
 
     def wrong(self, node: yaml.Node, text: str) -> ConfigError:
-        return ConfigError(text, self._path, node.start_mark.line + 1, node.start_mark.column + 1)
+        return wrong(text, self._path, node)
 
     def team(self, root: yaml.Node) -> tuple[str, tuple[Agent, ...]]:
         pairs = self.pairs(root, _TEAM, "a team")

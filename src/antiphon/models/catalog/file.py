@@ -15,14 +15,12 @@ from __future__ import annotations
 
 import os
 from decimal import Decimal, InvalidOperation
-from pathlib import Path
 from typing import Any
 
 import yaml
 
-from antiphon.errors import ConfigError
+from antiphon.yaml_file import compose_file, wrong
 
-MAX_BYTES = 1_000_000
 TOKENS = ("context_window", "max_input", "max_output")
 ABLE = ("tools", "reasoning", "structured_output")
 KINDS = ("modalities", "output_modalities")
@@ -32,33 +30,8 @@ MODALITIES = ("text", "image", "audio", "video", "pdf")
 
 def read_models(path: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
     """The fields each model names; `ConfigError` says file, line and column of what is wrong."""
-    where = os.fspath(path)
-    try:
-        raw = Path(path).read_bytes()
-    except OSError as error:
-        raise ConfigError(f"cannot be read: {error.strerror}", where) from error
-    if len(raw) > MAX_BYTES:
-        raise ConfigError(f"is larger than {MAX_BYTES // 1_000_000} MB", where)
-    try:
-        text = raw.decode("utf-8-sig")
-        # A file without aliases is as deep as it is long, and the size is bounded.
-        for event in yaml.parse(text, Loader=yaml.SafeLoader):
-            if isinstance(event, yaml.AliasEvent):
-                raise _wrong("aliases are not allowed here", where, event)
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-    except UnicodeDecodeError as error:
-        raise ConfigError("is not UTF-8", where, raw.count(b"\n", 0, error.start) + 1) from None
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        at = (mark.line + 1, mark.column + 1) if mark else (0, 0)
-        raise ConfigError(f"is not YAML: {error.problem or error.context}", where, *at) from None
-    except (yaml.YAMLError, RecursionError) as error:
-        raise ConfigError(f"is not YAML: {' '.join(str(error).split())}", where) from None
-    return {} if root is None else _Reader(where).models(root)
-
-
-def _wrong(text: str, path: str, at: Any) -> ConfigError:
-    return ConfigError(text, path, at.start_mark.line + 1, at.start_mark.column + 1)
+    root = compose_file(path)
+    return {} if root is None else _Reader(os.fspath(path)).models(root)
 
 
 class _Reader:
@@ -99,25 +72,25 @@ class _Reader:
             for key, value in self._pairs(node, "a tier", ("above", *PRICES))
         }
         if "above" not in tier:
-            raise _wrong("a tier needs `above`: the input tokens it begins beyond", self._path, node)
+            raise wrong("a tier needs `above`: the input tokens it begins beyond", self._path, node)
         return tier
 
     def _pairs(self, node: yaml.Node, what: str, known: tuple[str, ...] = ()) -> list[tuple[str, yaml.Node]]:
         if not isinstance(node, yaml.MappingNode):
-            raise _wrong(f"{what}: expected a mapping", self._path, node)
+            raise wrong(f"{what}: expected a mapping", self._path, node)
         pairs: dict[str, yaml.Node] = {}
         for key, value in node.value:
             name = self._text(key)
             if known and name not in known:
-                raise _wrong(f"{what}: unknown field {name!r}; known: {', '.join(known)}", self._path, key)
+                raise wrong(f"{what}: unknown field {name!r}; known: {', '.join(known)}", self._path, key)
             if name in pairs:
-                raise _wrong(f"{what}: {name!r} stands here twice", self._path, key)
+                raise wrong(f"{what}: {name!r} stands here twice", self._path, key)
             pairs[name] = value
         return list(pairs.items())
 
     def _items(self, node: yaml.Node) -> list[yaml.Node]:
         if not isinstance(node, yaml.SequenceNode):
-            raise _wrong("expected a list", self._path, node)
+            raise wrong("expected a list", self._path, node)
         return list(node.value)
 
     def _texts(self, node: yaml.Node, known: tuple[str, ...]) -> tuple[str, ...]:
@@ -125,7 +98,7 @@ class _Reader:
         for item in self._items(node):
             text = self._text(item)
             if known and text not in known:
-                raise _wrong(f"{text!r} is none of {', '.join(known)}", self._path, item)
+                raise wrong(f"{text!r} is none of {', '.join(known)}", self._path, item)
             texts.append(text)
         return tuple(texts)
 
@@ -134,19 +107,19 @@ class _Reader:
 
     def _text(self, node: yaml.Node) -> str:
         if not isinstance(node, yaml.ScalarNode) or not node.value:
-            raise _wrong("expected a text", self._path, node)
+            raise wrong("expected a text", self._path, node)
         return str(node.value)
 
     def _yes_or_no(self, node: yaml.Node) -> bool:
         text = self._text(node).lower()
         if text not in ("true", "false"):
-            raise _wrong(f"expected true or false, not {text!r}", self._path, node)
+            raise wrong(f"expected true or false, not {text!r}", self._path, node)
         return text == "true"
 
     def _whole(self, node: yaml.Node) -> int:
         text = self._text(node).replace("_", "")
         if not (text.isascii() and text.isdigit() and len(text) < 12):
-            raise _wrong(f"expected a whole number of tokens, not {text!r}", self._path, node)
+            raise wrong(f"expected a whole number of tokens, not {text!r}", self._path, node)
         return int(text)
 
     def _price(self, node: yaml.Node) -> Decimal:
@@ -155,7 +128,7 @@ class _Reader:
         try:
             price = Decimal(text)
         except InvalidOperation:
-            raise _wrong(f"expected USD per million tokens, not {text!r}", self._path, node) from None
+            raise wrong(f"expected USD per million tokens, not {text!r}", self._path, node) from None
         if not price.is_finite() or price < 0 or price.adjusted() > 9 or price.adjusted() < -12:
-            raise _wrong(f"{text} cannot be USD per million tokens", self._path, node)
+            raise wrong(f"{text} cannot be USD per million tokens", self._path, node)
         return price

@@ -12,7 +12,6 @@ A list answers everyone; a mapping gives each agent its own list (`"*"`: all oth
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any, get_args
 
 import msgspec
@@ -21,9 +20,8 @@ import yaml
 from antiphon.errors import ConfigError, ModelError, ModelErrorKind
 from antiphon.message import ToolCall
 from antiphon.model import Reply, Stop
+from antiphon.yaml_file import compose, compose_file
 
-_MAX_BYTES = 4_000_000
-_MAX_DEPTH = 40
 _KEYS = ("text", "reasoning", "call", "args", "calls", "finish", "error")
 _CALL_KEYS = ("call", "args")
 _ERROR_KEYS = ("kind", "text", "retry_after", "status")
@@ -33,53 +31,18 @@ _Line = str | Reply | ModelError
 
 def read_script(path: str | os.PathLike[str]) -> list[_Line] | dict[str, list[_Line]]:
     """The lines in a file; `ConfigError` carries file, line and column."""
-    where = os.fspath(path)
-    try:
-        raw = Path(path).read_bytes()
-    except OSError as error:
-        raise ConfigError(f"cannot be read: {error.strerror}", where) from error
-    if len(raw) > _MAX_BYTES:
-        raise ConfigError(f"is larger than {_MAX_BYTES // 1_000_000} MB", where)
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ConfigError("is not UTF-8", where, raw.count(b"\n", 0, error.start) + 1) from None
-    return parse_script(text, where)
+    return _lines(compose_file(path), os.fspath(path))
 
 
 def parse_script(text: str, path: str = "") -> list[_Line] | dict[str, list[_Line]]:
     """The lines in a YAML text; errors as in `read_script`."""
-    try:
-        _survey(text, path)
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        at = (mark.line + 1, mark.column + 1) if mark else (0, 0)
-        raise ConfigError(f"is not YAML: {error.problem or error.context}", path, *at) from None
-    except yaml.YAMLError as error:
-        raise ConfigError(f"is not YAML: {' '.join(str(error).split())}", path) from None
+    return _lines(compose(text, path), path)
+
+
+def _lines(root: yaml.Node | None, path: str) -> list[_Line] | dict[str, list[_Line]]:
     if root is None:
         raise ConfigError("is empty; expected a list of replies", path, 1, 1)
     return _Reader(path).root(root)
-
-
-def _survey(text: str, path: str) -> None:
-    """Refuse what could cost more than its size: aliases, and nesting no script needs."""
-    depth = 0
-    for event in yaml.parse(text, Loader=yaml.SafeLoader):
-        wrong = ""
-        if isinstance(event, yaml.AliasEvent):
-            wrong = "aliases are not allowed in a script"
-        elif getattr(event, "tag", None) is not None:
-            wrong = "tags are not allowed in a script"
-        elif isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-            wrong = f"nested deeper than {_MAX_DEPTH}" if depth > _MAX_DEPTH else ""
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
-        if wrong:
-            mark = event.start_mark
-            raise ConfigError(wrong, path, mark.line + 1 if mark else 0, mark.column + 1 if mark else 0)
 
 
 class _Reader:
