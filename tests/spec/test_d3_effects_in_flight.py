@@ -65,8 +65,8 @@ def test_reconcile_says_what_became_of_it(tmp_path):
 
 
 def test_control_a_rerun_under_another_key_is_found(tmp_path, monkeypatch):
-    def other(run_id, effect_id, agent, key, attempt, deps):
-        return ToolContext(run_id, effect_id, agent, f"{key} {os.getpid()}", attempt, deps)
+    def other(run_id, effect_id, agent, key, *rest, **more):
+        return ToolContext(run_id, effect_id, agent, f"{key} {os.getpid()}", *rest, **more)
 
     monkeypatch.setattr(runtime, "ToolContext", other)
     assert found(enumerate_crashes(KEYED, tmp_path), "different keys")
