@@ -37,7 +37,8 @@ def shell(tmp_path, monkeypatch, capsys):
     found = Shell(tmp_path, capsys)
     found.write("team.yaml", TEAM)
     found.write("script.yaml", SCRIPT)
-    return found
+    yield found
+    found.close()
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import termios
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -52,6 +52,7 @@ class Shell:
 
     folder: Path
     capsys: pytest.CaptureFixture[str]
+    processes: list[subprocess.Popen] = field(default_factory=list)
 
     def __call__(self, *words, stderr=None):
         """Call the command in this process; `stderr`: how to patch the error output, and with what."""
@@ -83,7 +84,16 @@ class Shell:
             ["-c", f"{first}\nfrom antiphon.cli import main\nmain()"] if first else ["-m", "antiphon.cli"]
         )
         command = [sys.executable, *program, *map(str, words)]
-        return subprocess.Popen(command, cwd=self.folder, env=self.environment(), **options)
+        process = subprocess.Popen(command, cwd=self.folder, env=self.environment(), **options)
+        self.processes.append(process)
+        return process
+
+    def close(self):
+        """End what a test that failed has left behind, so that no other test pays for it."""
+        for process in self.processes:
+            if process.poll() is None:
+                process.kill()
+                process.wait(PATIENCE)
 
     def apart(self, *words, stdin=None, **options):
         """Call the command in another process."""
