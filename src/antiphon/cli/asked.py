@@ -101,6 +101,8 @@ async def perform(request: Request, target: Target, manner: Manner, journal: Jou
     run_id = request.run_id or ""
     started = time.monotonic()
     announce: Announcement | None = None
+    if not (manner.quiet or manner.as_json):
+        _warn_of_tiny_models(target, manner)
     try:
         async with open_run(
             target.agents, journal=journal, model=manner.model, attended=people, **options
@@ -140,6 +142,15 @@ class Announcement:
             _say(f"run {self._run_id[:SHORT]} (kept in memory only)")
         else:
             _say(f"run {self._run_id[:SHORT]}; to resume it: {self._manner.resume(self._run_id)}")
+
+
+def _warn_of_tiny_models(target: Target, manner: Manner) -> None:
+    """Who sees a small model at work should know that it is one."""
+    for spec in dict.fromkeys(str(manner.model or each.model) for each in target.agents):
+        if spec.startswith("local:"):
+            _say(
+                f"{spec} is a tiny model in this process: it chooses and copies, it does not reason or write"
+            )
 
 
 def _parked(manner: Manner, run_id: str) -> int:
