@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 WHOLE = 92.0
-FULL = ("state", "step", "event", "policy", "limits")
+FULL = ("state", "started", "finished", "apply", "step", "event", "policy", "limits")
 
 
 def shortfalls(report: dict[str, Any]) -> list[str]:

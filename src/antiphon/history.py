@@ -7,10 +7,11 @@ from typing import Any
 
 import msgspec
 
+from antiphon.apply import apply_all
 from antiphon.errors import Corrupt
 from antiphon.event import Event, decode, encode_value
 from antiphon.journal.port import Journal, Refs, Row, blob_digest
-from antiphon.state import State, apply_all
+from antiphon.state import State
 
 LARGE = 4096
 """Bytes above which a payload is stored once, by its digest, beside the rows."""

@@ -16,6 +16,7 @@ from itertools import chain
 from typing import Any, Protocol
 
 from antiphon.activation import Activation, Ended, Open
+from antiphon.apply import APPLY
 from antiphon.clock import Clock
 from antiphon.effects import Threads, ask_model, use_tool
 from antiphon.errors import AntiphonError, JournalError, Parked, UserError
@@ -35,7 +36,7 @@ from antiphon.journal.port import Journal, Lease, Row
 from antiphon.journal.port import chain as link
 from antiphon.letter import Cancel, Letter, take_in, take_in_mail
 from antiphon.model import Delta
-from antiphon.state import APPLY, State
+from antiphon.state import State
 from antiphon.step import step
 from antiphon.stream import Cast, Feed
 from antiphon.team import Team

@@ -3,8 +3,10 @@
 import msgspec
 import pytest
 
-from antiphon import state as fold
+from antiphon import finished
+from antiphon import state as state_of_runs
 from antiphon.activation import Activation
+from antiphon.apply import apply, apply_all
 from antiphon.errors import Corrupt, NewerFormat
 from antiphon.event import (
     CancelRequested,
@@ -20,7 +22,7 @@ from antiphon.event import (
 from antiphon.letter import call_agent
 from antiphon.message import Message, ToolCall
 from antiphon.model import ChatMessage, Reply
-from antiphon.state import State, apply, apply_all
+from antiphon.state import State
 
 CALL = "0/1.c1"
 
@@ -87,14 +89,14 @@ def test_a_turn_can_be_given_other_calls_than_its_mail_has():
 
 
 def test_the_log_forgets_its_older_half(monkeypatch):
-    monkeypatch.setattr(fold, "LOGGED", 4)
+    monkeypatch.setattr(state_of_runs, "LOGGED", 4)
     mail = [MessagePosted(Message("forward", "user", "a", str(number)), 1) for number in range(4)]
     state = folded(*asked(), *mail)
     assert [each.message.content for each in state.log] == ["1", "2", "3"]
 
 
 def test_the_oldest_ends_of_background_calls_are_forgotten(monkeypatch):
-    monkeypatch.setattr(fold, "KEPT", 1)
+    monkeypatch.setattr(finished, "KEPT", 1)
     events = []
     for turn in (1, 2):
         events += [

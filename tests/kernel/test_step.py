@@ -1,6 +1,7 @@
 """step alone: a state in, events out; nothing is performed."""
 
 from antiphon import Agent, Limits, tool
+from antiphon.apply import apply
 from antiphon.event import (
     CancelRequested,
     EffectFinished,
@@ -15,7 +16,7 @@ from antiphon.letter import call_agent
 from antiphon.message import ToolCall
 from antiphon.model import Reply
 from antiphon.models.script import Script, call
-from antiphon.state import State, apply
+from antiphon.state import State
 from antiphon.step import step
 from antiphon.team import Choice, make_team
 

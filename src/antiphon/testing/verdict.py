@@ -10,10 +10,11 @@ import msgspec
 from msgspec import Struct
 
 from antiphon.agent import Agent
+from antiphon.apply import apply
 from antiphon.event import EffectFinished, EffectStarted, place
 from antiphon.history import events_of
 from antiphon.journal.port import Journal
-from antiphon.state import State, apply
+from antiphon.state import State
 from antiphon.testing.invariants import InvariantBroken, check_run
 from antiphon.testing.world import World, lines
 from antiphon.tool import Tool, as_tool

@@ -1,0 +1,162 @@
+"""apply: the fold. It alone changes a State, one event after the other, and only here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from antiphon.activation import Activation
+from antiphon.calling import index_of
+from antiphon.errors import Corrupt
+from antiphon.event import (
+    CancelRequested,
+    EffectFinished,
+    EffectStarted,
+    Event,
+    HistoryCompacted,
+    MessagePosted,
+    PermissionDecided,
+    RunClosed,
+    RunResumed,
+    RunStarted,
+    TurnFinished,
+    TurnStarted,
+    place,
+)
+from antiphon.finished import effect_finished
+from antiphon.memory import COMPACT, HISTORY
+from antiphon.message import USER
+from antiphon.model import ChatMessage
+from antiphon.started import effect_started
+from antiphon.state import State, log, store, take_up, touch
+from antiphon.view import read_history, rewrite, show
+
+
+def apply(state: State, event: Event) -> None:
+    """Fold one event in. Raises Corrupt for one that cannot follow what was folded before."""
+    apply_all(state, (event,))
+
+
+def apply_all(state: State, events: Iterable[Event]) -> None:
+    """Fold events in, in order. Raises Corrupt as `apply` does."""
+    event: Event | None = None
+    table = APPLY
+    try:
+        for event in events:
+            table[type(event)](state, event)
+    except (KeyError, IndexError, ValueError, AttributeError) as error:
+        raise Corrupt(state.run_id, 0, f"{type(event).__name__} does not follow ({error!r})") from error
+
+
+def _run_started(state: State, event: RunStarted) -> None:
+    state.run_id, state.options, state.data = event.run_id, event.options, event.data
+    state.activations[0] = Activation(0, USER)
+
+
+def _run_resumed(state: State, event: RunResumed) -> None:
+    state.options = msgspec.structs.replace(state.options, attended=event.attended)
+    for activation in state.activations.values():
+        for opened in activation.open.values():
+            opened.lost = True
+        touch(state, activation)
+
+
+def _message_posted(state: State, event: MessagePosted) -> None:
+    state.mail = event.mail or state.mail
+    activation = state.activations.get(event.to)
+    if event.dead:
+        if activation is not None and activation.inbox and activation.inbox[0].id == event.message.id:
+            activation.inbox.pop(0)
+    else:
+        receiver = state.activations[event.to]
+        receiver.inbox.append(event.message)
+        if receiver.id:
+            log(state, receiver.request, event.message)
+        touch(state, receiver)
+
+
+def _turn_started(state: State, event: TurnStarted) -> None:
+    activation = state.activations[event.activation]
+    taken = activation.inbox[: event.taken]
+    del activation.inbox[: event.taken]
+    activation.turn += 1
+    activation.attempt, activation.asking_since, activation.more = 0, 0.0, False
+    activation.tries = activation.fallback = 0
+    calls = event.calls
+    if calls is None:
+        calls = tuple(call for message in taken for call in message.calls) if taken else ()
+    if activation.id:
+        for message in taken:
+            if message.intent == COMPACT and message.sender == USER:
+                activation.forced = "asked"
+            elif message.intent == HISTORY and message.sender == USER:
+                activation.forced = "done"
+                show(activation, read_history(message.content))
+            elif message.content or message.attachments or not message.calls:
+                activation.transcript.append(
+                    ChatMessage("user", message.content, attachments=message.attachments)
+                )
+        if calls:
+            activation.transcript.append(ChatMessage("assistant", "", calls))
+    if calls or not activation.id:
+        take_up(activation, calls)
+    else:
+        activation.phase = "plan"
+
+
+def _history_compacted(state: State, event: HistoryCompacted) -> None:
+    activation = state.activations[event.activation]
+    activation.answer = None
+    store(state, rewrite(activation, event))
+    touch(state, activation)
+
+
+def _permission_decided(state: State, event: PermissionDecided) -> None:
+    activation = state.activations[place(event.id)]
+    index = index_of(event.id)
+    activation.pending[index] = event
+    if event.remember:
+        state.remembered = (*state.remembered, event.remember)
+    touch(state, activation)
+
+
+def _turn_finished(state: State, event: TurnFinished) -> None:
+    activation = state.activations[event.activation]
+    if event.nudge:
+        activation.nudges, activation.finish = activation.nudges + 1, None
+        activation.transcript.append(ChatMessage("user", event.nudge))
+    elif activation.calls:
+        activation.nudges = 0
+    activation.phase, activation.more = "rest", event.more
+    activation.calls, activation.results = (), []
+    touch(state, activation)
+
+
+def _cancel_requested(state: State, event: CancelRequested) -> None:
+    state.mail = event.mail or state.mail
+    targets = [event.target] if event.target else list(state.activations[0].open)
+    for target in targets:
+        if state.find(target) is not None:
+            state.cancelling[target] = event.why
+    touch(state, state.activations[0])
+
+
+def _run_closed(state: State, event: RunClosed) -> None:
+    state.closed = True
+
+
+APPLY: Mapping[type, Callable[[State, Any], None]] = {
+    RunStarted: _run_started,
+    RunResumed: _run_resumed,
+    MessagePosted: _message_posted,
+    TurnStarted: _turn_started,
+    EffectStarted: effect_started,
+    EffectFinished: effect_finished,
+    PermissionDecided: _permission_decided,
+    HistoryCompacted: _history_compacted,
+    TurnFinished: _turn_finished,
+    CancelRequested: _cancel_requested,
+    RunClosed: _run_closed,
+}
