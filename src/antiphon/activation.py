@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from msgspec import Struct, field
 
@@ -12,16 +13,30 @@ from antiphon.message import Message, ToolCall, ToolResult
 from antiphon.model import Stop, Usage
 from antiphon.transcript import Transcript
 
-Phase = Literal["rest", "plan", "model", "failed", "calls", "settled"]
-"""Where an activation is in its turn: at rest; about to ask its model; waiting for it, or for a
-retry; its call failed; doing calls; all calls done."""
+Phase = Literal["rest", "plan", "model", "failed", "calls", "act", "settled"]
+"""Where an activation is in its turn: at rest; about to ask its model, or to act; waiting for its model,
+a retry or an answer; its call failed; doing calls; acting; all done."""
+
+
+class _Nothing(dict[Any, Any]):
+    """A dictionary that stays empty and is the only one of its kind, also when it is copied."""
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        raise TypeError("nothing is put into NONE; replace it by a dictionary first")
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> _Nothing:
+        return self
+
+
+NONE: Any = _Nothing()
+"""In place of dictionaries that most activations never need."""
 
 
 class Open(Struct):
     """An effect in flight. `index`: which call of the turn, -1 for none. `child`: a call's callee.
 
     lost: a process died while it ran. ended: it is over, whatever still runs. since: when it
-    started, Unix seconds.
+    started, Unix seconds. detached: a call that its turn no longer waits for, since a person is asked.
     """
 
     effect: EffectStarted
@@ -31,6 +46,7 @@ class Open(Struct):
     lost: bool = False
     ended: bool = False
     since: float = 0.0
+    detached: bool = False
 
 
 class Ended(Struct, frozen=True):
@@ -66,6 +82,13 @@ class Activation(Struct):
     the model said when asked to compact. forced: somebody asked to compact, and nothing else.
     overdue: its deadline has passed; deadlines: timers set for it.
     before: turns of earlier calls, of an activation that was continued.
+
+    taken: messages of this turn; laps: for those in the inbox or taken, by id, how often each agent
+    has reacted in the chain that led to them. planned: the agent's own plan has this turn do its calls;
+    ends: how they ended, by index. asks: it only asks the model for an action of its caller. data: what
+    hooks and actions recorded. past: what an acting agent has taken and published. memo: ends of
+    effects inside the action; acted: how the action ended. unread: resting callees with mail, and how
+    much. declined: a limit is not to be raised; raised: how often that was asked.
     """
 
     id: int
@@ -105,4 +128,16 @@ class Activation(Struct):
     overdue: bool = False
     deadlines: int = 0
     before: int = 0
+    taken: tuple[Message, ...] = ()
+    laps: dict[str, Mapping[str, int]] = NONE
+    planned: bool = False
+    asks: bool = False
+    data: dict[str, Any] = NONE
+    past: list[Message] | None = None
+    memo: dict[str, EffectFinished] = NONE
+    ends: dict[int, EffectFinished] = NONE
+    acted: EffectFinished | None = None
+    unread: dict[str, int] = NONE
+    declined: bool = False
+    raised: int = 0
     queued: bool = False

@@ -8,7 +8,9 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
+from antiphon.action import Act
 from antiphon.errors import UserError
+from antiphon.hook import Continue, Do, Moment, Return
 from antiphon.limits import Limits
 from antiphon.memory import Compaction, Gist
 from antiphon.message import USER
@@ -37,6 +39,10 @@ class Retry(Struct, frozen=True, gc=False, omit_defaults=True):
     statuses: tuple[int, ...] | None = None
 
 
+Plan = Callable[[Moment], Do | None]
+"""What a turn does: these calls; None asks the model."""
+Decide = Callable[[Moment], Continue | Return | None]
+"""What follows a turn; None leaves it to the kernel."""
 Verdict = Literal["allow", "ask", "deny", "stop"]
 Judge = Callable[[Tool, str], Verdict | tuple[Verdict, str] | None]
 """Rules on one call of a tool: it is given the tool and the canonical JSON of the arguments."""
@@ -70,7 +76,12 @@ class Agent(Struct, frozen=True, eq=False):
     Hooks, called once and recorded; they must be free of side effects. judge: rules on a tool before
     the policy does: `allow`, `ask`, `deny` or `stop` (deny, and end the turn), with a reason; None
     leaves it to the policy. incomplete: asked before the agent returns its text; what it gives back
-    is said to the model, which goes on (`nudges` times at most). on_compact: may replace a summary.
+    is said to the model, which goes on (`nudges` times at most). on_compact: may replace a summary. plan:
+    what a turn does instead of asking the model; decide: whether another turn follows it.
+
+    act: the agent's own coroutine, which does a turn in place of the model; `ask` in it asks the model.
+    consume: how many of the waiting messages a turn takes. watch: topics of published messages that it
+    reacts to in an environment.
 
     Raises UserError for an empty name, or one that is not printable or is `user`.
     """
@@ -102,6 +113,11 @@ class Agent(Struct, frozen=True, eq=False):
     judge: Judge | None = None
     incomplete: Callable[[Sequence[ChatMessage]], str | None] | None = None
     on_compact: Callable[[Gist], str | None] | None = None
+    plan: Plan | None = None
+    decide: Decide | None = None
+    act: Act | None = None
+    consume: Literal["one", "all"] = "all"
+    watch: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if not self.name.strip() or not self.name.isprintable() or self.name == USER:

@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from antiphon.activation import Activation
+from antiphon import laps
+from antiphon.activation import NONE, Activation
 from antiphon.calling import index_of
 from antiphon.errors import Corrupt
 from antiphon.event import (
@@ -21,14 +22,16 @@ from antiphon.event import (
     RunClosed,
     RunResumed,
     RunStarted,
+    StateChanged,
     TurnFinished,
     TurnStarted,
     place,
 )
-from antiphon.finished import effect_finished
+from antiphon.finished import effect_finished, owe
 from antiphon.memory import COMPACT, HISTORY
-from antiphon.message import USER
+from antiphon.message import USER, Message
 from antiphon.model import ChatMessage
+from antiphon.policy import Grant
 from antiphon.started import effect_started
 from antiphon.state import State, log, store, take_up, touch
 from antiphon.view import read_history, rewrite, show
@@ -65,28 +68,39 @@ def _run_resumed(state: State, event: RunResumed) -> None:
 
 def _message_posted(state: State, event: MessagePosted) -> None:
     state.mail = event.mail or state.mail
-    activation = state.activations.get(event.to)
+    message = event.message
+    publisher = state.activations[event.by] if event.by else None
+    if publisher is not None and publisher.past is not None:
+        publisher.past.append(message)
     if event.dead:
-        if activation is not None and activation.inbox and activation.inbox[0].id == event.message.id:
+        activation = state.activations.get(event.to)
+        if activation is not None and activation.inbox and activation.inbox[0].id == message.id:
             activation.inbox.pop(0)
-    else:
-        receiver = state.activations[event.to]
-        receiver.inbox.append(event.message)
-        if receiver.id:
-            log(state, receiver.request, event.message)
-        touch(state, receiver)
+        return
+    receiver = state.activations[event.to]
+    receiver.inbox.append(message)
+    if publisher is not None:
+        laps.published(publisher, receiver, message)
+    if not receiver.call and receiver.id:
+        owe(state.activations[receiver.caller], receiver)
+    if receiver.id:
+        log(state, receiver.request, message)
+    touch(state, receiver)
 
 
 def _turn_started(state: State, event: TurnStarted) -> None:
     activation = state.activations[event.activation]
     taken = activation.inbox[: event.taken]
     del activation.inbox[: event.taken]
+    laps.forget(activation)
     activation.turn += 1
     activation.attempt, activation.asking_since, activation.more = 0, 0.0, False
     activation.tries = activation.fallback = 0
-    calls = event.calls
-    if calls is None:
-        calls = tuple(call for message in taken for call in message.calls) if taken else ()
+    if event.act or event.calls is not None:
+        _own_turn(activation, event, tuple(taken))
+        return
+    activation.taken, activation.planned = (), False
+    calls = tuple(call for message in taken for call in message.calls) if taken else ()
     if activation.id:
         for message in taken:
             if message.intent == COMPACT and message.sender == USER:
@@ -106,6 +120,29 @@ def _turn_started(state: State, event: TurnStarted) -> None:
         activation.phase = "plan"
 
 
+def _own_turn(activation: Activation, event: TurnStarted, taken: tuple[Message, ...]) -> None:
+    """A turn that the agent's plan or action does; no model will be shown what it takes."""
+    activation.taken, activation.planned = taken, event.calls is not None
+    if event.calls is not None:
+        activation.ends = {}
+        take_up(activation, event.calls)
+        return
+    if activation.past is None:
+        activation.past = []
+    activation.past.extend(taken)
+    activation.acted, activation.memo, activation.phase = None, {}, "plan"
+
+
+def _state_changed(state: State, event: StateChanged) -> None:
+    activation = state.activations[event.activation]
+    if activation.data is NONE:
+        activation.data = {}
+    for key, value in event.set.items():
+        activation.data[key] = list(value) if isinstance(value, list) else value
+    for key, values in event.append.items():
+        activation.data.setdefault(key, []).extend(values)
+
+
 def _history_compacted(state: State, event: HistoryCompacted) -> None:
     activation = state.activations[event.activation]
     activation.answer = None
@@ -118,7 +155,8 @@ def _permission_decided(state: State, event: PermissionDecided) -> None:
     index = index_of(event.id)
     activation.pending[index] = event
     if event.remember:
-        state.remembered = (*state.remembered, event.remember)
+        grants = state.remembered.get(event.remember, ())
+        state.remembered[event.remember] = (*grants, event.grant or Grant())
     touch(state, activation)
 
 
@@ -155,6 +193,7 @@ APPLY: Mapping[type, Callable[[State, Any], None]] = {
     EffectStarted: effect_started,
     EffectFinished: effect_finished,
     PermissionDecided: _permission_decided,
+    StateChanged: _state_changed,
     HistoryCompacted: _history_compacted,
     TurnFinished: _turn_finished,
     CancelRequested: _cancel_requested,

@@ -6,17 +6,21 @@ from collections.abc import Generator
 from hashlib import blake2b
 from typing import Literal
 
+import msgspec
 from msgspec import Struct
 
 from antiphon.activation import Activation
 from antiphon.agent import Agent
+from antiphon.calling import CallAgent
 from antiphon.errors import RETRYABLE
-from antiphon.event import EffectStarted, Event, HistoryCompacted, Outcome
+from antiphon.event import EffectStarted, Event, HistoryCompacted, Outcome, TurnFinished, TurnStarted
+from antiphon.hook import Return
 from antiphon.limits import NANO, Scope, fits, waited
 from antiphon.memory import Compaction, Gist, question, read_gist, threshold, to_compact
+from antiphon.message import USER, ToolCall
 from antiphon.outputs import tokens_of
 from antiphon.state import State
-from antiphon.team import Choice, Member, Team
+from antiphon.team import CALL_AGENT, Choice, Member, Team
 
 CIRCUIT = 5
 """Failures of a model in a row after which it is not asked for COOL_DOWN seconds."""
@@ -25,32 +29,105 @@ LEAST = 20_000
 """Tokens of tool results that a model is shown, however small its window is said to be."""
 
 
-class Return(Struct, frozen=True):
-    """An activation's end: the outcome of the call that it is, its value, and why."""
+class Breach(Struct, frozen=True):
+    """A limit that leaves no room for the next model call. scope: whose, 0 the innermost books."""
 
-    outcome: Outcome = "completed"
-    value: str = ""
-    why: str = ""
+    outcome: Outcome
+    why: str
+    scope: int
 
 
-def ask(state: State, team: Team, member: Member, activation: Activation) -> EffectStarted | Return | None:
-    """Ask the model, or end the activation, or (None) wait for room in the budget."""
-    for scope in activation.scopes:
+def ask(
+    state: State, team: Team, member: Member, activation: Activation
+) -> EffectStarted | Return | tuple[Event, ...] | None:
+    """Ask the model, or end the activation, or (None) wait for room in the budget.
+
+    Events: another agent takes over, since a limit is reached.
+    """
+    for place, scope in enumerate(activation.scopes):
         turns = scope.limits.turns
         if turns is not None and activation.turn - activation.before > turns:
             why = f"the limit of {turns} turns of one activation is used up"
-            if not member.agent.last_word:
-                return Return("limit", activation.said, why)
-            return _call_model(state, team, member, activation, activation.fallback, "final", why)
-    return _call_model(state, team, member, activation, activation.fallback)
+            return _breached(state, team, member, activation, Breach("limit", why, place))
+    return ask_number(state, team, member, activation, activation.fallback)
+
+
+def ask_number(
+    state: State, team: Team, member: Member, activation: Activation, number: int
+) -> EffectStarted | Return | tuple[Event, ...] | None:
+    """`ask` the agent's model `number`."""
+    asked = _call_model(state, team, member, activation, number)
+    return _breached(state, team, member, activation, asked) if isinstance(asked, Breach) else asked
+
+
+def _breached(
+    state: State, team: Team, member: Member, activation: Activation, breach: Breach
+) -> EffectStarted | Return | tuple[Event, ...] | None:
+    """What the limits say of their own breach: ask somebody, a cheaper model, another agent; or stop."""
+    limits = activation.scopes[breach.scope].limits
+    if limits.breach == "ask" and state.options.attended and not activation.declined:
+        return EffectStarted(
+            f"{activation.id}/{activation.turn}.l{activation.raised + 1}",
+            "wait",
+            USER,
+            purpose="limit",
+            text=f"{breach.why}. Allow as much again?",
+            scope=breach.scope,
+        )
+    if limits.breach == "degrade" and breach.outcome == "budget":
+        choices = team.models[activation.agent]
+        for number, choice in enumerate(choices):
+            if limits.to in (choice.spare, choice.model.name):
+                asked = _call_model(state, team, member, activation, number, "", f"degraded: {breach.why}")
+                if not isinstance(asked, Breach):
+                    return asked
+    if limits.breach == "hand_over" and not activation.declined and limits.to in team.members:
+        # Money that is used up is nobody's to spend: the other agent needs books outside of these.
+        outside = breach.scope + 1 if breach.outcome == "budget" else 0
+        if outside < len(activation.scopes):
+            return _hand_over(team, activation, limits.to, outside, breach.why)
+    if breach.outcome == "limit" and member.agent.last_word:
+        number = activation.fallback
+        asked = _call_model(state, team, member, activation, number, "final", breach.why)
+        if not isinstance(asked, Breach):
+            return asked
+        breach = asked
+    return Return(breach.outcome, activation.said, breach.why)
+
+
+def _hand_over(team: Team, activation: Activation, to: str, outside: int, why: str) -> tuple[Event, ...]:
+    """Another agent goes on: its result is this activation's own."""
+    task = next((each.content for each in activation.transcript.messages if each.role == "user"), "")
+    text = f"{task}\n\n[system] {activation.agent} began this and had to stop: {why}."
+    if activation.said:
+        text += f" What it had so far:\n{activation.said}"
+    asked = ToolCall("hand_over", CALL_AGENT, msgspec.json.encode(CallAgent(to, text)).decode())
+    callee = team.members[to]
+    return (
+        TurnFinished(activation.id, more=True),
+        TurnStarted(activation.id, 0, (asked,)),
+        EffectStarted(
+            f"{activation.id}/{activation.turn + 1}.c1",
+            "call",
+            to,
+            purpose="limit",
+            digest=callee.head.digest,
+            limits=callee.agent.limits,
+            ends=True,
+            text=why,
+            scope=outside,
+        ),
+    )
 
 
 def _call_model(
     state: State, team: Team, member: Member, activation: Activation, number: int,
     purpose: Literal["", "compact", "final"] = "", text: str = "",
-) -> EffectStarted | Return | None:  # fmt: skip
+) -> EffectStarted | Return | Breach | None:  # fmt: skip
     """Start a call of the agent's model `number`, its worst case held in all books first."""
     choices = team.models[activation.agent]
+    if not choices:
+        return Return("failed", "", f"{activation.agent} has no model to ask; give it one, or the run")
     if state.failures:
         number = _closed_circuit(state, choices, number)
     if number < 0:
@@ -63,13 +140,13 @@ def _call_model(
     size += head.size + (_beside(member.agent) if purpose else 0)
     hold = size + member.agent.max_output
     cost = choice.most(size, member.agent.max_output)
-    for scope in activation.scopes:
+    for place, scope in enumerate(activation.scopes):
         if cost is None and scope.limits.usd is not None:
             why = f"the price of {choice.model.name} is unknown, and there is a limit in USD; give it a price"
-            return Return("budget", activation.said, why)
+            return Breach("budget", why, place)
         fit = fits(scope, hold, cost or 0)
         if fit == "never":
-            return Return("budget", activation.said, _spent(scope, hold))
+            return Breach("budget", _spent(scope, hold), place)
         if fit == "later":
             state.parked.append(activation)
             return None
@@ -95,6 +172,8 @@ def _beside(agent: Agent) -> int:
 def _closed_circuit(state: State, choices: tuple[Choice, ...], number: int) -> int:
     """The first model from `number` on that may be asked now, -1 for none."""
     for index in range(number, len(choices)):
+        if choices[index].spare and index != number:
+            continue
         failed, last = state.failures.get(choices[index].model.name, (0, 0.0))
         if failed < CIRCUIT or state.at - last >= COOL_DOWN:
             return index
@@ -162,7 +241,9 @@ def _to_trim(activation: Activation, total: int) -> int:
     return count
 
 
-def retry(state: State, team: Team, member: Member, activation: Activation) -> EffectStarted | Return | None:
+def retry(
+    state: State, team: Team, member: Member, activation: Activation
+) -> EffectStarted | Return | tuple[Event, ...] | None:
     """After a failed call: wait and ask again, ask the next model, or end the activation.
 
     None: the next model must wait for room in the budget.
@@ -188,8 +269,9 @@ def retry(state: State, team: Team, member: Member, activation: Activation) -> E
             why += f" (asked to wait {delay:,.0f} s, more than the {longest:,.0f} s allowed)"
         else:
             why += f" (the {rules.window:,.0f} s in which it may be asked again are over)"
-    if kind not in ("validation", "refused") and activation.fallback + 1 < len(team.models[activation.agent]):
-        return _call_model(state, team, member, activation, activation.fallback + 1)
+    choices, following = team.models[activation.agent], activation.fallback + 1
+    if kind not in ("validation", "refused") and following < len(choices) and not choices[following].spare:
+        return ask_number(state, team, member, activation, following)
     return Return("failed", activation.said, why)
 
 

@@ -2,37 +2,61 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 from msgspec import Struct
 
 from antiphon.activation import Activation
-from antiphon.message import Attachment, Message
+from antiphon.message import Attachment, Message, ToolCall
 
 
 class CallAgent(Struct, frozen=True, omit_defaults=True):
-    """The arguments of `call_agent`. background: do not wait for the result. intent: the message's."""
+    """The arguments of `call_agent`.
+
+    background: do not wait for the result. hand_over: the callee's result is the caller's own, and ends it.
+
+    What follows is for users and plans, not for models. intent, task_id, data, calls: the message's.
+    mail: messages that the callee finds in its inbox; take: the same of those that the caller's turn
+    took, by position. seconds: how long it may take.
+    """
 
     agent_name: str
-    message: str
+    message: str = ""
     background: bool = False
+    hand_over: bool = False
     intent: str = ""
+    task_id: str = ""
+    data: Any = None
+    calls: tuple[ToolCall, ...] = ()
+    mail: tuple[Message, ...] = ()
+    take: tuple[int, ...] = ()
+    seconds: float | None = None
 
 
-_call_agent = msgspec.json.Decoder(CallAgent)
+read_call = msgspec.json.Decoder(CallAgent).decode
+"""CallAgent from its JSON."""
 
 
-def forward(caller: str, callee: Activation, arguments: str, attachments: tuple[Attachment, ...]) -> Message:
-    """The message that a call carries, made from the call alone."""
-    call, asked = callee.call, _call_agent.decode(arguments)
+def opening(
+    caller: Activation, callee: Activation, asked: CallAgent, attachments: tuple[Attachment, ...]
+) -> Message | None:
+    """The message that a call carries, made from the call alone; None for one that only hands mail on."""
+    if not asked.message and (asked.take or asked.mail) and asked.data is None and not asked.calls:
+        return None
+    call = callee.call
     return Message(
         "forward",
-        caller,
+        caller.agent,
         callee.agent,
         asked.message,
         call,
         call + ">",
+        asked.task_id,
         intent=asked.intent,
         attachments=attachments,
+        calls=asked.calls,
+        data=asked.data,
     )
 
 

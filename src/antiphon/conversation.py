@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing, asynccontextmanager
+from functools import partial
 from typing import Any, Literal
 
 import msgspec
@@ -15,6 +16,8 @@ from antiphon.agent import Agent
 from antiphon.clock import Clock, SystemClock
 from antiphon.errors import RunFailed, UnknownName, UserError
 from antiphon.event import (
+    ASKING,
+    RULED,
     CancelRequested,
     EffectStarted,
     Event,
@@ -29,10 +32,10 @@ from antiphon.journal.port import Lease
 from antiphon.letter import VERDICTS, Answer, Ask, Cancel, Tell
 from antiphon.limits import Limits
 from antiphon.memory import HISTORY
-from antiphon.message import USER, Attachment, Message, new_id
+from antiphon.message import USER, Attachment, Message, ToolCall, new_id
 from antiphon.model import ChatMessage, Model, Usage
 from antiphon.outputs import OutputLimits
-from antiphon.policy import Policy
+from antiphon.policy import Grant, Policy
 from antiphon.result import Result, View
 from antiphon.route import full
 from antiphon.runtime import Runtime, Signal
@@ -67,32 +70,42 @@ class Conversation:
         return dict(self._runtime.state.usage)
 
     async def post(
-        self, to: str | Agent, text: str, *, attachments: Iterable[Attachment] = (), intent: str = ""
-    ) -> str:
+        self, to: str | Agent, text: str | Message = "", *, attachments: Iterable[Attachment] = (),
+        intent: str = "", task_id: str = "", data: Any = None, calls: Iterable[ToolCall] = (),
+        mail: Iterable[Message] = (),
+    ) -> str:  # fmt: skip
         """Ask an agent, or tell the one that works on an open call something more.
 
-        to: an agent, its name, or the id of an open call. intent: a label of the request; `compact`
-        has a continued conversation compacted, `history` has it replaced by the messages that the
-        text holds (JSON of ChatMessages), and neither asks anything. Returns the id of the call.
-        Raises UnknownName; UserError when the inbox is full, or the run closed.
+        to: an agent, its name, or the id of an open call; only that takes a whole Message. intent: a
+        label of the request; `compact` has a continued conversation compacted, `history` has it
+        replaced by the messages that the text holds (JSON of ChatMessages), and neither asks anything.
+        task_id: the thread. data: JSON for the agent's own hooks and action. calls: tool calls that the
+        agent does before it asks its model. mail: messages it finds in its inbox beside the text.
+        Returns the id of the call. Raises UnknownName; UserError when the inbox is full, or the run closed.
         """
         state = self._runtime.state
         name = to.name if isinstance(to, Agent) else to
         opened = state.find(name)
         if opened is not None and opened.child:
             refused = full(state, state.activations[opened.child])
-            self._runtime.take_in(Tell(name, text, tuple(attachments)))
+            whole = text if isinstance(text, Message) else None
+            said = "" if isinstance(text, Message) else text
+            self._runtime.take_in(Tell(name, said, tuple(attachments), whole))
             if refused:
                 raise UserError(f"Not delivered: {refused}")
             return name
         if name not in self._runtime.team.members:
             raise UnknownName("agent", name, self._runtime.team.members)
+        if isinstance(text, Message):
+            raise UserError(f"{name} is an agent: ask it with a text, and give it messages as `mail`")
         if intent == HISTORY:
             try:
                 read_history(text)
             except ValueError as error:
                 raise UserError(f"Not a conversation that a provider would take: {error}") from error
-        self._runtime.take_in(Ask(name, text, tuple(attachments), intent))
+        self._runtime.take_in(
+            Ask(name, text, tuple(attachments), intent, task_id, data, tuple(calls), tuple(mail))
+        )
         return f"0/{state.activations[0].turn}.c1"
 
     async def result(self, call_id: str) -> Result:
@@ -121,19 +134,24 @@ class Conversation:
             raise RunFailed(found)
         return found
 
-    async def answer(self, effect_id: str, content: str, *, arguments: str = "", by: str = "user") -> None:
-        """Answer an open question, or an approval with `yes`, `no` or `always`.
+    async def answer(
+        self, effect_id: str, content: str, *, arguments: str = "", by: str = "user",
+        grant: Grant | None = None,
+    ) -> None:  # fmt: skip
+        """Answer an open question; or an approval, or a limit to be raised, with `yes`, `no` or `always`.
 
-        arguments: JSON that replaces the arguments asked for. Raises UserError when the effect
-        asks nothing, or the answer is none of those.
+        arguments: JSON that replaces the arguments asked for. grant: how far `always` reaches. Raises
+        UserError when the effect asks nothing, or the answer is none of those.
         """
         opened = self._runtime.state.find(effect_id)
         purpose = opened.effect.purpose if opened is not None else ""
-        if purpose not in ("approval", "question"):
+        if purpose not in ASKING:
             raise UserError(f"{effect_id} is not an open question or approval")
-        if purpose == "approval" and content not in VERDICTS:
+        if purpose in RULED and content not in VERDICTS:
             raise UserError(f"An approval is answered yes, no or always; got {content!r}")
-        self._runtime.take_in(Answer(effect_id, content, arguments, by))
+        if grant is not None and content != "always":
+            raise UserError(f"Only `always` is remembered, and so takes a grant; got {content!r}")
+        self._runtime.take_in(Answer(effect_id, content, arguments, by, grant))
 
     async def cancel(self, target: str = "", why: str = "") -> None:
         """Stop a call or tool and all under it; without a target, every request."""
@@ -162,9 +180,9 @@ class Conversation:
 
     async def _put(self, event: Event, agent: str, on_message: OnMessage, *, fails: str = "") -> None:
         """Show a question to a person and send the answer back. fails: the answer when that raises."""
-        if not isinstance(event, EffectStarted) or event.purpose not in ("question", "approval"):
+        if not isinstance(event, EffectStarted) or event.purpose not in ASKING:
             return
-        approval = event.purpose == "approval"
+        approval = event.purpose in RULED
         message = Message("forward", agent, USER, event.text, event.id)
         if approval:
             asked = {"tool": event.name, "arguments": event.arguments}
@@ -354,13 +372,24 @@ class _Roster:
 
     def team(self, options: Options) -> Team:
         """Compile the team."""
-        return make_team(self._agents, options, self._models_of)
+        return make_team(self._agents, options, partial(self._models_of, options))
 
-    def _models_of(self, agent: Agent) -> tuple[Choice, ...]:
+    def _models_of(self, options: Options, agent: Agent) -> tuple[Choice, ...]:
         first = self._model if self._model is not None else agent.model
-        models = [self._resolve(spec) for spec in (first, *agent.fallback)]
+        try:
+            models = [self._resolve(spec) for spec in (first, *agent.fallback)]
+        except UserError:
+            if first is None and (agent.plan is not None or agent.act is not None):
+                # It may never ask one; if it does, it is told so then.
+                return ()
+            raise
         env = os.environ if self._env is None else self._env
-        return tuple([_choice(model, self._windows, env) for model in models])
+        choices = [_choice(model, self._windows, env) for model in models]
+        for limits in (agent.limits, options.limits):
+            if limits is not None and limits.breach == "degrade":
+                spare = _choice(self._resolve(limits.to), self._windows, env)
+                choices.append(msgspec.structs.replace(spare, spare=limits.to))
+        return tuple(choices)
 
     def _resolve(self, spec: str | Model | None) -> Model:
         if spec is not None and not isinstance(spec, str):

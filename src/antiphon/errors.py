@@ -8,7 +8,8 @@ AntiphonError
 │   └── ToolDefinitionError   a function that cannot be offered as a tool
 ├── WorldError            a model or a tool failed; inside a run it becomes an event
 │   ├── ModelError        carries kind, retryable, retry_after
-│   └── ToolError         the text a model is shown; raise it from a tool
+│   ├── ToolError         the text a model is shown; raise it from a tool
+│   └── EffectFailed      what an action asked for did not complete; carries outcome and why
 ├── JournalError          the store; the run is parked and nothing acknowledged is lost
 │   ├── Fenced            another owner has taken the run over
 │   ├── Owned             a living owner holds the run; wait, or post to it
@@ -106,6 +107,17 @@ class ModelError(WorldError):
 
 class ToolError(WorldError):
     """Raise it from a tool: the model is shown the text and may try something else."""
+
+
+class EffectFailed(WorldError):
+    """A step, call, question or model call of an action ended with another outcome than `completed`.
+
+    partial: the best output there is.
+    """
+
+    def __init__(self, outcome: str, why: str, partial: str = "") -> None:
+        super().__init__(why or outcome)
+        self.outcome, self.why, self.partial = outcome, why, partial
 
 
 class JournalError(AntiphonError):

@@ -18,10 +18,12 @@ from antiphon.limits import Limits
 from antiphon.message import Attachment, Message, ToolCall
 from antiphon.model import Reply, Usage
 from antiphon.outputs import OutputLimits
-from antiphon.policy import Policy
+from antiphon.policy import Grant, Policy
 
-Kind = Literal["model", "tool", "call", "wait"]
-Purpose = Literal["", "approval", "question", "retry", "result", "deadline", "compact", "final"]
+Kind = Literal["model", "tool", "call", "wait", "action", "step"]
+Purpose = Literal[
+    "", "approval", "question", "retry", "result", "deadline", "compact", "final", "ask", "limit",
+]  # fmt: skip
 Outcome = Literal[
     "completed", "failed", "cancelled", "limit", "budget", "no_progress", "interrupted",
     "denied", "skipped", "invalid", "missing", "unknown",
@@ -29,6 +31,12 @@ Outcome = Literal[
 """How an effect ended. The first seven are also the outcomes of a request; the rest are a tool
 call's: denied by policy, skipped beside a finishing call, invalid arguments, missing (no such
 name), unknown (it may or may not have happened)."""
+
+
+ASKING = frozenset({"approval", "question", "limit"})
+"""Purposes of waits that a person ends."""
+RULED = frozenset({"approval", "limit"})
+"""Those of them that are answered `yes`, `no` or `always`."""
 
 
 class Options(Struct, frozen=True, omit_defaults=True):
@@ -67,24 +75,28 @@ class RunResumed(Struct, frozen=True, gc=False, tag=True, omit_defaults=True):
 class MessagePosted(Struct, frozen=True, gc=False, tag=True, omit_defaults=True):
     """A message entered the inbox of activation `to`, or became a dead letter (`dead` says why).
 
-    mail: the number of the mail it came in by, 0 for none.
+    mail: the number of the mail it came in by, 0 for none. by: the activation that published it, 0
+    for anyone else.
     """
 
     message: Message
     to: int = 0
     mail: int = 0
     dead: str = ""
+    by: int = 0
 
 
 class TurnStarted(Struct, frozen=True, gc=False, tag=True, omit_defaults=True):
     """An activation took `taken` messages from its inbox and plans its turn.
 
-    calls: what the turn does instead of asking a model; None: the calls of the taken messages.
+    calls: what the agent's own plan has the turn do; None: the calls of the taken messages, or else the
+    model is asked. act: the agent's own action does the turn.
     """
 
     activation: int
     taken: int = 0
     calls: tuple[ToolCall, ...] | None = None
+    act: bool = False
 
 
 class EffectStarted(Struct, frozen=True, gc=False, tag=True, omit_defaults=True):
@@ -99,6 +111,8 @@ class EffectStarted(Struct, frozen=True, gc=False, tag=True, omit_defaults=True)
     call, or which attempt follows a wait.
     cost: the most a model call may cost, in nano-USD. fallback: which of the agent's models, 0 the first.
     keep: of a call, the callee rests when it returns; continues: the resting activation it goes on with.
+    scope: of a question about a limit, whose it is: 0 the innermost books, and so on outwards; of a call
+    that hands over, how many of the innermost books the callee is not on.
     """
 
     id: str
@@ -119,6 +133,7 @@ class EffectStarted(Struct, frozen=True, gc=False, tag=True, omit_defaults=True)
     fallback: int = 0
     keep: bool = False
     continues: int = 0
+    scope: int = 0
 
 
 class EffectFinished(Struct, frozen=True, gc=False, tag=True, omit_defaults=True):
@@ -129,6 +144,7 @@ class EffectFinished(Struct, frozen=True, gc=False, tag=True, omit_defaults=True
     retry_after: seconds the provider asked for. usage: tokens billed though there is no reply.
     ends: its result ends the reaction. by: who answered, with which `arguments` if edited.
     cost: of a model call, in nano-USD; None when its price is unknown. status: of a failed one, as in HTTP.
+    grant: of an approval that is remembered, how far it reaches.
     """
 
     id: str
@@ -145,12 +161,13 @@ class EffectFinished(Struct, frozen=True, gc=False, tag=True, omit_defaults=True
     mail: int = 0
     cost: int | None = None
     status: int = 0
+    grant: Grant | None = None
 
 
 class PermissionDecided(Struct, frozen=True, gc=False, tag=True, omit_defaults=True):
     """Somebody or something ruled on effect `id`. `arguments` binds: as asked, or as edited.
 
-    remember: digest of the tool that is allowed for the rest of the run.
+    remember: digest of the tool that is allowed from now on, as far as `grant` reaches.
     """
 
     id: str
@@ -159,6 +176,15 @@ class PermissionDecided(Struct, frozen=True, gc=False, tag=True, omit_defaults=T
     why: str = ""
     arguments: str = ""
     remember: str = ""
+    grant: Grant | None = None
+
+
+class StateChanged(Struct, frozen=True, gc=False, tag=True, omit_defaults=True):
+    """The data of an activation changed: `set` replaces values, `append` lengthens lists."""
+
+    activation: int
+    set: Mapping[str, Any] = {}
+    append: Mapping[str, list[Any]] = {}
 
 
 class HistoryCompacted(Struct, frozen=True, gc=False, tag=True, omit_defaults=True):
@@ -201,7 +227,7 @@ class RunClosed(Struct, frozen=True, gc=False, tag=True, omit_defaults=True):
 
 Event = (
     RunStarted | RunResumed | MessagePosted | TurnStarted | EffectStarted | EffectFinished
-    | PermissionDecided | HistoryCompacted | TurnFinished | CancelRequested | RunClosed
+    | PermissionDecided | StateChanged | HistoryCompacted | TurnFinished | CancelRequested | RunClosed
 )  # fmt: skip
 
 UPCASTERS: Mapping[type, Callable[[Any], Event]] = {}

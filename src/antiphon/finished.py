@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from antiphon.activation import Activation, Ended, Open
+from antiphon.activation import NONE, Activation, Ended, Open
 from antiphon.calling import index_of, returned
 from antiphon.event import EffectFinished, EffectStarted, charged, place
-from antiphon.limits import answered, pay, settle
+from antiphon.limits import answered, pay, raise_limits, settle
 from antiphon.message import USER, ToolResult
 from antiphon.model import Usage
 from antiphon.outputs import DONE
@@ -25,18 +25,7 @@ def effect_finished(state: State, event: EffectFinished) -> None:
         state.cancelling.pop(event.id, None)
     opened = state.open.pop(event.id, None)
     if opened is None:
-        activation = state.activations[place(event.id)]
-        if event.id.rpartition(".")[2][0] != "c":
-            raise ValueError(f"{event.id} ended but never started")
-        if event.outcome == "limit":
-            activation.exhausted = event.why
-        elif not event.ends:
-            for scope in activation.scopes:
-                scope.calls += 1
-        if not activation.id:
-            # A request that never became a call: whoever asked is told how it ended all the same.
-            activation.done[event.id] = Ended(event, Usage())
-        _book(state, activation, index_of(event.id), event)
+        _never_started(state, event)
         return
     activation = state.activations[opened.activation]
     del activation.open[event.id]
@@ -55,12 +44,21 @@ def effect_finished(state: State, event: EffectFinished) -> None:
         activation.waiting -= 1
         activation.pending[opened.index] = event
         touch(state, activation)
+    elif purpose == "limit" and kind == "wait":
+        _limit_answered(state, activation, opened.effect, event)
+    elif kind == "action":
+        _acted(state, activation, event)
+    elif activation.phase == "act":
+        _inside(state, activation, opened, event)
     else:
         usage = _bury(state, activation, opened, event) if opened.child else Usage()
         if purpose == "question":
             _people_answered(state, activation)
             _log_return(state, activation.request, USER, activation.agent, event)
-        if opened.effect.background:
+        if opened.detached:
+            activation.more = True
+            touch(state, activation)
+        elif opened.effect.background:
             activation.done[event.id] = Ended(event, usage)
             if len(activation.done) > KEPT:
                 del activation.done[next(iter(activation.done))]
@@ -70,7 +68,58 @@ def effect_finished(state: State, event: EffectFinished) -> None:
             shown = DONE if event.ends and event.outcome == "completed" and not event.content else ""
             if shown:
                 event = msgspec.structs.replace(event, content=activation.said)
+            elif opened.child and opened.effect.ends and event.outcome == "completed":
+                event = msgspec.structs.replace(event, why=f"handed over to {opened.effect.name}")
             _book(state, activation, opened.index, event, opened.effect.ends, shown)
+
+
+def _never_started(state: State, event: EffectFinished) -> None:
+    """A call was refused, or done by the kernel itself; or what an action wished for was."""
+    activation = state.activations[place(event.id)]
+    if activation.phase == "act":
+        activation.memo[event.id] = event
+        return
+    if event.id.rpartition(".")[2][0] != "c":
+        raise ValueError(f"{event.id} ended but never started")
+    if event.outcome == "limit":
+        activation.exhausted = event.why
+    elif not event.ends:
+        for scope in activation.scopes:
+            scope.calls += 1
+    if not activation.id:
+        # A request that never became a call: whoever asked is told how it ended all the same.
+        activation.done[event.id] = Ended(event, Usage())
+    _book(state, activation, index_of(event.id), event)
+
+
+def _acted(state: State, activation: Activation, event: EffectFinished) -> None:
+    """An action is over; what it was for is unread again unless it completed."""
+    activation.acted, activation.memo, activation.phase = event, NONE, "settled"
+    if event.outcome != "completed":
+        activation.inbox[:0] = activation.taken
+    touch(state, activation)
+
+
+def _inside(state: State, activation: Activation, opened: Open, event: EffectFinished) -> None:
+    """What an action began has ended: it is remembered, should the action be run again."""
+    if opened.child:
+        _bury(state, activation, opened, event)
+    elif opened.effect.kind == "wait":
+        _people_answered(state, activation)
+        _log_return(state, activation.request, USER, activation.agent, event)
+    activation.memo[event.id] = event
+
+
+def _limit_answered(
+    state: State, activation: Activation, asked: EffectStarted, event: EffectFinished
+) -> None:
+    _people_answered(state, activation)
+    if event.outcome == "completed" and event.content in ("yes", "always"):
+        raise_limits(activation.scopes[asked.scope])
+    else:
+        activation.declined = True
+    activation.phase = "plan"
+    touch(state, activation)
 
 
 def _log_return(state: State, request: str, sender: str, receiver: str, event: EffectFinished) -> None:
@@ -97,17 +146,26 @@ def _bury(state: State, caller: Activation, opened: Open, event: EffectFinished)
         raise ValueError(f"activation {callee.id} returned with effects in flight")
     _log_return(state, callee.request, callee.agent, caller.agent, event)
     own = len(callee.scopes) - len(caller.scopes)
-    usage = callee.scopes[own - 1].usage if own else Usage()
+    usage = callee.scopes[own - 1].usage if own > 0 else Usage()
     if opened.effect.keep:
         store(state, abandon(callee, "cancelled before it was done", state.options.outputs.message))
         other = state.resting.get((caller.id, callee.agent))
         if other is not None:
             _forget(state, state.activations[other])
         state.resting[caller.id, callee.agent] = callee.id
+        if callee.inbox:
+            owe(caller, callee)
         callee.call, callee.scopes, callee.phase, callee.more = "", (), "rest", False
     else:
         _forget(state, callee)
     return usage
+
+
+def owe(caller: Activation, callee: Activation) -> None:
+    """Note that mail waits for a callee at rest."""
+    if caller.unread is NONE:
+        caller.unread = {}
+    caller.unread[callee.agent] = len(callee.inbox)
 
 
 def _forget(state: State, gone: Activation) -> None:
@@ -177,6 +235,8 @@ def _book(
     if index >= activation.cursor:
         activation.cursor = index + 1
     activation.results[index] = ToolResult(shown) if shown else result(event)
+    if activation.planned:
+        activation.ends[index] = event
     stops = event.ends and event.outcome == "denied"
     if activation.finish is None and (stops or ((ends or event.ends) and event.outcome == "completed")):
         activation.finish = event

@@ -2,43 +2,57 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 from msgspec import Struct
 
 from antiphon.calling import CallAgent
-from antiphon.event import CancelRequested, EffectFinished, Event, MessagePosted
+from antiphon.event import RULED, CancelRequested, EffectFinished, Event, MessagePosted
 from antiphon.message import USER, Attachment, Message, ToolCall, mend, new_id, whole
+from antiphon.policy import Grant
 from antiphon.route import full
 from antiphon.state import State
 
 
 class Ask(Struct, frozen=True, tag=True, omit_defaults=True):
-    """A request: call `agent` with `text`, as the user. intent: the message's label."""
+    """A request: call `agent` with `text`, as the user.
+
+    intent, task_id, data: the message's. calls: what the agent does before it asks its model. mail:
+    messages that it finds in its inbox beside this one.
+    """
 
     agent: str
     text: str
     attachments: tuple[Attachment, ...] = ()
     intent: str = ""
+    task_id: str = ""
+    data: Any = None
+    calls: tuple[ToolCall, ...] = ()
+    mail: tuple[Message, ...] = ()
 
 
 class Tell(Struct, frozen=True, tag=True, omit_defaults=True):
-    """A message to the agent that works on the open call `call_id`."""
+    """A message to the agent that works on the open call `call_id`; `message` stands in for the text."""
 
     call_id: str
     text: str
     attachments: tuple[Attachment, ...] = ()
+    message: Message | None = None
 
 
 class Answer(Struct, frozen=True, tag=True, omit_defaults=True):
     """A person's answer to the open question or approval `effect_id`.
 
-    To an approval `yes`, `no` or `always`; `arguments` (JSON) replaces what was asked for.
+    To an approval `yes`, `no` or `always`; `arguments` (JSON) replaces what was asked for; `grant`
+    says how far `always` reaches.
     """
 
     effect_id: str
     content: str
     arguments: str = ""
     by: str = USER
+    grant: Grant | None = None
 
 
 class Cancel(Struct, frozen=True, tag=True, omit_defaults=True):
@@ -55,11 +69,15 @@ decode = msgspec.json.Decoder(Letter).decode
 VERDICTS = ("yes", "no", "always")
 
 
-def call_agent(agent: str, text: str, attachments: tuple[Attachment, ...] = (), intent: str = "") -> Message:
+def request(letter: Ask) -> Message:
     """The user's request as a message: it carries the call that the user's turn will do."""
-    arguments = msgspec.json.encode(CallAgent(agent, text, intent=intent)).decode()
+    asked = CallAgent(
+        letter.agent, letter.text, intent=letter.intent, task_id=letter.task_id, data=letter.data,
+        calls=letter.calls, mail=letter.mail,
+    )  # fmt: skip
+    arguments = msgspec.json.encode(asked).decode()
     return Message(
-        "forward", USER, USER, "", calls=(ToolCall("request", "call_agent", arguments, attachments),)
+        "forward", USER, USER, "", calls=(ToolCall("request", "call_agent", arguments, letter.attachments),)
     )
 
 
@@ -67,26 +85,29 @@ def take_in(state: State, letter: Letter, mail: int = 0) -> Event:
     """The event that a letter becomes; one that comes too late is a dead letter."""
     letter = mend(letter)
     if isinstance(letter, Ask):
-        return MessagePosted(
-            call_agent(letter.agent, letter.text, letter.attachments, letter.intent), mail=mail
-        )
+        return MessagePosted(request(letter), mail=mail)
     if isinstance(letter, Cancel):
         return CancelRequested(letter.target, letter.why, mail)
     if isinstance(letter, Answer):
         opened = state.find(letter.effect_id)
         purpose = opened.effect.purpose if opened is not None else ""
-        if purpose == "question" or (purpose == "approval" and letter.content in VERDICTS):
+        if purpose == "question" or (purpose in RULED and letter.content in VERDICTS):
             # An answer binds the arguments that were shown, whatever the tool would make of them later.
             bound = letter.arguments or (opened.effect.arguments if opened is not None else "")
             return EffectFinished(
-                letter.effect_id, content=letter.content, arguments=bound, by=letter.by, mail=mail
+                letter.effect_id,
+                content=letter.content,
+                arguments=bound,
+                by=letter.by,
+                mail=mail,
+                grant=letter.grant if letter.content == "always" else None,
             )
         return _dead(letter.content, letter.effect_id, f"{letter.effect_id} is not an open question", mail)
     opened = state.find(letter.call_id)
     if opened is None or not opened.child:
         return _dead(letter.text, letter.call_id, f"{letter.call_id} is not an open call", mail)
     receiver = state.activations[opened.child]
-    message = Message(
+    message = letter.message or Message(
         "forward",
         USER,
         receiver.agent,

@@ -8,8 +8,9 @@ of every journal, however many effects run at once.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, TypeVar
 
+import msgspec
 from msgspec import Struct
 
 from antiphon.model import Usage
@@ -23,6 +24,11 @@ class Limits(Struct, frozen=True, gc=False, omit_defaults=True):
     dollars; a model whose price is unknown is then refused. seconds: from the request's start,
     without the time that people were waited for.
     inbox: unread messages of one activation; the newest is refused beyond it.
+
+    breach: what happens when turns, tokens or USD do not suffice for the next model call. `stop` ends the
+    activation; `ask` asks the user for as much again; `degrade` goes on with the cheaper model `to`;
+    `hand_over` lets the agent `to` take over from there. What cannot be done becomes `stop`; the other
+    limits always stop.
     """
 
     depth: int | None = 256
@@ -33,6 +39,8 @@ class Limits(Struct, frozen=True, gc=False, omit_defaults=True):
     inbox: int | None = 100
     usd: float | None = None
     seconds: float | None = None
+    breach: Literal["stop", "ask", "degrade", "hand_over"] = "stop"
+    to: str = ""
 
 
 UNLIMITED = Limits(None, None, None, None, None, None)
@@ -43,6 +51,7 @@ NANO = 1_000_000_000
 class Scope(Struct):
     """The books of one scope.
 
+    first: the limits that it began with, once they were raised.
     spent, reserved: nano-USD, as tokens and held are tokens. unpriced: model calls of unknown price.
     people: seconds that people were waited for; asking: questions now open, since `asked`.
     overrun: tokens that a provider billed beyond what was held; outside the invariant.
@@ -62,6 +71,7 @@ class Scope(Struct):
     asking: int = 0
     asked: float = 0.0
     usage: Usage = Usage()
+    first: Limits | None = None
 
 
 Fit = Literal["yes", "later", "never"]
@@ -102,6 +112,31 @@ def books(own: Limits | None, outer: tuple[Scope, ...], request: Limits) -> tupl
     """The books of a callee, innermost first: its own if it has limits, its caller's or the request's."""
     around = outer or (Scope(request),)
     return (Scope(own), *around) if own is not None else around
+
+
+def more(limits: Limits, first: Limits) -> Limits:
+    """Limits raised by as much as they were at first: turns, calls, tokens, USD and seconds."""
+    return msgspec.structs.replace(
+        limits,
+        turns=_sum(limits.turns, first.turns),
+        calls=_sum(limits.calls, first.calls),
+        tokens=_sum(limits.tokens, first.tokens),
+        usd=_sum(limits.usd, first.usd),
+        seconds=_sum(limits.seconds, first.seconds),
+    )
+
+
+_Amount = TypeVar("_Amount", int, float)
+
+
+def _sum(limit: _Amount | None, first: _Amount | None) -> _Amount | None:
+    return None if limit is None or first is None else limit + first
+
+
+def raise_limits(scope: Scope) -> None:
+    """Somebody allowed as much again."""
+    scope.first = scope.first or scope.limits
+    scope.limits = more(scope.limits, scope.first)
 
 
 def asked(scope: Scope, at: float) -> None:

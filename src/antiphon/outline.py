@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
+from antiphon.event import ASKING
 from antiphon.model import Usage
 from antiphon.state import State
 
@@ -43,7 +44,7 @@ def outline(state: State, seq: int) -> Outline:
     ended = list(user.done.values()) if user is not None else []
     busy: Literal["open", "waiting", "rest"] = "rest"
     if user is not None and user.open:
-        asks = any(opened.effect.purpose in ("approval", "question") for opened in state.open.values())
+        asks = any(opened.effect.purpose in ASKING for opened in state.open.values())
         busy = "waiting" if asks else "open"
     return Outline(
         seq,

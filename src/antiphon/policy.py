@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
-from typing import Literal
+from typing import Any, Literal
 
+import msgspec
 from msgspec import Struct
 
 from antiphon.tool import Tool
@@ -30,12 +31,44 @@ class Policy(Struct, frozen=True, omit_defaults=True):
 OPEN = Policy()
 
 
-def rule(policy: Policy, tool: Tool, remembered: Iterable[str] = ()) -> tuple[Ruling, str]:
-    """The ruling on one call of `tool`, and why. `remembered`: digests of tools allowed for this run."""
+class Grant(Struct, frozen=True, gc=False, omit_defaults=True):
+    """How far an approval that is remembered reaches; by default to every call of that tool in the run.
+
+    arguments: name and pattern of each argument that must match, as in file names; a text with `..` as a
+    part of its path matches itself only. agent: whose calls, empty for everyone's. until: Unix
+    seconds, 0 for ever.
+    """
+
+    arguments: tuple[tuple[str, str], ...] = ()
+    agent: str = ""
+    until: float = 0.0
+
+
+def covers(grant: Grant, agent: str, arguments: str, at: float) -> bool:
+    """Whether a remembered approval allows a call with these arguments (canonical JSON) at `at`."""
+    if (grant.until and at >= grant.until) or (grant.agent and grant.agent != agent):
+        return False
+    if not grant.arguments:
+        return True
+    values = msgspec.json.decode(arguments)
+    return isinstance(values, dict) and all(
+        name in values and _like(values[name], pattern) for name, pattern in grant.arguments
+    )
+
+
+def _like(value: Any, pattern: str) -> bool:
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    if ".." in text.replace("\\", "/").split("/"):
+        return text == pattern
+    return fnmatchcase(text, pattern)
+
+
+def rule(policy: Policy, tool: Tool, granted: bool = False) -> tuple[Ruling, str]:
+    """The ruling on one call of `tool`, and why. `granted`: a remembered approval covers it."""
     name = tool.name
     if policy.deny and _matches(policy.deny, name):
         return "deny", f"the policy denies {name}"
-    if tool.digest in remembered or (policy.allow and _matches(policy.allow, name)):
+    if granted or (policy.allow and _matches(policy.allow, name)):
         return "allow", ""
     if tool.requires_approval or (policy.ask and _matches(policy.ask, name)):
         return "ask", f"{name} needs approval"

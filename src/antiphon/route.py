@@ -8,14 +8,15 @@ from typing import Generic, TypeVar
 import msgspec
 from msgspec import Struct
 
-from antiphon.activation import Activation
+from antiphon.activation import Activation, Open
 from antiphon.agent import ALL, Judge
-from antiphon.arguments import Invalid, Reader
-from antiphon.calling import CallAgent
+from antiphon.arguments import MAX_CHARACTERS, Invalid, Reader
+from antiphon.calling import CallAgent, read_call
 from antiphon.event import EffectFinished, EffectStarted, Event, MessagePosted, Outcome, PermissionDecided
+from antiphon.limits import UNLIMITED, Limits
 from antiphon.memory import HISTORY
 from antiphon.message import USER, Message, ToolCall
-from antiphon.policy import Policy, Ruling, rule, strictest
+from antiphon.policy import Policy, Ruling, covers, rule, strictest
 from antiphon.signature import from_json, to_json
 from antiphon.state import State
 from antiphon.team import CALL_AGENT, FINISH, GET_RESULT, SEND_MESSAGE, Member, Team
@@ -45,7 +46,7 @@ def route(
     tool = member.tools.get(call.name) if member is not None else None
     if tool is not None and member is not None:
         return (_use_tool(state, team, member, caller, call, effect_id, tool, permission),)
-    if member is None or call.name in member.builtins:
+    if member is None or call.name in member.builtins or caller.planned:
         return _BUILTINS[call.name](state, team, member, caller, call, effect_id)
     return (EffectFinished(effect_id, "missing", why=_no_such_tool(member, call.name)),)
 
@@ -98,7 +99,8 @@ def judge(
 
     The third part says that the turn ends with it. An agent's own `judge` that raises denies.
     """
-    ruling = rule(state.options.policy, tool, state.remembered)
+    granted = _granted(state, caller, tool, arguments) if state.remembered else False
+    ruling = rule(state.options.policy, tool, granted)
     if not team.policies:
         return *ruling, False
     rulings = [ruling]
@@ -116,9 +118,15 @@ def judge(
             else Policy("strict")
         )
         if policy is not None:
-            rulings.append(rule(policy, tool, state.remembered))
+            rulings.append(rule(policy, tool, granted))
         activation = state.activations.get(activation.caller)
     return *strictest(rulings), False
+
+
+def _granted(state: State, caller: Activation, tool: Tool, arguments: str) -> bool:
+    """Whether an approval that is remembered covers the call."""
+    grants = state.remembered.get(tool.digest, ())
+    return any(covers(each, caller.agent, arguments, state.at) for each in grants)
 
 
 def _ask_judge(judge: Judge, tool: Tool, arguments: str) -> tuple[Ruling | None, str, bool]:
@@ -158,6 +166,16 @@ class _Arguments(Generic[_Asked]):
             return asked, canonical
 
 
+class _Delegate(Struct, frozen=True):
+    """What a model may say in `call_agent`; see CallAgent."""
+
+    agent_name: str
+    message: str
+    background: bool = False
+    hand_over: bool = False
+    intent: str = ""
+
+
 class _Finish(Struct, frozen=True):
     message: str = ""
 
@@ -171,23 +189,42 @@ class _SendMessage(Struct, frozen=True):
     message: str
 
 
-_read_call = _Arguments(CALL_AGENT, CallAgent, "agent_name", "message")
+_read_delegate = _Arguments(CALL_AGENT, _Delegate, "agent_name", "message")
 _read_finish = _Arguments(FINISH, _Finish)
 _read_get_result = _Arguments(GET_RESULT, _GetResult, "call_id")
 _read_send_message = _Arguments(SEND_MESSAGE, _SendMessage, "call_id", "message")
 
 
+def _read_call(call: ToolCall) -> tuple[CallAgent | Invalid, str]:
+    """A model's call, without what only users and plans may say; its text where the call says otherwise."""
+    delegate, _ = _read_delegate(call)
+    if isinstance(delegate, Invalid):
+        return delegate, ""
+    asked = msgspec.convert(msgspec.structs.asdict(delegate), CallAgent)
+    try:
+        same = read_call(call.arguments) == asked
+    except msgspec.DecodeError:
+        same = False
+    return asked, "" if same else msgspec.json.encode(asked).decode()
+
+
 def _call_agent(
     state: State, team: Team, member: Member | None, caller: Activation, call: ToolCall, effect_id: str
 ) -> Sequence[Event]:
-    asked, canonical = _read_call(call)
-    if isinstance(asked, Invalid):
-        return (EffectFinished(effect_id, "invalid", why=asked.text),)
+    if caller.id and not caller.planned:
+        asked, canonical = _read_call(call)
+        if isinstance(asked, Invalid):
+            return (EffectFinished(effect_id, "invalid", why=asked.text),)
+    else:
+        asked, canonical = read_call(call.arguments), ""
+        if len(asked.message) > MAX_CHARACTERS:
+            why = f"the text has {len(asked.message):,} characters; at most {MAX_CHARACTERS:,} are read"
+            return (EffectFinished(effect_id, "invalid", why=why),)
     name = asked.agent_name
     if asked.background and caller.id and not state.options.background:
         why = "background calls are off in this run (background=True allows them); call without background"
         return (EffectFinished(effect_id, "denied", why=why),)
-    refusal = _cannot_call(state, team, member, caller, name)
+    refusal = cannot_call(state, team, member, caller, name)
     if refusal is not None:
         outcome, why = refusal
         return (EffectFinished(effect_id, outcome, why=why),)
@@ -198,6 +235,9 @@ def _call_agent(
             read_history(asked.message)
         except ValueError as error:
             return (EffectFinished(effect_id, "invalid", why=f"not a conversation: {error}"),)
+    away = _away(caller, name) if caller.planned else None
+    if away is not None:
+        return _hand_on(state, caller, away, asked, effect_id)
     callee = team.members[name]
     background = caller.id == 0 or (asked.background and state.options.background)
     head = callee.entry_head if caller.id == 0 else callee.head
@@ -208,8 +248,9 @@ def _call_agent(
         name,
         arguments=canonical,
         digest=head.digest,
-        limits=callee.agent.limits,
+        limits=_within(callee.agent.limits, asked.seconds),
         background=background,
+        ends=asked.hand_over and caller.id > 0,
         text=f"Started in the background as {effect_id}" if background and caller.id else "",
         keep=keep,
         continues=state.resting.get((caller.id, name), 0) if keep else 0,
@@ -217,9 +258,34 @@ def _call_agent(
     return (started,)
 
 
-def _cannot_call(
+def _within(limits: Limits | None, seconds: float | None) -> Limits | None:
+    """The limits of a callee that also has so many seconds."""
+    if seconds is None:
+        return limits
+    own = limits or UNLIMITED
+    least = seconds if own.seconds is None else min(seconds, own.seconds)
+    return msgspec.structs.replace(own, seconds=least)
+
+
+def _away(caller: Activation, name: str) -> Open | None:
+    """The callee of that name for which the caller's turns no longer wait, since it asks somebody."""
+    return next((each for each in caller.open.values() if each.detached and each.effect.name == name), None)
+
+
+def _hand_on(
+    state: State, caller: Activation, away: Open, asked: CallAgent, effect_id: str
+) -> Sequence[Event]:
+    """What a callee is called for while it waits goes into its inbox."""
+    callee = state.activations[away.child]
+    posted = [MessagePosted(caller.taken[each], callee.id, by=caller.id) for each in asked.take]
+    why = f"{callee.agent} waits for an answer; it finds this in its inbox"
+    return (*posted, EffectFinished(effect_id, "skipped", why=why))
+
+
+def cannot_call(
     state: State, team: Team, member: Member | None, caller: Activation, name: str
 ) -> tuple[Outcome, str] | None:
+    """Why the caller may not call an agent of that name, if so."""
     known = team.members.keys() if member is None else member.callable
     if name == USER and member is not None and (USER in known or tuple(member.agent.can_call) == ALL):
         if state.options.attended:
@@ -237,7 +303,8 @@ def _cannot_call(
                 "denied",
                 f"the depth limit of {limits.depth} nested calls is reached; do the work yourself",
             )
-        if limits.activations is not None and scope.activations >= limits.activations:
+        full = limits.activations is not None and scope.activations >= limits.activations
+        if full and (caller.id, name) not in state.resting:
             return (
                 "denied",
                 f"the limit of {limits.activations:,} agent calls is reached; do the work yourself",
@@ -315,7 +382,7 @@ def _no_such_call(caller: Activation, call_id: str) -> str:
 def _no_such_tool(member: Member, name: str) -> str:
     if name in member.disabled:
         return f"{name} is disabled in this run"
-    if name in member.callable:
+    if name in member.callable and CALL_AGENT in member.builtins:
         return f'{name} is an agent, not a tool; use call_agent(agent_name="{name}", message="...")'
     known = ", ".join([*member.tools, *(each for each in _BUILTINS if each in member.builtins)])
     return f"Unknown tool: {name}. Available tools: {known or '(none)'}"

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import chain
 from typing import Any, Protocol
 
+from antiphon.acting import Gate, act
 from antiphon.activation import Activation, Ended, Open
 from antiphon.apply import APPLY
 from antiphon.clock import Clock
@@ -89,6 +90,7 @@ class Runtime:
         self.feed.durable = lease.seq
         self._heads: set[str] = set()
         self._performing: dict[str, asyncio.Task[None]] = {}
+        self._inner: dict[str, asyncio.Future[EffectFinished]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._barriers: deque[tuple[int, asyncio.Future[None]]] = deque()
         self._results: list[tuple[str, asyncio.Future[None]]] = []
@@ -149,12 +151,17 @@ class Runtime:
                 if event.kind == "call":
                     self.feed.cast.learn(event)
                     self._note_head(event, heads)
-                elif event.purpose in _PERFORMED:
+                elif event.purpose in _PERFORMED and event.kind != "step":
                     started.append(event.id)
                     if event.head:
                         self._note_head(event, heads)
-            elif kind is EffectFinished and event.id in self._performing:
-                self._performing.pop(event.id).cancel()
+            elif kind is EffectFinished:
+                if event.id in self._performing:
+                    self._performing.pop(event.id).cancel()
+                elif event.id in self._inner:
+                    waiter = self._inner.pop(event.id)
+                    if not waiter.done():
+                        waiter.set_result(event)
         if batch:
             self._append(batch, heads)
         first = None
@@ -252,7 +259,7 @@ class Runtime:
                 if opened.ended or self._failure is not None:
                     return
                 del self._performing[effect_id]
-                opened = self._advance((end,))
+                opened = self._advance((end,) if isinstance(end, EffectFinished) else end)
                 if self._results:
                     self._deliver()
         except asyncio.CancelledError:
@@ -261,11 +268,14 @@ class Runtime:
         except Exception as error:  # noqa: BLE001 - a fault in a rule must park the run, not vanish
             self._park(error)
 
-    def _perform(self, opened: Open) -> Coroutine[Any, Any, EffectFinished]:
+    def _perform(self, opened: Open) -> Coroutine[Any, Any, EffectFinished | Iterator[Event]]:
         effect = opened.effect
         if effect.kind == "wait":
             return self._wait(effect)
         activation = self.state.activations[opened.activation]
+        if effect.kind == "action":
+            gate = Gate(self.state, self.team, activation, self.record, self._ended, self.until_durable)
+            return act(self.state, self.team, activation, opened, gate, self.deps)
         member = self.team.members[activation.agent]
         if effect.kind == "model":
             emit = partial(self.feed.piece, effect.id, activation.id, activation.agent)
@@ -299,6 +309,12 @@ class Runtime:
             return self._once_durable(work)
         return work
 
+    async def _ended(self, effect_id: str) -> EffectFinished:
+        """The end of an effect that an action waits for."""
+        waiter: asyncio.Future[EffectFinished] = asyncio.get_running_loop().create_future()
+        self._inner[effect_id] = waiter
+        return await waiter
+
     async def _wait(self, effect: EffectStarted) -> EffectFinished:
         await self.clock.sleep_until(effect.until)
         return EffectFinished(effect.id)
@@ -317,7 +333,9 @@ class Runtime:
         for activation in list(self.state.activations.values()):
             for opened in list(activation.open.values()):
                 effect = opened.effect
-                if opened.lost and (effect.kind == "tool" or effect.purpose in ("retry", "deadline")):
+                if opened.lost and (
+                    effect.kind in ("tool", "action") or effect.purpose in ("retry", "deadline")
+                ):
                     self.spawn(self._drive(opened), effect.id)
 
     def cancel_when(self, signal: Signal, target: str, why: str) -> Callable[[], object]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from antiphon import laps
 from antiphon.activation import Activation, Open
-from antiphon.calling import forward, index_of
+from antiphon.calling import index_of, opening, read_call
 from antiphon.event import EffectStarted, place
 from antiphon.limits import asked, books
 from antiphon.message import USER, Message, ToolResult
@@ -16,47 +17,69 @@ def effect_started(state: State, event: EffectStarted) -> None:
     activation = state.activations[place(event.id)]
     if event.id in state.open:
         raise ValueError(f"{event.id} started twice")
-    kind = event.kind
     opened = Open(event, activation.id, since=state.at)
     state.open[event.id] = activation.open[event.id] = opened
-    if kind == "model":
-        activation.attempt += 1
-        if event.purpose != "compact":
-            activation.tries = activation.tries + 1 if event.fallback == activation.fallback else 1
-            activation.fallback = event.fallback
-            activation.asking_since = activation.asking_since or state.at
-        activation.phase = "model"
-        if event.purpose == "compact" and activation.forced:
-            activation.forced = "done"
-        activation.head = event.head or activation.head
-        for scope in activation.scopes:
-            scope.held += event.hold
-            scope.reserved += event.cost
-        if state.parked:
-            wake(state)
-        return
-    if event.purpose == "deadline":
+    if event.kind == "model":
+        _model_started(state, activation, event)
+    elif event.kind == "action":
+        activation.phase = "act"
+    elif event.purpose == "deadline":
         activation.overdue = False
         activation.deadlines += 1
-        return
-    if event.purpose == "retry":
+    elif event.purpose == "retry":
         activation.phase = "model"
-        return
+    elif activation.phase == "act" or (event.purpose == "limit" and event.kind == "wait"):
+        _beside_calls(state, activation, opened)
+    else:
+        _call_started(state, activation, opened)
+
+
+def _model_started(state: State, activation: Activation, event: EffectStarted) -> None:
+    activation.attempt += 1
+    if event.purpose != "compact":
+        activation.tries = activation.tries + 1 if event.fallback == activation.fallback else 1
+        activation.fallback = event.fallback
+        activation.asking_since = activation.asking_since or state.at
+    activation.phase = "model"
+    if event.purpose == "compact" and activation.forced:
+        activation.forced = "done"
+    activation.head = event.head or activation.head
+    for scope in activation.scopes:
+        scope.held += event.hold
+        scope.reserved += event.cost
+    if state.parked:
+        wake(state)
+
+
+def _beside_calls(state: State, activation: Activation, opened: Open) -> None:
+    """What an action began, or a question about a limit: no call of the turn."""
+    event = opened.effect
+    if event.purpose == "limit":
+        activation.phase = "model"
+        activation.raised += 1
+    if event.kind == "wait":
+        _people_asked(state, activation, event)
+    elif event.kind == "call":
+        for scope in activation.scopes:
+            scope.calls += 1
+        _give_birth(state, activation, opened)
+
+
+def _call_started(state: State, activation: Activation, opened: Open) -> None:
+    event, kind = opened.effect, opened.effect.kind
     index = opened.index = index_of(event.id)
     if index >= activation.cursor:
         activation.cursor = index + 1
+    if event.purpose == "limit":
+        activation.declined = True
     if event.purpose != "approval":
         activation.pending.pop(index, None)
         for scope in activation.scopes:
             scope.calls += 1
     if kind == "wait" and event.purpose != "result":
-        for scope in activation.scopes:
-            asked(scope, state.at)
+        _people_asked(state, activation, event)
     if kind == "call":
         _give_birth(state, activation, opened)
-    elif event.purpose == "question":
-        question = Message("forward", activation.agent, USER, event.text, event.id, id=event.id + ">")
-        log(state, activation.request, question)
     if event.background:
         activation.results[index] = ToolResult(event.text)
         settle_turn(state, activation)
@@ -64,25 +87,60 @@ def effect_started(state: State, event: EffectStarted) -> None:
         activation.waiting += 1
 
 
+def _people_asked(state: State, activation: Activation, event: EffectStarted) -> None:
+    for scope in activation.scopes:
+        asked(scope, state.at)
+    if event.purpose == "question":
+        question = Message("forward", activation.agent, USER, event.text, event.id, id=event.id + ">")
+        log(state, activation.request, question)
+    _hold_no_round(state, activation)
+
+
+def _hold_no_round(state: State, waiting: Activation) -> None:
+    """Nobody's plan waits for people: a call under which somebody asks goes on in the background."""
+    activation = waiting
+    while activation.caller:
+        caller = state.activations[activation.caller]
+        opened = caller.open[activation.call]
+        if caller.planned and not opened.detached and opened.index >= 0:
+            opened.detached = True
+            caller.results[opened.index] = ToolResult("")
+            caller.waiting -= 1
+            settle_turn(state, caller)
+        activation = caller
+
+
 def _give_birth(state: State, caller: Activation, opened: Open) -> None:
-    event, call = opened.effect, caller.calls[opened.index]
+    event = opened.effect
+    call = caller.calls[opened.index] if opened.index >= 0 else None
     state.born += 1
     child = state.born
-    scopes = books(event.limits, caller.scopes, state.options.limits)
-    depth = caller.depth + 1 if caller.id else 0
+    scopes = books(event.limits, caller.scopes[event.scope :], state.options.limits)
     request = caller.request or event.id
-    callee = Activation(child, event.name, event.id, caller.id, request, depth, scopes, event.digest)
+    # Plans add no depth, and an agent that asks its own model is still the same agent.
+    deeper = caller.id and not caller.planned and event.purpose != "ask"
+    callee = Activation(
+        child, event.name, event.id, caller.id, request, caller.depth + bool(deeper), scopes, event.digest
+    )
+    callee.asks = event.purpose == "ask"
     if event.continues:
         state.born -= 1
         child, born = event.continues, callee
         callee = state.activations[child]
         del state.resting[callee.caller, callee.agent]
+        caller.unread.pop(callee.agent, None) if caller.unread else None
         awake(callee, born)
+    else:
+        for scope in scopes:
+            scope.activations += 1
     opened.child = child
-    message = forward(caller.agent, callee, event.arguments or call.arguments, call.attachments)
-    callee.inbox.append(message)
-    log(state, request, message)
     state.activations[child] = callee
-    for scope in scopes:
-        scope.activations += 1
+    read = read_call(event.arguments or (call.arguments if call is not None else ""))
+    message = opening(caller, callee, read, call.attachments if call is not None else ())
+    if message is not None:
+        callee.inbox.append(message)
+        log(state, request, message)
+    callee.inbox.extend(read.mail)
+    for position in read.take:
+        laps.hand_on(caller, callee, position)
     touch(state, callee)

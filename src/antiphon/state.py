@@ -15,6 +15,7 @@ from antiphon.activation import Activation, Logged, Open
 from antiphon.event import Options
 from antiphon.message import Message, ToolCall
 from antiphon.model import Usage
+from antiphon.policy import Grant
 from antiphon.view import Removed, conclude
 
 WOKEN = 8
@@ -26,7 +27,7 @@ LOGGED = 10_000
 class State(Struct):
     """A run, folded. `at`: the time of the last row, Unix seconds. `mail`: the last mail taken.
 
-    remembered: digests of tools allowed for the rest of the run. cancelling: effects to stop, and why.
+    remembered: approvals, by the digest of the tool. cancelling: effects to stop, and why.
     usage: tokens by model. open: every effect in flight. log: messages between agents. resting:
     callees to be continued, by caller and name. outputs: tool results that were cut, by handle. spent:
     nano-USD; unpriced: calls of unknown price. failures: of each model, how many in a row, and when.
@@ -40,7 +41,7 @@ class State(Struct):
     activations: dict[int, Activation] = field(default_factory=dict)
     born: int = 0
     open: dict[str, Open] = field(default_factory=dict)
-    remembered: tuple[str, ...] = ()
+    remembered: dict[str, tuple[Grant, ...]] = field(default_factory=dict)
     cancelling: dict[str, str] = field(default_factory=dict)
     usage: dict[str, Usage] = field(default_factory=dict)
     log: list[Logged] = field(default_factory=list)
@@ -93,7 +94,7 @@ def settle_turn(state: State, activation: Activation) -> None:
     if activation.waiting or activation.pending or activation.cursor < len(activation.calls):
         return
     activation.phase = "settled"
-    if not activation.id:
+    if not activation.id or activation.planned:
         return
     store(state, conclude(activation, state.options.outputs.message))
 

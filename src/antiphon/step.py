@@ -13,24 +13,24 @@ No clock, no I/O, no randomness: everything it knows is in the state and the tea
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import msgspec
+from collections.abc import Generator, Iterator
 
 from antiphon.activation import Activation
 from antiphon.agent import Agent
-from antiphon.ask import Return, ask, deadline, make_room, retry
+from antiphon.ask import ask, deadline, make_room, retry
+from antiphon.closing import cancel, close, results
 from antiphon.event import (
     EffectFinished,
     EffectStarted,
     Event,
     HistoryCompacted,
-    MessagePosted,
     PermissionDecided,
     TurnFinished,
     TurnStarted,
 )
+from antiphon.hook import Return
 from antiphon.message import ToolCall, whole
+from antiphon.plan import begin, decide
 from antiphon.route import route
 from antiphon.state import State
 from antiphon.team import Member, Team, nudge
@@ -71,7 +71,7 @@ def _serve_user(state: State, team: Team, user: Activation) -> Iterator[Event]:
 def _advance(state: State, team: Team, activation: Activation) -> Iterator[Event]:
     member = team.members.get(activation.agent)
     if member is None:
-        yield from _close(state, activation)
+        yield from close(state, activation)
         why = f"the team has no agent {activation.agent} any more"
         yield EffectFinished(activation.call, "failed", activation.said, why=why)
         return
@@ -87,43 +87,61 @@ def _advance(state: State, team: Team, activation: Activation) -> Iterator[Event
             if activation.phase == "calls":
                 return
         elif phase == "settled":
-            ending = _decide(member, activation)
+            if activation.planned or activation.acted is not None:
+                ending = yield from _decide_own(state, member, activation)
+            else:
+                ending = _decide(member, activation)
             if isinstance(ending, Return):
                 yield from _return(state, activation, ending)
                 return
             yield ending
         elif phase == "plan":
-            room = make_room(state, team, member, activation)
-            if isinstance(room, HistoryCompacted):
-                yield room
-                continue
-            if activation.forced and room is None:
-                room = Return("completed", COMPACTED)
-            asked = room or ask(state, team, member, activation)
-            if isinstance(asked, EffectStarted):
-                yield asked
-            elif asked is not None:
-                yield from _return(state, activation, asked)
+            yield from _plan(state, team, member, activation)
             return
         elif phase == "rest":
             if not activation.call or (not activation.more and not activation.inbox):
                 return
             first = activation.turn == activation.before
-            yield TurnStarted(activation.id, len(activation.inbox))
+            broken = yield from begin(state, member, activation)
+            if broken is not None:
+                yield from _return(state, activation, broken)
+                return
             if first:
                 yield from deadline(state, activation)
         elif phase == "failed":
-            wait = retry(state, team, member, activation)
-            if isinstance(wait, EffectStarted):
-                yield wait
-            elif wait is not None:
-                yield from _return(state, activation, wait)
+            yield from _follow(state, activation, retry(state, team, member, activation))
             return
         else:
             lost = [opened.effect for opened in activation.open.values() if opened.lost]
             if not lost or lost[0].kind != "model":
                 return
             yield EffectFinished(lost[0].id, "interrupted", why="the process stopped during the call")
+
+
+def _plan(state: State, team: Team, member: Member, activation: Activation) -> Iterator[Event]:
+    """Act, or ask the model; a conversation that has grown too long is shortened first."""
+    if member.agent.act is not None and not activation.asks:
+        yield EffectStarted(f"{activation.id}/{activation.turn}.x", "action", activation.agent)
+        return
+    room = make_room(state, team, member, activation)
+    while isinstance(room, HistoryCompacted):
+        yield room
+        room = make_room(state, team, member, activation)
+    if activation.forced and room is None:
+        room = Return("completed", COMPACTED)
+    yield from _follow(state, activation, room or ask(state, team, member, activation))
+
+
+def _follow(
+    state: State, activation: Activation, found: EffectStarted | Return | tuple[Event, ...] | None
+) -> Iterator[Event]:
+    """What asking a model came to: an effect, the end, others that take over, or (None) to wait for room."""
+    if isinstance(found, tuple):
+        yield from found
+    elif isinstance(found, Return):
+        yield from _return(state, activation, found)
+    elif found is not None:
+        yield found
 
 
 def _do_calls(state: State, team: Team, member: Member, activation: Activation) -> Iterator[Event]:
@@ -194,13 +212,25 @@ def _rule(state: State, team: Team, member: Member, activation: Activation) -> I
             yield EffectFinished(effect_id, "denied", why=f"permission denied{by}: {event.why}")
 
 
+def _decide_own(
+    state: State, member: Member, activation: Activation
+) -> Generator[Event, None, Return | TurnFinished]:
+    """What follows a turn that a plan or an action did."""
+    finish = activation.finish
+    if finish is not None:
+        return Return("completed", finish.content, finish.why)
+    if activation.exhausted:
+        return Return("limit", activation.said, activation.exhausted)
+    return (yield from decide(state, member, activation))
+
+
 def _decide(member: Member, activation: Activation) -> Return | TurnFinished:
     """What follows a settled turn: another one, or the return."""
     finish, agent = activation.finish, member.agent
     if finish is not None and finish.outcome == "denied":
         return Return("completed", f"The turn was stopped: {finish.why}")
     if finish is not None:
-        return _typed(member, activation, finish.content, "")
+        return _typed(member, activation, finish.content, finish.why)
     if activation.exhausted:
         return Return("limit", activation.said, activation.exhausted)
     if activation.calls or activation.inbox:
@@ -242,54 +272,28 @@ def _incomplete(agent: Agent, activation: Activation) -> str | Return:
 def _return(state: State, activation: Activation, ending: Return) -> Iterator[Event]:
     """End the turn and the call that the activation is; everything under it is closed first."""
     yield TurnFinished(activation.id)
-    yield from _close(state, activation)
+    yield from close(state, activation)
     finish, call = activation.finish, activation.call
     attachments = finish.attachments if finish is not None else ()
     yield EffectFinished(call, ending.outcome, ending.value, attachments, why=ending.why)
-    yield from _results(state, call)
-
-
-def _results(state: State, call: str) -> Iterator[Event]:
-    """End the waits for the result of a background call."""
-    caller = state.activations.get(int(call[: call.index("/")]))
-    if caller is not None and call in caller.done:
-        event = caller.done[call].event
-        for opened in list(caller.open.values()):
-            if opened.effect.purpose == "result" and opened.effect.name == call:
-                yield msgspec.structs.replace(event, id=opened.effect.id)
+    yield from results(state, call)
 
 
 def _break_off(state: State, activation: Activation, ending: Return) -> Iterator[Event]:
     """Return in the middle of a turn: what runs is cancelled, what has not begun will not."""
-    yield from _close(state, activation)
+    yield from close(state, activation)
     for index, found in enumerate(activation.results):
         if found is None:
             yield EffectFinished(_call_id(activation, index), "cancelled", why=ending.why)
     yield from _return(state, activation, ending)
 
 
-def _close(state: State, activation: Activation) -> Iterator[Event]:
-    """Cancel every effect in flight under an activation, innermost first; unread mail is dead."""
-    for message in list(activation.inbox):
-        yield MessagePosted(message, activation.id, dead=f"{activation.agent} ended before it read this")
-    for opened in list(activation.open.values()):
-        child = state.activations.get(opened.child) if opened.child else None
-        if child is not None:
-            yield from _close(state, child)
-        yield EffectFinished(
-            opened.effect.id, "cancelled", child.said if child else "", why="the caller ended"
-        )
-
-
 def _cancel(state: State) -> Iterator[Event]:
     for target, why in list(state.cancelling.items()):
         opened = state.find(target)
         if opened is not None:
-            child = state.activations.get(opened.child) if opened.child else None
-            if child is not None:
-                yield from _close(state, child)
-            yield EffectFinished(target, "cancelled", child.said if child else "", why=why or "cancelled")
-            yield from _results(state, target)
+            yield from cancel(state, opened, why or "cancelled")
+            yield from results(state, target)
 
 
 def _call_id(activation: Activation, index: int) -> str:

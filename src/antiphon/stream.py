@@ -19,6 +19,7 @@ from antiphon.event import (
     HistoryCompacted,
     MessagePosted,
     PermissionDecided,
+    StateChanged,
     TurnFinished,
     TurnStarted,
     place,
@@ -90,7 +91,7 @@ def whose(event: Event) -> int:
     """The activation an event belongs to; 0 for those of the run."""
     if isinstance(event, EffectStarted | EffectFinished | PermissionDecided):
         return place(event.id)
-    if isinstance(event, TurnStarted | TurnFinished | HistoryCompacted):
+    if isinstance(event, TurnStarted | TurnFinished | HistoryCompacted | StateChanged):
         return event.activation
     return event.to if isinstance(event, MessagePosted) else 0
 

@@ -15,6 +15,7 @@ from antiphon.agent import ALL, Agent
 from antiphon.answer import Answer, answer_of
 from antiphon.errors import DuplicateName, UnknownName, UserError
 from antiphon.event import Options
+from antiphon.limits import Limits
 from antiphon.message import USER
 from antiphon.model import Example, Model, ToolSpec, Usage
 from antiphon.tool import Tool
@@ -107,6 +108,7 @@ class Member(Struct, frozen=True, eq=False):
 class Choice(Struct, frozen=True, eq=False):
     """A model an agent may ask, and what is known of it.
 
+    spare: only asked in place of another that a limit has no room for, and by which name it was asked for.
     window: tokens of one call, None when unknown. dear_input, dear_output: the most one token costs,
     in nano-USD; bill: what some usage costs. None when the price is unknown.
     """
@@ -116,6 +118,7 @@ class Choice(Struct, frozen=True, eq=False):
     dear_input: float | None = None
     dear_output: float | None = None
     bill: Callable[[Usage], int | None] | None = None
+    spare: str = ""
 
     def most(self, tokens_in: int, tokens_out: int) -> int | None:
         """The most a call may cost, in nano-USD; None when the price is unknown."""
@@ -162,10 +165,24 @@ def make_members(agents: tuple[Agent, ...], options: Options) -> Mapping[str, Me
         by_name[agent.name] = agent
     if not by_name:
         raise UserError("A team needs at least one agent")
+    for limits in (options.limits, *(agent.limits for agent in agents)):
+        _check_breach(limits, by_name)
     for name, _ in options.extra_for:
         if name not in by_name:
             raise UnknownName("agent in extra_instructions", name, by_name)
     return {name: _member(agent, by_name, options) for name, agent in by_name.items()}
+
+
+def _check_breach(limits: Limits | None, agents: Mapping[str, Agent]) -> None:
+    if limits is None or limits.breach in ("stop", "ask"):
+        return
+    if limits.breach not in ("degrade", "hand_over"):
+        raise UserError(f"Limits.breach is stop, ask, degrade or hand_over; got {limits.breach!r}")
+    if not limits.to:
+        what = "model to degrade to" if limits.breach == "degrade" else "agent to hand over to"
+        raise UserError(f"Limits(breach={limits.breach!r}) needs `to`: the {what}")
+    if limits.breach == "hand_over" and limits.to not in agents:
+        raise UnknownName("agent in Limits.to", limits.to, agents)
 
 
 def _member(agent: Agent, agents: Mapping[str, Agent], options: Options) -> Member:
@@ -177,8 +194,8 @@ def _member(agent: Agent, agents: Mapping[str, Agent], options: Options) -> Memb
             raise DuplicateName("tool", tool.name)
         tools[tool.name] = tool
     names = set(SPECS) if options.background else {CALL_AGENT, FINISH}
-    reachable = frozenset() if agent.solo else _reachable(agent, agents)
-    if not reachable:
+    reachable = _reachable(agent, agents)
+    if agent.solo or not reachable:
         names = set() if agent.solo else {FINISH}
     builtins = frozenset(names - set(options.disabled) - set(tools))
     finishing = {name for name, tool in tools.items() if tool.ends or name == FINISH}

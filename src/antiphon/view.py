@@ -75,6 +75,10 @@ def abandon(activation: Activation, why: str, limit: int | None) -> Removed:
     """End a turn that was left in the middle: what has no result gets one that says why."""
     if activation.phase != "calls":
         return ()
+    if activation.planned:
+        activation.calls, activation.results, activation.waiting = (), [], 0
+        activation.pending.clear()
+        return ()
     lost = ToolResult(f"Error: {why}", is_error=True)
     activation.results = [lost if found is None else found for found in activation.results]
     activation.pending.clear()
@@ -126,3 +130,4 @@ def awake(callee: Activation, born: Activation) -> None:
     callee.call, callee.request, callee.scopes = born.call, born.request, born.scopes
     callee.finish, callee.exhausted, callee.said, callee.failure = None, "", "", None
     callee.forced, callee.overdue, callee.nudges, callee.before = "", False, 0, callee.turn
+    callee.declined, callee.depth = False, born.depth

@@ -19,7 +19,7 @@ from antiphon.event import (
     decode,
     encode,
 )
-from antiphon.letter import call_agent
+from antiphon.letter import Ask, request
 from antiphon.message import Message, ToolCall
 from antiphon.model import ChatMessage, Reply
 from antiphon.state import State
@@ -39,7 +39,7 @@ def asked(agent="a"):
     """A run in which the user asked an agent: activation 1, with its mail unread."""
     return (
         RunStarted("r"),
-        MessagePosted(call_agent(agent, "go")),
+        MessagePosted(request(Ask(agent, "go"))),
         TurnStarted(0, 1),
         EffectStarted(CALL, "call", agent, background=True),
     )
@@ -100,7 +100,7 @@ def test_the_oldest_ends_of_background_calls_are_forgotten(monkeypatch):
     events = []
     for turn in (1, 2):
         events += [
-            MessagePosted(call_agent("a", "go")),
+            MessagePosted(request(Ask("a", "go"))),
             TurnStarted(0, 1),
             EffectStarted(f"0/{turn}.c1", "call", "a", background=True),
             TurnFinished(0),

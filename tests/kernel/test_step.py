@@ -12,7 +12,7 @@ from antiphon.event import (
     RunStarted,
     TurnStarted,
 )
-from antiphon.letter import call_agent
+from antiphon.letter import Ask, request
 from antiphon.message import ToolCall
 from antiphon.model import Reply
 from antiphon.models.script import Script, call
@@ -49,7 +49,7 @@ def following(state):
     return said
 
 
-ASKED = (RunStarted("r"), MessagePosted(call_agent("a", "go")))
+ASKED = (RunStarted("r"), MessagePosted(request(Ask("a", "go"))))
 
 
 def test_a_request_leads_to_the_model_in_one_go():
@@ -120,7 +120,7 @@ def test_a_fallback_waits_for_room_like_any_other_call():
             (each.id, each.name) for each in said if isinstance(each, EffectStarted) and each.kind == "model"
         ]
 
-    told(RunStarted("r", options), MessagePosted(call_agent("e", "go")))
+    told(RunStarted("r", options), MessagePosted(request(Ask("e", "go"))))
     calls = tuple(call("call_agent", agent_name=name, message="go") for name in "abc")
     assert told(EffectFinished("1/1.m1", reply=Reply(calls=calls))) == [
         ("2/1.m1", "first"),

@@ -20,16 +20,16 @@ from antiphon.event import (
 )
 from antiphon.journal.check import Pen, put
 from antiphon.journal.memory import MemoryJournal
-from antiphon.letter import call_agent
+from antiphon.letter import Ask, request
 from antiphon.message import Message, ToolCall
 from antiphon.model import Reply, Usage
 from antiphon.testing.invariants import INVARIANTS, InvariantBroken, check_journal, check_run
 
 ACT, LOOK = ToolCall("1", "act", '{"n":1}'), ToolCall("2", "look")
-CALL = ToolCall("1", "call_agent")
+CALL = ToolCall("1", "call_agent", '{"agent_name":"b"}')
 START = [
     RunStarted("r", Options(limits=Limits(tokens=1_000, calls=4, activations=2))),
-    MessagePosted(call_agent("a", "hi"), mail=1),
+    MessagePosted(request(Ask("a", "hi")), mail=1),
     TurnStarted(0, 1),
     EffectStarted("0/1.c1", "call", "a", background=True),
     TurnFinished(0),
@@ -156,6 +156,20 @@ BROKEN = {
             TurnFinished(1, more=True),
             HistoryCompacted(1, trimmed=1),
         ],
+    ),
+    "an action in a turn of a model": ("action", 8, [*START, EffectStarted("1/1.x", "action", "a")]),
+    "a step outside of an action": (
+        "action", 7, [*START[:5], TurnStarted(1, 1, act=True), EffectStarted("1/1.x:s:0", "step", "s")],
+    ),
+    "an action that ends before its step": (
+        "action", 9,
+        [
+            *START[:5], TurnStarted(1, 1, act=True), EffectStarted("1/1.x", "action", "a"),
+            EffectStarted("1/1.x:s:0", "step", "s"), EffectFinished("1/1.x"),
+        ],
+    ),
+    "publishing without an action": (
+        "action", 8, [*START, MessagePosted(Message("forward", "a", "", "x"), 1, by=1)],
     ),
     "more activations than allowed": (
         "limits", 10,

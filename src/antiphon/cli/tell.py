@@ -15,6 +15,7 @@ from antiphon.event import (
     PermissionDecided,
     RunResumed,
     RunStarted,
+    StateChanged,
     TurnFinished,
     TurnStarted,
 )
@@ -39,6 +40,8 @@ def told(record: Record, tree: CallTree) -> str:
         return f"{agent} takes a turn"
     if isinstance(event, TurnFinished):
         return f"{agent} ends the turn{', another follows' if event.more else ''}"
+    if isinstance(event, StateChanged):
+        return f"{agent} notes {', '.join([*event.set, *event.append])}"
     if isinstance(event, HistoryCompacted):
         what = f"{event.trimmed} old results removed" if event.trimmed else "conversation compacted"
         return f"{agent}: {what}"

@@ -14,7 +14,9 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from antiphon.calling import read_call
 from antiphon.event import (
+    ASKING,
     CancelRequested,
     EffectFinished,
     EffectStarted,
@@ -26,19 +28,23 @@ from antiphon.event import (
     RunClosed,
     RunResumed,
     RunStarted,
+    StateChanged,
     TurnFinished,
     TurnStarted,
 )
 from antiphon.history import events_of
 from antiphon.journal.port import Journal, Row, chain, genesis
-from antiphon.limits import NANO, Limits
 from antiphon.message import Message, ToolCall
+from antiphon.testing.books import Books
 
 Acts = Callable[[str, str], bool]
 """Whether the tool of this agent (agent, tool) acts on the world."""
 
 KERNEL_CALLS = frozenset({"finish", "get_result", "send_message"})
 """Calls that may complete without having started: the kernel does them itself."""
+
+DONE_BY_RUNNING = frozenset({"completed", "failed", "unknown", "interrupted"})
+"""Outcomes that only what has started can have."""
 
 INVARIANTS = {
     "gapless": "rows are numbered without a gap, count their events, and their epochs never fall",
@@ -49,7 +55,8 @@ INVARIANTS = {
     "parents": "what happens, happens to a live activation; a call ends after everything under it",
     "turns": "turns of an activation follow one another, and ids name the turn and attempt they are in",
     "results": "when a turn ends, every call of it has exactly one result",
-    "inbox": "a delivered message is taken or becomes a dead letter, before its activation ends",
+    "inbox": "a delivered message is taken, or waits while its receiver rests, or becomes a dead letter",
+    "action": "an action and what it began stand in its own turn; what it published came before its end",
     "mail": "mail is taken in once, in order",
     "view": "only a living activation's view of its conversation is shortened",
     "permission": "no acting tool starts unless allowed, with the arguments that were allowed",
@@ -65,19 +72,8 @@ class InvariantBroken(AssertionError):
         self.run_id, self.seq, self.invariant = run_id, seq, invariant
 
 
-class _Books(Struct):
-    limits: Limits
-    parent: int = 0
-    spent: int = 0
-    held: int = 0
-    paid: int = 0
-    reserved: int = 0
-    calls: int = 0
-    activations: int = 0
-
-
 class _Seat(Struct):
-    """An activation as the audit knows it. results: how many each call of the turn has."""
+    """An activation as the audit knows it. results: how many each call of the turn has. action: its id."""
 
     agent: str
     call: str = ""
@@ -86,6 +82,10 @@ class _Seat(Struct):
     busy: bool = False
     attempt: int = 0
     inbox: list[Message] = field(default_factory=list)
+    taken: list[Message] = field(default_factory=list)
+    acts: bool = False
+    planned: bool = False
+    action: str = ""
     calls: tuple[ToolCall, ...] = ()
     results: list[int] = field(default_factory=list)
     open: set[str] = field(default_factory=set)
@@ -108,7 +108,8 @@ class Audit:
         self._children: dict[str, int] = {}
         self._resting: dict[tuple[int, str], tuple[int, _Seat]] = {}
         self._keeping: dict[str, tuple[int, str]] = {}
-        self._books: dict[int, _Books] = {}
+        self._detached: set[str] = set()
+        self._books: dict[int, Books] = {}
         self._born = self._accounts = 0
         self._mail = 0
         self._open: dict[str, EffectStarted] = {}
@@ -170,13 +171,22 @@ class Audit:
         if not self._seat(event.activation).busy or event.trimmed < 0:
             self._broken("view", f"activation {event.activation} is in no turn")
 
+    def _state_changed(self, event: StateChanged) -> None:
+        self._seat(event.activation)
+
     def _message_posted(self, event: MessagePosted) -> None:
         if event.dead:
             seat = self._seats.get(event.to)
             if seat is not None:
                 seat.inbox = [each for each in seat.inbox if each.id != event.message.id]
-        else:
-            self._seat(event.to).inbox.append(event.message)
+            return
+        resting = next((each for number, each in self._resting.values() if number == event.to), None)
+        (resting or self._seat(event.to)).inbox.append(event.message)
+        if event.by:
+            publisher = self._seat(event.by)
+            handed_on = any(each.id == event.message.id for each in publisher.taken)
+            if publisher.action not in publisher.open and not handed_on:
+                self._broken("action", f"activation {event.by} publishes outside of an action")
 
     def _turn_started(self, event: TurnStarted) -> None:
         seat = self._seat(event.activation)
@@ -189,7 +199,8 @@ class Audit:
         taken = seat.inbox[: event.taken]
         del seat.inbox[: event.taken]
         seat.turn, seat.attempt, seat.busy = seat.turn + 1, 0, True
-        calls = event.calls
+        seat.taken, seat.acts, seat.planned, seat.action = taken, event.act, event.calls is not None, ""
+        calls = () if event.act else event.calls
         self._calls(seat, tuple(each for one in taken for each in one.calls) if calls is None else calls)
 
     def _calls(self, seat: _Seat, calls: tuple[ToolCall, ...]) -> None:
@@ -224,11 +235,48 @@ class Audit:
                 self._broken("turns", f"{event.id} follows attempt {seat.attempt}")
             seat.attempt = index
             for books in self._chain(seat):
-                books.held += event.hold
-                books.reserved += event.cost
+                books.hold(event)
                 self._within(books)
+        elif kind == "x":
+            self._action_started(event, seat, index)
+        elif event.kind == "wait" and event.purpose in ASKING:
+            self._detach(seat)
         elif kind == "c" and not event.id.endswith("?"):
             self._call_started(event, seat, index)
+
+    def _action_started(self, event: EffectStarted, seat: _Seat, inner: int) -> None:
+        """An action, or (`inner`) something that it began."""
+        if not inner:
+            if not seat.acts or seat.action:
+                self._broken("action", f"{event.id} is no action of this turn")
+            seat.action = event.id
+            return
+        if seat.action not in seat.open:
+            self._broken("action", f"{event.id} began outside of an action")
+        if event.kind == "call":
+            for books in self._chain(seat):
+                books.calls += 1
+                self._within(books)
+            self._born_by(event, seat)
+        elif event.kind == "wait":
+            self._detach(seat)
+
+    def _detach(self, seat: _Seat) -> None:
+        """Plans do not wait for people: calls under which somebody is asked have their result."""
+        while seat.call:
+            number, _, kind, index = self._place(seat.call)
+            caller = self._seats[number]
+            if caller.planned and kind == "c" and seat.call not in self._detached:
+                self._detached.add(seat.call)
+                caller.results[index - 1] += 1
+            seat = caller
+
+    def _born_by(self, event: EffectStarted, seat: _Seat) -> None:
+        child = self._child(event, seat)
+        if not event.continues:
+            for books in self._chain(child):
+                books.activations += 1
+                self._within(books)
 
     def _call_started(self, event: EffectStarted, seat: _Seat, index: int) -> None:
         if index > len(seat.calls):
@@ -242,10 +290,7 @@ class Audit:
         if event.kind == "tool":
             self._permitted(event, seat.agent, event.arguments or call.arguments)
         elif event.kind == "call":
-            child = self._child(event, seat)
-            for books in self._chain(child):
-                books.activations += 1
-                self._within(books)
+            self._born_by(event, seat)
 
     def _child(self, event: EffectStarted, seat: _Seat) -> _Seat:
         """The activation that a call starts, or goes on with, on books of its own where it has limits."""
@@ -258,17 +303,24 @@ class Audit:
             self._born += 1
             number, child = self._born, _Seat(event.name)
         scope = seat.scope
+        for _ in range(event.scope if event.kind == "call" else 0):
+            scope = self._books[scope].parent
         if not seat.scope:
             # The user's request stands on the run's limits, and on the agent's own before them.
             self._accounts += 1
             scope = self._accounts
-            self._books[scope] = _Books((self._options or Options()).limits)
+            self._books[scope] = Books((self._options or Options()).limits)
         if event.limits is not None:
             self._accounts += 1
-            self._books[self._accounts] = _Books(event.limits, scope)
+            self._books[self._accounts] = Books(event.limits, scope)
             scope = self._accounts
         child.call, child.scope = event.id, scope
-        child.inbox.append(Message("forward", seat.agent, event.name, "", event.id, id=event.id + ">"))
+        call = seat.calls[self._place(event.id)[3] - 1] if ".x:" not in event.id else None
+        asked = read_call(event.arguments or (call.arguments if call is not None else ""))
+        if asked.message or asked.data is not None or asked.calls or not (asked.take or asked.mail):
+            child.inbox.append(Message("forward", seat.agent, event.name, "", event.id, id=event.id + ">"))
+        child.inbox.extend(asked.mail)
+        child.inbox.extend(seat.taken[each] for each in asked.take)
         self._seats[number] = child
         self._children[event.id] = number
         if event.keep:
@@ -315,28 +367,36 @@ class Audit:
             return
         seat.open.discard(event.id)
         if started.kind == "model":
-            used = _used(started, event)
             for books in self._chain(seat):
-                books.held -= started.hold
-                books.spent += min(used, started.hold)
-                books.reserved -= started.cost
-                books.paid += _paid(started, event, used)
+                books.settle(started, event)
                 self._within(books)
             if event.reply is not None and started.purpose != "compact":
                 self._calls(seat, event.reply.calls if started.purpose != "final" else ())
             return
+        if started.kind == "action":
+            if seat.open:
+                self._broken("action", f"{event.id} ended before {', '.join(sorted(seat.open))}")
+            if event.outcome != "completed":
+                seat.inbox[:0] = seat.taken
         if started.kind == "call":
             self._returned(event)
-        if kind == "c" and not event.id.endswith("?") and not started.background:
+        if kind == "l" and event.outcome == "completed" and event.content in ("yes", "always"):
+            self._chain(seat)[started.scope].raised()
+        if event.id in self._detached:
+            self._detached.discard(event.id)
+        elif kind == "c" and not event.id.endswith("?") and not started.background:
             seat.results[index - 1] += 1
 
     def _ended_alone(self, event: EffectFinished, seat: _Seat, turn: int, kind: str, index: int) -> None:
         if event.id in self._known:
             self._broken("ends", f"{event.id} ended twice")
+        if kind == "x" and index and seat.action in seat.open and event.outcome not in DONE_BY_RUNNING:
+            self._known.add(event.id)
+            return
         if kind != "c" or event.id.endswith("?") or turn != seat.turn or index > len(seat.calls):
             self._broken("ends", f"{event.id} ended but never started")
         name = seat.calls[index - 1].name
-        if event.outcome in ("completed", "failed", "unknown", "interrupted") and name not in KERNEL_CALLS:
+        if event.outcome in DONE_BY_RUNNING and name not in KERNEL_CALLS:
             self._broken("ends", f"{event.id} ({name}) is {event.outcome} but never started")
         self._known.add(event.id)
         seat.results[index - 1] += 1
@@ -346,11 +406,11 @@ class Audit:
         seat = self._seats.pop(child)
         if seat.open:
             self._broken("parents", f"{event.id} ended before {', '.join(sorted(seat.open))}")
-        if seat.inbox:
-            self._broken("inbox", f"{event.id} ended with {len(seat.inbox)} unread messages")
         rests = self._keeping.pop(event.id, None)
+        if seat.inbox and (rests is None or not seat.acts):
+            self._broken("inbox", f"{event.id} ended with {len(seat.inbox)} unread messages")
         if rests is not None:
-            seat.busy, seat.scope = False, 0
+            seat.busy, seat.scope, seat.call = False, 0, ""
             self._calls(seat, ())
             self._resting[rests] = child, seat
 
@@ -360,7 +420,9 @@ class Audit:
         """Activation, turn, kind letter and number of an effect id."""
         try:
             activation, rest = effect_id.split("/")
-            turn, where = rest.split(".")
+            turn, _, where = rest.partition(".")
+            if where[0] == "x":
+                return int(activation), int(turn), "x", len(where) - 1
             return int(activation), int(turn), where[0], int(where[1:].removesuffix("?"))
         except (ValueError, IndexError):
             self._broken("turns", f"{effect_id!r} is no place in a run")
@@ -373,7 +435,7 @@ class Audit:
             raise LookupError(number)
         return seat
 
-    def _chain(self, seat: _Seat) -> list[_Books]:
+    def _chain(self, seat: _Seat) -> list[Books]:
         found, number = [], seat.scope
         while number:
             books = self._books[number]
@@ -381,36 +443,13 @@ class Audit:
             number = books.parent
         return found
 
-    def _within(self, books: _Books) -> None:
-        limits = books.limits
-        usd = None if limits.usd is None else int(limits.usd * NANO)
-        for what, used, limit in (
-            ("nano-USD", books.paid + books.reserved, usd),
-            ("tokens", books.spent + books.held, limits.tokens),
-            ("calls", books.calls, limits.calls),
-            ("activations", books.activations, limits.activations),
-        ):
-            if limit is not None and used > limit:
-                self._broken("limits", f"{used:,} {what} spent and held, {limit:,} allowed")
-        if books.held < 0 or books.reserved < 0:
-            self._broken("limits", f"{books.held:,} tokens and {books.reserved:,} nano-USD held")
+    def _within(self, books: Books) -> None:
+        excess = books.excess()
+        if excess:
+            self._broken("limits", excess)
 
     def _broken(self, invariant: str, text: str) -> None:
         raise InvariantBroken(self.run_id, self.seq, invariant, text)
-
-
-def _paid(started: EffectStarted, event: EffectFinished, used: int) -> int:
-    """Nano-USD of a model call, without what was billed beyond the hold."""
-    return min(event.cost, started.cost) if event.cost is not None else started.cost if used else 0
-
-
-def _used(started: EffectStarted, event: EffectFinished) -> int:
-    """Tokens of a model call: as billed; all that was held where a bill may come that nobody saw."""
-    usage = event.reply.usage if event.reply is not None else event.usage
-    if usage is not None:
-        return usage.input + usage.output
-    unseen = event.outcome in ("interrupted", "cancelled") or event.why.startswith(("cut", "timeout"))
-    return started.hold if unseen else 0
 
 
 _CHECKS: dict[type, Callable[[Audit, Any], None]] = {
@@ -421,6 +460,7 @@ _CHECKS: dict[type, Callable[[Audit, Any], None]] = {
     EffectStarted: Audit._effect_started,
     EffectFinished: Audit._effect_finished,
     PermissionDecided: Audit._permission_decided,
+    StateChanged: Audit._state_changed,
     TurnFinished: Audit._turn_finished,
     HistoryCompacted: Audit._history_compacted,
     CancelRequested: Audit._cancel_requested,

@@ -1,0 +1,85 @@
+"""hook: what an agent's own rules are shown, and what they may answer.
+
+Hooks are called once and their answers recorded, so they need not be deterministic; but they must
+be free of side effects, and what they are shown is to be read only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from antiphon.event import Outcome
+from antiphon.message import Message, ToolCall
+
+
+class Ended(Struct, frozen=True):
+    """How a call of the turn ended. content: its result, or the best partial one."""
+
+    agent: str
+    outcome: Outcome
+    content: str
+    why: str
+
+
+class Moment(Struct, frozen=True):
+    """An activation as its hooks see it.
+
+    turn: of this reaction, 1 the first. at: Unix seconds. taken: the messages of this turn; laps:
+    for each, how often each agent has reacted in the chain of messages that led to it. data: what
+    the hooks and the action have recorded. ended: the calls of the turn, in order. inbox: messages
+    that are not taken yet. unread: resting callees in whose inbox messages wait, and how many.
+    """
+
+    run_id: str
+    agent: str
+    turn: int
+    at: float
+    taken: Sequence[Message]
+    laps: Sequence[Mapping[str, int]]
+    data: Mapping[str, Any]
+    ended: Sequence[Ended]
+    inbox: int
+    unread: Mapping[str, int]
+
+
+class Call(Struct, frozen=True):
+    """A call that a plan wants done. take: taken messages that the callee finds in its inbox, by position.
+
+    message: what it is told; none is sent when there is neither text nor data nor calls. seconds: how
+    long it may take. calls: tool calls that the callee does before it asks its model.
+    """
+
+    agent: str
+    message: str = ""
+    take: tuple[int, ...] = ()
+    task_id: str = ""
+    intent: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    data: Any = None
+    seconds: float | None = None
+
+
+class Do(Struct, frozen=True):
+    """A turn that does these calls. set: data of the activation that changes with it."""
+
+    calls: Sequence[Call] = ()
+    set: Mapping[str, Any] = {}
+
+
+class Continue(Struct, frozen=True):
+    """Another turn follows. nudge: said to the model first."""
+
+    nudge: str = ""
+    set: Mapping[str, Any] = {}
+
+
+class Return(Struct, frozen=True):
+    """An activation's end: the outcome of the call that it is, its value, and why."""
+
+    outcome: Outcome = "completed"
+    value: str = ""
+    why: str = ""
+    set: Mapping[str, Any] = {}

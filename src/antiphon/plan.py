@@ -1,0 +1,107 @@
+"""plan: how a turn begins and ends, by an agent's own rules where it has them."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+
+import msgspec
+
+from antiphon import laps
+from antiphon.activation import Activation
+from antiphon.calling import CallAgent
+from antiphon.event import EffectFinished, Event, StateChanged, TurnFinished, TurnStarted
+from antiphon.hook import Call, Continue, Ended, Moment, Return
+from antiphon.message import Message, ToolCall, whole
+from antiphon.state import State
+from antiphon.team import CALL_AGENT, Member
+
+
+def begin(state: State, member: Member, activation: Activation) -> Generator[Event, None, Return | None]:
+    """Start a turn: by plan, by action, or with a model to be asked. A Return ends the activation."""
+    agent = member.agent
+    count = 1 if agent.consume == "one" and activation.inbox else len(activation.inbox)
+    if activation.asks or (agent.plan is None and agent.act is None):
+        yield TurnStarted(activation.id, count)
+        return None
+    if agent.plan is not None:
+        try:
+            planned = agent.plan(_moment(state, activation, activation.inbox[:count], activation.turn + 1))
+            wanted = planned.calls if planned is not None else ()
+            calls = tuple([_call(number, each) for number, each in enumerate(wanted, 1)])
+        except Exception as error:  # noqa: BLE001 - a hook that raises fails its activation, never the run
+            yield TurnStarted(activation.id, 0, ())
+            return _raised("plan", activation, error)
+        if planned is not None:
+            if planned.set:
+                yield StateChanged(activation.id, dict(planned.set))
+            yield TurnStarted(activation.id, count, calls)
+            return None
+    yield TurnStarted(activation.id, count, act=agent.act is not None)
+    return None
+
+
+def _call(number: int, call: Call) -> ToolCall:
+    asked = CallAgent(
+        call.agent, call.message, intent=call.intent, task_id=call.task_id, data=call.data, calls=call.calls,
+        take=call.take, seconds=call.seconds,
+    )  # fmt: skip
+    return ToolCall(f"call_{number}", CALL_AGENT, msgspec.json.encode(asked).decode())
+
+
+def decide(
+    state: State, member: Member, activation: Activation
+) -> Generator[Event, None, Return | TurnFinished]:
+    """What follows a turn of an agent's own: another one, a wait for those who ask people, or the return."""
+    agent = member.agent
+    if activation.acted is not None and not activation.planned:
+        acted = activation.acted
+        return Return(acted.outcome, acted.content, acted.why)
+    away = any(opened.detached for opened in activation.open.values())
+    found: Continue | Return | None = None
+    if agent.decide is not None:
+        try:
+            found = agent.decide(_moment(state, activation, activation.taken, activation.turn))
+        except Exception as error:  # noqa: BLE001 - as above
+            return _raised("decide", activation, error)
+    if found is not None and found.set:
+        yield StateChanged(activation.id, dict(found.set))
+    if isinstance(found, Continue):
+        return TurnFinished(activation.id, more=True, nudge=found.nudge)
+    if away:
+        return TurnFinished(activation.id, more=bool(activation.inbox))
+    if found is not None:
+        return found
+    if agent.plan is None:
+        # Another agent was to take over, and could not.
+        last = activation.ends[0]
+        return Return(last.outcome, last.content or activation.said, last.why)
+    return TurnFinished(activation.id, more=True) if activation.inbox else Return()
+
+
+def _moment(state: State, activation: Activation, taken: Sequence[Message], turn: int) -> Moment:
+    return Moment(
+        state.run_id,
+        activation.agent,
+        turn - activation.before,
+        state.at,
+        taken,
+        [laps.of(activation, each) for each in taken],
+        activation.data,
+        [_ended(activation, index) for index in range(len(activation.calls))],
+        len(activation.inbox),
+        activation.unread,
+    )
+
+
+_AWAY = EffectFinished("", "skipped", why="somebody is asked; it goes on meanwhile")
+
+
+def _ended(activation: Activation, index: int) -> Ended:
+    event = activation.ends.get(index, _AWAY)
+    agent = msgspec.json.decode(activation.calls[index].arguments, type=CallAgent).agent_name
+    return Ended(agent, event.outcome, event.content, event.why)
+
+
+def _raised(hook: str, activation: Activation, error: Exception) -> Return:
+    why = f"the hook {hook} of {activation.agent} failed: {type(error).__name__}: {error}"
+    return Return("failed", activation.said, whole(why))
