@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-from itertools import pairwise
+from itertools import count, pairwise
 
-from antiphon import Agent, open_run, run, tool
+from antiphon import Agent, Piece, open_run, run, stream, tool
 from antiphon.model import Reply
-from bench import durable, workloads
+from antiphon.styles.loop import LoopAgent
+from bench import durable, prefix, workloads
 from bench.cell import Cell, Go, Marks, Metrics, main, passes, per_unit
 from bench.distributions import needed
-from bench.fake import AMPLE, Fake, call, turns
-from bench.workloads import CALLS, DELAY, PAUSE
+from bench.fake import AMPLE, Fake, Talker, call, turns
+from bench.workloads import CALLS, DELAY, PAUSE, WORD
 
 
 @tool
@@ -126,6 +127,51 @@ async def many_runs(n: int, gc: str) -> Metrics:
     return await workloads.many_runs(lambda n: lambda: workloads.together(lambda: one, n), n, gc)
 
 
+async def many_loops(n: int, gc: str) -> Metrics:
+    """W6: sessions of one LoopAgent, all at once."""
+
+    def prepare(n: int) -> Go:
+        model = Fake(turns(CALLS - 1, "add", '{"a":1,"b":2}'), DELAY)
+        agent, numbers = LoopAgent(llm=model, tools=[add], system_prompt="You add."), count()
+
+        async def one() -> None:
+            if await agent.run("go", session=f"session {next(numbers)}") != "done":
+                raise RuntimeError("a session gave another answer")
+
+        return lambda: workloads.together(lambda: one, n)
+
+    return await workloads.many_runs(prepare, n, gc)
+
+
+async def deltas(n: int, burst: int) -> Metrics:
+    """W8: through `stream`; nothing of it may be missed."""
+
+    def prepare(n: int) -> Go:
+        agent = Agent("a", "You talk.", model=Talker(n, burst))
+
+        async def go() -> None:
+            async with stream(agent, "go", limits=AMPLE) as items:
+                heard = sum([len(item.text) async for item in items if isinstance(item, Piece)])
+            if heard != n * len(WORD):
+                raise RuntimeError(f"{heard} characters of {n * len(WORD)}")
+
+        return go
+
+    return await workloads.deltas(prepare, n)
+
+
+async def prompt_prefix(turns: int) -> Metrics:
+    """W10."""
+    model = await prefix.conversation(turns)
+    calm = model.calm()
+    return {
+        "prompts": len(model.prompts),
+        "compactions": len(model.breaks),
+        "least_kept_percent": min(calm) * 100,
+        "calm_percent": len(calm) / (len(model.prompts) - 1) * 100,
+    }
+
+
 def agents() -> Metrics:
     """W9."""
     return workloads.objects(lambda: Agent("a", "You add.", tools=[add]))
@@ -140,13 +186,16 @@ CELLS = (
     Cell("W4.depth", depth, [{"depth": 50}, {"depth": 200}]),
     Cell("W4.fanout", fan_out, [{"n": 100}]),
     Cell("W6", many_runs, CROWDS, CROWDS[:3]),
+    Cell("W6.loop", many_loops, CROWDS[::2], CROWDS[:1]),
     Cell("W7.turn", durable.turns_of_one_run, DURABLE, [each for each in DURABLE if each["n"] != 50]),
     Cell("W7.many", durable.turns_of_many_runs, [{"runs": 1000, "turns": 20, "sync": "FULL"}]),
     Cell("W7.bytes", durable.bytes_per_turn, [{"n": 50}, {"n": 1000}]),
     Cell("W7.journal", durable.journal_alone, [{"sync": "NORMAL"}, {"sync": "FULL"}], [{"sync": "FULL"}]),
     Cell("W7.load", durable.load, [{"n": 1000}]),
     Cell("W7.fold", durable.fold_events, [{"events": 1_000_000}], [{"events": 60_000}], timeout=300),
+    Cell("W8", deltas, [{"n": 100_000, "burst": burst} for burst in (100, 1)]),
     Cell("W9", agents),
+    Cell("W10", prompt_prefix, [{"turns": 200}]),
 )
 
 if __name__ == "__main__":

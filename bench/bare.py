@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +20,7 @@ import msgspec
 
 from bench import workloads
 from bench.cell import Cell, Go, Marks, Metrics, main
-from bench.workloads import CALLS, DELAY, PAUSE
+from bench.workloads import CALLS, DELAY, PAUSE, WORD
 
 ROW_BYTES = 560
 """Bytes of the record of one turn."""
@@ -174,6 +174,30 @@ def parse(events: int) -> Metrics:
     return {"wall_s": wall, "s_per_million_events": wall / count * 1e6, "us_per_event": wall / count * 1e6}
 
 
+async def deltas(n: int, burst: int) -> Metrics:
+    """W8: a chain of generators."""
+
+    async def model(n: int) -> AsyncIterator[str]:
+        for said in range(1, n + 1):
+            yield WORD
+            if said % burst == 0:
+                await asyncio.sleep(0)
+
+    async def agent(n: int) -> AsyncIterator[str]:
+        async for text in model(n):
+            yield text
+
+    def prepare(n: int) -> Go:
+        async def go() -> None:
+            heard = 0
+            async for text in agent(n):
+                heard += len(text)
+
+        return go
+
+    return await workloads.deltas(prepare, n)
+
+
 @dataclass(slots=True)
 class PlainAgent:
     """An agent as a plain object."""
@@ -199,6 +223,7 @@ CELLS = (
     Cell("W7.turn", commits, [{"n": 1000, "sync": sync} for sync in ("NORMAL", "FULL")]),
     Cell("W7.many", batches, [{"runs": 1000, "turns": 20, "sync": "FULL"}]),
     Cell("W7.fold", parse, [{"events": 1_000_000}], [{"events": 60_000}]),
+    Cell("W8", deltas, [{"n": 100_000, "burst": burst} for burst in (100, 1)]),
     Cell("W9", agents),
 )
 

@@ -45,6 +45,21 @@ def _crowd(n: int, gc: str, budget: float | None) -> tuple[Line, Line]:
     )
 
 
+def _loops(n: int, budget: float | None, memory: float | None) -> tuple[Line, Line]:
+    title, params = f"{n:,} loops of 5 × 50 ms, collector tuned", {"n": n, "gc": "tuned"}
+    return (
+        Line(title, "W6.loop", params, "wall_s", "s", budget, "cpu_s"),
+        Line(f"{title}: memory", "W6.loop", params, "peak_rss_mb", "MB", memory),
+    )
+
+
+def _delta(burst: int, beside: str, budget: float | None) -> Line:
+    title, params = f"Text delta through the stream, {beside}", {"n": 100_000, "burst": burst}
+    # The peers' models are not made to wait.
+    elsewhere: dict[str, Params] = {"peer": {"n": 100_000}} if budget else {}
+    return Line(title, "W8", params, "us_per_delta", "µs", budget, "cpu_us_per_delta", elsewhere=elsewhere)
+
+
 def _durable(n: int, sync: str) -> tuple[Line, Line]:
     params: Params = {"n": n, "sync": sync}
     elsewhere: dict[str, Params] = {"bare": {"n": 1000, "sync": sync}, "peer": {"n": n, "sync": "own"}}
@@ -77,6 +92,8 @@ LINES = (
     *_crowd(1000, "default", None),
     *_crowd(10000, "tuned", 1.9),
     *_crowd(10000, "default", None),
+    *_loops(1000, None, None),
+    *_loops(10000, 30, 400),
     *_durable(50, "NORMAL"),
     *_durable(200, "NORMAL"),
     *_durable(1000, "NORMAL"),
@@ -100,6 +117,12 @@ LINES = (
             "cpu_s_per_million_events",
         )
         for events, note in ((60_000, " (from 60,000)"), (1_000_000, ""))
+    ),
+    _delta(100, "100 at a time", 1),
+    _delta(1, "one at a time", None),
+    Line(
+        "Prompt that begins as the last one did, least of 200 turns", "W10", {"turns": 200},
+        "least_kept_percent", "%", 95, more=True,
     ),
     Line("Agent with one tool", "W9", {}, "us_per_object", "µs", 2, "cpu_us_per_object"),
     Line("Agent with one tool: memory", "W9", {}, "bytes_per_object", "B", 512),

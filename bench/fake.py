@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Callable
 
 from antiphon import Limits, ToolCall
-from antiphon.model import Emit, Reply, Request
+from antiphon.model import Delta, Emit, Reply, Request
 from bench.cell import Marks
+from bench.workloads import WORD
 
 AMPLE = Limits(depth=10_000, activations=10**6, turns=10**6, calls=10**6, tokens=10**12)
 """Every limit is kept and checked, and none is reached."""
@@ -33,6 +34,23 @@ class Fake:
         if self._delay:
             await asyncio.sleep(self._delay)
         return self._answer(len(request.messages))
+
+
+class Talker:
+    """A Model port that says WORD `n` times; the loop runs on after each `burst` of them."""
+
+    name = "talker"
+
+    def __init__(self, n: int, burst: int) -> None:
+        self._n, self._burst = n, burst
+
+    async def complete(self, request: Request, emit: Emit) -> Reply:
+        """See `antiphon.model.Model`."""
+        for said in range(1, self._n + 1):
+            emit(Delta("text", WORD))
+            if said % self._burst == 0:
+                await asyncio.sleep(0)
+        return Reply(WORD * self._n)
 
 
 def call(name: str, arguments: str, count: int = 1, turn: int = 0) -> tuple[ToolCall, ...]:

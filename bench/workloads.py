@@ -24,6 +24,8 @@ PAUSE = 0.01
 """Seconds of a slow tool (W3)."""
 CALLS = 5
 """Model calls of one concurrent run (W6)."""
+WORD = "tok "
+"""What a model that streams says, again and again (W8)."""
 IMPORTS = 5
 
 
@@ -119,6 +121,12 @@ def tune_collector() -> None:
 async def together(one: Callable[[], Go], n: int) -> None:
     """`n` runs at once."""
     await asyncio.gather(*(one()() for _ in range(n)))
+
+
+async def deltas(prepare: Callable[[int], Go], n: int) -> Metrics:
+    """W8: one answer of `n` deltas, read while it is said."""
+    await prepare(100)()
+    return per_unit(await passes(lambda: prepare(n)), n, "delta")
 
 
 def objects(make: Callable[[], object], n: int = 100_000, budget_s: float = 5.0) -> Metrics:

@@ -17,7 +17,7 @@ from typing import Any
 from bench import workloads
 from bench.cell import Cell, Go, Marks, Metrics, main, passes, per_unit, timed
 from bench.distributions import installed, versions
-from bench.workloads import CALLS, DELAY, PAUSE
+from bench.workloads import CALLS, DELAY, PAUSE, WORD
 
 PACKAGES = ("agno", "sqlalchemy", "aiosqlite", "greenlet", "openai")
 ADD = '{"a":1,"b":2}'
@@ -28,8 +28,10 @@ async def add(a: int, b: int) -> int:
     return a + b
 
 
-def fake(answer: Callable[[int], Any], delay: float = 0.0, marks: Marks | None = None) -> Any:
-    """A model that answers from the number of messages."""
+def fake(
+    answer: Callable[[int], Any], delay: float = 0.0, marks: Marks | None = None, deltas: int = 0
+) -> Any:
+    """A model that answers from the number of messages; streamed, in so many deltas."""
     from agno.models.base import Model
 
     class Fake(Model):
@@ -41,9 +43,10 @@ def fake(answer: Callable[[int], Any], delay: float = 0.0, marks: Marks | None =
             return answer(len(messages))
 
         async def ainvoke_stream(self, *rest: Any, **named: Any) -> AsyncIterator[Any]:
-            pieces: tuple[Any, ...] = ()
-            for piece in pieces:
-                yield piece
+            from agno.models.response import ModelResponse
+
+            for _ in range(deltas):
+                yield ModelResponse(content=WORD)
 
         def invoke(self, *rest: Any, **named: Any) -> Any:
             raise NotImplementedError
@@ -194,6 +197,22 @@ async def durable(n: int, sync: str) -> Metrics:
     }
 
 
+async def deltas(n: int) -> Metrics:
+    """W8."""
+
+    def prepare(n: int) -> Go:
+        made = agent(fake(lambda messages: text("done"), deltas=n))
+
+        async def go() -> None:
+            heard = sum([len(event.content or "") async for event in made.arun("go", stream=True)])
+            if heard < n * len(WORD):
+                raise RuntimeError(f"{heard} characters of {n * len(WORD)}")
+
+        return go
+
+    return await workloads.deltas(prepare, n)
+
+
 def agents() -> Metrics:
     """W9."""
     model = fake(lambda messages: text("done"))
@@ -209,6 +228,7 @@ CELLS = (
     Cell("W4.fanout", fan_out, [{"n": 100}]),
     Cell("W6", many_runs, CROWDS, CROWDS[:1], timeout=100),
     Cell("W7.turn", durable, [{"n": n, "sync": "own"} for n in (50, 200)], timeout=120),
+    Cell("W8", deltas, [{"n": 100_000}]),
     Cell("W9", agents),
 )
 

@@ -19,7 +19,7 @@ from typing import Any
 from bench import workloads
 from bench.cell import Cell, Go, Marks, Metrics, main, timed
 from bench.distributions import installed, versions
-from bench.workloads import CALLS, DELAY, PAUSE
+from bench.workloads import CALLS, DELAY, PAUSE, WORD
 
 PACKAGES = ("autogen-core", "autogen-agentchat", "autogen-ext")
 ADD = '{"a":1,"b":2}'
@@ -34,8 +34,10 @@ async def add(a: int, b: int) -> int:
     return a + b
 
 
-def fake(answer: Callable[[int], Any], delay: float = 0.0, marks: Marks | None = None) -> Any:
-    """A model that answers from the number of messages."""
+def fake(
+    answer: Callable[[int], Any], delay: float = 0.0, marks: Marks | None = None, deltas: int = 0
+) -> Any:
+    """A model that answers from the number of messages; streamed, in so many deltas."""
     from autogen_core.models import ChatCompletionClient, RequestUsage
 
     class Fake(ChatCompletionClient):
@@ -47,9 +49,9 @@ def fake(answer: Callable[[int], Any], delay: float = 0.0, marks: Marks | None =
             return answer(len(messages))
 
         async def create_stream(self, messages: Any, **named: Any) -> AsyncIterator[Any]:
-            pieces: tuple[Any, ...] = ()
-            for piece in pieces:
-                yield piece
+            for _ in range(deltas):
+                yield WORD
+            yield text("done")
 
         async def close(self) -> None: ...
 
@@ -202,6 +204,24 @@ async def saved(n: int) -> Metrics:
     return {"save_ms": save_s * 1e3, "file_bytes_per_turn": len(texts[0]) / n, "load_ms": load.wall * 1e3}
 
 
+async def deltas(n: int) -> Metrics:
+    """W8."""
+    from autogen_agentchat.messages import ModelClientStreamingChunkEvent as Chunk
+
+    def prepare(n: int) -> Go:
+        made = agent(fake(lambda messages: text("done"), deltas=n), model_client_stream=True)
+
+        async def go() -> None:
+            events = made.run_stream(task="go")
+            heard = sum([len(event.content) async for event in events if isinstance(event, Chunk)])
+            if heard != n * len(WORD):
+                raise RuntimeError(f"{heard} characters of {n * len(WORD)}")
+
+        return go
+
+    return await workloads.deltas(prepare, n)
+
+
 def agents() -> Metrics:
     """W9."""
     model = fake(lambda messages: text("done"))
@@ -217,6 +237,7 @@ CELLS = (
     Cell("W4.fanout", fan_out, [{"n": 100}]),
     Cell("W6", many_runs, CROWDS, CROWDS[:1], timeout=100),
     Cell("W7.load", saved, [{"n": 1000}]),
+    Cell("W8", deltas, [{"n": 100_000}]),
     Cell("W9", agents),
 )
 

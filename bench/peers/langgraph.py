@@ -9,7 +9,7 @@ Packages: langgraph langchain langgraph-checkpoint-sqlite
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -17,7 +17,7 @@ from typing import Any
 from bench import workloads
 from bench.cell import Cell, Go, Marks, Metrics, main, passes, per_unit, timed
 from bench.distributions import installed, versions
-from bench.workloads import CALLS, DELAY, PAUSE
+from bench.workloads import CALLS, DELAY, PAUSE, WORD
 
 PACKAGES = ("langgraph", "langchain", "langgraph-checkpoint-sqlite")
 GO = {"messages": [{"role": "user", "content": "go"}]}
@@ -54,6 +54,24 @@ def fake(answer: Callable[[int], Any], delay: float = 0.0, marks: Marks | None =
             return ChatResult(generations=[ChatGeneration(message=answer(len(messages)))])
 
     return Fake()
+
+
+def talking(n: int) -> Any:
+    """A model that streams `n` deltas."""
+    from langchain_core.messages import AIMessageChunk
+    from langchain_core.outputs import ChatGenerationChunk
+
+    class Talking(type(fake(text))):
+        async def _astream(
+            self, messages: Any, stop: Any = None, run_manager: Any = None, **named: Any
+        ) -> AsyncIterator[Any]:
+            for _ in range(n):
+                chunk = ChatGenerationChunk(message=AIMessageChunk(content=WORD))
+                if run_manager:
+                    await run_manager.on_llm_new_token(WORD, chunk=chunk)
+                yield chunk
+
+    return Talking()
 
 
 def text(content: str) -> Any:
@@ -186,6 +204,23 @@ async def durable(n: int, sync: str) -> Metrics:
     }
 
 
+async def deltas(n: int) -> Metrics:
+    """W8."""
+
+    def prepare(n: int) -> Go:
+        made = agent(talking(n), [])
+
+        async def go() -> None:
+            pieces = made.astream(GO, stream_mode="messages")
+            heard = sum([len(piece.content) async for piece, _ in pieces])
+            if heard < n * len(WORD):
+                raise RuntimeError(f"{heard} characters of {n * len(WORD)}")
+
+        return go
+
+    return await workloads.deltas(prepare, n)
+
+
 def agents() -> Metrics:
     """W9."""
     model = fake(lambda messages: text("done"))
@@ -201,6 +236,7 @@ CELLS = (
     Cell("W4.fanout", fan_out, [{"n": 100}]),
     Cell("W6", many_runs, CROWDS, CROWDS[:1], timeout=100),
     Cell("W7.turn", durable, [{"n": n, "sync": "own"} for n in (50, 200, 1000)], timeout=120),
+    Cell("W8", deltas, [{"n": 100_000}]),
     Cell("W9", agents),
 )
 

@@ -32,7 +32,7 @@ from antiphon.model import Delta
 RECENT = 10_000
 """Records kept in memory for subscribers; a slower one reads from the journal again."""
 DELTA_BUFFER = 65_536
-"""Characters of deltas kept for one slow subscriber; the oldest are dropped beyond it."""
+"""Characters of deltas kept for one slow subscriber; the oldest deltas are dropped beyond it."""
 
 
 class Record(Struct, frozen=True):
@@ -67,6 +67,20 @@ class Piece(Struct, frozen=True, gc=False):
     kind: str
     text: str
     index: int = 0
+
+
+class _Heard(Struct):
+    """Deltas of one text that nobody has read yet; they are joined when they are handed out."""
+
+    effect_id: str
+    activation: int
+    agent: str
+    kind: str
+    index: int
+    texts: deque[str]
+
+    def piece(self) -> Piece:
+        return Piece(self.effect_id, self.activation, self.agent, self.kind, "".join(self.texts), self.index)
 
 
 class Cast:
@@ -141,7 +155,7 @@ class Subscription:
         self._feed, self._journal, self._pieces = feed, journal, pieces
         self._position = after
         self._read: deque[Record] = deque()
-        self._buffer: deque[Piece] = deque()
+        self._buffer: deque[_Heard] = deque()
         self._size = 0
         self._signal = asyncio.Event()
         feed.subscribers.append(self)
@@ -159,19 +173,32 @@ class Subscription:
             self._feed.subscribers.remove(self)
 
     def take(self, effect_id: str, activation: int, agent: str, delta: Delta) -> None:
-        """Buffer a delta, joined to the last one of the same text."""
-        if not self._pieces:
+        """Buffer a delta, beside the last one if it is of the same text."""
+        text = delta.text
+        if not self._pieces or not text:
             return
         last = self._buffer[-1] if self._buffer else None
-        text = delta.text
         if last and last.effect_id == effect_id and last.kind == delta.kind and last.index == delta.index:
-            self._buffer.pop()
-            text = last.text + text
-        self._buffer.append(Piece(effect_id, activation, agent, delta.kind, text, delta.index))
-        self._size += len(delta.text)
-        while self._size > DELTA_BUFFER and len(self._buffer) > 1:
-            self._size -= len(self._buffer.popleft().text)
-        self._signal.set()
+            # Whoever reads was woken by the first of them.
+            last.texts.append(text)
+        else:
+            heard = _Heard(effect_id, activation, agent, delta.kind, delta.index, deque((text,)))
+            self._buffer.append(heard)
+            self._signal.set()
+        self._size += len(text)
+        if self._size > DELTA_BUFFER:
+            self._drop()
+
+    def _drop(self) -> None:
+        """Forget the oldest deltas until the rest fits; never the last one."""
+        while self._size > DELTA_BUFFER:
+            oldest = self._buffer[0]
+            if len(oldest.texts) > 1:
+                self._size -= len(oldest.texts.popleft())
+            elif len(self._buffer) > 1:
+                self._size -= len(self._buffer.popleft().texts[0])
+            else:
+                return
 
     def __aiter__(self) -> Subscription:
         return self
@@ -186,22 +213,23 @@ class Subscription:
                 event = self._read[0].event
                 if self._buffer and isinstance(event, EffectFinished):
                     # What was said comes before the record that it was said.
-                    for piece in self._buffer:
-                        if piece.effect_id == event.id:
-                            return self._give(piece)
+                    for index, heard in enumerate(self._buffer):
+                        if heard.effect_id == event.id:
+                            return self._give(index)
                 record = self._read.popleft()
                 self._position = record.seq
                 return record
             if self._buffer:
-                return self._give(self._buffer[0])
+                return self._give(0)
             if feed.over:
                 self.close()
                 raise StopAsyncIteration
             self._signal.clear()
             await self._signal.wait()
 
-    def _give(self, piece: Piece) -> Piece:
-        self._buffer.remove(piece)
+    def _give(self, index: int) -> Piece:
+        piece = self._buffer[index].piece()
+        del self._buffer[index]
         self._size -= len(piece.text)
         return piece
 

@@ -19,13 +19,16 @@ CHUNK_MS = 5
 """Pause between two pieces of a stream, so that a client can leave in the middle of one."""
 PATIENCE = 60
 """Seconds after which something that should have happened has not; never reached when all is well."""
+HALF = " ".join(["word"] * 1000)
+"""The reply of a stream that breaks: so long that whoever leaves it leaves it in the middle."""
 
 
 class Server:
-    """A running llmock. `url` is its OpenAI-compatible endpoint."""
+    """A running llmock. `url` is its OpenAI-compatible endpoint; options: further ones of its start."""
 
-    def __init__(self) -> None:
-        command = [PYTHON, "-c", START, "serve", "--port", "0", "--stream-chunk-delay-ms", str(CHUNK_MS)]
+    def __init__(self, *options: str) -> None:
+        pause = ["--stream-chunk-delay-ms", str(CHUNK_MS)]
+        command = [PYTHON, "-c", START, "serve", "--port", "0", *pause, *options]
         env = {key: value for key, value in os.environ.items() if not key.startswith(("LLMOCK_", "PYTHON"))}
         self._process = subprocess.Popen(
             command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
@@ -123,3 +126,22 @@ def fails(status: int, times: int = 1, **how: Any) -> dict[str, Any]:
 def breaks(kind: str, times: int = 1, **how: Any) -> dict[str, Any]:
     """A stream that breaks after a few pieces: disconnect, truncate, malformed or stall."""
     return {"type": "stream_fault", "kind": kind, "after_chunks": 3, "times": times, **how}
+
+
+def conversations(server: Server, model: str) -> list[list[dict[str, Any]]]:
+    """What that model was shown, request by request; every call in it has one answer, right behind it."""
+    found = [each["body"]["messages"] for each in server.requests() if each["model"] == model]
+    for messages in found:
+        for place, message in enumerate(messages):
+            wanted = [call["id"] for call in message.get("tool_calls", ())]
+            answers = messages[place + 1 : place + 1 + len(wanted)]
+            assert [each.get("tool_call_id") for each in answers] == wanted
+        assert sum(each["role"] == "tool" for each in messages) == sum(
+            len(each.get("tool_calls", ())) for each in messages
+        )
+    return found
+
+
+def results(messages: list[dict[str, Any]]) -> list[str]:
+    """The texts of the tool results among messages."""
+    return [each["content"] for each in messages if each["role"] == "tool"]

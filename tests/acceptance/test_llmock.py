@@ -9,43 +9,35 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from antiphon.tools import calculate
-from tests.acceptance.llmock import PATIENCE, PYTHON, Server, breaks, calls, fails, finish, says, to
+from tests.acceptance.llmock import (
+    HALF,
+    PATIENCE,
+    Server,
+    breaks,
+    calls,
+    conversations,
+    fails,
+    finish,
+    results,
+    says,
+    to,
+)
 from tests.cli.shell import SETTINGS, SRC, Said
 
 HERE = Path(__file__).parent
 ANSWER = "It is five: 2 + 3 = 5, naïvely – 五."
-HALF = " ".join(["word"] * 1000)
-"""The reply of a stream that breaks: so long that whoever leaves it leaves it in the middle."""
 SUM = ("calculate", {"expression": "2 + 3"})
 KEY = "sk-a-key-that-nobody-may-see"
 
 Start = Callable[..., subprocess.Popen[str]]
 Run = Callable[..., Said]
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[Server]:
-    if not PYTHON.exists():
-        pytest.skip("llmock is not installed: ./check installs it into .venv/llmock")
-    server = Server()
-    try:
-        yield server
-    finally:
-        server.stop()
-
-
-@pytest.fixture
-def server(running: Server) -> Iterator[Server]:
-    """The server; afterwards it has done all it was told."""
-    yield running
-    assert running.left() == []
 
 
 @pytest.fixture
@@ -75,25 +67,6 @@ def run(start: Start) -> Run:
         return Said(process.returncode, out, err)
 
     return ran
-
-
-def conversations(server: Server, model: str) -> list[list[dict[str, Any]]]:
-    """What that model was shown, request by request; every call in it has one answer, right behind it."""
-    found = [each["body"]["messages"] for each in server.requests() if each["model"] == model]
-    for messages in found:
-        for place, message in enumerate(messages):
-            wanted = [call["id"] for call in message.get("tool_calls", ())]
-            answers = messages[place + 1 : place + 1 + len(wanted)]
-            assert [each.get("tool_call_id") for each in answers] == wanted
-        assert sum(each["role"] == "tool" for each in messages) == sum(
-            len(each.get("tool_calls", ())) for each in messages
-        )
-    return found
-
-
-def results(messages: list[dict[str, Any]]) -> list[str]:
-    """The texts of the tool results among messages."""
-    return [each["content"] for each in messages if each["role"] == "tool"]
 
 
 def test_single_delegation(server: Server, run: Run) -> None:

@@ -4,7 +4,6 @@ import asyncio
 import gc
 import itertools
 import tracemalloc
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -12,9 +11,10 @@ import pytest
 
 from antiphon import Agent, Limits, Usage, open_run, tool
 from antiphon.memory import Compaction
-from antiphon.model import ChatMessage, Delta, Reply, Request
+from antiphon.model import Delta, Reply, Request
 from antiphon.models.script import call
 from antiphon.outputs import OutputLimits
+from bench.prefix import conversation
 
 WINDOW = 16_000
 encode = msgspec.json.Encoder().encode
@@ -112,48 +112,13 @@ def test_a_thousand_turns_with_stable_memory_and_cost() -> None:
     assert sizes[3] - sizes[1] <= 4_000_000
 
 
-def prefix_share(requests: Sequence[Sequence[ChatMessage]]) -> list[float]:
-    """Of each request after the first: which share of the one before it begins with, byte by byte."""
-    shares = []
-    encoded = [b"".join(encode(each) for each in request) for request in requests]
-    for before, after in itertools.pairwise(encoded):
-        same = next(
-            (index for index, (a, b) in enumerate(zip(before, after, strict=False)) if a != b),
-            min(len(before), len(after)),
-        )
-        shares.append(same / len(before))
-    return shares
-
-
-class Recording(Bounded):
-    """Keeps what was sent."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.heads: set[Any] = set()
-        self.requests: list[tuple[ChatMessage, ...]] = []
-        self.breaks: set[int] = set()
-
-    async def complete(self, request: Request, emit: Any) -> Reply:
-        reply = await super().complete(request, emit)
-        if request.tool_choice == "none":
-            self.breaks.add(len(self.requests))
-        else:
-            self.heads.add((request.system, encode(request.tools)))
-            self.requests.append(tuple(request.messages))
-        return reply
-
-
 def test_prompts_are_stable_between_compactions() -> None:
-    """On a run of 200 turns each request begins with all of the one before it, but for compactions."""
-    model = Recording()
-    asyncio.run(talk(model, 100, 100))
-    assert len(model.requests) >= 200
-    assert len(model.heads) == 1
-    shares = prefix_share(model.requests)
-    calm = [share for index, share in enumerate(shares, 1) if index not in model.breaks]
-    assert min(calm) == 1.0
-    assert len(calm) / len(shares) >= 0.95
+    """In a session of 200 turns each prompt begins with all of the one before it, but for compactions."""
+    model = asyncio.run(conversation(200))
+    assert len(model.prompts) >= 200
+    assert model.breaks
+    assert min(model.calm()) == 1.0
+    assert len(model.calm()) / (len(model.prompts) - 1) >= 0.95
 
 
 def test_directives_are_said_and_retain_can_be_left_out() -> None:

@@ -1,14 +1,17 @@
-"""P5. Whatever is cancelled, cut off, compacted, trimmed or timed out: what is sent is always valid."""
+"""P5. Whatever is cancelled, killed, compacted, trimmed or timed out: what is sent is always valid."""
 
 import asyncio
 import random
-from typing import Any
+from contextlib import aclosing
+from typing import Any, NamedTuple
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from antiphon import Agent, Limits, ModelError, RunFailed, Usage, open_journal, open_run, tool
+from antiphon import Agent, Conversation, Limits, ModelError, RunFailed, Usage, open_run, tool
+from antiphon.history import fold
+from antiphon.journal.memory import MemoryJournal
 from antiphon.memory import COMPACT
 from antiphon.model import Reply, Request
 from antiphon.models.script import Script, call
@@ -138,41 +141,84 @@ def agent_of(dice: random.Random) -> Agent:
     )
 
 
-async def live(seed: int) -> int:
-    """Some requests of one conversation, disturbed at random; how often the model was asked."""
+class Tally(NamedTuple):
+    """What a conversation went through: model calls, crashes, and how many of those met a request at work."""
+
+    asked: int = 0
+    crashes: int = 0
+    at_work: int = 0
+
+
+async def as_left(journal: MemoryJournal, run_id: str, seq: int) -> MemoryJournal:
+    """What is on record once a process has died that had come to `seq`: its rows up to there, unreleased."""
+    left = MemoryJournal()
+    lease = await left.claim(run_id, create=True)
+    for row in await journal.read(run_id):
+        if row.seq > seq:
+            break
+        while lease.epoch < row.epoch:
+            lease = await left.claim(run_id)
+        names = {*row.blobs, *(name for _, name in row.refs)}
+        left.append(lease, row, {name: await journal.blob(run_id, name) for name in names}, _taken)
+    return left
+
+
+def _taken(error: BaseException | None) -> None:
+    assert error is None, error
+
+
+async def some_laps(conversation: Conversation, request: str, laps: int) -> None:
+    """Let a request go on for a while, with somebody who watches."""
+    async with aclosing(conversation.events(conversation.seq, pieces=False)):
+        for _ in range(laps):
+            if request not in await conversation.requests():
+                return
+            await asyncio.sleep(0)
+
+
+async def live(seed: int) -> Tally:
+    """Some requests of one conversation, disturbed at random."""
     dice = random.Random(seed)
-    journal, agent, model = open_journal(), agent_of(dice), Fickle(dice)
+    journal, agent, model = MemoryJournal(), agent_of(dice), Fickle(dice)
     outputs = OutputLimits(message=400, total=dice.choice((100, 1_000)))
-    run_id = None
-    for _ in range(4):
+    run_id, crashes, at_work = None, 0, 0
+    for _ in range(5):
         async with open_run(
             [agent], journal=journal, run_id=run_id, model=model, clock=VirtualClock(), outputs=outputs,
             limits=Limits(seconds=dice.choice((None, 5.0))),
         ) as conversation:  # fmt: skip
             run_id = conversation.run_id
             for left in await conversation.requests():
+                await some_laps(conversation, left, dice.choice((0, 5, 25)))
                 await conversation.cancel(left)
-            for _ in range(3):
-                forced = dice.random() < 0.2
-                request = await conversation.post("a", "" if forced else "go", intent=COMPACT * forced)
-                stop, leave = dice.randint(3, 25), dice.random() < 0.2
-                events = conversation.events(conversation.seq, pieces=False)
-                for _ in range(stop):
-                    if request not in await conversation.requests():
-                        break
-                    await asyncio.sleep(0)
-                events.close()
-                if leave:
-                    break
-                await conversation.cancel(request, "enough")
-                try:
-                    await conversation.result(request)
-                except RunFailed:
-                    continue
+            await converse(conversation, dice)
             for message in conversation.history("a"):
                 assert message.role != "system"
+            if dice.random() < 0.6:
+                # Whatever is done from here on was never done: the next one opens what is left.
+                seq = conversation.seq - dice.choice(
+                    (0, dice.randrange(12), dice.randrange(conversation.seq))
+                )
+                journal = await as_left(journal, run_id, max(seq, 1))
+                crashes += 1
+                at_work += bool((await fold(journal, run_id)).activations[0].open)
     assert not model.wrong, model.wrong[0]
-    return model.asked
+    return Tally(model.asked, crashes, at_work)
+
+
+async def converse(conversation: Conversation, dice: random.Random) -> None:
+    """Up to three requests, each stopped after a while; perhaps it is left while one is at work."""
+    for _ in range(3):
+        forced = dice.random() < 0.2
+        request = await conversation.post("a", "" if forced else "go", intent=COMPACT * forced)
+        await some_laps(conversation, request, dice.randint(3, 25))
+        if dice.random() < 0.2:
+            return
+        await conversation.cancel(request, "enough")
+        try:
+            await conversation.result(request)
+        except RunFailed:
+            continue
 
 
 @settings(max_examples=60, deadline=None)
@@ -182,4 +228,8 @@ def test_every_request_is_valid_for_its_provider(seed: int) -> None:
 
 
 def test_the_disturbed_conversations_are_worth_the_name() -> None:
-    assert sum(asyncio.run(live(seed)) for seed in range(10)) > 60
+    lives = [asyncio.run(live(seed)) for seed in range(10)]
+    asked, crashes, at_work = map(sum, zip(*lives, strict=True))
+    assert asked > 60
+    assert crashes > 20
+    assert at_work > 10
