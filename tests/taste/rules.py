@@ -13,10 +13,15 @@ BANNED_WORDS = {
     "abstract", "base", "handler", "helper", "helpers", "manager", "service", "util", "utils",
 }  # fmt: skip
 # Names that a seed prescribes are exempt.
-PRESCRIBED_NAMES: dict[str, str] = {}  # name: seed
+PRESCRIBED_NAMES: dict[str, str] = {"CostManager": "002"}  # name: seed
 # Where tasks may be born, beside the runtime.
-# The conformance suite of journals races owners and waiters against each other.
-TASK_MAKERS = ("src/antiphon/runtime.py", "src/antiphon/journal/check.py")
+# The conformance suite of journals races owners and waiters against each other. Seed 002's subscriptions
+# wait for many of the user's own triggers at once, outside any run.
+TASK_MAKERS = (
+    "src/antiphon/runtime.py",
+    "src/antiphon/journal/check.py",
+    "src/antiphon/styles/environment/subscription.py",
+)
 # Where a journal may be appended to, beside the runtime: the suite that tries journals out.
 APPENDERS = ("src/antiphon/runtime.py", "src/antiphon/journal/", "src/antiphon/testing/")
 

@@ -1,0 +1,1 @@
+"""Environment: roles that publish messages and watch for those of others, round by round."""

@@ -1,0 +1,266 @@
+"""Message: what roles say to each other, in the seed's words; a façade over the kernel's message.
+
+    message = Message("Draw a plan", cause_by=WriteRequirement, send_to={Architect, "Bob"})
+    message.cause_by, message.send_to     # texts: a class stands for its path
+
+Structured content is stored as plain data, never with the name of a type: who reads it says what it
+is, with `message.instruct_as(Plan)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+from msgspec import Struct, field
+
+from antiphon.errors import UserError
+from antiphon.message import Message as KernelMessage
+from antiphon.message import new_id, whole
+from antiphon.signature import fitted, from_json, to_json
+from antiphon.styles.environment.topic import MESSAGE_ROUTE_TO_ALL, addresses_of, topic_of
+
+
+class Message:
+    """One message. `id` is made unless given; unknown fields are passed over, as in the seed's origin.
+
+    instruct_content: structured content beside the text: a Struct, a dataclass, a pydantic model or
+    plain JSON data. A message that was stored or sent holds it as plain data, see `instruct_as`.
+    role: `system`, `user` or `assistant`. metadata: JSON of the user's own.
+    cause_by: the topic, by default that a user requires something. sent_from: who said it.
+    send_to: addresses, by default `<all>`; an empty set assigned later stays empty. Wherever a topic or an
+    address is wanted, a class or an instance stands for the path of the class.
+
+    Two messages are equal when their ids and all their fields are. Raises UserError for what is no
+    text, or cannot be written as JSON.
+    """
+
+    def __init__(
+        self,
+        content: str = "",
+        *,
+        id: str = "",
+        instruct_content: Any = None,
+        role: str = "user",
+        cause_by: Any = "",
+        sent_from: Any = "",
+        send_to: Any = (),
+        metadata: dict[str, Any] | None = None,
+        **ignored: Any,
+    ) -> None:
+        if not isinstance(content, str):
+            raise UserError(
+                f"The content of a message is a text, not {type(content).__name__}; "
+                "structured data goes into instruct_content"
+            )
+        self.id = id or new_id()
+        self.content = whole(content)
+        self.instruct_content = instruct_content
+        self.role = role
+        self.cause_by = cause_by
+        self.sent_from = sent_from
+        self.send_to = addresses_of(send_to) or {MESSAGE_ROUTE_TO_ALL}
+        self.metadata: dict[str, Any] = metadata if metadata is not None else {}
+        self._written()
+
+    @property
+    def cause_by(self) -> str:
+        """The topic: the path of the action that made the message, or any text."""
+        return self._cause_by
+
+    @cause_by.setter
+    def cause_by(self, value: Any) -> None:
+        self._cause_by = topic_of(value)
+
+    @property
+    def sent_from(self) -> str:
+        """Who sent it; empty when nobody said so."""
+        return self._sent_from
+
+    @sent_from.setter
+    def sent_from(self, value: Any) -> None:
+        self._sent_from = topic_of(value, "")
+
+    @property
+    def send_to(self) -> set[str]:
+        """The addresses it goes to."""
+        return self._send_to
+
+    @send_to.setter
+    def send_to(self, value: Any) -> None:
+        self._send_to = addresses_of(value)
+
+    def instruct_as(self, kind: Any) -> Any:
+        """The structured content as a `kind`: a Struct, dataclass, pydantic model, or what JSON holds.
+
+        The object itself when the message was made with one of that type, else a new one made of
+        the stored data. Raises UserError that says what does not fit, and where.
+        """
+        if isinstance(kind, type) and isinstance(self.instruct_content, kind):
+            return self.instruct_content
+        found = fitted(kind)
+        if found is str and kind is not str:
+            raise UserError(f"{kind!r} cannot be read from JSON; name a Struct, dataclass or pydantic model")
+        data = self._written().instruct_content
+        try:
+            return msgspec.convert(data, found, dec_hook=from_json, str_keys=True)
+        except msgspec.ValidationError as error:
+            name = getattr(kind, "__name__", str(kind))
+            raise UserError(f"instruct_content of message {self.id} is no {name}: {error}") from error
+
+    def dump(self) -> str:
+        """The message as JSON; `load` reads it."""
+        return msgspec.json.encode(self._written()).decode()
+
+    @staticmethod
+    def load(text: str) -> Message | None:
+        """The message in a JSON text, None when it is not JSON. Raises UserError when it is no message."""
+        try:
+            return _read(msgspec.json.decode(text, type=_Written))
+        except (msgspec.ValidationError, RecursionError) as error:
+            raise UserError(f"This JSON is no message: {error}") from error
+        except (msgspec.DecodeError, UnicodeEncodeError):
+            return None
+
+    def _written(self) -> _Written:
+        fields = _Written(
+            self.content,
+            self.id,
+            self.instruct_content,
+            self.role,
+            self.cause_by,
+            self.sent_from,
+            sorted(addresses_of(self.send_to)),
+            self.metadata,
+        )
+        try:
+            return msgspec.json.decode(msgspec.json.encode(fields, enc_hook=to_json), type=_Written)
+        except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError) as error:
+            raise UserError(f"Message {self.id} cannot be written as JSON: {error}") from error
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Message):
+            return NotImplemented
+        return self is other or (self.id == other.id and self._written() == other._written())
+
+    def __str__(self) -> str:
+        return f"{self.role}: {self.content}"
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.content!r}, id={self.id!r}, cause_by={self.cause_by!r})"
+
+
+class UserMessage(Message):
+    """A message whose role is `user`."""
+
+    def __init__(self, content: str = "", **fields: Any) -> None:
+        super().__init__(content, **{**fields, "role": "user"})
+
+
+class SystemMessage(Message):
+    """A message whose role is `system`."""
+
+    def __init__(self, content: str = "", **fields: Any) -> None:
+        super().__init__(content, **{**fields, "role": "system"})
+
+
+class AIMessage(Message):
+    """A message whose role is `assistant`."""
+
+    def __init__(self, content: str = "", **fields: Any) -> None:
+        super().__init__(content, **{**fields, "role": "assistant"})
+
+    def with_agent(self, name: str) -> AIMessage:
+        """The same message, with the agent that said it in its metadata."""
+        self.metadata["agent"] = name
+        return self
+
+    @property
+    def agent(self) -> str:
+        """Who said it, as `with_agent` noted; empty when it did not."""
+        return str(self.metadata.get("agent", ""))
+
+
+class _Written(Struct, frozen=True):
+    """A message as it is written down."""
+
+    content: str
+    id: str = ""
+    instruct_content: Any = None
+    role: str = "user"
+    cause_by: str = ""
+    sent_from: str = ""
+    send_to: list[str] = field(default_factory=lambda: [MESSAGE_ROUTE_TO_ALL])
+    metadata: dict[str, Any] = {}
+
+
+class _Rest(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a message says beyond the fields of the kernel's; the kernel carries it and never looks."""
+
+    role: str
+    send_to: list[str]
+    instruct_content: Any = None
+    metadata: dict[str, Any] = {}
+
+
+def _read(written: _Written) -> Message:
+    message = Message(
+        written.content,
+        id=written.id,
+        instruct_content=written.instruct_content,
+        role=written.role,
+        cause_by=written.cause_by,
+        sent_from=written.sent_from,
+        metadata=written.metadata,
+    )
+    message.send_to = written.send_to
+    return message
+
+
+def to_kernel(message: Message, receiver: str) -> KernelMessage:
+    """The message as the kernel sends it to `receiver`: `cause_by` is its topic, `sent_from` its sender."""
+    written = message._written()
+    rest = _Rest(written.role, written.send_to, written.instruct_content, written.metadata)
+    return KernelMessage(
+        "forward",
+        written.sent_from,
+        receiver,
+        written.content,
+        id=written.id,
+        topic=written.cause_by,
+        data=msgspec.to_builtins(rest),
+    )
+
+
+def from_kernel(message: KernelMessage) -> Message:
+    """What the kernel delivered; `data` that is not ours becomes its structured content."""
+    try:
+        rest = msgspec.convert(message.data, _Rest)
+    except msgspec.ValidationError:
+        rest = _Rest("user", [MESSAGE_ROUTE_TO_ALL], message.data)
+    return _read(
+        _Written(
+            message.content,
+            message.id,
+            rest.instruct_content,
+            rest.role,
+            message.topic,
+            message.sender,
+            rest.send_to,
+            rest.metadata,
+        )
+    )
+
+
+def messages_json(messages: Iterable[Message]) -> str:
+    """Several messages as one JSON list; `read_messages` reads it."""
+    return msgspec.json.encode([message._written() for message in messages]).decode()
+
+
+def read_messages(text: str) -> list[Message]:
+    """The messages of a JSON list. Raises UserError that says where it is none."""
+    try:
+        return [_read(written) for written in msgspec.json.decode(text, type=list[_Written])]
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
+        raise UserError(f"Expected a JSON list of messages: {error}") from error

@@ -1,0 +1,29 @@
+"""Topics: what a message is about, as text. A class stands for its path, an instance for its class."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+MESSAGE_ROUTE_TO_ALL = "<all>"
+MESSAGE_ROUTE_TO_NONE = "<none>"
+MESSAGE_ROUTE_TO_SELF = "<self>"
+
+USER_REQUIREMENT = "antiphon.styles.environment.action.UserRequirement"
+"""The topic of a message that names none: what a user wants."""
+
+
+def topic_of(value: Any, default: str = USER_REQUIREMENT) -> str:
+    """A text as it is, a class as `module.ClassName`, an instance as its class; `default` for nothing."""
+    if value is None or value == "":
+        return default
+    if isinstance(value, str):
+        return value
+    kind = value if isinstance(value, type) else type(value)
+    return f"{kind.__module__}.{kind.__name__}"
+
+
+def addresses_of(value: Any) -> set[str]:
+    """One address or several, each a text, a class or an instance, as texts."""
+    several = value if isinstance(value, Collection) and not isinstance(value, str) else (value,)
+    return {topic for each in several if (topic := topic_of(each, ""))}
