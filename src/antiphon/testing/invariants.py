@@ -318,7 +318,10 @@ class Audit:
         call = seat.calls[self._place(event.id)[3] - 1] if ".x:" not in event.id else None
         asked = read_call(event.arguments or (call.arguments if call is not None else ""))
         if asked.message or asked.data is not None or asked.calls or not (asked.take or asked.mail):
-            child.inbox.append(Message("forward", seat.agent, event.name, "", event.id, id=event.id + ">"))
+            opening = Message(
+                "forward", seat.agent, event.name, "", event.id, id=event.id + ">", calls=asked.calls
+            )
+            child.inbox.append(opening)
         child.inbox.extend(asked.mail)
         child.inbox.extend(seat.taken[each] for each in asked.take)
         self._seats[number] = child

@@ -1,0 +1,38 @@
+"""Tasks: structured messages between agents, and toolkits with permissions.
+
+    toolkit = AgentToolkit()
+    toolkit.register_tool(get_weather)
+    toolkit.grant_permission("weather_agent", "get_weather")
+    agent = ToolCapableAgent("weather_agent", "weather", toolkit=toolkit)
+    reply = agent.process_structured_message(StructuredMessage("What's the weather in New York?"))
+
+A message is a value that any thread or process may make, change and hand on; a worker is an `Agent`
+whose tools are what the toolkit permits, and whose `judge` asks the toolkit again at every call.
+"""
+
+from antiphon.styles.tasks.agent import ToolCapableAgent
+from antiphon.styles.tasks.declared import ExecutableTool
+from antiphon.styles.tasks.errors import (
+    DuplicateTool,
+    InvalidArguments,
+    InvalidMessage,
+    NotPermitted,
+    UnknownTool,
+)
+from antiphon.styles.tasks.message import MessageType, StructuredMessage
+from antiphon.styles.tasks.permissions import AuditEntry
+from antiphon.styles.tasks.toolkit import AgentToolkit
+
+__all__ = [
+    "AgentToolkit",
+    "AuditEntry",
+    "DuplicateTool",
+    "ExecutableTool",
+    "InvalidArguments",
+    "InvalidMessage",
+    "MessageType",
+    "NotPermitted",
+    "StructuredMessage",
+    "ToolCapableAgent",
+    "UnknownTool",
+]

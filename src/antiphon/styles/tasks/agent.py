@@ -1,0 +1,232 @@
+"""ToolCapableAgent: a worker that answers structured messages, with the tools it has a permission for."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from msgspec.structs import replace
+
+from antiphon import Agent, Conversation, Model, Result, RunFailed, Tool, ToolCall, UserError, open_run
+from antiphon.agent import Verdict
+from antiphon.message import new_id
+from antiphon.styles.tasks import codec
+from antiphon.styles.tasks.blocks import call_blocks
+from antiphon.styles.tasks.declared import ExecutableTool
+from antiphon.styles.tasks.message import MESSAGE_TYPES, StructuredMessage
+from antiphon.styles.tasks.results import tool_results
+from antiphon.styles.tasks.toolkit import AgentToolkit, arguments_json
+from antiphon.tool import as_tool
+
+ROUNDS = 8
+"""How often the calls that a model wrote into its text are done before the answer is given up."""
+GO_ON = "These are the results of the calls in your last reply. Go on."
+
+Given = TypeVar("Given")
+Found = TypeVar("Found")
+
+
+class ToolCapableAgent:
+    """A worker with a toolkit. One message is one run of one agent.
+
+    worker_id: its name, in the toolkit's permissions too. specialization, capabilities: what it is
+    for, told to the model unless `system_prompt_file` says it all. toolkit: shared with others, or
+    its own by default. options: of `open_run`, for every run (`journal`, `limits`, `policy` …);
+    unless `attended` is True an approval that a tool needs is refused.
+
+    Raises UserError for a prompt file that cannot be read.
+    """
+
+    def __init__(
+        self,
+        worker_id: str,
+        specialization: str,
+        system_prompt_file: str | os.PathLike[str] | None = None,
+        toolkit: AgentToolkit | None = None,
+        capabilities: Iterable[str] = (),
+        model: str | Model | None = None,
+        **options: Any,
+    ) -> None:
+        self.worker_id, self.specialization = worker_id, specialization
+        self.capabilities = tuple(capabilities)
+        self.toolkit = AgentToolkit() if toolkit is None else toolkit
+        self._prompt = self._introduction() if system_prompt_file is None else _read(system_prompt_file)
+        self._model = model
+        self._options = {"attended": False, **options}
+
+    def _introduction(self) -> str:
+        said = f'You are "{self.worker_id}", specialized in {self.specialization}.'
+        return f"{said} You can: {', '.join(self.capabilities)}." if self.capabilities else said
+
+    @property
+    def agent(self) -> Agent:
+        """The worker as a team takes it, with the tools it may use now; a later revocation still holds."""
+        return Agent(
+            self.worker_id,
+            self._prompt,
+            model=self._model,
+            tools=self.toolkit.tools_of(self.worker_id),
+            description=self.specialization,
+            solo=True,
+            context="continue",
+            tool_execution="sequential",
+            judge=self._judge,
+        )
+
+    def _judge(self, tool: Tool, arguments: str) -> tuple[Verdict, str] | None:
+        if self.toolkit.has_permission(self.worker_id, tool.name):
+            return None
+        return "deny", f"{self.worker_id} has no permission for {tool.name}"
+
+    def register_tool(self, tool: Tool | ExecutableTool | Callable[..., Any]) -> str:
+        """Add a tool to the toolkit and let this worker use it; returns the tool's name."""
+        name = self.toolkit.register_tool(tool)
+        self.toolkit.grant_permission(self.worker_id, name, by=self.worker_id)
+        return name
+
+    # -- messages --------------------------------------------------------------------------------
+
+    def process_structured_message(self, message: StructuredMessage) -> StructuredMessage:
+        """`aprocess_structured_message` for programs without an event loop."""
+        return _run(self.aprocess_structured_message, message)
+
+    async def aprocess_structured_message(self, message: StructuredMessage) -> StructuredMessage:
+        """Answer a message: do its tool calls, then let the model answer with their results at hand.
+
+        Calls that the model makes, or writes into its text (see `blocks`), are done too, and it goes
+        on with their results. The reply holds every result in order, those of the message first.
+        Its metadata say the `outcome` of the run, and the `status`: `completed`, `partial` when some
+        of the message's own calls failed, `failed` when all did or there is no answer. Without an
+        answer it is of type `error`, says why, and has what there was of it as `output`.
+
+        Raises InvalidMessage and InvalidArguments for a message that JSON cannot carry.
+        """
+        agent, given = self.agent, [_tool_calls(message.tool_calls)]
+        async with open_run([agent], **self._options) as conversation:
+            result = await self._ask(conversation, message, given)
+            records = await conversation.records()
+            await conversation.close()
+        tools = {each.name: each for each in map(as_tool, agent.tools)}
+        results = tool_results(records, self.worker_id, given, tools)
+        reply = _reply(message, result)
+        reply.source_agent = self.worker_id
+        for each in results:
+            reply.add_tool_result(**each)
+        reply.metadata["status"] = _status(result, results[: len(given[0])])
+        return reply
+
+    async def _ask(
+        self, conversation: Conversation, message: StructuredMessage, given: list[tuple[ToolCall, ...]]
+    ) -> Result:
+        """Ask, and go on while the answer's text holds calls; those are added to `given`."""
+        text, labels = message.content, codec.plain(message.metadata)
+        intent = message.message_type if message.message_type in MESSAGE_TYPES else ""
+        while True:
+            asked = await conversation.post(
+                self.worker_id,
+                text,
+                intent=intent,
+                calls=given[-1],
+                task_id=message.task_id,
+                data=labels,
+            )
+            try:
+                result = await conversation.result(asked)
+            except RunFailed as failed:
+                found: Result = failed.result
+                return found
+            written = call_blocks(result.output) if result.outcome == "completed" else []
+            if not written:
+                return result
+            if len(given) > ROUNDS:
+                why = f"after {ROUNDS} rounds of calls in its text it still asks for more"
+                return replace(result, outcome="no_progress", why=why)
+            text = GO_ON
+            given.append(_tool_calls(written))
+
+    # -- tasks -----------------------------------------------------------------------------------
+
+    def process_task(self, task: Mapping[str, Any]) -> dict[str, Any]:
+        """`aprocess_task` for programs without an event loop."""
+        return _run(self.aprocess_task, task)
+
+    async def aprocess_task(self, task: Mapping[str, Any]) -> dict[str, Any]:
+        """Do a task given as a dictionary: `query`, `tool_calls`, `task_id`; one of the first two.
+
+        Returns `task_id`, `worker_id`, `status` (see `aprocess_structured_message`), `result`,
+        `tool_results` and `error`.
+        """
+        message = StructuredMessage(
+            task.get("query") or "", task_id=task.get("task_id"), tool_calls=task.get("tool_calls")
+        )
+        if not message.content and not message.has_tool_calls:
+            error = "The task has neither a 'query' nor 'tool_calls'; give it one"
+            return self._report(message, "failed", None, [], error)
+        reply = await self.aprocess_structured_message(message)
+        status, results = reply.metadata["status"], reply.tool_results
+        if reply.metadata["outcome"] == "completed":
+            return self._report(message, status, reply.content, results, None)
+        return self._report(message, status, reply.metadata["output"], results, reply.content)
+
+    def _report(
+        self,
+        message: StructuredMessage,
+        status: str,
+        result: str | None,
+        results: list[dict[str, Any]],
+        error: str | None,
+    ) -> dict[str, Any]:
+        return {
+            "task_id": message.task_id,
+            "worker_id": self.worker_id,
+            "status": status,
+            "result": result,
+            "tool_results": results,
+            "error": error,
+        }
+
+
+def _read(prompt_file: str | os.PathLike[str]) -> str:
+    try:
+        return Path(prompt_file).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(
+            f"The system prompt file {os.fspath(prompt_file)!r} cannot be read: {error}"
+        ) from error
+
+
+def _run(ask: Callable[[Given], Coroutine[Any, Any, Found]], given: Given) -> Found:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(ask(given))
+    raise UserError(f"An event loop is running here: await {ask.__name__}(...) instead")
+
+
+def _tool_calls(calls: Iterable[Mapping[str, Any]]) -> tuple[ToolCall, ...]:
+    """The calls of a message as the kernel takes them, each with an id of its own."""
+    found: dict[str, ToolCall] = {}
+    for call in calls:
+        call_id = call["id"] if call["id"] and call["id"] not in found else new_id()
+        found[call_id] = ToolCall(call_id, call["name"], arguments_json(call["name"], call["arguments"]))
+    return tuple(found.values())
+
+
+def _reply(message: StructuredMessage, result: Result) -> StructuredMessage:
+    if result.outcome == "completed":
+        reply = StructuredMessage.create_response(result.output, message)
+    else:
+        reply = StructuredMessage.create_error(result.why or result.outcome, message)
+        reply.metadata["output"] = result.output
+    reply.metadata["outcome"] = result.outcome
+    return reply
+
+
+def _status(result: Result, results: Sequence[Mapping[str, Any]]) -> str:
+    failed = [each for each in results if each["status"] != "success"]
+    if result.outcome != "completed" or (failed and len(failed) == len(results)):
+        return "failed"
+    return "partial" if failed else "completed"
