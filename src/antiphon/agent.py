@@ -69,7 +69,7 @@ class Agent(Struct, frozen=True, eq=False):
 
     completion: `text` ends at a reply without calls, `finish` only at a finishing tool.
     nudges: how often an agent that stopped short of `finish` is told to go on.
-    tool_execution: how the calls of one reply run.
+    tool_execution: how the calls of one turn run; at_once: how many of parallel ones, None for all.
     solo: works alone: no colleagues, no `finish`, and its prompt is its instructions, word for word.
     limits: of one activation and all below it. policy: rules on its tools and those of its callees.
 
@@ -94,6 +94,7 @@ class Agent(Struct, frozen=True, eq=False):
     can_call: Sequence[str] = ALL
     completion: Literal["text", "finish"] = "text"
     tool_execution: Literal["parallel", "sequential", "single"] = "parallel"
+    at_once: int | None = None
     nudges: int = 3
     max_output: int = 4096
     settings: Mapping[str, Any] = {}

@@ -18,7 +18,7 @@ class CallAgent(Struct, frozen=True, omit_defaults=True):
 
     What follows is for users and plans, not for models. intent, task_id, data, calls: the message's.
     mail: messages that the callee finds in its inbox; take: the same of those that the caller's turn
-    took, by position. seconds: how long it may take.
+    took, by position. until: Unix seconds when it must be done.
     """
 
     agent_name: str
@@ -31,7 +31,7 @@ class CallAgent(Struct, frozen=True, omit_defaults=True):
     calls: tuple[ToolCall, ...] = ()
     mail: tuple[Message, ...] = ()
     take: tuple[int, ...] = ()
-    seconds: float | None = None
+    until: float | None = None
 
 
 read_call = msgspec.json.Decoder(CallAgent).decode

@@ -48,8 +48,8 @@ class Moment(Struct, frozen=True):
 class Call(Struct, frozen=True):
     """A call that a plan wants done. take: taken messages that the callee finds in its inbox, by position.
 
-    message: what it is told; none is sent when there is neither text nor data nor calls. seconds: how
-    long it may take. calls: tool calls that the callee does before it asks its model.
+    message: what it is told; none is sent when there is neither text nor data nor calls. until: Unix
+    seconds when it must be done. calls: tool calls that the callee does before it asks its model.
     """
 
     agent: str
@@ -59,7 +59,7 @@ class Call(Struct, frozen=True):
     intent: str = ""
     calls: tuple[ToolCall, ...] = ()
     data: Any = None
-    seconds: float | None = None
+    until: float | None = None
 
 
 class Do(Struct, frozen=True):

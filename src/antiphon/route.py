@@ -248,7 +248,7 @@ def _call_agent(
         name,
         arguments=canonical,
         digest=head.digest,
-        limits=_within(callee.agent.limits, asked.seconds),
+        limits=_within(callee.agent.limits, asked.until, state.at),
         background=background,
         ends=asked.hand_over and caller.id > 0,
         text=f"Started in the background as {effect_id}" if background and caller.id else "",
@@ -258,13 +258,12 @@ def _call_agent(
     return (started,)
 
 
-def _within(limits: Limits | None, seconds: float | None) -> Limits | None:
-    """The limits of a callee that also has so many seconds."""
-    if seconds is None:
+def _within(limits: Limits | None, until: float | None, at: float) -> Limits | None:
+    """The limits of a callee that must also be done by then."""
+    if until is None:
         return limits
-    own = limits or UNLIMITED
-    least = seconds if own.seconds is None else min(seconds, own.seconds)
-    return msgspec.structs.replace(own, seconds=least)
+    own, left = limits or UNLIMITED, max(until - at, 0.0)
+    return msgspec.structs.replace(own, seconds=left if own.seconds is None else min(left, own.seconds))
 
 
 def _away(caller: Activation, name: str) -> Open | None:

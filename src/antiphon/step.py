@@ -147,6 +147,7 @@ def _follow(
 def _do_calls(state: State, team: Team, member: Member, activation: Activation) -> Iterator[Event]:
     """Start as many of the turn's calls as its agent lets run at once."""
     calls, mode = activation.calls, member.agent.tool_execution
+    most = member.agent.at_once if mode == "parallel" else 1
     if activation.pending:
         yield from _rule(state, team, member, activation)
     in_order = member.agent.finishing == "in_order"
@@ -156,7 +157,7 @@ def _do_calls(state: State, team: Team, member: Member, activation: Activation) 
             yield from _finish_alone(state, team, member, activation, finishing)
             return
     while activation.cursor < len(calls):
-        if mode != "parallel" and (activation.waiting or activation.pending):
+        if most is not None and activation.waiting + len(activation.pending) >= most:
             return
         index = activation.cursor
         alone = in_order and not member.finishing.isdisjoint(
