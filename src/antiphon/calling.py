@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from antiphon.activation import Activation
+from antiphon.limits import Limits
 from antiphon.message import Attachment, Message, ToolCall
 
 
@@ -19,6 +20,8 @@ class CallAgent(Struct, frozen=True, omit_defaults=True):
     What follows is for users and plans, not for models. intent, task_id, data, calls: the message's.
     mail: messages that the callee finds in its inbox; take: the same of those that the caller's turn
     took, by position. until: Unix seconds when it must be done.
+    hold: leave the mail to the callee, which rests, without calling it. limits: of it and all below it,
+    beside its own.
     """
 
     agent_name: str
@@ -32,6 +35,8 @@ class CallAgent(Struct, frozen=True, omit_defaults=True):
     mail: tuple[Message, ...] = ()
     take: tuple[int, ...] = ()
     until: float | None = None
+    hold: bool = False
+    limits: Limits | None = None
 
 
 read_call = msgspec.json.Decoder(CallAgent).decode
@@ -42,7 +47,8 @@ def opening(
     caller: Activation, callee: Activation, asked: CallAgent, attachments: tuple[Attachment, ...]
 ) -> Message | None:
     """The message that a call carries, made from the call alone; None for one that only hands mail on."""
-    if not asked.message and (asked.take or asked.mail) and asked.data is None and not asked.calls:
+    silent = not asked.message and not attachments and asked.data is None and not asked.calls
+    if silent and (asked.take or asked.mail or callee.inbox):
         return None
     call = callee.call
     return Message(

@@ -14,7 +14,7 @@ from antiphon.state import State
 def close(state: State, activation: Activation) -> Iterator[Event]:
     """Cancel every effect in flight under an activation, innermost first; unread mail is dead.
 
-    Mail of an acting agent that is to be continued waits for that.
+    Mail of an agent that acts or plans, and is to be continued, waits for that.
     """
     effects = list(activation.open.values())
     if activation.phase == "act":
@@ -23,7 +23,8 @@ def close(state: State, activation: Activation) -> Iterator[Event]:
     for opened in effects:
         yield from cancel(state, opened, "the caller ended")
     call = state.open.get(activation.call)
-    if call is not None and call.effect.keep and activation.past is not None:
+    own = activation.past is not None or activation.planned
+    if own and call is not None and call.effect.keep:
         return
     for message in list(activation.inbox):
         yield MessagePosted(message, activation.id, dead=f"{activation.agent} ended before it read this")

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from antiphon import outline
-from antiphon.activation import Open
+from antiphon.activation import Activation, Open
 from antiphon.agent import Agent
 from antiphon.clock import Clock, SystemClock
 from antiphon.errors import RunFailed, UnknownName, UserError
@@ -30,7 +30,7 @@ from antiphon.history import fold
 from antiphon.journal import Journal, open_journal
 from antiphon.journal.port import Lease
 from antiphon.letter import VERDICTS, Answer, Ask, Cancel, Tell
-from antiphon.limits import Limits
+from antiphon.limits import NANO, Limits
 from antiphon.memory import HISTORY
 from antiphon.message import USER, Attachment, Message, ToolCall, new_id
 from antiphon.model import ChatMessage, Model, Usage
@@ -69,10 +69,15 @@ class Conversation:
         """Tokens so far, by model."""
         return dict(self._runtime.state.usage)
 
+    @property
+    def spent(self) -> float:
+        """US dollars spent so far, as far as prices are known."""
+        return self._runtime.state.spent / NANO
+
     async def post(
         self, to: str | Agent, text: str | Message = "", *, attachments: Iterable[Attachment] = (),
         intent: str = "", task_id: str = "", data: Any = None, calls: Iterable[ToolCall] = (),
-        mail: Iterable[Message] = (),
+        mail: Iterable[Message] = (), limits: Limits | None = None,
     ) -> str:  # fmt: skip
         """Ask an agent, or tell the one that works on an open call something more.
 
@@ -81,6 +86,7 @@ class Conversation:
         replaced by the messages that the text holds (JSON of ChatMessages), and neither asks anything.
         task_id: the thread. data: JSON for the agent's own hooks and action. calls: tool calls that the
         agent does before it asks its model. mail: messages it finds in its inbox beside the text.
+        limits: of this request, within those of the run.
         Returns the id of the call. Raises UnknownName; UserError when the inbox is full, or the run closed.
         """
         state = self._runtime.state
@@ -104,7 +110,7 @@ class Conversation:
             except ValueError as error:
                 raise UserError(f"Not a conversation that a provider would take: {error}") from error
         self._runtime.take_in(
-            Ask(name, text, tuple(attachments), intent, task_id, data, tuple(calls), tuple(mail))
+            Ask(name, text, tuple(attachments), intent, task_id, data, tuple(calls), tuple(mail), limits)
         )
         return f"0/{state.activations[0].turn}.c1"
 
@@ -217,15 +223,11 @@ class Conversation:
         if found is None:
             known = map(str, self._runtime.state.activations)
             raise UnknownName("activation", str(activation), known)
-        return View(
-            found.id,
-            found.agent,
-            found.phase,
-            found.turn,
-            tuple(found.transcript.messages),
-            tuple(found.inbox),
-            tuple(found.open),
-        )
+        return _view(found)
+
+    def views(self) -> tuple[View, ...]:
+        """What every activation sees, those at rest too, in the order they were born."""
+        return tuple(_view(each) for _, each in sorted(self._runtime.state.activations.items()) if each.id)
 
     async def requests(self) -> tuple[str, ...]:
         """The ids of the user's requests that are still open."""
@@ -236,6 +238,22 @@ class Conversation:
         if self._runtime.state.activations[0].open:
             await self.cancel(why=why or "the run was closed")
         await self._runtime.close(why)
+
+
+def _view(activation: Activation) -> View:
+    return View(
+        activation.id,
+        activation.agent,
+        activation.phase,
+        activation.turn,
+        tuple(activation.transcript.messages),
+        tuple(activation.inbox),
+        tuple(activation.open),
+        activation.caller,
+        dict(activation.data),
+        tuple(activation.past or ()),
+        dict(activation.unread),
+    )
 
 
 @asynccontextmanager

@@ -49,7 +49,8 @@ class Call(Struct, frozen=True):
     """A call that a plan wants done. take: taken messages that the callee finds in its inbox, by position.
 
     message: what it is told; none is sent when there is neither text nor data nor calls. until: Unix
-    seconds when it must be done. calls: tool calls that the callee does before it asks its model.
+    seconds when it must be done. calls: tool calls that the callee does before it asks its model. hold:
+    the callee, which rests, finds the messages in its inbox later, and is not called now.
     """
 
     agent: str
@@ -60,6 +61,7 @@ class Call(Struct, frozen=True):
     calls: tuple[ToolCall, ...] = ()
     data: Any = None
     until: float | None = None
+    hold: bool = False
 
 
 class Do(Struct, frozen=True):

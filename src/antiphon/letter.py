@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from antiphon.calling import CallAgent
 from antiphon.event import RULED, CancelRequested, EffectFinished, Event, MessagePosted
+from antiphon.limits import Limits
 from antiphon.message import USER, Attachment, Message, ToolCall, mend, new_id, whole
 from antiphon.policy import Grant
 from antiphon.route import full
@@ -19,7 +20,7 @@ class Ask(Struct, frozen=True, tag=True, omit_defaults=True):
     """A request: call `agent` with `text`, as the user.
 
     intent, task_id, data: the message's. calls: what the agent does before it asks its model. mail:
-    messages that it finds in its inbox beside this one.
+    messages that it finds in its inbox beside this one. limits: of this request.
     """
 
     agent: str
@@ -30,6 +31,7 @@ class Ask(Struct, frozen=True, tag=True, omit_defaults=True):
     data: Any = None
     calls: tuple[ToolCall, ...] = ()
     mail: tuple[Message, ...] = ()
+    limits: Limits | None = None
 
 
 class Tell(Struct, frozen=True, tag=True, omit_defaults=True):
@@ -73,7 +75,7 @@ def request(letter: Ask) -> Message:
     """The user's request as a message: it carries the call that the user's turn will do."""
     asked = CallAgent(
         letter.agent, letter.text, intent=letter.intent, task_id=letter.task_id, data=letter.data,
-        calls=letter.calls, mail=letter.mail,
+        calls=letter.calls, mail=letter.mail, limits=letter.limits,
     )  # fmt: skip
     arguments = msgspec.json.encode(asked).decode()
     return Message(

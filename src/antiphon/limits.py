@@ -114,6 +114,19 @@ def books(own: Limits | None, outer: tuple[Scope, ...], request: Limits) -> tupl
     return (Scope(own), *around) if own is not None else around
 
 
+def tightest(one: Limits | None, other: Limits | None) -> Limits | None:
+    """Of each limit the lower one."""
+    if one is None or other is None:
+        return one or other
+    least = {
+        name: min(
+            filter(lambda each: each is not None, (getattr(one, name), getattr(other, name))), default=None
+        )
+        for name in ("depth", "activations", "turns", "calls", "tokens", "inbox", "usd", "seconds")
+    }
+    return msgspec.structs.replace(one, **least)
+
+
 def more(limits: Limits, first: Limits) -> Limits:
     """Limits raised by as much as they were at first: turns, calls, tokens, USD and seconds."""
     return msgspec.structs.replace(

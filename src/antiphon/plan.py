@@ -43,7 +43,7 @@ def begin(state: State, member: Member, activation: Activation) -> Generator[Eve
 def _call(number: int, call: Call) -> ToolCall:
     asked = CallAgent(
         call.agent, call.message, intent=call.intent, task_id=call.task_id, data=call.data, calls=call.calls,
-        take=call.take, until=call.until,
+        take=call.take, until=call.until, hold=call.hold,
     )  # fmt: skip
     return ToolCall(f"call_{number}", CALL_AGENT, msgspec.json.encode(asked).decode())
 

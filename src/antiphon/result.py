@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -35,7 +36,12 @@ class Result(Struct, frozen=True):
 
 
 class View(Struct, frozen=True):
-    """A look at one activation: what it is doing, what it was told, what it has not read yet."""
+    """A look at one activation: what it is doing, what it was told, what it has not read yet.
+
+    caller: the activation that called it, 0 for the user. data: what its hooks and action
+    recorded. past: what an acting agent has taken and published. unread: its callees at
+    rest with unread mail, and how much.
+    """
 
     activation: int
     agent: str
@@ -44,3 +50,7 @@ class View(Struct, frozen=True):
     messages: tuple[ChatMessage, ...]
     inbox: tuple[Message, ...]
     in_flight: tuple[str, ...]
+    caller: int = 0
+    data: Mapping[str, Any] = {}
+    past: tuple[Message, ...] = ()
+    unread: Mapping[str, int] = {}

@@ -8,12 +8,12 @@ from typing import Generic, TypeVar
 import msgspec
 from msgspec import Struct
 
-from antiphon.activation import Activation, Open
+from antiphon.activation import Activation
 from antiphon.agent import ALL, Judge
 from antiphon.arguments import MAX_CHARACTERS, Invalid, Reader
 from antiphon.calling import CallAgent, read_call
 from antiphon.event import EffectFinished, EffectStarted, Event, MessagePosted, Outcome, PermissionDecided
-from antiphon.limits import UNLIMITED, Limits
+from antiphon.limits import UNLIMITED, Limits, tightest
 from antiphon.memory import HISTORY
 from antiphon.message import USER, Message, ToolCall
 from antiphon.policy import Policy, Ruling, covers, rule, strictest
@@ -235,9 +235,10 @@ def _call_agent(
             read_history(asked.message)
         except ValueError as error:
             return (EffectFinished(effect_id, "invalid", why=f"not a conversation: {error}"),)
-    away = _away(caller, name) if caller.planned else None
-    if away is not None:
-        return _hand_on(state, caller, away, asked, effect_id)
+    if caller.planned:
+        kept = _away(state, caller, name, asked.hold)
+        if kept is not None:
+            return _hand_on(caller, kept, asked, effect_id)
     callee = team.members[name]
     background = caller.id == 0 or (asked.background and state.options.background)
     head = callee.entry_head if caller.id == 0 else callee.head
@@ -248,7 +249,7 @@ def _call_agent(
         name,
         arguments=canonical,
         digest=head.digest,
-        limits=_within(callee.agent.limits, asked.until, state.at),
+        limits=_within(tightest(callee.agent.limits, asked.limits), asked.until, state.at),
         background=background,
         ends=asked.hand_over and caller.id > 0,
         text=f"Started in the background as {effect_id}" if background and caller.id else "",
@@ -266,18 +267,19 @@ def _within(limits: Limits | None, until: float | None, at: float) -> Limits | N
     return msgspec.structs.replace(own, seconds=left if own.seconds is None else min(left, own.seconds))
 
 
-def _away(caller: Activation, name: str) -> Open | None:
-    """The callee of that name for which the caller's turns no longer wait, since it asks somebody."""
-    return next((each for each in caller.open.values() if each.detached and each.effect.name == name), None)
+def _away(state: State, caller: Activation, name: str, hold: bool) -> Activation | None:
+    """The callee of that name that only gets its mail now: it asks somebody, or is to be left alone."""
+    for opened in caller.open.values():
+        if opened.detached and opened.effect.name == name:
+            return state.activations[opened.child]
+    resting = state.resting.get((caller.id, name)) if hold else None
+    return state.activations[resting] if resting is not None else None
 
 
-def _hand_on(
-    state: State, caller: Activation, away: Open, asked: CallAgent, effect_id: str
-) -> Sequence[Event]:
-    """What a callee is called for while it waits goes into its inbox."""
-    callee = state.activations[away.child]
+def _hand_on(caller: Activation, callee: Activation, asked: CallAgent, effect_id: str) -> Sequence[Event]:
+    """What a callee would be called for goes into its inbox."""
     posted = [MessagePosted(caller.taken[each], callee.id, by=caller.id) for each in asked.take]
-    why = f"{callee.agent} waits for an answer; it finds this in its inbox"
+    why = f"{callee.agent} is not called now; it finds this in its inbox"
     return (*posted, EffectFinished(effect_id, "skipped", why=why))
 
 

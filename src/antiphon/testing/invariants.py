@@ -317,7 +317,7 @@ class Audit:
         child.call, child.scope = event.id, scope
         call = seat.calls[self._place(event.id)[3] - 1] if ".x:" not in event.id else None
         asked = read_call(event.arguments or (call.arguments if call is not None else ""))
-        if asked.message or asked.data is not None or asked.calls or not (asked.take or asked.mail):
+        if asked.message or asked.data is not None or asked.calls or not (asked.take or asked.mail or child.inbox):
             opening = Message(
                 "forward", seat.agent, event.name, "", event.id, id=event.id + ">", calls=asked.calls
             )
@@ -410,7 +410,7 @@ class Audit:
         if seat.open:
             self._broken("parents", f"{event.id} ended before {', '.join(sorted(seat.open))}")
         rests = self._keeping.pop(event.id, None)
-        if seat.inbox and (rests is None or not seat.acts):
+        if seat.inbox and (rests is None or not (seat.acts or seat.planned)):
             self._broken("inbox", f"{event.id} ended with {len(seat.inbox)} unread messages")
         if rests is not None:
             seat.busy, seat.scope, seat.call = False, 0, ""

@@ -1,1 +1,62 @@
-"""Environment: roles that publish messages and watch for those of others, round by round."""
+"""Environment: roles publish messages, and react to the topics they watch.
+
+    class Greet(Action):
+        async def run(self, with_messages=None, **kwargs):
+            return f"Hello, {with_messages[-1].content}!"
+
+    env = Environment(roles=[Role(name="Host", actions=[Greet])])
+    env.publish_message(Message("Ada"))
+    await env.run()
+
+The words are the seed's; the work is the kernel's: a round is a turn of one agent, a reaction is a
+call, and what a role does in `ctx.step` is done once even if the process dies after it.
+"""
+
+from antiphon.styles.environment.action import Action, UserRequirement
+from antiphon.styles.environment.api import ExtEnv, mark_as_readable, mark_as_writeable
+from antiphon.styles.environment.context import Context
+from antiphon.styles.environment.cost import CostManager, NoMoneyException
+from antiphon.styles.environment.environment import Environment, Receipt
+from antiphon.styles.environment.memory import Memory
+from antiphon.styles.environment.message import AIMessage, Message, SystemMessage, UserMessage
+from antiphon.styles.environment.plan import Plan, Task, TaskResult
+from antiphon.styles.environment.queue import MessageQueue
+from antiphon.styles.environment.rc import RoleContext, RoleReactMode
+from antiphon.styles.environment.role import Role
+from antiphon.styles.environment.subscription import SubscriptionRunner
+from antiphon.styles.environment.team import Team
+from antiphon.styles.environment.topic import (
+    MESSAGE_ROUTE_TO_ALL,
+    MESSAGE_ROUTE_TO_NONE,
+    MESSAGE_ROUTE_TO_SELF,
+)
+
+__all__ = [
+    "MESSAGE_ROUTE_TO_ALL",
+    "MESSAGE_ROUTE_TO_NONE",
+    "MESSAGE_ROUTE_TO_SELF",
+    "AIMessage",
+    "Action",
+    "Context",
+    "CostManager",
+    "Environment",
+    "ExtEnv",
+    "Memory",
+    "Message",
+    "MessageQueue",
+    "NoMoneyException",
+    "Plan",
+    "Receipt",
+    "Role",
+    "RoleContext",
+    "RoleReactMode",
+    "SubscriptionRunner",
+    "SystemMessage",
+    "Task",
+    "TaskResult",
+    "Team",
+    "UserMessage",
+    "UserRequirement",
+    "mark_as_readable",
+    "mark_as_writeable",
+]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import NamedTuple
 
+from antiphon import Result
 from antiphon.errors import AntiphonError, UserError
 
 Price = Mapping[str, float | Decimal]
@@ -14,11 +15,18 @@ _PER = 1000
 
 
 class NoMoneyException(AntiphonError):
-    """The investment is used up: `amount` USD are spent of `budget`. Invest more, then run again."""
+    """The budget is used up: `amount` USD are spent of `budget`. Invest more, then run again.
 
-    def __init__(self, amount: float, budget: float) -> None:
-        super().__init__(f"Insufficient funds: {amount} USD are spent of {budget} USD; invest more to go on")
-        self.amount, self.budget = amount, budget
+    why: what ran out, when it was not the investment. result: of the run, None outside of one.
+    """
+
+    def __init__(
+        self, amount: float, budget: float | None, why: str = "", result: Result | None = None
+    ) -> None:
+        super().__init__(
+            why or f"Insufficient funds: {amount} USD are spent of {budget} USD; invest more to go on"
+        )
+        self.amount, self.budget, self.result = amount, budget, result
 
 
 class Costs(NamedTuple):

@@ -32,6 +32,8 @@ class Message:
     send_to: addresses, by default `<all>`; an empty set assigned later stays empty. Wherever a topic or an
     address is wanted, a class or an instance stands for the path of the class.
 
+    caused: whether somebody said what caused it.
+
     Two messages are equal when their ids and all their fields are. Raises UserError for what is no
     text, or cannot be written as JSON.
     """
@@ -71,6 +73,7 @@ class Message:
 
     @cause_by.setter
     def cause_by(self, value: Any) -> None:
+        self.caused = bool(value)
         self._cause_by = topic_of(value)
 
     @property

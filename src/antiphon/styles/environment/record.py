@@ -1,0 +1,130 @@
+"""record: what of a role is kept over a crash, written as the difference at the end of each reaction.
+
+What a role observed and published is in the journal already, so its memory is a list of places in
+the history of its activation; only what it put there by itself is written out.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from antiphon.action import ActionContext
+from antiphon.message import Message as KernelMessage
+from antiphon.styles.environment.message import Message, from_kernel
+from antiphon.styles.environment.rc import RoleReactMode
+
+if TYPE_CHECKING:
+    from antiphon.styles.environment.role import Role
+
+MEMORY = "memory"
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
+
+class Record:
+    """What is on record of one role. `begin` before a reaction, `end` after it."""
+
+    def __init__(self, role: Role) -> None:
+        self._role = role
+        self._own = _own_fields(type(role))
+        self._known: dict[str, bytes] = {}
+        self._mark = 0
+        self._places: dict[str, int] = {}
+        self._whose = ""
+        self._initial = self._now()
+
+    def begin(self, ctx: ActionContext) -> None:
+        """Make the role what the record of this activation says, unless it is that already."""
+        whose = f"{ctx.run_id}:{ctx.effect_id.partition('/')[0]}"
+        if whose != self._whose and (self._whose or ctx.data):
+            self.restore(ctx.data, ctx.history)
+        self._whose = whose
+        first = len(ctx.history) - len(ctx.taken)
+        self._places = {message.id: first + place for place, message in enumerate(ctx.taken)}
+
+    def lost(self) -> None:
+        """A reaction was cut off in the middle: the next one begins with what is on record."""
+        self._whose = "nobody"
+
+    def restore(self, data: Mapping[str, Any], history: Sequence[KernelMessage]) -> None:
+        """Make the role what the record says."""
+        role, rc = self._role, self._role.rc
+        data = {**self._initial, **data}
+        rc.memory.clear()
+        rc.memory.add_batch(_message(each, history) for each in data.get(MEMORY, ()))
+        self._mark = rc.memory.mark()
+        rc.working_memory.clear()
+        rc.working_memory.add_batch(_message(each, history) for each in data["working"])
+        rc.watch = set(data["watch"])
+        rc.react_mode, rc.max_react_loop = RoleReactMode(data["react"][0]), data["react"][1]
+        role.planner.load(data["plan"])
+        role._addresses = set(data["addresses"]) if data["addresses"] is not None else None
+        role._set_state(data["state"])
+        for name in self._own:
+            if name in data:
+                setattr(role, name, data[name])
+        self._known = {key: _encode(value) for key, value in self._now().items()}
+
+    def end(self, ctx: ActionContext) -> None:
+        """Record what has changed since the last reaction."""
+        for place, message in enumerate(ctx.published, len(ctx.history)):
+            self._places[message.id] = place
+        memory = self._role.rc.memory
+        if memory.holds(self._mark):
+            added = memory.since(self._mark)
+            if added:
+                ctx.append(MEMORY, [self._written(each) for each in added])
+        else:
+            # Something was forgotten: the places of older messages are found by their ids.
+            self._places = {each.id: place for place, each in enumerate((*ctx.history, *ctx.published))}
+            ctx.set(MEMORY, [self._written(each) for each in memory.storage])
+        self._mark = memory.mark()
+        for key, value in self._now().items():
+            data = _encode(value)
+            if self._known.get(key) != data:
+                self._known[key] = data
+                ctx.set(key, value)
+
+    def _now(self) -> dict[str, Any]:
+        role, rc = self._role, self._role.rc
+        found: dict[str, Any] = {
+            "state": rc.state,
+            "watch": sorted(rc.watch),
+            "react": [rc.react_mode.value, rc.max_react_loop],
+            "working": [msgspec.json.decode(each.dump()) for each in rc.working_memory.storage],
+            "plan": role.planner.dump(),
+            "addresses": sorted(role._addresses) if role._addresses is not None else None,
+        }
+        for name in self._own:
+            try:
+                found[name] = msgspec.to_builtins(getattr(role, name, None))
+            except (TypeError, ValueError):
+                continue
+        return found
+
+    def _written(self, message: Message) -> int | Any:
+        place = self._places.get(message.id)
+        return place if place is not None else msgspec.json.decode(message.dump())
+
+
+def _own_fields(kind: type[Role]) -> tuple[str, ...]:
+    """The annotated fields that subclasses of Role added."""
+    from antiphon.styles.environment.role import Role
+
+    names: dict[str, None] = {}
+    for owner in reversed(kind.__mro__):
+        if issubclass(owner, Role) and owner is not Role:
+            names.update(dict.fromkeys(inspect.get_annotations(owner)))
+    return tuple(name for name in names if name not in Role.__annotations__)
+
+
+def _message(written: Any, history: Sequence[KernelMessage]) -> Message:
+    if isinstance(written, int):
+        return from_kernel(history[written])
+    message = Message.load(msgspec.json.encode(written).decode())
+    if message is None:
+        raise ValueError("a message on record is none")
+    return message

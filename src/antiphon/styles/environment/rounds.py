@@ -1,0 +1,158 @@
+"""rounds: who gets what, and when it is over. What is published in one round is seen in the next.
+
+An environment is an agent whose turns are rounds: its plan hands the messages of the last round to
+those they concern, its decision says whether another round follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from antiphon.hook import Call, Continue, Do, Moment, Return
+from antiphon.message import Message
+from antiphon.styles.environment.topic import MESSAGE_ROUTE_TO_ALL, USER_REQUIREMENT
+
+ROUNDS = "rounds"
+"""The intent of the request that has an environment do rounds; its data say how many at most."""
+STOPPED = 20
+"""Messages that met the lap limit of which the outcome tells."""
+
+
+class Seat(Struct):
+    """Where a role stands: its place among the others, what it watches, where it is reached."""
+
+    name: str
+    place: int
+    watch: frozenset[str]
+    addresses: frozenset[str]
+    everything: bool = False
+
+
+class Routes:
+    """Who gets a message, found without looking at everyone."""
+
+    def __init__(self, seats: Iterable[Seat]) -> None:
+        self.seats: dict[str, Seat] = {}
+        self._topics: dict[str, dict[str, None]] = {}
+        self._addresses: dict[str, dict[str, None]] = {}
+        self._everything: dict[str, None] = {}
+        for seat in seats:
+            self.put(seat)
+
+    def put(self, seat: Seat) -> None:
+        """Add a seat, or change one."""
+        old = self.seats.get(seat.name)
+        if old == seat:
+            return
+        if old is not None:
+            for index, keys in ((self._topics, old.watch), (self._addresses, old.addresses)):
+                for key in keys:
+                    index[key].pop(old.name, None)
+            self._everything.pop(old.name, None)
+        self.seats[seat.name] = seat
+        for index, keys in ((self._topics, seat.watch), (self._addresses, seat.addresses)):
+            for key in keys:
+                index.setdefault(key, {})[seat.name] = None
+        if seat.everything:
+            self._everything[seat.name] = None
+
+    def of(self, topic: str, send_to: Iterable[str]) -> list[str]:
+        """The names of those a message concerns, in their order."""
+        found: dict[str, None] = {}
+        for address in send_to:
+            if address == MESSAGE_ROUTE_TO_ALL:
+                found.update(self._topics.get(topic, ()))
+                found.update(self._everything)
+            else:
+                found.update(self._addresses.get(address, ()))
+        return sorted(found, key=self.place)
+
+    def place(self, name: str) -> int:
+        """Where somebody stands among the others."""
+        return self.seats[name].place
+
+
+class Rounds:
+    """The rules of one environment. `refresh` gives the seats as they are before a round.
+
+    laps: how often one role may react in one chain of messages, None for any number. seen: told of
+    every message that is distributed.
+    """
+
+    def __init__(
+        self,
+        routes: Callable[[], Routes],
+        laps: Callable[[], int | None],
+        seen: Callable[[Message], None],
+    ) -> None:
+        self._routes, self._laps, self._seen = routes, laps, seen
+
+    def plan(self, moment: Moment) -> Do:
+        """One round: everyone whom a message concerns reacts, and so do those with unread ones."""
+        routes, most = self._routes(), self._laps()
+        changes: dict[str, Any] = {}
+        if moment.turn == 1:
+            changes = {"most": _most(moment.taken), "failed": {}, "stopped": []}
+        failed = changes.get("failed", moment.data.get("failed", {}))
+        given: dict[str, list[int]] = {}
+        stopped: list[str] = []
+        for position, message in enumerate(moment.taken):
+            if message.intent == ROUNDS:
+                continue
+            self._seen(message)
+            counts = moment.laps[position]
+            for name in routes.of(message.topic or USER_REQUIREMENT, _send_to(message)):
+                if most is not None and counts and counts.get(name, 0) >= most:
+                    stopped.append(f"{name} (message {message.id} of {message.sender or 'somebody'})")
+                else:
+                    given.setdefault(name, []).append(position)
+        if stopped:
+            known = changes.get("stopped", moment.data.get("stopped", []))
+            changes["stopped"] = [*known, *stopped][:STOPPED]
+        waiting = [name for name in moment.unread if name not in failed and name not in given]
+        names = sorted([*given, *(name for name in waiting if name in routes.seats)], key=routes.place)
+        calls = [Call(name, take=tuple(given.get(name, ())), hold=name in failed) for name in names]
+        return Do(calls, changes)
+
+    def decide(self, moment: Moment) -> Continue | Return:
+        """Another round while somebody has something to read, and rounds are left."""
+        data = moment.data
+        failed = {each.agent: each.why for each in moment.ended if each.outcome == "failed"}
+        changes = {"failed": {**data.get("failed", {}), **failed}} if failed else {}
+        everyone = changes.get("failed", data.get("failed", {}))
+        for each in moment.ended:
+            if each.outcome in ("budget", "limit", "cancelled", "no_progress"):
+                return Return(each.outcome, why=f"{each.agent}: {each.why}", set=changes)
+        busy = moment.inbox or any(name not in everyone for name in moment.unread)
+        most = data.get("most")
+        if busy and (most is None or moment.turn < most):
+            return Continue(set=changes)
+        if everyone:
+            return Return(
+                "failed", why="; ".join(f"{name}: {why}" for name, why in everyone.items()), set=changes
+            )
+        if busy:
+            rounds = "1 round is" if most == 1 else f"{most} rounds are"
+            return Return("limit", why=f"{rounds} over, and messages are unread", set=changes)
+        if data.get("stopped"):
+            why = f"the limit of {self._laps()} laps was reached by {', '.join(data['stopped'])}"
+            return Return("limit", why=why, set=changes)
+        return Return(value=moment.taken[-1].content if moment.taken and most is None else "", set=changes)
+
+
+def _most(taken: Iterable[Message]) -> int | None:
+    """How many rounds the request asks for; None, without one: until nobody has anything to do."""
+    for message in taken:
+        if message.intent == ROUNDS and isinstance(message.data, Mapping):
+            return message.data.get("rounds")
+    return None
+
+
+def _send_to(message: Message) -> Iterable[str]:
+    data = message.data
+    if isinstance(data, Mapping) and "send_to" in data:
+        return data["send_to"]  # type: ignore[no-any-return]
+    return (MESSAGE_ROUTE_TO_ALL,)

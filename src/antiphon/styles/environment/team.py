@@ -1,0 +1,69 @@
+"""Team: an environment with a budget and a number of rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from antiphon import Agent, Result
+from antiphon.styles.environment.context import Context
+from antiphon.styles.environment.cost import NoMoneyException
+from antiphon.styles.environment.environment import Environment
+from antiphon.styles.environment.memory import Memory
+from antiphon.styles.environment.message import Message
+from antiphon.styles.environment.role import Role
+
+
+class Team:
+    """Hire roles, invest money, give them a project, let them work.
+
+    env: an environment of your own, instead of one made with the other options (see Environment).
+    investment: US dollars all model calls may cost together, None for no limit. idea: the project.
+    result: how the last run ended.
+    """
+
+    def __init__(
+        self,
+        context: Context | None = None,
+        env: Environment | None = None,
+        roles: Iterable[Role | Agent] = (),
+        *,
+        investment: float | None = 10.0,
+        idea: str = "",
+        **options: Any,
+    ) -> None:
+        self.env = env if env is not None else Environment(context=context, **options)
+        self.investment, self.idea = investment, idea
+        self.result: Result | None = None
+        self.hire(roles)
+        self.invest(investment)
+
+    def hire(self, roles: Iterable[Role | Agent]) -> None:
+        """Add roles."""
+        self.env.add_roles(roles)
+
+    def invest(self, investment: float | None) -> None:
+        """From now on all model calls together may cost this many US dollars; None for any amount."""
+        self.investment = investment
+        self.env.context.cost_manager.max_budget = investment
+
+    def run_project(self, idea: str, send_to: Any = "") -> None:
+        """Give the team a project: to one role, or to all that watch what users require."""
+        self.idea = idea
+        self.env.publish_message(Message(idea, send_to=send_to))
+
+    async def run(
+        self, n_round: int = 3, idea: str = "", send_to: Any = "", auto_archive: bool = True
+    ) -> Memory:
+        """Do up to `n_round` rounds; all that was published. `result` says how it ended.
+
+        Raises NoMoneyException when the investment is used up, RunFailed when a role failed.
+        """
+        if idea:
+            self.run_project(idea, send_to)
+        spent = await self.env.spent()
+        if self.investment is not None and spent >= self.investment:
+            raise NoMoneyException(spent, self.investment)
+        left = None if self.investment is None else self.investment - spent
+        self.result = await self.env.run(n_round, usd=left)
+        return self.env.history
