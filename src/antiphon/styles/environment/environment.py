@@ -248,15 +248,19 @@ class Environment(ExtEnv):
         if own is None:
             return
         for view in views:
-            if view.caller == own.activation and view.agent in self._casts:
-                self._casts[view.agent].record.restore(view.data, view.past)
+            cast = self._casts.get(view.agent)
+            # One that already reacts again has done so by itself.
+            if view.caller == own.activation and cast is not None and not cast.record.begun:
+                cast.record.restore(view.data, view.past)
                 self._seat(view.agent)
+        known: list[KernelMessage] = []
         for record in await conversation.records():
             event = record.event
             if isinstance(event, MessagePosted) and event.to == own.activation and event.by:
-                self._distributed.append(event.message)
+                known.append(event.message)
             elif isinstance(event, MessagePosted) and not event.to:
-                self._distributed.extend(given(event.message))
+                known += given(event.message)
+        self._distributed[:0] = known
 
     async def close(self) -> None:
         """Let go of the run; with a durable journal it can be gone on with, by its `run_id`."""
@@ -321,7 +325,7 @@ class Place:
             return self._environment.publish_message(message)
         message.sent_from = message.sent_from or self._role.key
         if ctx.distributes:
-            ctx.publish(to_kernel(message, self._environment.name))
+            ctx.publish(to_kernel(message, self._environment.name, self._role.key))
         return self._environment._receipt(message)
 
     def __getattr__(self, name: str) -> Any:

@@ -198,13 +198,17 @@ class _Written(Struct, frozen=True):
     metadata: dict[str, Any] = {}
 
 
-class _Rest(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a message says beyond the fields of the kernel's; the kernel carries it and never looks."""
+class _Rest(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What a message says beyond the fields of the kernel's; the kernel carries it and never looks.
+
+    sent_from: where the message says something else than who published it.
+    """
 
     role: str
     send_to: list[str]
     instruct_content: Any = None
     metadata: dict[str, Any] = {}
+    sent_from: str | None = None
 
 
 def _read(written: _Written) -> Message:
@@ -221,13 +225,18 @@ def _read(written: _Written) -> Message:
     return message
 
 
-def to_kernel(message: Message, receiver: str) -> KernelMessage:
-    """The message as the kernel sends it to `receiver`: `cause_by` is its topic, `sent_from` its sender."""
+def to_kernel(message: Message, receiver: str, publisher: str | None = None) -> KernelMessage:
+    """The message as the kernel sends it to `receiver`: `cause_by` is its topic.
+
+    publisher: its sender, where that is not what `sent_from` says.
+    """
     written = message._written()
-    rest = _Rest(written.role, written.send_to, written.instruct_content, written.metadata)
+    sender = written.sent_from if publisher is None else publisher
+    said = written.sent_from if sender != written.sent_from else None
+    rest = _Rest(written.role, written.send_to, written.instruct_content, written.metadata, said)
     return KernelMessage(
         "forward",
-        written.sent_from,
+        sender,
         receiver,
         written.content,
         id=written.id,
@@ -249,7 +258,7 @@ def from_kernel(message: KernelMessage) -> Message:
             rest.instruct_content,
             rest.role,
             message.topic,
-            message.sender,
+            message.sender if rest.sent_from is None else rest.sent_from,
             rest.send_to,
             rest.metadata,
         )

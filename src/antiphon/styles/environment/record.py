@@ -36,6 +36,11 @@ class Record:
         self._whose = ""
         self._initial = self._now()
 
+    @property
+    def begun(self) -> bool:
+        """Whether there was a reaction, or one was restored."""
+        return bool(self._whose)
+
     def begin(self, ctx: ActionContext) -> None:
         """Make the role what the record of this activation says, unless it is that already."""
         whose = f"{ctx.run_id}:{ctx.effect_id.partition('/')[0]}"

@@ -6,7 +6,7 @@ those they concern, its decision says whether another round follows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -99,9 +99,8 @@ class Rounds:
         failed = changes.get("failed", moment.data.get("failed", {}))
         given: dict[str, list[int]] = {}
         stopped: list[str] = []
-        for position, message in enumerate(moment.taken):
-            if message.intent == ROUNDS:
-                continue
+        for position in self._in_order(routes, moment.taken):
+            message = moment.taken[position]
             self._seen(message)
             counts = moment.laps[position]
             for name in routes.of(message.topic or USER_REQUIREMENT, _send_to(message)):
@@ -141,6 +140,16 @@ class Rounds:
             why = f"the limit of {self._laps()} laps was reached by {', '.join(data['stopped'])}"
             return Return("limit", why=why, set=changes)
         return Return(value=moment.taken[-1].content if moment.taken and most is None else "", set=changes)
+
+    def _in_order(self, routes: Routes, taken: Sequence[Message]) -> list[int]:
+        """What is distributed: the user's messages, then each publisher's in the order of their places."""
+        seats = routes.seats
+        places = [
+            (seats[message.sender].place if message.sender in seats else -1, position)
+            for position, message in enumerate(taken)
+            if message.intent != ROUNDS
+        ]
+        return [position for _, position in sorted(places)]
 
 
 def _most(taken: Iterable[Message]) -> int | None:
