@@ -31,10 +31,12 @@ def published(publisher: Activation, receiver: Activation, message: Message) -> 
     if any(cause is message for cause in publisher.taken):
         _note(receiver, message, of(publisher, message))
         return
-    counts: dict[str, int] = {}
-    for cause in publisher.taken:
+    first, *others = publisher.taken or (message,)
+    counts = dict(of(publisher, first))
+    for cause in others:
         for agent, count in of(publisher, cause).items():
-            counts[agent] = max(count, counts.get(agent, 0))
+            if count > counts.get(agent, 0):
+                counts[agent] = count
     counts[publisher.agent] = counts.get(publisher.agent, 0) + 1
     _note(receiver, message, counts)
 

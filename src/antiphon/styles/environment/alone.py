@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from antiphon import Agent, open_run
 from antiphon.action import Act, ActionContext
 from antiphon.errors import UserError
+from antiphon.message import Message as KernelMessage
 from antiphon.styles.environment.message import Message, from_kernel, to_kernel
 from antiphon.styles.environment.record import Record
 from antiphon.styles.environment.role import message_of, own_model_of
@@ -17,10 +19,10 @@ if TYPE_CHECKING:
 
 
 class Cast:
-    """A role as an actor. response: what its last reaction came to."""
+    """A role as an actor. read: the façade of a message. response: what its last reaction came to."""
 
-    def __init__(self, role: Role) -> None:
-        self.role = role
+    def __init__(self, role: Role, read: Callable[[KernelMessage], Message] = from_kernel) -> None:
+        self.role, self._read = role, read
         self.record = Record(role)
         self.response: Message | None = None
 
@@ -34,7 +36,7 @@ class Cast:
         done = False
         try:
             for each in ctx.taken:
-                role.rc.msg_buffer.push(_delivered(each, role))
+                role.rc.msg_buffer.push(self._read(each) if not each.call_id else _called(each, role))
             self.response = response = await role.run()
             done = True
         except Exception:
@@ -51,11 +53,10 @@ class Cast:
         return "" if ctx.distributes or response is None else response.content
 
 
-def _delivered(message: Any, role: Role) -> Message:
+def _called(message: KernelMessage, role: Role) -> Message:
+    """What somebody said who called the role by its name."""
     found = from_kernel(message)
-    if message.call_id:
-        # Somebody called it by name.
-        found.send_to = {role.key}
+    found.send_to = {role.key}
     return found
 
 

@@ -78,9 +78,10 @@ class Environment(ExtEnv):
         self._outbox: list[KernelMessage] = []
         self._history = Memory()
         self._distributed: list[KernelMessage] = []
+        self._facades: dict[str, Message] = {}
         self._open: Conversation | None = None
         self._stack = AsyncExitStack()
-        self._rounds = Rounds(lambda: self._routes, lambda: self.laps, self._distributed.append)
+        self._rounds = Rounds(lambda: self._routes, lambda: self.laps, self._distribute)
         self.add_roles(roles)
 
     # -- who is there --------------------------------------------------------------------------
@@ -95,7 +96,7 @@ class Environment(ExtEnv):
         self.roles[name] = role
         if isinstance(role, Role):
             role.rc.env, role.context = Place(self, role), self.context
-            self._casts[name] = Cast(role)
+            self._casts[name] = Cast(role, self._read)
         self._seat(name)
 
     def add_roles(self, roles: Iterable[Role | Agent]) -> None:
@@ -151,6 +152,18 @@ class Environment(ExtEnv):
         posted = to_kernel(message, self.name)
         self._outbox.append(posted)
         return self._receipt(message)
+
+    def _read(self, message: KernelMessage) -> Message:
+        """The façade of a message that was distributed, one for all who get it in this round."""
+        found = self._facades.get(message.id)
+        if found is None:
+            found = self._facades[message.id] = from_kernel(message)
+        return found
+
+    def _distribute(self, message: KernelMessage, first: bool) -> None:
+        if first:
+            self._facades.clear()
+        self._distributed.append(message)
 
     def _receipt(self, message: Message) -> Receipt:
         return Receipt(message.id, tuple(self._routes.of(message.cause_by, message.send_to)))

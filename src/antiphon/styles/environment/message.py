@@ -19,7 +19,12 @@ from antiphon.errors import UserError
 from antiphon.message import Message as KernelMessage
 from antiphon.message import new_id, whole
 from antiphon.signature import fitted, from_json, to_json
-from antiphon.styles.environment.topic import MESSAGE_ROUTE_TO_ALL, addresses_of, topic_of
+from antiphon.styles.environment.topic import (
+    MESSAGE_ROUTE_TO_ALL,
+    USER_REQUIREMENT,
+    addresses_of,
+    topic_of,
+)
 
 
 class Message:
@@ -64,7 +69,8 @@ class Message:
         self.sent_from = sent_from
         self.send_to = addresses_of(send_to) or {MESSAGE_ROUTE_TO_ALL}
         self.metadata: dict[str, Any] = metadata if metadata is not None else {}
-        self._written()
+        if instruct_content is not None or self.metadata:
+            self._written()
 
     @property
     def cause_by(self) -> str:
@@ -230,18 +236,15 @@ def to_kernel(message: Message, receiver: str, publisher: str | None = None) -> 
 
     publisher: its sender, where that is not what `sent_from` says.
     """
-    written = message._written()
-    sender = written.sent_from if publisher is None else publisher
-    said = written.sent_from if sender != written.sent_from else None
-    rest = _Rest(written.role, written.send_to, written.instruct_content, written.metadata, said)
+    sender = message.sent_from if publisher is None else publisher
+    data: dict[str, Any] = {"role": message.role, "send_to": sorted(message.send_to)}
+    if message.instruct_content is not None or message.metadata:
+        written = message._written()
+        data["instruct_content"], data["metadata"] = written.instruct_content, written.metadata
+    if sender != message.sent_from:
+        data["sent_from"] = message.sent_from
     return KernelMessage(
-        "forward",
-        sender,
-        receiver,
-        written.content,
-        id=written.id,
-        topic=written.cause_by,
-        data=msgspec.to_builtins(rest),
+        "forward", sender, receiver, message.content, id=message.id, topic=message.cause_by, data=data
     )
 
 
@@ -251,18 +254,14 @@ def from_kernel(message: KernelMessage) -> Message:
         rest = msgspec.convert(message.data, _Rest)
     except msgspec.ValidationError:
         rest = _Rest("user", [MESSAGE_ROUTE_TO_ALL], message.data)
-    return _read(
-        _Written(
-            message.content,
-            message.id,
-            rest.instruct_content,
-            rest.role,
-            message.topic,
-            message.sender if rest.sent_from is None else rest.sent_from,
-            rest.send_to,
-            rest.metadata,
-        )
-    )
+    # What was published has been found good; it is not looked through again for every reader.
+    found = Message.__new__(Message)
+    found.id, found.content, found.role = message.id, message.content, rest.role
+    found.instruct_content, found.metadata = rest.instruct_content, rest.metadata
+    found.caused, found._cause_by = bool(message.topic), message.topic or USER_REQUIREMENT
+    found._sent_from = message.sender if rest.sent_from is None else rest.sent_from
+    found._send_to = set(rest.send_to)
+    return found
 
 
 def messages_json(messages: Iterable[Message]) -> str:

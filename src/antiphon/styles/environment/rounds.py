@@ -79,14 +79,14 @@ class Rounds:
     """The rules of one environment. `refresh` gives the seats as they are before a round.
 
     laps: how often one role may react in one chain of messages, None for any number. seen: told of
-    every message that is distributed.
+    every message that is distributed, and whether the round begins with it.
     """
 
     def __init__(
         self,
         routes: Callable[[], Routes],
         laps: Callable[[], int | None],
-        seen: Callable[[Message], None],
+        seen: Callable[[Message, bool], None],
     ) -> None:
         self._routes, self._laps, self._seen = routes, laps, seen
 
@@ -101,7 +101,7 @@ class Rounds:
         stopped: list[str] = []
         for position in self._in_order(routes, moment.taken):
             message = moment.taken[position]
-            self._seen(message)
+            self._seen(message, not given)
             counts = moment.laps[position]
             for name in routes.of(message.topic or USER_REQUIREMENT, _send_to(message)):
                 if most is not None and counts and counts.get(name, 0) >= most:

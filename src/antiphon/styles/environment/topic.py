@@ -25,5 +25,7 @@ def topic_of(value: Any, default: str = USER_REQUIREMENT) -> str:
 
 def addresses_of(value: Any) -> set[str]:
     """One address or several, each a text, a class or an instance, as texts."""
-    several = value if isinstance(value, Collection) and not isinstance(value, str) else (value,)
+    if isinstance(value, str):
+        return {value} if value else set()
+    several = value if isinstance(value, Collection) else (value,)
     return {topic for each in several if (topic := topic_of(each, ""))}
