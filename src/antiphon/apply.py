@@ -96,6 +96,7 @@ def _turn_started(state: State, event: TurnStarted) -> None:
     activation.turn += 1
     activation.attempt, activation.asking_since, activation.more = 0, 0.0, False
     activation.tries = activation.fallback = 0
+    activation.squeezed = False
     if event.act or event.calls is not None:
         _own_turn(activation, event, tuple(taken))
         return

@@ -194,7 +194,10 @@ def make_room(
     """Shorten what the model is shown, when it is time to; None when there is nothing to do."""
     if activation.answer is not None:
         return _compacted(member.agent, activation, activation.answer)
-    window = team.models[activation.agent][activation.fallback].window
+    choices = team.models[activation.agent]
+    if not choices:
+        return None
+    window = choices[activation.fallback].window
     total = _shown_at_most(state.options.outputs.total, window)
     if total is not None and activation.shown > total:
         return HistoryCompacted(activation.id, trimmed=_to_trim(activation, total))
@@ -269,10 +272,22 @@ def retry(
             why += f" (asked to wait {delay:,.0f} s, more than the {longest:,.0f} s allowed)"
         else:
             why += f" (the {rules.window:,.0f} s in which it may be asked again are over)"
+    if kind == "context" and not activation.squeezed and member.agent.compaction is not None:
+        shorter = _squeeze(state, team, member, activation)
+        if shorter is not None:
+            return shorter
     choices, following = team.models[activation.agent], activation.fallback + 1
     if kind not in ("validation", "refused") and following < len(choices) and not choices[following].spare:
         return ask_number(state, team, member, activation, following)
     return Return("failed", activation.said, why)
+
+
+def _squeeze(state: State, team: Team, member: Member, activation: Activation) -> EffectStarted | None:
+    """The provider says that the conversation is too long: have it compacted, once in a turn."""
+    if not to_compact(activation.transcript.messages) or len(activation.transcript.messages) <= 2:
+        return None
+    asked = _call_model(state, team, member, activation, activation.fallback, "compact")
+    return asked if isinstance(asked, EffectStarted) else None
 
 
 def _jitter(effect_id: str) -> float:

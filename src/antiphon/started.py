@@ -41,8 +41,9 @@ def _model_started(state: State, activation: Activation, event: EffectStarted) -
         activation.fallback = event.fallback
         activation.asking_since = activation.asking_since or state.at
     activation.phase = "model"
-    if event.purpose == "compact" and activation.forced:
-        activation.forced = "done"
+    if event.purpose == "compact":
+        activation.squeezed = True
+        activation.forced = "done" if activation.forced else ""
     activation.head = event.head or activation.head
     for scope in activation.scopes:
         scope.held += event.hold

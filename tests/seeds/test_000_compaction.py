@@ -48,6 +48,23 @@ def test_p31_a_summary_that_fails_changes_nothing(failure: Any) -> None:
     assert shown(model.requests[5]) == [*shown(model.requests[4])[:-1]]
 
 
+def test_a_conversation_that_the_provider_finds_too_long_is_compacted() -> None:
+    steps = [[call("look", n=n)] for n in range(3)]
+    model = Script([*steps, ModelError("context", "too long"), "<summary>so far</summary>", "done"])
+    result, _ = recorded(Agent("a", tools=[look]), "go", model=model)
+    assert (result.output, model.asked) == ("done", 6)
+    assert shown(model.requests[5])[0] == f"user: {SUMMARY}\nso far"
+
+
+def test_it_is_compacted_once_in_a_turn() -> None:
+    steps = [[call("look", n=n)] for n in range(3)]
+    long = ModelError("context", "too long")
+    model = Script([*steps, long, "<summary>so far</summary>", long])
+    result, _ = recorded(Agent("a", tools=[look]), "go", model=model)
+    assert (result.outcome, model.asked) == ("failed", 6)
+    assert result.why.startswith("context")
+
+
 def test_p32_a_conversation_that_has_only_begun_is_left_alone() -> None:
     full = Reply("x", usage=Usage(199, 1))
     model = Script([full, "done"])

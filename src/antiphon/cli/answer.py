@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import getpass
 import re
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
@@ -14,22 +15,25 @@ import msgspec
 from msgspec import Struct
 
 from antiphon.cli import ends, safe
-from antiphon.cli.ask import laid_out, verdict
+from antiphon.cli.ask import MORE, laid_out, ruled, verdict
 from antiphon.cli.asked import manner_of
 from antiphon.cli.store import SHORT, command, find, journal_option, json_option, opened, outline_of
 from antiphon.errors import JournalError
-from antiphon.event import EffectFinished, EffectStarted
+from antiphon.event import ASKING, EffectFinished, EffectStarted
 from antiphon.history import events_of, fold
 from antiphon.journal import Journal
 from antiphon.journal.port import RunEntry
 from antiphon.letter import VERDICTS, Answer, decode, encode
 from antiphon.message import USER
+from antiphon.policy import Grant
 from antiphon.state import State
 
 PATIENCE = 5.0
 """Seconds that an owner gets to take an answer in before the command reports without it."""
 NO_MAIL = 1 << 62
-EFFECT = re.compile(r"\d+/\d+\.c\d+\??")
+EFFECT = re.compile(r"\d+/\d+\.[clx]\S*")
+SPAN = re.compile(r"(\d+(?:\.\d+)?)(s|m|h|d)")
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 class Asked(Struct, frozen=True):
@@ -52,6 +56,10 @@ class Asked(Struct, frozen=True):
 @click.argument("run_id", metavar="[RUN]", default="")
 @click.argument("words", nargs=-1, metavar="[EFFECT] [yes|no|always|TEXT]")
 @click.option("--arguments", metavar="JSON", help="Allow the tool with these arguments instead.")
+@click.option("--where", metavar="NAME=PATTERN", multiple=True,
+              help="With always: only calls whose argument NAME matches, as file names do.")  # fmt: skip
+@click.option("--this-agent", is_flag=True, help="With always: only calls of the agent that asks.")
+@click.option("--for", "span", metavar="TIME", help="With always: only for so long, such as 30m, 2h or 1d.")
 @click.option("--by", metavar="NAME", help="Who answers, as it is recorded. [default: your user name]")
 @journal_option
 @json_option
@@ -59,6 +67,9 @@ def answer(
     run_id: str,
     words: Sequence[str],
     arguments: str | None,
+    where: Sequence[str],
+    this_agent: bool,
+    span: str | None,
     by: str | None,
     journal: str | None,
     as_json: bool,
@@ -67,16 +78,20 @@ def answer(
 
     EFFECT is its id as listed; it may be left out where only one thing is asked. A run that nobody
     drives takes the answer in when it is resumed. Without RUN, what every run asks is listed.
+
+    With always, every later call of the same tool in the run is allowed, as far as the options say.
     """
     if not run_id:
         return asyncio.run(_inbox(journal, as_json))
-    return asyncio.run(_answer(run_id, words, arguments, by, journal, as_json))
+    reach = _Reach(tuple(map(_pattern, where)), this_agent, _until(span))
+    return asyncio.run(_answer(run_id, words, arguments, reach, by, journal, as_json))
 
 
 async def _answer(
     prefix: str,
     words: Sequence[str],
     arguments: str | None,
+    reach: _Reach,
     by: str | None,
     option: str | None,
     as_json: bool,
@@ -99,9 +114,9 @@ async def _answer(
             return ends.COMPLETED
         if question is None:
             raise ends.NotFound(f"Run {entry.run_id[:SHORT]} asks nothing now")
-        letter = Answer(
-            question.id, _content(question, text), _edited(question, text, arguments), by or _me()
-        )
+        content = _content(question, text)
+        edited = _edited(question, text, arguments)
+        letter = Answer(question.id, content, edited, by or _me(), _grant(question, content, reach))
         return await _send(journal, entry, state, letter, option)
 
 
@@ -131,13 +146,13 @@ def open_questions(state: State) -> list[Asked]:
         Asked(
             effect.id,
             state.activations[each.activation].agent,
-            effect.name if effect.purpose == "approval" else "",
+            ruled(effect),
             effect.arguments,
             effect.text,
             each.since,
         )
         for each in state.open.values()
-        if (effect := each.effect).purpose in ("approval", "question")
+        if (effect := each.effect).purpose in ASKING
     ]
 
 
@@ -167,7 +182,7 @@ async def _end_of(journal: Journal, run_id: str, effect_id: str) -> EffectFinish
     wanted: set[str] = set()
     for row in await journal.read(run_id):
         for event in await events_of(journal, run_id, row):
-            if isinstance(event, EffectStarted) and event.purpose in ("approval", "question"):
+            if isinstance(event, EffectStarted) and event.purpose in ASKING:
                 if effect_id in (event.id, event.id.removesuffix("?")):
                     wanted.add(event.id)
             elif isinstance(event, EffectFinished) and event.id in wanted:
@@ -207,6 +222,38 @@ def _edited(question: Asked, text: str, arguments: str | None) -> str:
     return msgspec.json.encode(found).decode()
 
 
+class _Reach(Struct, frozen=True):
+    """How far `always` is to reach. until: Unix seconds, 0 for ever."""
+
+    arguments: tuple[tuple[str, str], ...]
+    this_agent: bool
+    until: float
+
+
+def _pattern(said: str) -> tuple[str, str]:
+    name, sign, pattern = said.partition("=")
+    if not name or not sign:
+        raise click.UsageError(f"--where is NAME=PATTERN, such as path='docs/*'; got {said!r}.")
+    return name, pattern
+
+
+def _until(span: str | None) -> float:
+    if span is None:
+        return 0.0
+    if not span or SPAN.sub("", span):
+        raise click.UsageError(f"--for is a time such as 45s, 30m, 2h or 1d; got {span!r}.")
+    return time.time() + sum(float(number) * _SECONDS[unit] for number, unit in SPAN.findall(span))
+
+
+def _grant(question: Asked, content: str, reach: _Reach) -> Grant | None:
+    """How far the answer reaches; None for all calls of the tool in the run."""
+    if reach == _Reach((), False, 0.0):
+        return None
+    if content != "always" or not question.tool or question.tool == MORE:
+        raise click.UsageError("--where, --this-agent and --for say how far `always` to a tool reaches.")
+    return Grant(reach.arguments, question.agent if reach.this_agent else "", reach.until)
+
+
 def _me() -> str:
     # A process without an entry in the user database has no name.
     with suppress(OSError, KeyError):
@@ -219,9 +266,10 @@ async def _send(journal: Journal, entry: RunEntry, state: State, letter: Answer,
     short = entry.run_id[:SHORT]
     if not await journal.post(entry.run_id, f"answer:{letter.effect_id}", encode(letter)):
         waiting = await _waiting(journal, entry.run_id, letter.effect_id)
-        same = waiting is not None and (waiting.content, waiting.arguments) == (
+        same = waiting is not None and (waiting.content, waiting.arguments, waiting.grant) == (
             letter.content,
             letter.arguments,
+            letter.grant,
         )
         if not same:
             said = (

@@ -15,11 +15,15 @@ from rich.text import Text
 
 from antiphon import Record
 from antiphon.cli import safe
-from antiphon.event import EffectFinished, EffectStarted
+from antiphon.event import RULED, EffectFinished, EffectStarted
 
 LINES = 24
 """Lines of arguments shown at once; the rest on request, and never is anything left out silently."""
 ANSWERS = {"y": "yes", "yes": "yes", "n": "no", "no": "no", "a": "always", "always": "always"}
+
+
+MORE = "more of its limit"
+"""What an agent asks to use that has reached a limit."""
 
 
 class Question(Struct, frozen=True):
@@ -37,6 +41,13 @@ def attended() -> bool:
     return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
 
 
+def ruled(effect: EffectStarted) -> str:
+    """What permission an effect asks for: the tool, or more of a limit; empty for a plain question."""
+    if effect.purpose not in RULED:
+        return ""
+    return effect.name if effect.purpose == "approval" else MORE
+
+
 class Questions:
     """The questions that are open, in the order they were asked, and the rulings made for the run."""
 
@@ -47,8 +58,8 @@ class Questions:
     def take(self, record: Record) -> None:
         """Take note of what is asked and answered; earlier records too."""
         event = record.event
-        if isinstance(event, EffectStarted) and event.purpose == "approval":
-            self._open[event.id] = Question(event.id, record.agent, event.text, event.name, event.arguments)
+        if isinstance(event, EffectStarted) and event.purpose in RULED:
+            self._open[event.id] = Question(event.id, record.agent, event.text, ruled(event), event.arguments)
         elif isinstance(event, EffectStarted) and event.purpose == "question":
             self._open[event.id] = Question(event.id, record.agent, event.text)
         elif isinstance(event, EffectFinished):
@@ -65,7 +76,7 @@ class Questions:
     def answered(self, question: Question, answer: str) -> None:
         """It needs no further attention."""
         self._open.pop(question.id, None)
-        if question.tool and answer == "always":
+        if question.tool and question.tool != MORE and answer == "always":
             self.always.add(question.tool)
 
 

@@ -162,6 +162,8 @@ class Drawing:
             if item.outcome:
                 return f"asked to allow {asked}"
             return f"waits for permission: {asked}"
+        if item.purpose == "limit":
+            return f"asked for more: {self._cut(item.text, 80)}"
         if item.purpose == "question":
             return f"asks you: {self._cut(item.text, 80)}" if not item.outcome else "asked you"
         if item.purpose == "retry":

@@ -16,7 +16,7 @@ from antiphon.cli.target import Target
 from antiphon.cli.tell import progress
 from antiphon.cli.tree import Bill, CallTree, Item
 from antiphon.cli.typed import Typed
-from antiphon.event import EffectFinished, EffectStarted
+from antiphon.event import ASKING, EffectFinished, EffectStarted
 from antiphon.stream import Subscription
 
 COMPACT = "compact"
@@ -158,12 +158,12 @@ class Talk:
         """The line for a record, or an empty one: what is shown in another way is not said twice."""
         event = record.event
         if isinstance(event, EffectStarted):
-            asks = event.purpose in ("approval", "question")
+            asks = event.purpose in ASKING
             if event.id == self.call or (asks and self.person.attended):
                 return ""
         if isinstance(event, EffectFinished):
             item = self.tree.items.get(event.id)
-            if item is not None and item.purpose in ("approval", "question"):
+            if item is not None and item.purpose in ASKING:
                 return ""
         line = progress(record, self.tree)
         return f"  {line}" if line else ""

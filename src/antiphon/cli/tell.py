@@ -7,6 +7,7 @@ from antiphon.cli import safe
 from antiphon.cli.draw import waiting
 from antiphon.cli.tree import CallTree, short_arguments
 from antiphon.event import (
+    ASKING,
     CancelRequested,
     EffectFinished,
     EffectStarted,
@@ -84,6 +85,8 @@ def _started(event: EffectStarted, tree: CallTree) -> str:
         return f"uses {name}({short_arguments(item.arguments, WIDTH)})"
     if event.purpose == "approval":
         return f"asks to allow {name}({short_arguments(item.arguments, WIDTH)})"
+    if event.purpose == "limit":
+        return f"asks for more: {safe.line(event.text, WIDTH)}"
     if event.purpose == "question":
         return f"asks the user: {safe.line(event.text, WIDTH)}"
     return waiting(item) if event.purpose == "retry" else f"waits ({event.purpose or 'timer'})"
@@ -102,7 +105,7 @@ def _finished(event: EffectFinished, tree: CallTree) -> str:
     name = safe.line(item.name, 64) if item is not None and item.name else event.id
     if ".m" in event.id:
         name = "no reply"
-    if item is not None and item.purpose in ("approval", "question"):
+    if item is not None and item.purpose in ASKING:
         name = item.purpose
     if event.outcome == "completed":
         return f"gets {name}: {safe.line(event.content, WIDTH)}".rstrip(": ")
