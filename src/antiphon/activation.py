@@ -88,7 +88,8 @@ class Activation(Struct):
     ends: how they ended, by index. asks: it only asks the model for an action of its caller. data: what
     hooks and actions recorded. past: what an acting agent has taken and published. memo: ends of
     effects inside the action; acted: how the action ended. unread: resting callees with mail, and how
-    much. squeezed: its conversation was compacted in this turn. declined: a limit is not to be raised; raised: how often that was asked.
+    much. squeezed: its conversation was compacted in this turn. declined: a limit is not to be
+    raised; raised: how often that was asked.
     """
 
     id: int

@@ -81,7 +81,7 @@ class Agent(Struct, frozen=True, eq=False):
 
     act: the agent's own coroutine, which does a turn in place of the model; `ask` in it asks the model.
     consume: how many of the waiting messages a turn takes. watch: topics of published messages that it
-    reacts to in an environment.
+    reacts to in an environment; publishes: those of its own, for pictures and checks only.
 
     Raises UserError for an empty name, or one that is not printable or is `user`.
     """
@@ -119,6 +119,7 @@ class Agent(Struct, frozen=True, eq=False):
     act: Act | None = None
     consume: Literal["one", "all"] = "all"
     watch: Sequence[str] = ()
+    publishes: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if not self.name.strip() or not self.name.isprintable() or self.name == USER:

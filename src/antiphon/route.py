@@ -357,7 +357,8 @@ def _send_message(
 
 def full(state: State, receiver: Activation) -> str:
     """Why the inbox takes no more, or an empty string."""
-    limit = state.options.limits.inbox
+    limits = receiver.scopes[0].limits if receiver.scopes else state.options.limits
+    limit = limits.inbox
     if limit is None or len(receiver.inbox) < limit:
         return ""
     return f"the inbox of {receiver.agent} is full ({limit:,} unread messages)"

@@ -15,6 +15,7 @@ COMMANDS: Mapping[str, str] = {
     "chat": "Talk with an agent or a team; it is kept and can be gone on with.",
     "runs": "Look at runs, resume or cancel them, check and export them.",
     "answer": "Answer what a run asks, from another terminal or process.",
+    "graph": "Draw who reaches whom in a team.",
     "models": "What is known of models: windows, abilities, prices.",
     "doctor": "Check that everything a run needs is there.",
 }
@@ -40,6 +41,8 @@ class Commands(click.Group):
             from antiphon.cli.chat import chat as found
         elif cmd_name == "answer":
             from antiphon.cli.answer import answer as found
+        elif cmd_name == "graph":
+            from antiphon.cli.graph import graph as found
         elif cmd_name == "models":
             from antiphon.cli.models import models as found
         else:

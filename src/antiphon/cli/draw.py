@@ -145,6 +145,8 @@ class Drawing:
         elif item.kind == "model":
             text.append(f"{safe.line(item.name, 40)}: {self._cut(item.text, 100)}", "red")
             return text
+        elif item.kind == "step":
+            text.append(f"step {safe.line(item.name, 64)}")
         else:
             text.append(f"{safe.line(item.name, 64)}({short_arguments(item.arguments, self._room(60))})")
         if not item.outcome:

@@ -21,16 +21,21 @@ from msgspec import Struct
 from antiphon import Agent, Tool
 from antiphon.cli.team_file import read_team
 from antiphon.errors import AntiphonError, ConfigError
+from antiphon.graph import Graph
 
 FORMS = "a team file (team.yaml), file.py:name or package.module:name"
 
 
 class Target(Struct, frozen=True):
-    """A team that can be asked. `entry`: who is asked. `text`: the target as it was given."""
+    """A team that can be asked. `entry`: who is asked. `text`: the target as it was given.
+
+    graph: the team's own word on who reaches whom, None without one.
+    """
 
     text: str
     entry: str
     agents: tuple[Agent, ...]
+    graph: Graph | None = None
 
 
 def load_target(text: str, folder: str | None = None) -> Target:
@@ -59,7 +64,11 @@ def _candidates(text: str) -> str:
 def _is_team(value: object) -> bool:
     if isinstance(value, list | tuple):
         return bool(value) and all(isinstance(each, Agent) for each in value)
-    return isinstance(value, Agent)
+    return isinstance(value, Agent) or _has_agents(value)
+
+
+def _has_agents(value: object) -> bool:
+    return not isinstance(value, type) and callable(getattr(value, "agents", None))
 
 
 def _from_file(path: str) -> ModuleType:
@@ -145,6 +154,8 @@ def _team(text: str, found: Any, folder: str | None) -> Target:
         )
     if isinstance(found, Agent):
         return Target(text, found.name, (found,))
+    if _has_agents(found):
+        return _drawn(text, found)
     if isinstance(found, Sequence) and _is_team(found):
         return Target(text, found[0].name, tuple(found))
     if (
@@ -161,9 +172,16 @@ def _team(text: str, found: Any, folder: str | None) -> Target:
             return Target(text, entry.name, (entry, *agents))
         raise ConfigError(f"{text}: the entry {name!r} is none of its agents")
     raise ConfigError(
-        f"{text} is a {type(found).__name__}; expected an Agent, a list of Agents, or a function that "
-        "returns one of these or (entry, agents)"
+        f"{text} is a {type(found).__name__}; expected an Agent, a list of Agents, something with "
+        "agents() such as an Environment, or a function that returns one of these or (entry, agents)"
     )
+
+
+def _drawn(text: str, found: Any) -> Target:
+    """An environment, a controller: whatever says itself which agents it is, the first one asked."""
+    agents = tuple(found.agents())
+    drawn = found.graph() if callable(getattr(found, "graph", None)) else None
+    return Target(text, agents[0].name, agents, drawn)
 
 
 def _called(text: str, function: Any, folder: str | None) -> Any:

@@ -81,6 +81,8 @@ def _started(event: EffectStarted, tree: CallTree) -> str:
         return f"starts {event.kind} {name}"
     if event.kind == "call" and item.node is not None:
         return f"calls {name}: {safe.line(item.node.asked, WIDTH)}"
+    if event.kind in ("action", "step"):
+        return "acts" if event.kind == "action" else f"takes the step {name}"
     if event.kind == "tool":
         return f"uses {name}({short_arguments(item.arguments, WIDTH)})"
     if event.purpose == "approval":
@@ -107,6 +109,9 @@ def _finished(event: EffectFinished, tree: CallTree) -> str:
         name = "no reply"
     if item is not None and item.purpose in ASKING:
         name = item.purpose
+    if item is not None and item.kind in ("action", "step"):
+        done = "has acted" if item.kind == "action" else f"has taken the step {name}"
+        return f"{done}{_why(event.why)}"
     if event.outcome == "completed":
         return f"gets {name}: {safe.line(event.content, WIDTH)}".rstrip(": ")
     return f"gets {name}: {event.outcome}{_why(event.why)}"

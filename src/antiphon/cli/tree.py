@@ -195,7 +195,9 @@ class CallTree:
             item.name, item.note, item.text = node.failure.replace("_", " "), event.text, ""
         item.until = event.until
         self.items[event.id] = item
-        node.items.append(item)
+        if event.kind != "action":
+            # What an action does is shown; that it acts, its agent's own line says.
+            node.items.append(item)
         if event.kind == "call":
             asked = message_of(arguments)
             self._born += not event.continues

@@ -12,6 +12,7 @@ from antiphon.message import Message as KernelMessage
 from antiphon.styles.environment.message import Message, from_kernel, to_kernel
 from antiphon.styles.environment.record import Record
 from antiphon.styles.environment.role import message_of, own_model_of
+from antiphon.styles.environment.topic import topic_of
 
 if TYPE_CHECKING:
     from antiphon.model import Model
@@ -73,6 +74,7 @@ def agent_of(role: Role, act: Act, model: str | Model | None) -> Agent:
         consume=role.consume,
         limits=role.limits,
         watch=tuple(sorted(role.rc.watch)),
+        publishes=tuple(topic_of(action) for action in role.actions),
         act=act,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from contextlib import AsyncExitStack
 from typing import Any, Self
@@ -14,6 +15,7 @@ from antiphon import UNLIMITED, Agent, Conversation, Limits, Result, UserError, 
 from antiphon.action import Act, ActionContext
 from antiphon.errors import DuplicateName
 from antiphon.event import MessagePosted
+from antiphon.graph import Graph, graph_of
 from antiphon.message import Message as KernelMessage
 from antiphon.message import new_id
 from antiphon.model import Model
@@ -26,7 +28,9 @@ from antiphon.styles.environment.message import Message, from_kernel, to_kernel
 from antiphon.styles.environment.models import Models
 from antiphon.styles.environment.role import Role
 from antiphon.styles.environment.rounds import ROUNDS, Rounds, Routes, Seat
+from antiphon.styles.environment.topic import USER_REQUIREMENT
 
+LOG = logging.getLogger(__name__)
 LIMITS = Limits(inbox=100_000)
 """Limits of a run of rounds: those of any run, with room for messages."""
 
@@ -240,6 +244,8 @@ class Environment(ExtEnv):
 
     async def _opened(self) -> Conversation:
         if self._open is None:
+            for finding in self.graph().findings:
+                LOG.warning("%s: %s", self.name, finding)
             conversation = await self._stack.enter_async_context(
                 open_run(
                     self.agents(),
@@ -253,6 +259,10 @@ class Environment(ExtEnv):
             await self._recall(conversation)
             self._open = conversation
         return self._open
+
+    def graph(self) -> Graph:
+        """Who reaches whom, and what looks wrong about it."""
+        return graph_of(self.agents(), [USER_REQUIREMENT], limited=self.laps is not None)
 
     async def _recall(self, conversation: Conversation) -> None:
         """Make the roles what the run says, when it is gone on with."""
@@ -296,6 +306,7 @@ class Environment(ExtEnv):
             description=self.desc,
             solo=True,
             context="continue",
+            limits=replace(UNLIMITED, inbox=self.limits.inbox),
             plan=self._rounds.plan,
             decide=self._rounds.decide,
         )
@@ -306,11 +317,7 @@ class Environment(ExtEnv):
                 found.append(agent_of(role, self._act_of(name), models.of(role)))
                 found += models_of_actions(role, models.named)
             else:
-                found.append(
-                    replace(
-                        role, act=_speak, consume="one", context="continue", model=role.model or models.any
-                    )
-                )
+                found.append(_speaker(role, models.any))
         return [*found, *self._others]
 
     def _act_of(self, name: str) -> Act:
@@ -343,6 +350,18 @@ class Place:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._environment, name)
+
+
+def _speaker(agent: Agent, model: str | Model | None) -> Agent:
+    """An agent of the user's own that reacts to what it watches."""
+    return replace(
+        agent,
+        act=_speak,
+        consume="one",
+        context="continue",
+        model=agent.model or model,
+        publishes=(*agent.publishes, agent.name),
+    )
 
 
 async def _speak(ctx: ActionContext) -> str:

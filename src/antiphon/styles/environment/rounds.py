@@ -18,7 +18,7 @@ from antiphon.styles.environment.topic import MESSAGE_ROUTE_TO_ALL, USER_REQUIRE
 ROUNDS = "rounds"
 """The intent of the request that has an environment do rounds; its data say how many at most."""
 STOPPED = 20
-"""Messages that met the lap limit of which the outcome tells."""
+"""Pairs of roles, of which the outcome tells that messages between them met the limit of laps."""
 
 
 class Seat(Struct):
@@ -95,22 +95,24 @@ class Rounds:
         routes, most = self._routes(), self._laps()
         changes: dict[str, Any] = {}
         if moment.turn == 1:
-            changes = {"most": _most(moment.taken), "failed": {}, "stopped": []}
+            changes = {"most": _most(moment.taken), "failed": {}, "stopped": {}}
         failed = changes.get("failed", moment.data.get("failed", {}))
         given: dict[str, list[int]] = {}
-        stopped: list[str] = []
+        stopped: dict[str, int] = {}
         for position in self._in_order(routes, moment.taken):
             message = moment.taken[position]
             self._seen(message, not given)
             counts = moment.laps[position]
             for name in routes.of(message.topic or USER_REQUIREMENT, _send_to(message)):
                 if most is not None and counts and counts.get(name, 0) >= most:
-                    stopped.append(f"{name} (message {message.id} of {message.sender or 'somebody'})")
+                    met = f"{name} from {message.sender or 'the user'}"
+                    stopped[met] = stopped.get(met, 0) + 1
                 else:
                     given.setdefault(name, []).append(position)
         if stopped:
-            known = changes.get("stopped", moment.data.get("stopped", []))
-            changes["stopped"] = [*known, *stopped][:STOPPED]
+            known = changes.get("stopped", moment.data.get("stopped", {}))
+            more = {met: known.get(met, 0) + count for met, count in stopped.items()}
+            changes["stopped"] = dict(list({**known, **more}.items())[:STOPPED])
         waiting = [name for name in moment.unread if name not in failed and name not in given]
         names = sorted([*given, *(name for name in waiting if name in routes.seats)], key=routes.place)
         calls = [Call(name, take=tuple(given.get(name, ())), hold=name in failed) for name in names]
@@ -118,7 +120,9 @@ class Rounds:
 
     def decide(self, moment: Moment) -> Continue | Return:
         """Another round while somebody has something to read, and rounds are left."""
-        data = moment.data
+        data, most = moment.data, moment.data.get("most")
+        # Whoever asked with a text, and not for rounds, is answered with what was said last.
+        value = moment.taken[-1].content if moment.taken and most is None else ""
         failed = {each.agent: each.why for each in moment.ended if each.outcome == "failed"}
         changes = {"failed": {**data.get("failed", {}), **failed}} if failed else {}
         everyone = changes.get("failed", data.get("failed", {}))
@@ -126,7 +130,6 @@ class Rounds:
             if each.outcome in ("budget", "limit", "cancelled", "no_progress"):
                 return Return(each.outcome, why=f"{each.agent}: {each.why}", set=changes)
         busy = moment.inbox or any(name not in everyone for name in moment.unread)
-        most = data.get("most")
         if busy and (most is None or moment.turn < most):
             return Continue(set=changes)
         if everyone:
@@ -137,9 +140,10 @@ class Rounds:
             rounds = "1 round is" if most == 1 else f"{most} rounds are"
             return Return("limit", why=f"{rounds} over, and messages are unread", set=changes)
         if data.get("stopped"):
-            why = f"the limit of {self._laps()} laps was reached by {', '.join(data['stopped'])}"
-            return Return("limit", why=why, set=changes)
-        return Return(value=moment.taken[-1].content if moment.taken and most is None else "", set=changes)
+            met = ", ".join(f"{count:,} for {pair}" for pair, count in data["stopped"].items())
+            why = f"the limit of {self._laps()} laps stopped messages: {met}"
+            return Return("limit", value, why, changes)
+        return Return("completed", value, set=changes)
 
     def _in_order(self, routes: Routes, taken: Sequence[Message]) -> list[int]:
         """What is distributed: the user's messages, then each publisher's in the order of their places."""

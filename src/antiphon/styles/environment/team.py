@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from antiphon import Agent, Result
+from antiphon.graph import Graph
 from antiphon.styles.environment.context import Context
 from antiphon.styles.environment.cost import NoMoneyException
 from antiphon.styles.environment.environment import Environment
@@ -37,6 +38,14 @@ class Team:
         self.result: Result | None = None
         self.hire(roles)
         self.invest(investment)
+
+    def agents(self) -> list[Agent]:
+        """See `Environment.agents`."""
+        return self.env.agents()
+
+    def graph(self) -> Graph:
+        """See `Environment.graph`."""
+        return self.env.graph()
 
     def hire(self, roles: Iterable[Role | Agent]) -> None:
         """Add roles."""
