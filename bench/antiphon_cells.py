@@ -9,7 +9,7 @@ from itertools import count, pairwise
 from antiphon import Agent, Piece, open_run, run, stream, tool
 from antiphon.model import Reply
 from antiphon.styles.loop import LoopAgent
-from bench import durable, prefix, workloads
+from bench import durable, prefix, rounds, workloads
 from bench.cell import Cell, Go, Marks, Metrics, main, passes, per_unit
 from bench.distributions import needed
 from bench.fake import AMPLE, Fake, Talker, call, turns
@@ -179,12 +179,15 @@ def agents() -> Metrics:
 
 DURABLE = [{"n": n, "sync": sync} for sync in ("NORMAL", "FULL") for n in (50, 200, 1000)]
 CROWDS = [{"n": n, "gc": gc} for n in (1000, 10000) for gc in ("tuned", "default")]
+FANS = [{"subs": 100, "msgs": msgs} for msgs in (20, 200, 2000)]
 CELLS = (
     Cell("W1", imports),
     Cell("W2", tool_turns, [{"n": n} for n in (10, 50, 200, 1000, 5000)]),
     Cell("W3", parallel_tools, [{"n": 100}]),
     Cell("W4.depth", depth, [{"depth": 50}, {"depth": 200}]),
     Cell("W4.fanout", fan_out, [{"n": 100}]),
+    Cell("W5.ring", rounds.ring, [{"agents": 100, "hops": 10_000}], [{"agents": 100, "hops": 1000}]),
+    Cell("W5.fanout", rounds.fan_out, FANS, FANS[:2]),
     Cell("W6", many_runs, CROWDS, CROWDS[:3]),
     Cell("W6.loop", many_loops, CROWDS[::2], CROWDS[:1]),
     Cell("W7.turn", durable.turns_of_one_run, DURABLE, [each for each in DURABLE if each["n"] != 50]),

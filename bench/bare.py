@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -97,6 +98,51 @@ async def fan_out(n: int) -> Metrics:
         await asyncio.gather(*(agent() for _ in range(n)))
 
     return await workloads.agent_calls(lambda: go, n)
+
+
+async def ring(agents: int, hops: int) -> Metrics:
+    """W5.ring: queues and a list of who is next."""
+
+    def prepare(hops: int) -> Go:
+        queues: list[deque[str]] = [deque() for _ in range(agents)]
+        queues[0].append("x")
+
+        async def node(number: int) -> None:
+            queues[(number + 1) % agents].append(queues[number].popleft())
+
+        async def go() -> None:
+            for hop in range(hops):
+                await node(hop % agents)
+
+        return go
+
+    return await workloads.ring(prepare, hops)
+
+
+async def fan(subs: int, msgs: int) -> Metrics:
+    """W5.fanout: a queue for each, emptied by a coroutine."""
+
+    def prepare(msgs: int) -> Go:
+        queues: list[deque[str]] = [deque() for _ in range(subs)]
+
+        async def reader(queue: deque[str]) -> int:
+            heard = 0
+            while queue:
+                queue.popleft()
+                heard += 1
+            return heard
+
+        async def go() -> None:
+            for _ in range(msgs):
+                for queue in queues:
+                    queue.append("x")
+            heard = sum([await reader(queue) for queue in queues])
+            if heard != subs * msgs:
+                raise RuntimeError(f"{heard} of {subs * msgs} messages were heard")
+
+        return go
+
+    return await workloads.deliveries(prepare, subs, msgs)
 
 
 async def many_runs(n: int, gc: str) -> Metrics:
@@ -213,12 +259,15 @@ def agents() -> Metrics:
 
 
 CROWDS = [{"n": n, "gc": gc} for n in (1000, 10000) for gc in ("tuned", "default")]
+FANS = [{"subs": 100, "msgs": msgs} for msgs in (20, 200, 2000)]
 CELLS = (
     Cell("W1", imports),
     Cell("W2", tool_turns, [{"n": n} for n in (10, 50, 200, 1000, 5000)]),
     Cell("W3", parallel_tools, [{"n": 100}]),
     Cell("W4.depth", depth, [{"depth": 50}, {"depth": 200}]),
     Cell("W4.fanout", fan_out, [{"n": 100}]),
+    Cell("W5.ring", ring, [{"agents": 100, "hops": 10_000}], [{"agents": 100, "hops": 1000}]),
+    Cell("W5.fanout", fan, FANS, FANS[:2]),
     Cell("W6", many_runs, CROWDS, CROWDS[:3]),
     Cell("W7.turn", commits, [{"n": 1000, "sync": sync} for sync in ("NORMAL", "FULL")]),
     Cell("W7.many", batches, [{"runs": 1000, "turns": 20, "sync": "FULL"}]),

@@ -88,6 +88,13 @@ LINES = (
     _calls("Agent call, 50 deep", "depth", {"depth": 50}, 38),
     _calls("Agent call, 200 deep", "depth", {"depth": 200}, 38),
     _calls("Agent call, 1 to 100", "fanout", {"n": 100}, 25),
+    Line("Token ring of 100 roles: a hop", "W5.ring", {"agents": 100, "hops": 10_000}, "us_per_hop", "µs", 28,
+         "cpu_us_per_hop"),
+    *(
+        Line(f"1 to 100 roles, {msgs:,} messages at once", "W5.fanout", {"subs": 100, "msgs": msgs},
+             "deliveries_per_s", "/s", 300_000, more=True)
+        for msgs in (20, 200, 2000)
+    ),
     *_crowd(1000, "tuned", 0.33),
     *_crowd(1000, "default", None),
     *_crowd(10000, "tuned", 1.9),

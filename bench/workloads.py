@@ -87,6 +87,19 @@ async def agent_calls(prepare: Callable[[], Go], calls: int) -> Metrics:
     return per_unit(await passes(prepare), calls, "agent_call")
 
 
+async def ring(prepare: Callable[[int], Go], hops: int) -> Metrics:
+    """W5.ring: a token goes round, each member hands it to the next, `hops` times."""
+    await prepare(100)()
+    return per_unit(await passes(lambda: prepare(hops)), hops, "hop")
+
+
+async def deliveries(prepare: Callable[[int], Go], subs: int, msgs: int) -> Metrics:
+    """W5.fanout: `subs` members hear each of `msgs` messages that are published at once."""
+    await prepare(2)()
+    found = per_unit(await passes(lambda: prepare(msgs)), subs * msgs, "delivery")
+    return found | {"deliveries_per_s": 1e6 / float(found["us_per_delivery"])}
+
+
 async def many_runs(prepare: Callable[[int], Go], n: int, collector: str) -> Metrics:
     """W6: `n` concurrent runs of CALLS model calls of DELAY each.
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from bench import workloads
@@ -204,6 +205,89 @@ async def saved(n: int) -> Metrics:
     return {"save_ms": save_s * 1e3, "file_bytes_per_turn": len(texts[0]) / n, "load_ms": load.wall * 1e3}
 
 
+@dataclass
+class Token:
+    """What goes round: how many hops are left."""
+
+    left: int
+
+
+async def ring(agents: int, hops: int) -> Metrics:
+    """W5.ring: its core, an agent type and a subscription for each member."""
+    from autogen_core import (
+        MessageContext,
+        RoutedAgent,
+        SingleThreadedAgentRuntime,
+        TopicId,
+        TypeSubscription,
+        message_handler,
+    )  # fmt: skip
+
+    # Its decorator looks annotations up in the module.
+    globals()["MessageContext"] = MessageContext
+
+    class Node(RoutedAgent):
+        @message_handler
+        async def on_token(self, message: Token, ctx: MessageContext) -> None:
+            if message.left:
+                following = f"t{(int(self.id.type[1:]) + 1) % agents}"
+                await self.publish_message(Token(message.left - 1), TopicId(following, "x"))
+
+    def prepare(hops: int) -> Go:
+        async def go() -> None:
+            runtime.start()
+            await runtime.publish_message(Token(hops), TopicId("t0", "x"))
+            await runtime.stop_when_idle()
+
+        return go
+
+    runtime = SingleThreadedAgentRuntime()
+    for number in range(agents):
+        await Node.register(runtime, f"n{number}", lambda: Node("a node"))
+        await runtime.add_subscription(TypeSubscription(f"t{number}", f"n{number}"))
+    return await workloads.ring(prepare, hops)
+
+
+async def fan(subs: int, msgs: int) -> Metrics:
+    """W5.fanout: its core."""
+    from autogen_core import (
+        MessageContext,
+        RoutedAgent,
+        SingleThreadedAgentRuntime,
+        TopicId,
+        TypeSubscription,
+        message_handler,
+    )  # fmt: skip
+
+    heard = 0
+    globals()["MessageContext"] = MessageContext
+
+    class Reader(RoutedAgent):
+        @message_handler
+        async def on_token(self, message: Token, ctx: MessageContext) -> None:
+            nonlocal heard
+            heard += 1
+
+    def prepare(msgs: int) -> Go:
+        async def go() -> None:
+            nonlocal heard
+            heard = 0
+            runtime.start()
+            for number in range(msgs):
+                await runtime.publish_message(Token(number), TopicId("news", "x"))
+            await runtime.stop_when_idle()
+            if heard != subs * msgs:
+                raise RuntimeError(f"{heard} of {subs * msgs} messages were heard")
+
+        return go
+
+    runtime = SingleThreadedAgentRuntime()
+    for number in range(subs):
+        await Reader.register(runtime, f"s{number}", lambda: Reader("a reader"))
+        await runtime.add_subscription(TypeSubscription("news", f"s{number}"))
+    return await workloads.deliveries(prepare, subs, msgs)
+
+
 async def deltas(n: int) -> Metrics:
     """W8."""
     from autogen_agentchat.messages import ModelClientStreamingChunkEvent as Chunk
@@ -235,6 +319,8 @@ CELLS = (
     Cell("W3", parallel_tools, [{"n": 100}]),
     Cell("W4.depth", depth, [{"depth": 50}]),
     Cell("W4.fanout", fan_out, [{"n": 100}]),
+    Cell("W5.ring", ring, [{"agents": 100, "hops": 10_000}], [{"agents": 100, "hops": 1000}]),
+    Cell("W5.fanout", fan, [{"subs": 100, "msgs": msgs} for msgs in (20, 200)]),
     Cell("W6", many_runs, CROWDS, CROWDS[:1], timeout=100),
     Cell("W7.load", saved, [{"n": 1000}]),
     Cell("W8", deltas, [{"n": 100_000}]),
