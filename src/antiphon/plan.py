@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 
 import msgspec
+from msgspec import Struct
 
 from antiphon import laps
 from antiphon.activation import Activation
 from antiphon.calling import CallAgent
-from antiphon.event import EffectFinished, Event, StateChanged, TurnFinished, TurnStarted
+from antiphon.event import EffectFinished, Event, StateChanged, TurnFinished, TurnStarted, encode_value
 from antiphon.hook import Call, Continue, Ended, Moment, Return
 from antiphon.message import Message, ToolCall, whole
 from antiphon.state import State
@@ -45,7 +46,7 @@ def _call(number: int, call: Call) -> ToolCall:
         call.agent, call.message, intent=call.intent, task_id=call.task_id, data=call.data, calls=call.calls,
         take=call.take, until=call.until, hold=call.hold,
     )  # fmt: skip
-    return ToolCall(f"call_{number}", CALL_AGENT, msgspec.json.encode(asked).decode())
+    return ToolCall(f"call_{number}", CALL_AGENT, encode_value(asked).decode())
 
 
 def decide(
@@ -87,10 +88,22 @@ def _moment(state: State, activation: Activation, taken: Sequence[Message], turn
         taken,
         [laps.of(activation, each) for each in taken],
         activation.data,
-        [_ended(activation, index) for index in range(len(activation.calls))],
+        [_ended(activation, index) for index in range(len(activation.calls))] if activation.ends else (),
         len(activation.inbox),
         activation.unread,
     )
+
+
+class _Whom(Struct):
+    agent_name: str
+
+
+_decode = msgspec.json.Decoder(_Whom).decode
+
+
+def _whom(arguments: str) -> str:
+    """Whom a planned call was for."""
+    return _decode(arguments).agent_name
 
 
 _AWAY = EffectFinished("", "skipped", why="somebody is asked; it goes on meanwhile")
@@ -98,8 +111,7 @@ _AWAY = EffectFinished("", "skipped", why="somebody is asked; it goes on meanwhi
 
 def _ended(activation: Activation, index: int) -> Ended:
     event = activation.ends.get(index, _AWAY)
-    agent = msgspec.json.decode(activation.calls[index].arguments, type=CallAgent).agent_name
-    return Ended(agent, event.outcome, event.content, event.why)
+    return Ended(_whom(activation.calls[index].arguments), event.outcome, event.content, event.why)
 
 
 def _raised(hook: str, activation: Activation, error: Exception) -> Return:

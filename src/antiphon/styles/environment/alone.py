@@ -26,6 +26,14 @@ class Cast:
         self.role, self._read = role, read
         self.record = Record(role)
         self.response: Message | None = None
+        self._place: tuple[frozenset[str], frozenset[str] | set[str] | None] = (frozenset(), None)
+        self.moved()
+
+    def moved(self) -> bool:
+        """Whether the role watches or is reached by something else than when this was asked last."""
+        role, place = self.role, self._place
+        self._place = frozenset(role.rc.watch), role._addresses and frozenset(role._addresses)
+        return self._place != place
 
     async def act(self, ctx: ActionContext) -> str:
         """One reaction of the role."""

@@ -31,6 +31,8 @@ from antiphon.styles.environment.rounds import ROUNDS, Rounds, Routes, Seat
 from antiphon.styles.environment.topic import USER_REQUIREMENT
 
 LOG = logging.getLogger(__name__)
+TOLD = 3
+"""Findings about its graph that an environment logs when it starts; `graph` has all."""
 LIMITS = Limits(inbox=100_000)
 """Limits of a run of rounds: those of any run, with room for messages."""
 
@@ -244,8 +246,7 @@ class Environment(ExtEnv):
 
     async def _opened(self) -> Conversation:
         if self._open is None:
-            for finding in self.graph().findings:
-                LOG.warning("%s: %s", self.name, finding)
+            self._warn()
             conversation = await self._stack.enter_async_context(
                 open_run(
                     self.agents(),
@@ -263,6 +264,13 @@ class Environment(ExtEnv):
     def graph(self) -> Graph:
         """Who reaches whom, and what looks wrong about it."""
         return graph_of(self.agents(), [USER_REQUIREMENT], limited=self.laps is not None)
+
+    def _warn(self) -> None:
+        """Say what looks wrong before the first round; what nobody watches may well be the result."""
+        findings = [each for each in self.graph().findings if not each.startswith("nobody watches")]
+        if findings:
+            more = f" (and {len(findings) - TOLD:,} more)" if len(findings) > TOLD else ""
+            LOG.warning("%s: %s%s", self.name, "; ".join(findings[:TOLD]), more)
 
     async def _recall(self, conversation: Conversation) -> None:
         """Make the roles what the run says, when it is gone on with."""
@@ -327,7 +335,8 @@ class Environment(ExtEnv):
             try:
                 return await cast.act(ctx)
             finally:
-                self._seat(name)
+                if cast.moved():
+                    self._seat(name)
 
         return act
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from antiphon.styles.environment.role import Role
 
 MEMORY = "memory"
+_NOT_JSON = object()
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
@@ -31,6 +32,7 @@ class Record:
         self._role = role
         self._own = _own_fields(type(role))
         self._known: dict[str, bytes] = {}
+        self._seen: tuple[Any, ...] = ()
         self._mark = 0
         self._places: dict[str, int] = {}
         self._whose = ""
@@ -87,11 +89,27 @@ class Record:
             self._places = {each.id: place for place, each in enumerate((*ctx.history, *ctx.published))}
             ctx.set(MEMORY, [self._written(each) for each in memory.storage])
         self._mark = memory.mark()
-        for key, value in self._now().items():
-            data = _encode(value)
-            if self._known.get(key) != data:
-                self._known[key] = data
-                ctx.set(key, value)
+        if self._seen != (now := self._glance()):
+            self._seen = now
+            for key, value in self._now().items():
+                if self._known.get(key) != (data := _encode(value)):
+                    self._known[key] = data
+                    ctx.set(key, value)
+
+    def _glance(self) -> tuple[Any, ...]:
+        """What tells cheaply whether anything but the memory may have changed."""
+        role, rc = self._role, self._role.rc
+        own = tuple([_plain(getattr(role, name, None)) for name in self._own])
+        return (
+            rc.state,
+            frozenset(rc.watch),
+            rc.react_mode,
+            rc.max_react_loop,
+            rc.working_memory.mark(),
+            role.planner.plan.tasks and role.planner.dump(),
+            role._addresses and frozenset(role._addresses),
+            own,
+        )
 
     def _now(self) -> dict[str, Any]:
         role, rc = self._role, self._role.rc
@@ -104,15 +122,24 @@ class Record:
             "addresses": sorted(role._addresses) if role._addresses is not None else None,
         }
         for name in self._own:
-            try:
-                found[name] = msgspec.to_builtins(getattr(role, name, None))
-            except (TypeError, ValueError):
-                continue
+            value = _plain(getattr(role, name, None))
+            if value is not _NOT_JSON:
+                found[name] = value
         return found
 
     def _written(self, message: Message) -> int | Any:
         place = self._places.get(message.id)
         return place if place is not None else msgspec.json.decode(message.dump())
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it; lists and dictionaries are copies."""
+    if value is None or isinstance(value, str | int | float):
+        return value
+    try:
+        return msgspec.to_builtins(value)
+    except (TypeError, ValueError):
+        return _NOT_JSON
 
 
 def _own_fields(kind: type[Role]) -> tuple[str, ...]:
