@@ -8,7 +8,7 @@ import msgspec
 
 from antiphon import laps
 from antiphon.activation import Activation
-from antiphon.calling import CallAgent
+from antiphon.calling import CallAgent, read_call
 from antiphon.event import EffectFinished, Event, StateChanged, TurnFinished, TurnStarted
 from antiphon.hook import Call, Continue, Ended, Moment, Return
 from antiphon.message import Message, ToolCall, whole
@@ -56,7 +56,7 @@ def decide(
     if activation.acted is not None and not activation.planned:
         acted = activation.acted
         return Return(acted.outcome, acted.content, acted.why)
-    away = any(opened.detached for opened in activation.open.values())
+    away = any(opened.detached is not None for opened in activation.open.values())
     found: Continue | Return | None = None
     if agent.decide is not None:
         try:
@@ -87,19 +87,19 @@ def _moment(state: State, activation: Activation, taken: Sequence[Message], turn
         taken,
         [laps.of(activation, each) for each in taken],
         activation.data,
-        [_ended(activation, index) for index in range(len(activation.calls))],
+        [_ended(each, activation.ends.get(index, _AWAY)) for index, each in enumerate(activation.calls)],
         len(activation.inbox),
         activation.unread,
+        [_ended(call, event) for call, event in activation.returned],
     )
 
 
 _AWAY = EffectFinished("", "skipped", why="somebody is asked; it goes on meanwhile")
 
 
-def _ended(activation: Activation, index: int) -> Ended:
-    event = activation.ends.get(index, _AWAY)
-    agent = msgspec.json.decode(activation.calls[index].arguments, type=CallAgent).agent_name
-    return Ended(agent, event.outcome, event.content, event.why)
+def _ended(call: ToolCall, event: EffectFinished) -> Ended:
+    asked = read_call(call.arguments)
+    return Ended(asked.agent_name, event.outcome, event.content, event.why, asked.task_id)
 
 
 def _raised(hook: str, activation: Activation, error: Exception) -> Return:

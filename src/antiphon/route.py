@@ -235,13 +235,14 @@ def _call_agent(
             read_history(asked.message)
         except ValueError as error:
             return (EffectFinished(effect_id, "invalid", why=f"not a conversation: {error}"),)
-    away = _away(caller, name) if caller.planned else None
+    callee = team.members[name]
+    keep = callee.agent.context == "continue"
+    # One that begins anew at every call can do this beside the other.
+    away = _away(caller, name) if caller.planned and keep else None
     if away is not None:
         return _hand_on(state, caller, away, asked, effect_id)
-    callee = team.members[name]
     background = caller.id == 0 or (asked.background and state.options.background)
     head = callee.entry_head if caller.id == 0 else callee.head
-    keep = callee.agent.context == "continue"
     started = EffectStarted(
         effect_id,
         "call",
@@ -268,7 +269,8 @@ def _within(limits: Limits | None, until: float | None, at: float) -> Limits | N
 
 def _away(caller: Activation, name: str) -> Open | None:
     """The callee of that name for which the caller's turns no longer wait, since it asks somebody."""
-    return next((each for each in caller.open.values() if each.detached and each.effect.name == name), None)
+    away = (each for each in caller.open.values() if each.detached is not None)
+    return next((each for each in away if each.effect.name == name), None)
 
 
 def _hand_on(

@@ -78,6 +78,11 @@ def from_json(text: str, types: Iterable[type] = ()) -> Any:
     return reader.value(parsed, None)
 
 
+def value(plain: Any) -> Any:
+    """The value that `plain` wrote; data in place of objects. Raises InvalidMessage."""
+    return _Reader(()).value(plain, None)
+
+
 def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is no JSON number")
 
