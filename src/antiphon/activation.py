@@ -36,7 +36,8 @@ class Open(Struct):
     """An effect in flight. `index`: which call of the turn, -1 for none. `child`: a call's callee.
 
     lost: a process died while it ran. ended: it is over, whatever still runs. since: when it
-    started, Unix seconds. detached: a call that its turn no longer waits for, since a person is asked.
+    started, Unix seconds. detached: what a call asks for that its turn no longer waits for, since a
+    person is asked.
     """
 
     effect: EffectStarted
@@ -46,7 +47,7 @@ class Open(Struct):
     lost: bool = False
     ended: bool = False
     since: float = 0.0
-    detached: bool = False
+    detached: ToolCall | None = None
 
 
 class Ended(Struct, frozen=True):
@@ -67,7 +68,7 @@ class Activation(Struct):
     """One live instance of an agent: a call that has not returned.
 
     call: the effect it is; empty for the user. caller: the activation that called, 0 the user.
-    request: the user's call that all of this is for.
+    request: the user's call that all of this is for. task_id: the thread it works in.
     scopes: the books it is on, innermost first. head: digest of what its model is told before the
     conversation. more: another turn follows at once.
     calls, results: of this turn; cursor: the first call not taken up yet; waiting: how many effects
@@ -88,8 +89,8 @@ class Activation(Struct):
     ends: how they ended, by index. asks: it only asks the model for an action of its caller. data: what
     hooks and actions recorded. past: what an acting agent has taken and published. memo: ends of
     effects inside the action; acted: how the action ended. unread: resting callees with mail, and how
-    much. squeezed: its conversation was compacted in this turn. declined: a limit is not to be
-    raised; raised: how often that was asked.
+    much. returned: ends of calls that a turn went on without. squeezed: its conversation was compacted
+    in this turn. declined: a limit is not to be raised; raised: how often that was asked.
     """
 
     id: int
@@ -100,6 +101,7 @@ class Activation(Struct):
     depth: int = 0
     scopes: tuple[Scope, ...] = ()
     head: str = ""
+    task_id: str = ""
     phase: Phase = "rest"
     more: bool = False
     turn: int = 0
@@ -139,6 +141,7 @@ class Activation(Struct):
     ends: dict[int, EffectFinished] = NONE
     acted: EffectFinished | None = None
     unread: dict[str, int] = NONE
+    returned: tuple[tuple[ToolCall, EffectFinished], ...] = ()
     declined: bool = False
     raised: int = 0
     squeezed: bool = False

@@ -114,7 +114,7 @@ def _turn_started(state: State, event: TurnStarted) -> None:
                     ChatMessage("user", message.content, attachments=message.attachments)
                 )
         if calls:
-            activation.transcript.append(ChatMessage("assistant", "", calls))
+            activation.transcript.append(ChatMessage("assistant", "", calls, given=True))
     if calls or not activation.id:
         take_up(activation, calls)
     else:
@@ -169,7 +169,7 @@ def _turn_finished(state: State, event: TurnFinished) -> None:
     elif activation.calls:
         activation.nudges = 0
     activation.phase, activation.more = "rest", event.more
-    activation.calls, activation.results = (), []
+    activation.calls, activation.results, activation.returned = (), [], ()
     touch(state, activation)
 
 

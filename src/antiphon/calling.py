@@ -58,7 +58,7 @@ def opening(
         asked.message,
         call,
         call + ">",
-        asked.task_id,
+        callee.task_id,
         intent=asked.intent,
         attachments=attachments,
         calls=asked.calls,
@@ -66,9 +66,9 @@ def opening(
     )
 
 
-def returned(sender: str, receiver: str, call: str, content: str) -> Message:
+def returned(sender: str, receiver: str, call: str, content: str, task_id: str) -> Message:
     """The message that the end of a call is."""
-    return Message("return", sender, receiver, content, call, call + "<", in_reply_to=call + ">")
+    return Message("return", sender, receiver, content, call, call + "<", task_id, call + ">")
 
 
 def index_of(effect_id: str) -> int:

@@ -54,8 +54,9 @@ def effect_finished(state: State, event: EffectFinished) -> None:
         usage = _bury(state, activation, opened, event) if opened.child else Usage()
         if purpose == "question":
             _people_answered(state, activation)
-            _log_return(state, activation.request, USER, activation.agent, event)
-        if opened.detached:
+            _log_return(state, activation, USER, event)
+        if opened.detached is not None:
+            activation.returned = (*activation.returned, (opened.detached, event))
             activation.more = True
             touch(state, activation)
         elif opened.effect.background:
@@ -106,7 +107,7 @@ def _inside(state: State, activation: Activation, opened: Open, event: EffectFin
         _bury(state, activation, opened, event)
     elif opened.effect.kind == "wait":
         _people_answered(state, activation)
-        _log_return(state, activation.request, USER, activation.agent, event)
+        _log_return(state, activation, USER, event)
     activation.memo[event.id] = event
 
 
@@ -122,8 +123,11 @@ def _limit_answered(
     touch(state, activation)
 
 
-def _log_return(state: State, request: str, sender: str, receiver: str, event: EffectFinished) -> None:
-    log(state, request, returned(sender, receiver, event.id, result(event).content))
+def _log_return(
+    state: State, receiver: Activation, sender: str, event: EffectFinished, task_id: str = ""
+) -> None:
+    said, thread = result(event).content, task_id or receiver.task_id
+    log(state, receiver.request or event.id, returned(sender, receiver.agent, event.id, said, thread))
 
 
 def _people_answered(state: State, activation: Activation) -> None:
@@ -144,7 +148,7 @@ def _bury(state: State, caller: Activation, opened: Open, event: EffectFinished)
         wake(state)
     if callee.open:
         raise ValueError(f"activation {callee.id} returned with effects in flight")
-    _log_return(state, callee.request, callee.agent, caller.agent, event)
+    _log_return(state, caller, callee.agent, event, callee.task_id)
     own = len(callee.scopes) - len(caller.scopes)
     usage = callee.scopes[own - 1].usage if own > 0 else Usage()
     if opened.effect.keep:

@@ -16,12 +16,16 @@ from antiphon.message import Message, ToolCall
 
 
 class Ended(Struct, frozen=True):
-    """How a call of the turn ended. content: its result, or the best partial one."""
+    """How a call ended. content: its result, or the best partial one. task_id: the call's own.
+
+    A call under which a person is asked is `skipped`: the turn goes on without it.
+    """
 
     agent: str
     outcome: Outcome
     content: str
     why: str
+    task_id: str = ""
 
 
 class Moment(Struct, frozen=True):
@@ -31,6 +35,7 @@ class Moment(Struct, frozen=True):
     for each, how often each agent has reacted in the chain of messages that led to it. data: what
     the hooks and the action have recorded. ended: the calls of the turn, in order. inbox: messages
     that are not taken yet. unread: resting callees in whose inbox messages wait, and how many.
+    returned: calls that a turn went on without, and that have ended since the last turn.
     """
 
     run_id: str
@@ -43,6 +48,7 @@ class Moment(Struct, frozen=True):
     ended: Sequence[Ended]
     inbox: int
     unread: Mapping[str, int]
+    returned: Sequence[Ended] = ()
 
 
 class Call(Struct, frozen=True):

@@ -50,7 +50,7 @@ class ChatMessage(Struct, frozen=True, gc=False, omit_defaults=True):
 
     role `tool` answers the call `call_id` of tool `name`; `ref` is the handle of its output.
     `opaque` is a provider's own data on an assistant message (signed reasoning, for one), sent back
-    to that provider untouched.
+    to that provider untouched. given: the calls came with a message; no model made them.
     """
 
     role: Literal["system", "user", "assistant", "tool"]
@@ -63,6 +63,7 @@ class ChatMessage(Struct, frozen=True, gc=False, omit_defaults=True):
     attachments: tuple[Attachment, ...] = ()
     reasoning: str = ""
     opaque: Any = None
+    given: bool = False
 
 
 class ToolSpec(Struct, frozen=True, omit_defaults=True):

@@ -57,7 +57,7 @@ def decide(
     if activation.acted is not None and not activation.planned:
         acted = activation.acted
         return Return(acted.outcome, acted.content, acted.why)
-    away = any(opened.detached for opened in activation.open.values())
+    away = any(opened.detached is not None for opened in activation.open.values())
     found: Continue | Return | None = None
     if agent.decide is not None:
         try:
@@ -88,30 +88,29 @@ def _moment(state: State, activation: Activation, taken: Sequence[Message], turn
         taken,
         [laps.of(activation, each) for each in taken],
         activation.data,
-        [_ended(activation, index) for index in range(len(activation.calls))] if activation.ends else (),
+        [_ended(each, activation.ends.get(index, _AWAY)) for index, each in enumerate(activation.calls)]
+        if activation.ends
+        else (),
         len(activation.inbox),
         activation.unread,
+        [_ended(call, event) for call, event in activation.returned],
     )
 
 
 class _Whom(Struct):
+    """Whom a planned call was for, and in which thread."""
+
     agent_name: str
+    task_id: str = ""
 
 
-_decode = msgspec.json.Decoder(_Whom).decode
-
-
-def _whom(arguments: str) -> str:
-    """Whom a planned call was for."""
-    return _decode(arguments).agent_name
-
-
+_whom = msgspec.json.Decoder(_Whom).decode
 _AWAY = EffectFinished("", "skipped", why="somebody is asked; it goes on meanwhile")
 
 
-def _ended(activation: Activation, index: int) -> Ended:
-    event = activation.ends.get(index, _AWAY)
-    return Ended(_whom(activation.calls[index].arguments), event.outcome, event.content, event.why)
+def _ended(call: ToolCall, event: EffectFinished) -> Ended:
+    asked = _whom(call.arguments)
+    return Ended(asked.agent_name, event.outcome, event.content, event.why, asked.task_id)
 
 
 def _raised(hook: str, activation: Activation, error: Exception) -> Return:

@@ -235,14 +235,15 @@ def _call_agent(
             read_history(asked.message)
         except ValueError as error:
             return (EffectFinished(effect_id, "invalid", why=f"not a conversation: {error}"),)
-    if caller.planned:
+    callee = team.members[name]
+    keep = callee.agent.context == "continue"
+    # One that begins anew at every call can do this beside the other.
+    if caller.planned and keep:
         kept = _away(state, caller, name, asked.hold)
         if kept is not None:
             return _hand_on(caller, kept, asked, effect_id)
-    callee = team.members[name]
     background = caller.id == 0 or (asked.background and state.options.background)
     head = callee.entry_head if caller.id == 0 else callee.head
-    keep = callee.agent.context == "continue"
     started = EffectStarted(
         effect_id,
         "call",
@@ -270,7 +271,7 @@ def _within(limits: Limits | None, until: float | None, at: float) -> Limits | N
 def _away(state: State, caller: Activation, name: str, hold: bool) -> Activation | None:
     """The callee of that name that only gets its mail now: it asks somebody, or is to be left alone."""
     for opened in caller.open.values():
-        if opened.detached and opened.effect.name == name:
+        if opened.detached is not None and opened.effect.name == name:
             return state.activations[opened.child]
     resting = state.resting.get((caller.id, name)) if hold else None
     return state.activations[resting] if resting is not None else None

@@ -92,7 +92,9 @@ def _people_asked(state: State, activation: Activation, event: EffectStarted) ->
     for scope in activation.scopes:
         asked(scope, state.at)
     if event.purpose == "question":
-        question = Message("forward", activation.agent, USER, event.text, event.id, id=event.id + ">")
+        question = Message(
+            "forward", activation.agent, USER, event.text, event.id, event.id + ">", activation.task_id
+        )
         log(state, activation.request, question)
     _hold_no_round(state, activation)
 
@@ -104,7 +106,7 @@ def _hold_no_round(state: State, waiting: Activation) -> None:
         caller = state.activations[activation.caller]
         opened = caller.open[activation.call]
         if caller.planned and not opened.detached and opened.index >= 0:
-            opened.detached = True
+            opened.detached = caller.calls[opened.index]
             caller.results[opened.index] = ToolResult("")
             caller.waiting -= 1
             settle_turn(state, caller)
@@ -137,6 +139,7 @@ def _give_birth(state: State, caller: Activation, opened: Open) -> None:
     opened.child = child
     state.activations[child] = callee
     read = read_call(event.arguments or (call.arguments if call is not None else ""))
+    callee.task_id = read.task_id or caller.task_id
     message = opening(caller, callee, read, call.attachments if call is not None else ())
     if message is not None:
         callee.inbox.append(message)

@@ -106,8 +106,10 @@ def _advance(state: State, team: Team, activation: Activation) -> Iterator[Event
             if broken is not None:
                 yield from _return(state, activation, broken)
                 return
-            if first:
-                yield from deadline(state, activation)
+            late = (yield from deadline(state, activation)) if first else None
+            if late is not None:
+                yield from _break_off(state, activation, late)
+                return
         elif phase == "failed":
             yield from _follow(state, activation, retry(state, team, member, activation))
             return

@@ -78,7 +78,7 @@ def test_mail_may_carry_calls_and_the_turn_does_them_before_it_asks_a_model():
     assert activation.calls == (call,)
     assert activation.transcript.messages == [
         ChatMessage("user", "go"),
-        ChatMessage("assistant", "", (call,)),
+        ChatMessage("assistant", "", (call,), given=True),
     ]
 
 

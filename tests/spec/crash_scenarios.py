@@ -1,4 +1,4 @@
-"""The delegation scenarios that are killed everywhere; all they know is in the world and the requests."""
+"""The scenarios that are killed everywhere; all they know is in the world and the requests."""
 
 import asyncio
 
@@ -6,9 +6,11 @@ from msgspec.structs import replace
 
 from antiphon import Agent, ModelError, ToolContext, tool
 from antiphon.event import EffectStarted
-from antiphon.letter import Answer, Cancel
+from antiphon.letter import Answer, Ask, Cancel
 from antiphon.model import Reply, Usage
 from antiphon.models.script import Script, call, finish
+from antiphon.styles.tasks import Controller, StructuredMessage
+from antiphon.styles.tasks.task import mail_of
 from antiphon.testing.crash import Scenario
 
 
@@ -211,4 +213,43 @@ def _loop(world):
 
 
 LOOP = Scenario("loop", _loop, _narrow, (("a", "go"),), approve)
-ALL = [SINGLE, CONTRACTS, CIRCULAR, FAN_OUT, BACKGROUND, APPROVAL, RETRY, CANCEL, LOOP]
+
+
+def _controlled(world):
+    return Controller(team(a=["pay"], b=["put"])(world)).agents()
+
+
+def _b_at_work(request):
+    """Its own task acts; what is handed over to it does not."""
+    if "handed" in request.messages[0].content:
+        return "b went on"
+    return [call("put", what="y"), "b done"][sum(each.role == "assistant" for each in request.messages)]
+
+
+def _a_at_work(request):
+    if request.messages[0].content == "with b":
+        return call("call_agent", agent_name="b", message="handed over", hand_over=True)
+    return [call("pay", what="x"), "a done"][sum(each.role == "assistant" for each in request.messages)]
+
+
+def _task(task_id, worker, text, priority):
+    return mail_of(
+        StructuredMessage.create_task(text, "user", worker, {"priority": priority}, task_id=task_id)
+    )
+
+
+TASKS = Scenario(
+    "tasks", _controlled, lambda: Script({"a": _a_at_work, "b": _b_at_work}, by="turn"),
+    (
+        Ask(
+            "controller",
+            "",
+            mail=(
+                _task("1", "a", "alone", "low"),
+                _task("2", "b", "alone", "medium"),
+                _task("3", "a", "with b", "high"),
+            ),
+        ),
+    ),
+)  # fmt: skip
+ALL = [SINGLE, CONTRACTS, CIRCULAR, FAN_OUT, BACKGROUND, APPROVAL, RETRY, CANCEL, LOOP, TASKS]

@@ -55,15 +55,16 @@ class Scenario(Struct, frozen=True):
     """What is played. Everything in it must do the same each time it is played.
 
     agents: the team; tools call `world.did(ctx)` where they act. model: made anew in each process;
-    it may know only what a request says (`Script(by="turn")`). requests: (agent, text), which come
-    by mail. outside: the mail (key, letter) that somebody posts when they see a record; shown every
-    record in every process, so a key must be the same each time. options: further ones of open_run.
+    it may know only what a request says (`Script(by="turn")`). requests: (agent, text), or letters that
+    say more, which come by mail. outside: the mail (key, letter) that somebody posts when they see a
+    record; shown every record in every process, so a key must be the same each time. options: further
+    ones of open_run.
     """
 
     name: str
     agents: Callable[[World], Sequence[Agent]]
     model: Callable[[], Model]
-    requests: tuple[tuple[str, str], ...]
+    requests: tuple[tuple[str, str] | Ask, ...]
     outside: Callable[[Record], Sequence[tuple[str, Letter]]] = nobody
     options: dict[str, Any] = {}
 
@@ -268,8 +269,9 @@ class _Stage:
 
     async def _drive(self, conversation: Conversation, journal: SynchronousJournal) -> None:
         scenario, run_id = self._scenario, conversation.run_id
-        for number, (agent, text) in enumerate(scenario.requests):
-            await journal.post(run_id, f"request {number}", encode(Ask(agent, text)))
+        for number, asked in enumerate(scenario.requests):
+            ask = asked if isinstance(asked, Ask) else Ask(*asked)
+            await journal.post(run_id, f"request {number}", encode(ask))
         ended = 0
         watching = conversation.events(pieces=False)
         async with aclosing(watching.__aiter__()) as records:

@@ -68,7 +68,7 @@ class Script:
         (`"*"` stands for all others). A single function answers every call and never runs out.
     by: what "in order" means. `"call"`: the n-th call gets the n-th reply, whoever asks and
         whatever was said; a restarted process begins anew. `"turn"`: a conversation that holds n
-        assistant messages gets the reply after the n-th; nothing is remembered, so a resumed run
+        replies gets the one after the n-th; nothing is remembered, so a resumed run
         goes on where it stopped and every new conversation starts at the top. Exceptions then
         stand for failed attempts of the reply that follows them (attempt N of `Request.effect_id`).
     agent: gives the mapping's key for a request.
@@ -254,7 +254,7 @@ class _Part:
         return self._entries[place], place
 
     def _spoken(self, messages: Sequence[ChatMessage]) -> int:
-        """How many assistant messages there are; counts only those that came since the last time."""
+        """How many replies there are; counts only those that came since the last time."""
         if not messages:
             return 0
         first, size = messages[0], len(messages)
@@ -264,7 +264,7 @@ class _Part:
         if seen and seen[0] is first and seen[2] <= size and messages[seen[2] - 1] is seen[1]:
             start, count = seen[2], seen[3]
         for place in range(start, size):
-            count += messages[place].role == "assistant"
+            count += messages[place].role == "assistant" and not messages[place].given
         if len(self._counted) > 4096:
             self._counted.clear()
         self._counted[id(first)] = (first, messages[size - 1], size, count)

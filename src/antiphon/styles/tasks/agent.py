@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -14,9 +13,11 @@ from antiphon import Agent, Conversation, Model, Result, RunFailed, Tool, ToolCa
 from antiphon.agent import Verdict
 from antiphon.message import new_id
 from antiphon.styles.tasks import codec
+from antiphon.styles.tasks.blocking import blocking
 from antiphon.styles.tasks.blocks import call_blocks
 from antiphon.styles.tasks.declared import ExecutableTool
 from antiphon.styles.tasks.message import MESSAGE_TYPES, StructuredMessage
+from antiphon.styles.tasks.reply import reply_to
 from antiphon.styles.tasks.results import tool_results
 from antiphon.styles.tasks.toolkit import AgentToolkit, arguments_json
 from antiphon.tool import as_tool
@@ -24,9 +25,6 @@ from antiphon.tool import as_tool
 ROUNDS = 8
 """How often the calls that a model wrote into its text are done before the answer is given up."""
 GO_ON = "These are the results of the calls in your last reply. Go on."
-
-Given = TypeVar("Given")
-Found = TypeVar("Found")
 
 
 class ToolCapableAgent:
@@ -55,7 +53,7 @@ class ToolCapableAgent:
         self.toolkit = AgentToolkit() if toolkit is None else toolkit
         self._prompt = self._introduction() if system_prompt_file is None else _read(system_prompt_file)
         self._model = model
-        self._options = {"attended": False, **options}
+        self.options = {"attended": False, **options}
 
     def _introduction(self) -> str:
         said = f'You are "{self.worker_id}", specialized in {self.specialization}.'
@@ -91,7 +89,7 @@ class ToolCapableAgent:
 
     def process_structured_message(self, message: StructuredMessage) -> StructuredMessage:
         """`aprocess_structured_message` for programs without an event loop."""
-        return _run(self.aprocess_structured_message, message)
+        return blocking(self.aprocess_structured_message, message)
 
     async def aprocess_structured_message(self, message: StructuredMessage) -> StructuredMessage:
         """Answer a message: do its tool calls, then let the model answer with their results at hand.
@@ -104,19 +102,14 @@ class ToolCapableAgent:
 
         Raises InvalidMessage and InvalidArguments for a message that JSON cannot carry.
         """
-        agent, given = self.agent, [_tool_calls(message.tool_calls)]
-        async with open_run([agent], **self._options) as conversation:
+        agent, given = self.agent, [calls_of(message.tool_calls)]
+        async with open_run([agent], **self.options) as conversation:
             result = await self._ask(conversation, message, given)
             records = await conversation.records()
             await conversation.close()
         tools = {each.name: each for each in map(as_tool, agent.tools)}
         results = tool_results(records, self.worker_id, given, tools)
-        reply = _reply(message, result)
-        reply.source_agent = self.worker_id
-        for each in results:
-            reply.add_tool_result(**each)
-        reply.metadata["status"] = _status(result, results[: len(given[0])])
-        return reply
+        return reply_to(message, self.worker_id, result.outcome, result.output, result.why, results)
 
     async def _ask(
         self, conversation: Conversation, message: StructuredMessage, given: list[tuple[ToolCall, ...]]
@@ -145,13 +138,13 @@ class ToolCapableAgent:
                 why = f"after {ROUNDS} rounds of calls in its text it still asks for more"
                 return replace(result, outcome="no_progress", why=why)
             text = GO_ON
-            given.append(_tool_calls(written))
+            given.append(calls_of(written))
 
     # -- tasks -----------------------------------------------------------------------------------
 
     def process_task(self, task: Mapping[str, Any]) -> dict[str, Any]:
         """`aprocess_task` for programs without an event loop."""
-        return _run(self.aprocess_task, task)
+        return blocking(self.aprocess_task, task)
 
     async def aprocess_task(self, task: Mapping[str, Any]) -> dict[str, Any]:
         """Do a task given as a dictionary: `query`, `tool_calls`, `task_id`; one of the first two.
@@ -198,35 +191,10 @@ def _read(prompt_file: str | os.PathLike[str]) -> str:
         ) from error
 
 
-def _run(ask: Callable[[Given], Coroutine[Any, Any, Found]], given: Given) -> Found:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(ask(given))
-    raise UserError(f"An event loop is running here: await {ask.__name__}(...) instead")
-
-
-def _tool_calls(calls: Iterable[Mapping[str, Any]]) -> tuple[ToolCall, ...]:
+def calls_of(calls: Iterable[Mapping[str, Any]]) -> tuple[ToolCall, ...]:
     """The calls of a message as the kernel takes them, each with an id of its own."""
     found: dict[str, ToolCall] = {}
     for call in calls:
         call_id = call["id"] if call["id"] and call["id"] not in found else new_id()
         found[call_id] = ToolCall(call_id, call["name"], arguments_json(call["name"], call["arguments"]))
     return tuple(found.values())
-
-
-def _reply(message: StructuredMessage, result: Result) -> StructuredMessage:
-    if result.outcome == "completed":
-        reply = StructuredMessage.create_response(result.output, message)
-    else:
-        reply = StructuredMessage.create_error(result.why or result.outcome, message)
-        reply.metadata["output"] = result.output
-    reply.metadata["outcome"] = result.outcome
-    return reply
-
-
-def _status(result: Result, results: Sequence[Mapping[str, Any]]) -> str:
-    failed = [each for each in results if each["status"] != "success"]
-    if result.outcome != "completed" or (failed and len(failed) == len(results)):
-        return "failed"
-    return "partial" if failed else "completed"

@@ -16,12 +16,13 @@ import base64
 import dataclasses
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -76,6 +77,11 @@ def from_json(text: str, types: Iterable[type] = ()) -> Any:
     except ValueError as error:
         raise InvalidMessage(f"Not JSON: {error}") from error
     return reader.value(parsed, None)
+
+
+def value(plain: Any) -> Any:
+    """The value that `plain` wrote; data in place of objects. Raises InvalidMessage."""
+    return _Reader(()).value(plain, None)
 
 
 def _no_constant(name: str) -> Any:
@@ -231,10 +237,27 @@ def _float(value: Any) -> float:
     return float(value)
 
 
+_TINY = re.compile(r"([+-])00:00:00\.(\d{6})$")
+_When = TypeVar("_When", datetime, time)
+
+
+def _instant(kind: type[_When]) -> Callable[[str], _When]:
+    def read(value: str) -> _When:
+        found = kind.fromisoformat(value)
+        tiny = _TINY.search(value)
+        if tiny is None:
+            return found
+        # Python reads an offset of less than a second as none at all.
+        offset = timedelta(microseconds=int(tiny[1] + tiny[2]))
+        return found.replace(tzinfo=timezone(offset))
+
+    return read
+
+
 _SCALARS: Mapping[str, tuple[type, Callable[[Any], Any], Callable[[Any], Any]]] = {
-    "datetime": (datetime, datetime.isoformat, datetime.fromisoformat),
+    "datetime": (datetime, datetime.isoformat, _instant(datetime)),
     "date": (date, date.isoformat, date.fromisoformat),
-    "time": (time, time.isoformat, time.fromisoformat),
+    "time": (time, time.isoformat, _instant(time)),
     "timedelta": (timedelta, lambda value: [value.days, value.seconds, value.microseconds], _timedelta),
     "bytes": (bytes, lambda value: base64.b64encode(value).decode(), _bytes),
     "path": (Path, str, _exactly(Path)),

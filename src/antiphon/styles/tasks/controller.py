@@ -1,0 +1,204 @@
+"""Controller: gives tasks to workers by priority and deadline, and asks a model where nobody is named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from antiphon import Agent, Conversation, Model, Record, RunFailed, UserError, open_run
+from antiphon.errors import DuplicateName
+from antiphon.styles.tasks import codec
+from antiphon.styles.tasks.agent import ToolCapableAgent, calls_of
+from antiphon.styles.tasks.blocking import blocking
+from antiphon.styles.tasks.errors import InvalidMessage
+from antiphon.styles.tasks.message import MESSAGE_TYPES, MessageType, StructuredMessage
+from antiphon.styles.tasks.progress import TaskStatus, progress
+from antiphon.styles.tasks.reply import reply_to
+from antiphon.styles.tasks.results import tool_results
+from antiphon.styles.tasks.schedule import dealer, lane, lane_name
+from antiphon.styles.tasks.task import mail_of
+from antiphon.styles.tasks.worker import Worker
+from antiphon.tool import as_tool
+
+INSTRUCTIONS = (
+    "You know who can do what. Give each request to the colleague it is for, and answer with the result."
+)
+"""What a controller with a model is told, unless it is told something else."""
+
+KERNEL_CALLS = frozenset({"call_agent", "finish", "get_result", "send_message"})
+"""Calls that are no tools; a reply has no results of theirs."""
+
+
+class Controller:
+    """Gives tasks to workers and gathers what comes of them; everything it knows is in the journal.
+
+        controller = Controller([Worker(analyst, concurrency=2), writer])
+        replies = await controller.run_tasks([task, another])
+
+    Tasks of one worker begin by `priority` (a number, or high, medium, low; the higher the sooner),
+    then in the order given; those of different workers do not wait for each other. A task with a
+    `deadline` that is missed ends with the outcome `limit`. Both are read from the metadata.
+
+    workers: agents are wrapped in Worker. model: who decides where a message goes that names no
+    worker; it has the workers as colleagues. name, instructions: the controller's own. options: of
+    `open_run`, for the runs it opens; unless `attended` is True an approval that a tool needs is refused.
+
+    Raises UserError without workers, DuplicateName for two of one name.
+    """
+
+    def __init__(
+        self,
+        workers: Iterable[Worker | ToolCapableAgent | Agent],
+        model: str | Model | None = None,
+        *,
+        name: str = "controller",
+        instructions: str = INSTRUCTIONS,
+        **options: Any,
+    ) -> None:
+        found = [each if isinstance(each, Worker) else Worker(each) for each in workers]
+        self._workers: dict[str, Worker] = {}
+        for each in found:
+            if each.name in self._workers:
+                raise DuplicateName("worker", each.name)
+            self._workers[each.name] = each
+        if not found:
+            raise UserError("A controller needs at least one worker")
+        self.name = name
+        self._options = {"attended": False, **options}
+        names = tuple(self._workers)
+        self._router = None if model is None else Agent(name, instructions, model=model, can_call=names)
+        self._dealer = dealer(name if model is None else lane_name(name, "schedule"), name, names)
+        self._lanes = [lane(name, each.name, each.concurrency) for each in found]
+
+    def agents(self) -> list[Agent]:
+        """The controller, first, and all it needs, as a team takes them.
+
+        Another agent calls it by its name; without a model it wants a task as JSON then:
+        `{"content": …, "target_agent": …, "metadata": {"priority": …, "deadline": …}}`.
+        """
+        workers = [
+            each.agent([name for name in self._workers if name != each.name])
+            for each in self._workers.values()
+        ]
+        router = [self._router] if self._router is not None else []
+        return [*router, self._dealer, *self._lanes, *workers]
+
+    # -- tasks -----------------------------------------------------------------------------------
+
+    async def run_tasks(
+        self,
+        tasks: Iterable[StructuredMessage | Mapping[str, Any]],
+        *,
+        signal: Any = None,
+        run_id: str | None = None,
+    ) -> list[StructuredMessage]:
+        """Have tasks done, each by the worker it is addressed to; the replies, in the tasks' order.
+
+        tasks: messages, or what `to_dict` made of them. A reply is of type `result`, or `error` when
+        its task did not complete, of an unknown worker or an invalid deadline for one; the others
+        are done all the same. See `reply_to` for its metadata. signal: an asyncio.Event, say; set, it
+        stops what is not done yet. run_id: names the run in the journal; with it the same tasks, given
+        again after a crash, go on where they were.
+
+        Raises InvalidMessage for what is no message, cannot be written as JSON, or has the id of
+        another task.
+        """
+        messages = _distinct(tasks)
+        options = {"run_id": run_id, "create": run_id is not None, **self._options}
+        async with open_run(self.agents(), **options) as conversation:
+            known = self.status(await conversation.records())
+            new = [each for each in messages if each.task_id not in known]
+            if new:
+                await self.post(conversation, new)
+            for call in await conversation.requests():
+                stop = conversation.cancel_when(signal, call, "stopped") if signal is not None else None
+                try:
+                    await conversation.result(call)
+                except RunFailed:
+                    # Not the run: some of its tasks, and their replies say so.
+                    continue
+                finally:
+                    if stop is not None:
+                        stop()
+            replies = self.replies(messages, await conversation.records())
+            if run_id is None:
+                await conversation.close()
+        return replies
+
+    async def post(self, conversation: Conversation, messages: Sequence[StructuredMessage]) -> str:
+        """Give tasks to the controller in a run of the caller's own; returns the id of the call."""
+        thread = messages[0].task_id if len(messages) == 1 else ""
+        return await conversation.post(
+            self._dealer, task_id=thread, mail=[mail_of(each) for each in messages]
+        )
+
+    def status(self, records: Iterable[Record]) -> Mapping[str, TaskStatus]:
+        """How far the tasks of a run are, by task id; see `Conversation.records`."""
+        return progress(records, self.name, self._dealer.name, self._workers)
+
+    def replies(
+        self, messages: Iterable[StructuredMessage], records: Sequence[Record]
+    ) -> list[StructuredMessage]:
+        """The replies to those of the messages whose tasks have ended."""
+        known = self.status(records)
+        ended = [each for each in messages if each.task_id in known and known[each.task_id].outcome]
+        done: dict[int, list[Record]] = {}
+        for record in records:
+            done.setdefault(record.activation, []).append(record)
+        return [self._reply(each, known[each.task_id], done) for each in ended]
+
+    def _reply(
+        self, message: StructuredMessage, status: TaskStatus, done: Mapping[int, Sequence[Record]]
+    ) -> StructuredMessage:
+        own = done[status.activation] if status.activation else []
+        worker = self._workers.get(status.worker)
+        tools = {each.name: each for each in map(as_tool, worker.agent().tools)} if worker is not None else {}
+        results = tool_results(own, status.worker, [calls_of(message.tool_calls)], tools)
+        used = [each for each in results if each["name"] in tools or each["name"] not in KERNEL_CALLS]
+        name = status.worker if worker is not None else self.name
+        reply = reply_to(message, name, status.outcome, status.result, status.why, used)
+        if status.outcome == "completed":
+            reply.metadata["type"] = MessageType.RESULT
+        return reply
+
+    # -- messages --------------------------------------------------------------------------------
+
+    def process_structured_message(self, message: StructuredMessage) -> StructuredMessage:
+        """`aprocess_structured_message` for programs without an event loop."""
+        return blocking(self.aprocess_structured_message, message)
+
+    async def aprocess_structured_message(self, message: StructuredMessage) -> StructuredMessage:
+        """Have a message answered: by the worker it is addressed to, else by whom the model calls.
+
+        Without a model a message that names no worker is refused, unless there is only one.
+        """
+        if self._router is None or message.target_agent in self._workers:
+            (reply,) = await self.run_tasks([message])
+            return reply
+        intent = message.message_type if message.message_type in MESSAGE_TYPES else ""
+        async with open_run(self.agents(), **self._options) as conversation:
+            call = await conversation.post(
+                self._router,
+                message.content,
+                intent=intent,
+                task_id=message.task_id,
+                data=codec.plain(message.metadata),
+            )
+            try:
+                result = await conversation.result(call)
+            except RunFailed as failed:
+                result = failed.result
+            await conversation.close()
+        return reply_to(message, self.name, result.outcome, result.output, result.why)
+
+
+def _distinct(tasks: Iterable[StructuredMessage | Mapping[str, Any]]) -> list[StructuredMessage]:
+    found: dict[str, StructuredMessage] = {}
+    for each in tasks:
+        message = each if isinstance(each, StructuredMessage) else StructuredMessage.from_dict(each)
+        if message.task_id in found:
+            raise InvalidMessage(
+                f"Two tasks have the id {message.task_id!r:.80}; results are told apart by it"
+            )
+        found[message.task_id] = message
+    return list(found.values())

@@ -1,0 +1,143 @@
+"""Agents that call by a plan: deadlines, people who are asked under them, the thread of it all."""
+
+import asyncio
+from typing import Any
+
+from antiphon import Agent, Record, Result, open_run, tool
+from antiphon.event import EffectStarted
+from antiphon.hook import Call, Do, Ended, Moment, Return
+from antiphon.message import ToolCall
+from antiphon.models.script import Script, call
+from antiphon.testing.clock import VirtualClock
+from tests.transcript import effects, recorded_run
+
+
+@tool(effect="once", requires_approval=True)
+def pay(to: str) -> str:
+    """Pay."""
+    return f"paid {to}"
+
+
+PAYER = Agent("payer", tools=[pay])
+
+
+def broker(*calls: Call, **options: Any) -> tuple[Agent, list[tuple[list[Ended], list[Ended]]]]:
+    """An agent that makes these calls in its first turn, and what it was shown after each of its turns."""
+    shown: list[tuple[list[Ended], list[Ended]]] = []
+
+    def decide(moment: Moment) -> Return:
+        shown.append((list(moment.ended), list(moment.returned)))
+        return Return(value="over")
+
+    return Agent(
+        "broker", plan=lambda moment: Do(calls if moment.turn == 1 else ()), decide=decide, **options
+    ), shown
+
+
+async def answered(agents: list[Agent], model: Script, *answers: str) -> tuple[Result, list[Record]]:
+    """A run of the first agent in which each approval is answered as it comes."""
+    async with open_run(agents, model=model) as conversation:
+        asked, left = await conversation.post(agents[0], "go"), list(answers)
+        async for each in conversation.events(pieces=False):
+            event = each.event if isinstance(each, Record) else None
+            if isinstance(event, EffectStarted) and event.purpose == "approval":
+                await conversation.answer(event.id, left.pop(0))
+            if not left:
+                break
+        return await conversation.result(asked), await conversation.records()
+
+
+def test_a_plan_is_told_how_a_call_ended_that_asked_a_person() -> None:
+    agent, shown = broker(Call("payer", "one", task_id="1"), Call("payer", "talk", task_id="2"))
+    model = Script(_pay)
+    result, _ = asyncio.run(answered([agent, PAYER], model, "yes"))
+    assert result.output == "over"
+    away, here = shown[0][0]
+    assert (away.outcome, away.task_id, here.outcome, here.task_id) == ("skipped", "1", "completed", "2")
+    assert [(ended, returned) for ended, returned in shown[1:]] == [
+        ([], [Ended("payer", "completed", "paid one", "", "1")])
+    ]
+
+
+def test_what_returns_in_the_middle_of_a_turn_is_shown_at_its_end() -> None:
+    paid = asyncio.Event()
+
+    def pays(request: Any) -> Any:
+        if request.messages[-1].role == "tool":
+            paid.set()
+        return _pay(request)
+
+    async def wait(ctx: Any) -> str:
+        await paid.wait()
+        return "late"
+
+    agent, shown = broker(Call("payer", "one", task_id="1"), Call("slow", "x", task_id="2"))
+    agents = [agent, PAYER, Agent("slow", act=wait)]
+    asyncio.run(answered(agents, Script(pays), "yes"))
+    assert [(ended[1].content, [each.content for each in returned]) for ended, returned in shown] == [
+        ("late", ["paid one"])
+    ]
+
+
+def test_a_callee_that_begins_anew_at_every_call_is_called_beside_one_that_waits() -> None:
+    calls = [Call("payer", name, task_id=name) for name in ("one", "two", "three")]
+    agent, shown = broker(*calls, at_once=1)
+    asyncio.run(answered([agent, PAYER], Script(_pay), "yes", "no", "yes"))
+    told = {each.task_id: each.content for _, returned in shown for each in returned}
+    assert (told["one"], told["three"]) == ("paid one", "paid three")
+    assert "permission denied" in told["two"]
+
+
+def _pay(request: Any) -> Any:
+    last = request.messages[-1]
+    if last.role == "tool":
+        return last.content
+    return "talked" if last.content == "talk" else call("pay", to=last.content)
+
+
+def test_a_call_whose_deadline_has_passed_does_nothing() -> None:
+    clock = VirtualClock(1_000.0)
+    agent, shown = broker(Call("late", "x", until=999.0), Call("late", "y", until=1_001.0))
+    model = Script({"late": ["in time"]})
+    _, records = asyncio.run(
+        recorded_run(agent, "go", agents=[agent, Agent("late")], model=model, clock=clock)
+    )
+    assert [(each.outcome, each.content, each.why) for each in shown[0][0]] == [
+        ("limit", "", "the limit of 0 s is used up"),
+        ("completed", "in time", ""),
+    ]
+    assert model.asked == 1
+    assert "2/1.m1 model started" not in effects(records)
+
+
+def test_the_thread_stays_the_same_from_call_to_call() -> None:
+    model = Script({"a": [call("call_agent", agent_name="b", message="more"), "done"], "b": ["b is done"]})
+
+    async def play() -> Result:
+        async with open_run([Agent("a"), Agent("b")], model=model) as conversation:
+            return await conversation.result(await conversation.post("a", "go", task_id="thread"))
+
+    result = asyncio.run(play())
+    assert [(each.type, each.sender, each.task_id) for each in result.messages] == [
+        ("forward", "user", "thread"),
+        ("forward", "a", "thread"),
+        ("return", "b", "thread"),
+        ("return", "a", "thread"),
+    ]
+
+
+def test_calls_that_came_with_a_message_are_no_reply_of_the_models() -> None:
+    @tool
+    def look() -> str:
+        """Look."""
+        return "seen"
+
+    model = Script(["first", "second"], by="turn")
+
+    async def play() -> str:
+        async with open_run([Agent("a", tools=[look])], model=model) as conversation:
+            asked = await conversation.post("a", "go", calls=[ToolCall("1", "look")])
+            return (await conversation.result(asked)).output
+
+    assert asyncio.run(play()) == "first"
+    assert [each.role for each in model.requests[0].messages] == ["user", "assistant", "tool"]
