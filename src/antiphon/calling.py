@@ -42,7 +42,8 @@ def opening(
     caller: Activation, callee: Activation, asked: CallAgent, attachments: tuple[Attachment, ...]
 ) -> Message | None:
     """The message that a call carries, made from the call alone; None for one that only hands mail on."""
-    if not asked.message and (asked.take or asked.mail) and asked.data is None and not asked.calls:
+    silent = not asked.message and not attachments and asked.data is None and not asked.calls
+    if silent and (asked.take or asked.mail or callee.inbox):
         return None
     call = callee.call
     return Message(

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from typing import TypeVar
 
 import msgspec
 
 from antiphon import laps
 from antiphon.activation import Activation
 from antiphon.calling import CallAgent
-from antiphon.event import EffectFinished, Event, StateChanged, TurnFinished, TurnStarted
-from antiphon.hook import Call, Continue, Ended, Moment, Return
+from antiphon.errors import UserError
+from antiphon.event import EffectFinished, Event, StateChanged, TurnFinished, TurnStarted, stored
+from antiphon.hook import Call, Continue, Do, Ended, Moment, Return
 from antiphon.message import Message, ToolCall, whole
 from antiphon.state import State
 from antiphon.team import CALL_AGENT, Member
@@ -24,10 +26,11 @@ def begin(state: State, member: Member, activation: Activation) -> Generator[Eve
         yield TurnStarted(activation.id, count)
         return None
     if agent.plan is not None:
+        taken, turn, left = activation.inbox[:count], activation.turn + 1, len(activation.inbox) - count
         try:
-            planned = agent.plan(_moment(state, activation, activation.inbox[:count], activation.turn + 1))
+            planned = _answer(agent.plan(_moment(state, activation, taken, turn, left)), Do)
             wanted = planned.calls if planned is not None else ()
-            calls = tuple([_call(number, each) for number, each in enumerate(wanted, 1)])
+            calls = tuple([_call(number, each, count) for number, each in enumerate(wanted, 1)])
         except Exception as error:  # noqa: BLE001 - a hook that raises fails its activation, never the run
             yield TurnStarted(activation.id, 0, ())
             return _raised("plan", activation, error)
@@ -40,7 +43,10 @@ def begin(state: State, member: Member, activation: Activation) -> Generator[Eve
     return None
 
 
-def _call(number: int, call: Call) -> ToolCall:
+def _call(number: int, call: Call, taken: int) -> ToolCall:
+    wrong = [position for position in call.take if not 0 <= position < taken]
+    if wrong:
+        raise UserError(f"Call(take={call.take}): this turn took {taken} messages, numbered from 0")
     asked = CallAgent(
         call.agent, call.message, intent=call.intent, task_id=call.task_id, data=call.data, calls=call.calls,
         take=call.take, seconds=call.seconds,
@@ -60,7 +66,9 @@ def decide(
     found: Continue | Return | None = None
     if agent.decide is not None:
         try:
-            found = agent.decide(_moment(state, activation, activation.taken, activation.turn))
+            left = len(activation.inbox)
+            moment = _moment(state, activation, activation.taken, activation.turn, left)
+            found = _answer(agent.decide(moment), Continue, Return)
         except Exception as error:  # noqa: BLE001 - as above
             return _raised("decide", activation, error)
     if found is not None and found.set:
@@ -78,7 +86,20 @@ def decide(
     return TurnFinished(activation.id, more=True) if activation.inbox else Return()
 
 
-def _moment(state: State, activation: Activation, taken: Sequence[Message], turn: int) -> Moment:
+_Answer = TypeVar("_Answer")
+
+
+def _answer(found: _Answer, *kinds: type) -> _Answer:
+    """What a hook answered, as it will be read back."""
+    if found is None:
+        return found
+    if not isinstance(found, kinds):
+        names = " or ".join([*(kind.__name__ for kind in kinds), "None"])
+        raise UserError(f"{names} is expected, not {type(found).__name__}")
+    return stored(found)
+
+
+def _moment(state: State, activation: Activation, taken: Sequence[Message], turn: int, left: int) -> Moment:
     return Moment(
         state.run_id,
         activation.agent,
@@ -88,7 +109,7 @@ def _moment(state: State, activation: Activation, taken: Sequence[Message], turn
         [laps.of(activation, each) for each in taken],
         activation.data,
         [_ended(activation, index) for index in range(len(activation.calls))],
-        len(activation.inbox),
+        left,
         activation.unread,
     )
 

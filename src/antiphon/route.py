@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Generic, TypeVar
 
 import msgspec
@@ -11,7 +11,7 @@ from msgspec import Struct
 from antiphon.activation import Activation, Open
 from antiphon.agent import ALL, Judge
 from antiphon.arguments import MAX_CHARACTERS, Invalid, Reader
-from antiphon.calling import CallAgent, read_call
+from antiphon.calling import CallAgent, opening, read_call
 from antiphon.event import EffectFinished, EffectStarted, Event, MessagePosted, Outcome, PermissionDecided
 from antiphon.limits import UNLIMITED, Limits
 from antiphon.memory import HISTORY
@@ -31,7 +31,7 @@ def route(
     caller: Activation,
     index: int,
     permission: PermissionDecided | None = None,
-) -> Sequence[Event]:
+) -> Iterable[Event]:
     """What taking up call `index` of the caller's turn begins with; `member` is None for the user.
 
     permission: the ruling on this call, when a person or a rule has already given one.
@@ -210,7 +210,7 @@ def _read_call(call: ToolCall) -> tuple[CallAgent | Invalid, str]:
 
 def _call_agent(
     state: State, team: Team, member: Member | None, caller: Activation, call: ToolCall, effect_id: str
-) -> Sequence[Event]:
+) -> Iterable[Event]:
     if caller.id and not caller.planned:
         asked, canonical = _read_call(call)
         if isinstance(asked, Invalid):
@@ -274,12 +274,17 @@ def _away(caller: Activation, name: str) -> Open | None:
 
 def _hand_on(
     state: State, caller: Activation, away: Open, asked: CallAgent, effect_id: str
-) -> Sequence[Event]:
-    """What a callee is called for while it waits goes into its inbox."""
+) -> Iterator[Event]:
+    """What a callee is called for while it waits goes into its inbox, as far as there is room."""
     callee = state.activations[away.child]
-    posted = [MessagePosted(caller.taken[each], callee.id, by=caller.id) for each in asked.take]
+    told = opening(caller, callee, asked, ())
+    if told is not None and (told.content or told.data is not None or told.calls):
+        told = msgspec.structs.replace(told, id=effect_id + ">")
+        yield MessagePosted(told, callee.id, dead=full(state, callee))
+    for position in asked.take:
+        yield MessagePosted(caller.taken[position], callee.id, dead=full(state, callee), by=caller.id)
     why = f"{callee.agent} waits for an answer; it finds this in its inbox"
-    return (*posted, EffectFinished(effect_id, "skipped", why=why))
+    yield EffectFinished(effect_id, "skipped", why=why)
 
 
 def cannot_call(
@@ -362,7 +367,7 @@ def full(state: State, receiver: Activation) -> str:
     return f"the inbox of {receiver.agent} is full ({limit:,} unread messages)"
 
 
-_BUILTINS: dict[str, Callable[[State, Team, Member | None, Activation, ToolCall, str], Sequence[Event]]] = {
+_BUILTINS: dict[str, Callable[[State, Team, Member | None, Activation, ToolCall, str], Iterable[Event]]] = {
     CALL_AGENT: _call_agent,
     FINISH: _finish,
     GET_RESULT: _get_result,

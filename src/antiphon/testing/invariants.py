@@ -317,8 +317,16 @@ class Audit:
         child.call, child.scope = event.id, scope
         call = seat.calls[self._place(event.id)[3] - 1] if ".x:" not in event.id else None
         asked = read_call(event.arguments or (call.arguments if call is not None else ""))
-        if asked.message or asked.data is not None or asked.calls or not (asked.take or asked.mail):
-            child.inbox.append(Message("forward", seat.agent, event.name, "", event.id, id=event.id + ">"))
+        if (
+            asked.message
+            or asked.data is not None
+            or asked.calls
+            or not (asked.take or asked.mail or child.inbox)
+        ):
+            opening = Message(
+                "forward", seat.agent, event.name, "", event.id, id=event.id + ">", calls=asked.calls
+            )
+            child.inbox.append(opening)
         child.inbox.extend(asked.mail)
         child.inbox.extend(seat.taken[each] for each in asked.take)
         self._seats[number] = child
