@@ -186,7 +186,7 @@ CELLS = (
     Cell("W3", parallel_tools, [{"n": 100}]),
     Cell("W4.depth", depth, [{"depth": 50}, {"depth": 200}]),
     Cell("W4.fanout", fan_out, [{"n": 100}]),
-    Cell("W5.ring", rounds.ring, [{"agents": 100, "hops": 10_000}], [{"agents": 100, "hops": 1000}]),
+    Cell("W5.ring", rounds.ring, [{"agents": 100, "hops": 10_000}]),
     Cell("W5.fanout", rounds.fan_out, FANS, FANS[:2]),
     Cell("W6", many_runs, CROWDS, CROWDS[:3]),
     Cell("W6.loop", many_loops, CROWDS[::2], CROWDS[:1]),

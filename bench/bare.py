@@ -266,7 +266,7 @@ CELLS = (
     Cell("W3", parallel_tools, [{"n": 100}]),
     Cell("W4.depth", depth, [{"depth": 50}, {"depth": 200}]),
     Cell("W4.fanout", fan_out, [{"n": 100}]),
-    Cell("W5.ring", ring, [{"agents": 100, "hops": 10_000}], [{"agents": 100, "hops": 1000}]),
+    Cell("W5.ring", ring, [{"agents": 100, "hops": 10_000}]),
     Cell("W5.fanout", fan, FANS, FANS[:2]),
     Cell("W6", many_runs, CROWDS, CROWDS[:3]),
     Cell("W7.turn", commits, [{"n": 1000, "sync": sync} for sync in ("NORMAL", "FULL")]),

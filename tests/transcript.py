@@ -23,6 +23,7 @@ from antiphon.event import (
     RunClosed,
     RunResumed,
     RunStarted,
+    StateChanged,
     TurnFinished,
     TurnStarted,
 )
@@ -61,6 +62,8 @@ def line(record: Record) -> str:
         case HistoryCompacted(activation=number, trimmed=trimmed, summary=summary):
             what = f"{trimmed} results trimmed" if trimmed else f"compacted: {summary}"
             return f"{number} {record.agent} {what}"
+        case StateChanged(activation=number, set=changed, append=longer):
+            return f"{number} {record.agent} set {changed}" + (f", appended {longer}" if longer else "")
         case CancelRequested(target=target):
             return f"cancel {target or 'everything'}"
     raise AssertionError(f"no line for {record.type}")

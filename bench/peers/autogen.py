@@ -319,7 +319,7 @@ CELLS = (
     Cell("W3", parallel_tools, [{"n": 100}]),
     Cell("W4.depth", depth, [{"depth": 50}]),
     Cell("W4.fanout", fan_out, [{"n": 100}]),
-    Cell("W5.ring", ring, [{"agents": 100, "hops": 10_000}], [{"agents": 100, "hops": 1000}]),
+    Cell("W5.ring", ring, [{"agents": 100, "hops": 10_000}]),
     Cell("W5.fanout", fan, [{"subs": 100, "msgs": msgs} for msgs in (20, 200)]),
     Cell("W6", many_runs, CROWDS, CROWDS[:1], timeout=100),
     Cell("W7.load", saved, [{"n": 1000}]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
@@ -11,7 +12,7 @@ from antiphon.action import Act, ActionContext, Step, Wish, perform
 from antiphon.activation import Activation, Open
 from antiphon.errors import EffectFailed, UserError
 from antiphon.event import EffectFinished, Event, Outcome, StateChanged
-from antiphon.inside import begin, end
+from antiphon.inside import LEFT, begin, end
 from antiphon.message import whole
 from antiphon.state import State
 from antiphon.team import Team
@@ -37,6 +38,9 @@ class Gate:
     async def grant(self, effect_id: str, wish: Wish) -> Any:
         """See `Door.grant`."""
         activation = self._activation
+        action = effect_id[: effect_id.index(":")]
+        if action not in activation.open:
+            raise EffectFailed("cancelled", f"the action {action} has ended; nothing can follow in it")
         if effect_id not in activation.memo and effect_id not in activation.open:
             self._record(begin(self._state, self._team, activation, effect_id, wish))
         found = activation.memo.get(effect_id)
@@ -50,14 +54,21 @@ class Gate:
 
     async def _take(self, effect_id: str, step: Step) -> EffectFinished:
         """Run a step, when nothing it may rest on can be lost any more; a failure is raised as it came."""
+        activation = self._activation
         await self._durable()
-        try:
-            found = EffectFinished(effect_id, content=await perform(step))
-        except (EffectFailed, UserError) as error:
-            self._record(EffectFinished(effect_id, "failed", why=whole(str(error))))
-            raise
-        self._record(found)
-        return found
+        if effect_id in activation.open:
+            try:
+                found = EffectFinished(effect_id, content=await perform(step))
+            except (EffectFailed, UserError) as error:
+                self._end(EffectFinished(effect_id, "failed", why=whole(str(error))))
+                raise
+            self._end(found)
+        return activation.memo.get(effect_id) or EffectFinished(effect_id, "cancelled", why=LEFT)
+
+    def _end(self, found: EffectFinished) -> None:
+        """Record the end of a step; one that was cancelled meanwhile has had its end."""
+        if found.id in self._activation.open:
+            self._record(found)
 
 
 async def act(
@@ -84,6 +95,11 @@ async def act(
         if action is None:
             raise UserError(f"{activation.agent} has no action any more")
         content = _text(await action(context))
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        outcome, why = "failed", "it cancelled itself"
     except EffectFailed as error:
         outcome = error.outcome if error.outcome in _OUTCOMES else "failed"  # type: ignore[assignment]
         why, content = whole(str(error)), error.partial

@@ -16,13 +16,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from hashlib import blake2b
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from antiphon.errors import EffectFailed, UserError
-from antiphon.message import Message
+from antiphon.event import stored
+from antiphon.message import Message, mend, whole
 
 
 class Step(Struct, frozen=True):
@@ -56,6 +57,7 @@ class Question(Struct, frozen=True):
 
 
 Wish = Step | Ask | Call | Question
+_Value = TypeVar("_Value")
 
 
 class Door(Protocol):
@@ -100,36 +102,50 @@ class ActionContext:
 
     async def ask(self, text: str) -> str:
         """Ask the agent's own model, with its instructions and tools. Raises EffectFailed."""
+        text = whole(text)
         return str(await self._grant(Ask(text), text))
 
     async def call(self, agent: str, text: str) -> str:
         """Let another agent of the team do something. Raises EffectFailed; unknown names too."""
+        agent, text = whole(agent), whole(text)
         return str(await self._grant(Call(agent, text), (agent, text)))
 
     async def question(self, text: str) -> str:
         """Ask the user, who may take days. Raises EffectFailed when nobody is there to answer."""
+        text = whole(text)
         return str(await self._grant(Question(text), text))
 
     def publish(self, message: Message) -> None:
         """Give a message to the caller for distribution, once the action has ended.
 
-        Raises UserError when the caller distributes nothing.
+        Raises UserError when the caller distributes nothing, or the message's data is not JSON.
         """
         if not self.distributes:
             raise UserError(f"{self.agent} was called by somebody who distributes nothing; return the result")
-        self.published.append(message)
+        self.published.append(self._json(mend(message), "what it publishes"))
 
     def set(self, key: str, value: Any) -> None:
-        """Record `data[key] = value`, any JSON, once the action has ended."""
-        self.changed[key] = value
+        """Record `data[key] = value` once the action has ended. Raises UserError when it is not JSON."""
+        self.changed |= self._json({key: value}, f"data[{key!r}]")
         self.appended.pop(key, None)
 
     def append(self, key: str, values: Sequence[Any]) -> None:
-        """Record that the list `data[key]` goes on with `values`; the list itself is not written again."""
-        if key in self.changed:
-            self.changed[key] = [*self.changed[key], *values]
-        else:
-            self.appended.setdefault(key, []).extend(values)
+        """Record that the list `data[key]` goes on with `values`; the list itself is not written again.
+
+        Raises UserError when there is something else, or the values are not JSON.
+        """
+        held = self.changed.get(key, self.data.get(key, []))
+        if not isinstance(held, list):
+            raise UserError(f"{self.agent}: data[{key!r}] is no list that could go on; set it")
+        found = self._json(list(values), f"data[{key!r}]")
+        (held if key in self.changed else self.appended.setdefault(key, [])).extend(found)
+
+    def _json(self, value: _Value, what: str) -> _Value:
+        """A value as it will be read back."""
+        try:
+            return stored(value)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise UserError(f"{self.agent}: {what} must be what JSON can hold: {error}") from error
 
     async def _grant(self, wish: Wish, content: Any) -> Any:
         place = f"{self.effect_id}:{_slug(wish.name)}:{_digest(wish.name, content)}"
@@ -159,7 +175,7 @@ def _slug(name: str) -> str:
     return "".join(each if each.isalnum() or each in "_-" else "_" for each in name)[:40]
 
 
-_encode = msgspec.json.Encoder(enc_hook=lambda value: type(value).__qualname__).encode
+_encode = msgspec.json.Encoder(enc_hook=lambda value: type(value).__qualname__, order="deterministic").encode
 
 
 def _digest(name: str, content: Any) -> str:

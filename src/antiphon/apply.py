@@ -100,7 +100,7 @@ def _turn_started(state: State, event: TurnStarted) -> None:
     if event.act or event.calls is not None:
         _own_turn(activation, event, tuple(taken))
         return
-    activation.taken, activation.planned = (), False
+    activation.taken, activation.planned, activation.acted = (), False, None
     calls = tuple(call for message in taken for call in message.calls) if taken else ()
     if activation.id:
         for message in taken:

@@ -15,7 +15,7 @@ from antiphon.calling import CallAgent
 from antiphon.errors import RETRYABLE
 from antiphon.event import EffectStarted, Event, HistoryCompacted, Outcome, TurnFinished, TurnStarted
 from antiphon.hook import Return
-from antiphon.limits import NANO, Scope, fits, waited
+from antiphon.limits import NANO, Scope, fits, no_more_calls, waited
 from antiphon.memory import Compaction, Gist, question, read_gist, threshold, to_compact
 from antiphon.message import USER, ToolCall
 from antiphon.outputs import tokens_of
@@ -30,11 +30,15 @@ LEAST = 20_000
 
 
 class Breach(Struct, frozen=True):
-    """A limit that leaves no room for the next model call. scope: whose, 0 the innermost books."""
+    """A limit that leaves no room for the next model call. scope: whose, 0 the innermost books.
+
+    raisable: whether as much again could make room.
+    """
 
     outcome: Outcome
     why: str
     scope: int
+    raisable: bool = True
 
 
 def ask(
@@ -65,7 +69,7 @@ def _breached(
 ) -> EffectStarted | Return | tuple[Event, ...] | None:
     """What the limits say of their own breach: ask somebody, a cheaper model, another agent; or stop."""
     limits = activation.scopes[breach.scope].limits
-    if limits.breach == "ask" and state.options.attended and not activation.declined:
+    if limits.breach == "ask" and breach.raisable and state.options.attended and not activation.declined:
         return EffectStarted(
             f"{activation.id}/{activation.turn}.l{activation.raised + 1}",
             "wait",
@@ -84,7 +88,7 @@ def _breached(
     if limits.breach == "hand_over" and not activation.declined and limits.to in team.members:
         # Money that is used up is nobody's to spend: the other agent needs books outside of these.
         outside = breach.scope + 1 if breach.outcome == "budget" else 0
-        if outside < len(activation.scopes):
+        if outside < len(activation.scopes) and not no_more_calls(activation.scopes):
             return _hand_over(team, activation, limits.to, outside, breach.why)
     if breach.outcome == "limit" and member.agent.last_word:
         number = activation.fallback
@@ -131,7 +135,7 @@ def _call_model(
     if state.failures:
         number = _closed_circuit(state, choices, number)
     if number < 0:
-        names = ", ".join(choice.model.name for choice in choices)
+        names = ", ".join(choice.model.name for choice in choices if not choice.spare)
         return Return(
             "failed", activation.said, f"overloaded: {names} failed {CIRCUIT} times in a row; not asked now"
         )
@@ -143,7 +147,7 @@ def _call_model(
     for place, scope in enumerate(activation.scopes):
         if cost is None and scope.limits.usd is not None:
             why = f"the price of {choice.model.name} is unknown, and there is a limit in USD; give it a price"
-            return Breach("budget", why, place)
+            return Breach("budget", why, place, raisable=False)
         fit = fits(scope, hold, cost or 0)
         if fit == "never":
             return Breach("budget", _spent(scope, hold), place)
@@ -297,8 +301,8 @@ def _jitter(effect_id: str) -> float:
 
 def deadline(state: State, activation: Activation) -> Generator[Event, None, Return | None]:
     """Keep the time limits of an activation's own books: a wait, put off while people are waited for."""
-    caller = state.activations.get(activation.caller)
-    own = activation.scopes[: len(activation.scopes) - (len(caller.scopes) if caller is not None else 0)]
+    outer = len(state.activations[activation.caller].scopes) - state.open[activation.call].effect.scope
+    own = activation.scopes[: len(activation.scopes) - outer]
     limits = [scope.limits.seconds for scope in own if scope.limits.seconds is not None]
     if not limits or (activation.overdue and own[0].asking):
         return None

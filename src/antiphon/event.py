@@ -8,7 +8,7 @@ old one an entry in `UPCASTERS`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -237,6 +237,14 @@ _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(list[Event])
 encode_value = _encoder.encode
 """Any JSON-able value to the bytes of the one codec."""
+
+
+_Value = TypeVar("_Value")
+
+
+def stored(value: _Value) -> _Value:
+    """A value as a journal will give it back. Raises TypeError, ValueError for one it cannot hold."""
+    return msgspec.json.decode(_encoder.encode(value), type=type(value))
 
 
 def encode(events: list[Event]) -> bytes:

@@ -98,6 +98,7 @@ def _acted(state: State, activation: Activation, event: EffectFinished) -> None:
     activation.acted, activation.memo, activation.phase = event, NONE, "settled"
     if event.outcome != "completed":
         activation.inbox[:0] = activation.taken
+        activation.taken = ()
     touch(state, activation)
 
 

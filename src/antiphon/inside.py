@@ -6,15 +6,19 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from antiphon.action import Ask, Question, Step, Wish
+from antiphon.action import Ask, Call, Question, Step, Wish
 from antiphon.activation import Activation
 from antiphon.calling import CallAgent
 from antiphon.closing import cancel
 from antiphon.event import EffectFinished, EffectStarted, Event, MessagePosted, Outcome, StateChanged
+from antiphon.limits import no_more_calls
 from antiphon.message import USER, Message
 from antiphon.route import cannot_call, full
 from antiphon.state import State
 from antiphon.team import Team
+
+LEFT = "the action ended without it"
+"""Why what an action began and did not wait for is cancelled."""
 
 
 def begin(state: State, team: Team, activation: Activation, effect_id: str, wish: Wish) -> Event:
@@ -25,14 +29,17 @@ def begin(state: State, team: Team, activation: Activation, effect_id: str, wish
         if not state.options.attended:
             return EffectFinished(effect_id, "missing", why="nobody is there to answer")
         return EffectStarted(effect_id, "wait", USER, purpose="question", text=wish.text)
-    member = team.members[activation.agent]
+    if isinstance(wish, Call):
+        if wish.agent == USER:
+            return begin(state, team, activation, effect_id, Question(wish.text))
+        refusal = cannot_call(state, team, team.members[activation.agent], activation, wish.agent)
+        if refusal is not None:
+            return EffectFinished(effect_id, refusal[0], why=refusal[1])
+    used_up = no_more_calls(activation.scopes)
+    if used_up:
+        return EffectFinished(effect_id, "limit", why=used_up)
     if isinstance(wish, Ask):
         return _call(effect_id, team, activation.agent, wish.text, asks=True)
-    if wish.agent == USER:
-        return begin(state, team, activation, effect_id, Question(wish.text))
-    refusal = cannot_call(state, team, member, activation, wish.agent)
-    if refusal is not None:
-        return EffectFinished(effect_id, refusal[0], why=refusal[1])
     return _call(effect_id, team, wish.agent, wish.text)
 
 
@@ -61,7 +68,7 @@ def end(
     caller = state.activations[activation.caller]
     for opened in reversed(list(activation.open.values())):
         if opened.effect.id != effect_id:
-            yield from cancel(state, opened, "the action ended without it")
+            yield from cancel(state, opened, LEFT)
     if changed is not None:
         yield changed
     for message in published:

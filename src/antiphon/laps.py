@@ -28,7 +28,7 @@ def hand_on(giver: Activation, receiver: Activation, position: int) -> None:
 
 def published(publisher: Activation, receiver: Activation, message: Message) -> None:
     """Note a message that was published for what its publisher had taken, or one of these handed on."""
-    if any(cause is message for cause in publisher.taken):
+    if any(cause.id == message.id for cause in publisher.taken):
         _note(receiver, message, of(publisher, message))
         return
     first, *others = publisher.taken or (message,)

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from antiphon.calling import CallAgent
+from antiphon.errors import UserError
 from antiphon.event import RULED, CancelRequested, EffectFinished, Event, MessagePosted
 from antiphon.limits import Limits
 from antiphon.message import USER, Attachment, Message, ToolCall, mend, new_id, whole
@@ -81,6 +82,15 @@ def request(letter: Ask) -> Message:
     return Message(
         "forward", USER, USER, "", calls=(ToolCall("request", "call_agent", arguments, letter.attachments),)
     )
+
+
+def posted(letter: Letter) -> Letter:
+    """A letter as it would come by mail. Raises UserError for one that JSON cannot hold."""
+    try:
+        found: Letter = decode(encode(mend(letter)))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UserError(f"Not posted: it must be what JSON can hold: {error}") from error
+    return found
 
 
 def take_in(state: State, letter: Letter, mail: int = 0) -> Event:

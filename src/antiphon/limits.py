@@ -8,6 +8,7 @@ of every journal, however many effects run at once.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal, TypeVar
 
 import msgspec
@@ -93,6 +94,17 @@ def fits(scope: Scope, tokens: int, cost: int = 0) -> Fit:
         if scope.spent + scope.reserved + cost > money:
             fit = "later"
     return fit
+
+
+def no_more_calls(scopes: Iterable[Scope]) -> str:
+    """Why no further agent may be started on these books; empty when one may."""
+    for scope in scopes:
+        limits = scope.limits
+        if limits.calls is not None and scope.calls >= limits.calls:
+            return f"the limit of {limits.calls:,} calls is used up"
+        if limits.activations is not None and scope.activations >= limits.activations:
+            return f"the limit of {limits.activations:,} agent calls is reached"
+    return ""
 
 
 def settle(scope: Scope, held: int, used: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -10,8 +11,17 @@ from msgspec import Struct
 from antiphon import laps
 from antiphon.activation import Activation
 from antiphon.calling import CallAgent
-from antiphon.event import EffectFinished, Event, StateChanged, TurnFinished, TurnStarted, encode_value
-from antiphon.hook import Call, Continue, Ended, Moment, Return
+from antiphon.errors import UserError
+from antiphon.event import (
+    EffectFinished,
+    Event,
+    StateChanged,
+    TurnFinished,
+    TurnStarted,
+    encode_value,
+    stored,
+)
+from antiphon.hook import Call, Continue, Do, Ended, Moment, Return
 from antiphon.message import Message, ToolCall, whole
 from antiphon.state import State
 from antiphon.team import CALL_AGENT, Member
@@ -25,10 +35,11 @@ def begin(state: State, member: Member, activation: Activation) -> Generator[Eve
         yield TurnStarted(activation.id, count)
         return None
     if agent.plan is not None:
+        taken, turn, left = activation.inbox[:count], activation.turn + 1, len(activation.inbox) - count
         try:
-            planned = agent.plan(_moment(state, activation, activation.inbox[:count], activation.turn + 1))
+            planned = _answer(agent.plan(_moment(state, activation, taken, turn, left)), Do)
             wanted = planned.calls if planned is not None else ()
-            calls = tuple([_call(number, each) for number, each in enumerate(wanted, 1)])
+            calls = tuple([_call(number, each, count) for number, each in enumerate(wanted, 1)])
         except Exception as error:  # noqa: BLE001 - a hook that raises fails its activation, never the run
             yield TurnStarted(activation.id, 0, ())
             return _raised("plan", activation, error)
@@ -41,7 +52,10 @@ def begin(state: State, member: Member, activation: Activation) -> Generator[Eve
     return None
 
 
-def _call(number: int, call: Call) -> ToolCall:
+def _call(number: int, call: Call, taken: int) -> ToolCall:
+    wrong = [position for position in call.take if not 0 <= position < taken]
+    if wrong:
+        raise UserError(f"Call(take={call.take}): this turn took {taken} messages, numbered from 0")
     asked = CallAgent(
         call.agent, call.message, intent=call.intent, task_id=call.task_id, data=call.data, calls=call.calls,
         take=call.take, until=call.until, hold=call.hold,
@@ -61,7 +75,9 @@ def decide(
     found: Continue | Return | None = None
     if agent.decide is not None:
         try:
-            found = agent.decide(_moment(state, activation, activation.taken, activation.turn))
+            left = len(activation.inbox)
+            moment = _moment(state, activation, activation.taken, activation.turn, left)
+            found = _answer(agent.decide(moment), Continue, Return)
         except Exception as error:  # noqa: BLE001 - as above
             return _raised("decide", activation, error)
     if found is not None and found.set:
@@ -79,7 +95,20 @@ def decide(
     return TurnFinished(activation.id, more=True) if activation.inbox else Return()
 
 
-def _moment(state: State, activation: Activation, taken: Sequence[Message], turn: int) -> Moment:
+_Answer = TypeVar("_Answer")
+
+
+def _answer(found: _Answer, *kinds: type) -> _Answer:
+    """What a hook answered, as it will be read back."""
+    if found is None:
+        return found
+    if not isinstance(found, kinds):
+        names = " or ".join([*(kind.__name__ for kind in kinds), "None"])
+        raise UserError(f"{names} is expected, not {type(found).__name__}")
+    return stored(found)
+
+
+def _moment(state: State, activation: Activation, taken: Sequence[Message], turn: int, left: int) -> Moment:
     return Moment(
         state.run_id,
         activation.agent,
@@ -88,10 +117,8 @@ def _moment(state: State, activation: Activation, taken: Sequence[Message], turn
         taken,
         [laps.of(activation, each) for each in taken],
         activation.data,
-        [_ended(each, activation.ends.get(index, _AWAY)) for index, each in enumerate(activation.calls)]
-        if activation.ends
-        else (),
-        len(activation.inbox),
+        [_ended(each, activation.ends.get(index, _AWAY)) for index, each in enumerate(activation.calls)],
+        left,
         activation.unread,
         [_ended(call, event) for call, event in activation.returned],
     )

@@ -35,8 +35,8 @@ class Grant(Struct, frozen=True, gc=False, omit_defaults=True):
     """How far an approval that is remembered reaches; by default to every call of that tool in the run.
 
     arguments: name and pattern of each argument that must match, as in file names; a text with `..` as a
-    part of its path matches itself only. agent: whose calls, empty for everyone's. until: Unix
-    seconds, 0 for ever.
+    part of its path, a list and an object (their JSON) match themselves only. agent: whose calls, empty
+    for everyone's. until: Unix seconds, 0 for ever.
     """
 
     arguments: tuple[tuple[str, str], ...] = ()
@@ -57,6 +57,9 @@ def covers(grant: Grant, agent: str, arguments: str, at: float) -> bool:
 
 
 def _like(value: Any, pattern: str) -> bool:
+    if isinstance(value, dict | list):
+        # A wild card would reach over from one part of it to the next.
+        return msgspec.json.encode(value).decode() == pattern
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
     if ".." in text.replace("\\", "/").split("/"):
         return text == pattern

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Generic, TypeVar
 
 import msgspec
@@ -11,7 +11,7 @@ from msgspec import Struct
 from antiphon.activation import Activation
 from antiphon.agent import ALL, Judge
 from antiphon.arguments import MAX_CHARACTERS, Invalid, Reader
-from antiphon.calling import CallAgent, read_call
+from antiphon.calling import CallAgent, opening, read_call
 from antiphon.event import EffectFinished, EffectStarted, Event, MessagePosted, Outcome, PermissionDecided
 from antiphon.limits import UNLIMITED, Limits, tightest
 from antiphon.memory import HISTORY
@@ -31,7 +31,7 @@ def route(
     caller: Activation,
     index: int,
     permission: PermissionDecided | None = None,
-) -> Sequence[Event]:
+) -> Iterable[Event]:
     """What taking up call `index` of the caller's turn begins with; `member` is None for the user.
 
     permission: the ruling on this call, when a person or a rule has already given one.
@@ -210,7 +210,7 @@ def _read_call(call: ToolCall) -> tuple[CallAgent | Invalid, str]:
 
 def _call_agent(
     state: State, team: Team, member: Member | None, caller: Activation, call: ToolCall, effect_id: str
-) -> Sequence[Event]:
+) -> Iterable[Event]:
     if caller.id and not caller.planned:
         asked, canonical = _read_call(call)
         if isinstance(asked, Invalid):
@@ -241,7 +241,7 @@ def _call_agent(
     if caller.planned and keep:
         kept = _away(state, caller, name, asked.hold)
         if kept is not None:
-            return _hand_on(caller, kept, asked, effect_id)
+            return _hand_on(state, caller, kept, asked, effect_id)
     background = caller.id == 0 or (asked.background and state.options.background)
     head = callee.entry_head if caller.id == 0 else callee.head
     started = EffectStarted(
@@ -277,11 +277,18 @@ def _away(state: State, caller: Activation, name: str, hold: bool) -> Activation
     return state.activations[resting] if resting is not None else None
 
 
-def _hand_on(caller: Activation, callee: Activation, asked: CallAgent, effect_id: str) -> Sequence[Event]:
-    """What a callee would be called for goes into its inbox."""
-    posted = [MessagePosted(caller.taken[each], callee.id, by=caller.id) for each in asked.take]
+def _hand_on(
+    state: State, caller: Activation, callee: Activation, asked: CallAgent, effect_id: str
+) -> Iterator[Event]:
+    """What a callee would be called for goes into its inbox, as far as there is room."""
+    told = opening(caller, callee, asked, ())
+    if told is not None and (told.content or told.data is not None or told.calls):
+        told = msgspec.structs.replace(told, id=effect_id + ">")
+        yield MessagePosted(told, callee.id, dead=full(state, callee))
+    for position in asked.take:
+        yield MessagePosted(caller.taken[position], callee.id, dead=full(state, callee), by=caller.id)
     why = f"{callee.agent} is not called now; it finds this in its inbox"
-    return (*posted, EffectFinished(effect_id, "skipped", why=why))
+    yield EffectFinished(effect_id, "skipped", why=why)
 
 
 def cannot_call(
@@ -365,7 +372,7 @@ def full(state: State, receiver: Activation) -> str:
     return f"the inbox of {receiver.agent} is full ({limit:,} unread messages)"
 
 
-_BUILTINS: dict[str, Callable[[State, Team, Member | None, Activation, ToolCall, str], Sequence[Event]]] = {
+_BUILTINS: dict[str, Callable[[State, Team, Member | None, Activation, ToolCall, str], Iterable[Event]]] = {
     CALL_AGENT: _call_agent,
     FINISH: _finish,
     GET_RESULT: _get_result,

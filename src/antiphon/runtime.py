@@ -35,7 +35,7 @@ from antiphon.event import (
 from antiphon.history import LARGE, pack
 from antiphon.journal.port import Journal, Lease, Row
 from antiphon.journal.port import chain as link
-from antiphon.letter import Cancel, Letter, take_in, take_in_mail
+from antiphon.letter import Cancel, Letter, posted, take_in, take_in_mail
 from antiphon.model import Delta
 from antiphon.state import State
 from antiphon.step import step
@@ -128,7 +128,12 @@ class Runtime:
             raise self._parked()
         if self.state.closed:
             raise UserError(f"Run {self.run_id} is closed; nothing can follow. Start a new one")
-        first = self._advance(events)
+        try:
+            first = self._advance(events)
+        except Exception as error:
+            # Half of it may be applied: only what is stored can be trusted now.
+            self._park(error)
+            raise
         if first is not None:
             self.spawn(self._drive(first), first.effect.id)
 
@@ -379,8 +384,8 @@ class Runtime:
     # -- mail -------------------------------------------------------------------------------
 
     def take_in(self, letter: Letter, mail: int = 0) -> None:
-        """Record what a letter says."""
-        self.record(take_in(self.state, letter, mail))
+        """Record what a letter says. Raises UserError for one that no journal can hold."""
+        self.record(take_in(self.state, posted(letter), mail))
         self._deliver()
 
     def open_mail(self) -> None:

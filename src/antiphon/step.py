@@ -206,7 +206,7 @@ def _rule(state: State, team: Team, member: Member, activation: Activation) -> I
             bound = tool.reread(event.arguments) if tool is not None else event.arguments
             arguments = bound if isinstance(bound, str) else event.arguments
             always = tool.digest if tool is not None and event.content == "always" else ""
-            event = PermissionDecided(effect_id, allowed, event.by, why, arguments, always)
+            event = PermissionDecided(effect_id, allowed, event.by, why, arguments, always, event.grant)
             yield event
         if event.allowed:
             yield from route(state, team, member, activation, index, event)

@@ -4,8 +4,9 @@ import asyncio
 
 from msgspec.structs import replace
 
-from antiphon import Agent, ModelError, ToolContext, tool
+from antiphon import Agent, Message, ModelError, ToolContext, tool
 from antiphon.event import EffectStarted
+from antiphon.hook import Call, Continue, Do, Return
 from antiphon.letter import Answer, Ask, Cancel
 from antiphon.model import Reply, Usage
 from antiphon.models.script import Script, call, finish
@@ -252,4 +253,43 @@ TASKS = Scenario(
         ),
     ),
 )  # fmt: skip
-ALL = [SINGLE, CONTRACTS, CIRCULAR, FAN_OUT, BACKGROUND, APPROVAL, RETRY, CANCEL, LOOP, TASKS]
+
+
+def _acting(world):
+    """A broker, one that acts with steps, an ask and a call, and one that is asked for help."""
+
+    def stepped(ctx, name):
+        place = f"{ctx.effect_id}:{name}"
+        world.did(ToolContext(ctx.run_id, place, ctx.agent, f"{ctx.run_id}:{place}", ctx.attempt))
+        return name
+
+    async def act(ctx):
+        found = [await ctx.step("fetch", stepped, ctx, "fetch")]
+        found += await asyncio.gather(ctx.ask("What of it?"), ctx.call("b", "help"))
+        found.append(await ctx.step("send", stepped, ctx, "send"))
+        ctx.set("found", found)
+        ctx.append("reactions", [len(ctx.history)])
+        ctx.publish(Message("forward", "a", "", f"{found} {ctx.data.get('reactions')}"))
+
+    def plan(moment):
+        return Do([Call("a", take=tuple(range(len(moment.taken))))] if moment.turn < 3 else ())
+
+    def decide(moment):
+        if moment.turn < 3:
+            return Continue(set={f"taken {moment.turn}": len(moment.taken)})
+        return Return(value=f"{[each.content for each in moment.taken]} {dict(moment.data)} {moment.laps}")
+
+    tools = tools_of(world)
+    return [
+        Agent("broker", plan=plan, decide=decide),
+        Agent("a", "You are a.", act=act, tools=[tools["pay"]], context="continue"),
+        Agent("b", "You are b.", tools=[tools["put"]]),
+    ]
+
+
+ACTION = Scenario(
+    "action", _acting,
+    script(a=[call("pay", what="x"), "a thought"], b=[call("put", what="y"), "b helped"]),
+    (("broker", "go"),),
+)  # fmt: skip
+ALL = [SINGLE, CONTRACTS, CIRCULAR, FAN_OUT, BACKGROUND, APPROVAL, RETRY, CANCEL, LOOP, TASKS, ACTION]

@@ -3,11 +3,12 @@
 import pytest
 from msgspec import structs
 
-from antiphon import runtime
+from antiphon import acting, runtime
+from antiphon.action import Step
 from antiphon.history import fold
 from antiphon.runtime import Runtime
 from antiphon.testing.crash import enumerate_crashes, rehearse
-from tests.spec.crash_scenarios import ALL, CONTRACTS, LOOP, SINGLE
+from tests.spec.crash_scenarios import ACTION, ALL, CONTRACTS, LOOP, SINGLE
 
 MODES = ["at once", "deferred"]
 
@@ -24,6 +25,12 @@ def test_a_sample_of_points(tmp_path):
 def test_a_sample_of_a_loop_with_compaction_approval_retry_and_fallback(tmp_path):
     report = enumerate_crashes(LOOP, tmp_path, commit="deferred", every=5)
     assert not report.bad, str(report)
+
+
+def test_a_sample_of_rounds_with_steps_asks_calls_and_what_they_publish(tmp_path):
+    report = enumerate_crashes(ACTION, tmp_path, commit="deferred", every=7)
+    assert not report.bad, str(report)
+    assert {"step", "step done"} <= set(report.names)
 
 
 @pytest.mark.parametrize("commit", MODES)
@@ -104,6 +111,24 @@ def test_control_mail_that_is_taken_in_twice_is_found(tmp_path, monkeypatch):
     monkeypatch.setattr("antiphon.conversation.fold", forgets_its_mail)
     report = enumerate_crashes(SINGLE, tmp_path, every=3)
     assert any("mail 1 after mail 1" in text for bad in report.bad for text in bad.wrong), str(report)
+
+
+@pytest.mark.deep
+def test_control_an_action_that_forgets_its_steps_is_found(tmp_path, monkeypatch):
+    monkeypatch.setattr(acting.Gate, "grant", _by_heart(acting.Gate.grant))
+    report = enumerate_crashes(ACTION, tmp_path, every=3)
+    assert any("had ended and ran again" in text for bad in report.bad for text in bad.wrong), str(report)
+
+
+def _by_heart(grant):
+    """As if steps were done and not looked up."""
+
+    async def granting(self, effect_id, wish):
+        if isinstance(wish, Step) and effect_id in self._activation.memo:
+            return wish.function(*wish.args)
+        return await grant(self, effect_id, wish)
+
+    return granting
 
 
 def _forgetful(use_tool):

@@ -5,10 +5,11 @@ import threading
 
 import pytest
 
-from antiphon import Agent, open_run, run, tool
+from antiphon import Agent, Message, open_run, run, tool
 from antiphon.errors import Parked
 from antiphon.event import CancelRequested, EffectFinished, EffectStarted
 from antiphon.history import fold
+from antiphon.hook import Call, Continue, Do, Return
 from antiphon.journal.memory import MemoryJournal
 from antiphon.models.script import Script, call, finish
 from antiphon.testing.invariants import check_journal
@@ -30,8 +31,30 @@ async def act(n: int) -> int:
     return n
 
 
+async def do(ctx):
+    "An action that does a bit of everything."
+    await ctx.step("pause", asyncio.sleep, 0)
+    await asyncio.gather(ctx.ask("Well?"), ctx.call("b", "x"), ctx.step("pause", asyncio.sleep, 0))
+    ctx.set("attempt", ctx.attempt)
+    ctx.publish(Message("forward", "c", "", "news"))
+    return "acted"
+
+
+def plan(moment):
+    "One round of two actors, then one for what they published."
+    everything = tuple(range(len(moment.taken)))
+    return Do([Call("c", take=everything), Call("d", "x")] if moment.turn == 1 else [Call("b", "y")])
+
+
+def decide(moment):
+    return Continue() if moment.turn == 1 else Return(value="done")
+
+
 A = Agent("a", tools=[peek, act])
 B = Agent("b", tools=[peek])
+ROUNDS = Agent("rounds", plan=plan, decide=decide)
+TEAM = [A, B, Agent("c", act=do, context="continue"), Agent("d", act=do), ROUNDS]
+ENTRIES = pytest.mark.parametrize("entry", [A, ROUNDS], ids=lambda agent: agent.name)
 LINES = {
     "a": [
         [call("peek", n=2), call("act", n=1), call("call_agent", agent_name="b", message="x")],
@@ -39,6 +62,8 @@ LINES = {
         finish("done"),
     ],
     "b": [call("peek", n=3), "b says so"],
+    "c": ["so"],
+    "d": ["so"],
 }
 
 
@@ -62,10 +87,10 @@ def ends(records):
     return started, finished
 
 
-async def cancelled_after(journal, laps=None, seq=None):
+async def cancelled_after(journal, entry, laps=None, seq=None):
     """Cancel by a record after `laps` of the loop, or when record `seq` shows; what the run came to."""
-    async with open_run([A, B], journal=journal, model=Patient(), env={}) as conversation:
-        call_id = await conversation.post("a", "go")
+    async with open_run(TEAM, journal=journal, model=Patient(), env={}) as conversation:
+        call_id = await conversation.post(entry, "go")
         if seq is not None:
             async for item in conversation.events(pieces=False):
                 if item.seq >= seq:
@@ -87,27 +112,31 @@ async def cancelled_after(journal, laps=None, seq=None):
     return over, len(records)
 
 
-def test_cancelled_at_every_record():
+@ENTRIES
+def test_cancelled_at_every_record(entry):
     async def main():
-        _, length = await cancelled_after(MemoryJournal(), laps=200)
+        over, length = await cancelled_after(MemoryJournal(), entry, laps=400)
+        assert over
         for seq in range(1, length - 3):
-            await cancelled_after(MemoryJournal(), seq=seq)
+            await cancelled_after(MemoryJournal(), entry, seq=seq)
 
     asyncio.run(main())
 
 
-def test_cancelled_at_every_lap_of_the_loop():
+@ENTRIES
+def test_cancelled_at_every_lap_of_the_loop(entry):
     async def main():
         laps, over = 0, False
         while not over:
-            over, _ = await cancelled_after(MemoryJournal(), laps=laps)
+            over, _ = await cancelled_after(MemoryJournal(), entry, laps=laps)
             laps += 1
         assert laps > 10, laps
 
     asyncio.run(main())
 
 
-def test_the_caller_is_cancelled_at_every_await_and_the_run_can_go_on():
+@ENTRIES
+def test_the_caller_is_cancelled_at_every_await_and_the_run_can_go_on(entry):
     """Cancelling the coroutine is leaving: nothing is recorded, and the run is resumed."""
 
     async def main():
@@ -115,7 +144,7 @@ def test_the_caller_is_cancelled_at_every_await_and_the_run_can_go_on():
         journal, resumed, known = MemoryJournal(), 0, set()
         for laps in range(400):
             task = asyncio.ensure_future(
-                run(A, "go", agents=[A, B], journal=journal, model=Patient(), env={})
+                run(entry, "go", agents=TEAM, journal=journal, model=Patient(), env={})
             )
             for _ in range(laps):
                 await asyncio.sleep(0)
@@ -128,7 +157,7 @@ def test_the_caller_is_cancelled_at_every_await_and_the_run_can_go_on():
             if not fresh or (await fold(journal, fresh[0].run_id)).closed:
                 continue
             run_id = fresh[0].run_id
-            async with open_run([A, B], journal=journal, run_id=run_id, model=Patient(), env={}) as again:
+            async with open_run(TEAM, journal=journal, run_id=run_id, model=Patient(), env={}) as again:
                 for call_id in await again.requests():
                     assert (await again.result(call_id)).output == "done"
                 await again.close()

@@ -4,7 +4,7 @@
     assert not report.bad
 
 Pass 1 plays the scenario and counts the points: before each append, once it is queued, once it is
-durable, around each claim, release and mail, and around each model and tool call. Pass 2 plays it
+durable, around each claim, release and mail, and around each model and tool call and step. Pass 2 plays it
 once per point in a process of its own that SIGKILLs itself there, lets a fresh process resume, and
 judges journal, answers and the world (`antiphon.testing.verdict`). Pass 3, when asked for, kills
 the resuming process too, at all or some of its points. Needs `fork`; every process has 20 s.

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import apsw
 
-from antiphon import runtime
+from antiphon import acting, runtime
 from antiphon.errors import JournalError
 from antiphon.journal.port import Done, Lease, Row
 from antiphon.journal.sqlite import SqliteJournal
@@ -143,7 +143,7 @@ class SynchronousJournal(SqliteJournal):
 
 
 def mark_effects(point: Callable[[str], None]) -> None:
-    """From now on, in this process, every model and tool call passes a point before and after it."""
+    """From now on, in this process, models, tools and steps of actions pass a point before and after."""
 
     def marked(name: str, perform: Callable[..., Any]) -> Callable[..., Any]:
         async def performing(*arguments: Any) -> Any:
@@ -154,5 +154,6 @@ def mark_effects(point: Callable[[str], None]) -> None:
 
         return performing
 
-    for name, attribute in (("model", "ask_model"), ("tool", "use_tool")):
-        setattr(runtime, attribute, marked(name, getattr(runtime, attribute)))
+    places = (("model", runtime, "ask_model"), ("tool", runtime, "use_tool"), ("step", acting, "perform"))
+    for name, module, attribute in places:
+        setattr(module, attribute, marked(name, getattr(module, attribute)))

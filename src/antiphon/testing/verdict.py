@@ -17,14 +17,19 @@ from antiphon.journal.port import Journal
 from antiphon.state import State
 from antiphon.testing.invariants import InvariantBroken, check_run
 from antiphon.testing.world import World, lines
-from antiphon.tool import Tool, as_tool
+from antiphon.tool import Tool, as_tool, tool
 
 IN_DOUBT = "it may or may not have taken effect"
 """What an agent is told of a tool that a crash left unknown."""
 
 
+@tool(effect="idempotent")
+async def _step() -> None:
+    """A step of an action, as far as its contract goes: what a crash cut off is run again."""
+
+
 class Life(Struct, frozen=True):
-    """What a process found when it began: tool effects ended and in flight, and how often each ran."""
+    """What a process found when it began: tools and steps ended and in flight, how often each ran."""
 
     ended: tuple[str, ...] = ()
     in_flight: tuple[str, ...] = ()
@@ -43,17 +48,22 @@ class Account(Struct, frozen=True):
     log: list[tuple[str, str, str, str]]
 
 
+def deed_id(effect_id: str) -> str:
+    """Under which id the world knows an effect: a step as `1/1.x:name`, so each needs its own name."""
+    return ":".join(effect_id.split(":")[:2])
+
+
 async def look(journal: Journal, run_id: str, world: World) -> Life:
     """The life of a process that begins now."""
     in_flight: dict[str, None] = {}
     ended = []
     for row in await journal.read(run_id):
         for event in await events_of(journal, run_id, row):
-            if type(event) is EffectStarted and event.kind == "tool":
-                in_flight[event.id] = None
-            elif type(event) is EffectFinished and event.id in in_flight:
-                del in_flight[event.id]
-                ended.append(event.id)
+            if type(event) is EffectStarted and event.kind in ("tool", "step"):
+                in_flight[deed_id(event.id)] = None
+            elif type(event) is EffectFinished and deed_id(event.id) in in_flight:
+                del in_flight[deed_id(event.id)]
+                ended.append(deed_id(event.id))
     return Life(tuple(ended), tuple(in_flight), _counts(world))
 
 
@@ -104,8 +114,8 @@ async def judge(
     expected: Account | None,
 ) -> list[str]:
     """Everything that is wrong with a run that has been seen through; empty when nothing is."""
-    tools = {tool.name: tool for agent in agents for tool in map(as_tool, agent.tools)}
-    reading = {name for name, tool in tools.items() if not tool.acting}
+    tools = {each.name: each for agent in agents for each in map(as_tool, agent.tools)}
+    reading = {name for name, each in tools.items() if not each.acting}
     wrong = []
     try:
         await check_run(journal, run_id, reading=reading)
@@ -137,15 +147,15 @@ async def _lost(journal: Journal, run_id: str, folder: Path) -> list[str]:
 async def _repeated(
     journal: Journal, run_id: str, folder: Path, tools: dict[str, Tool], world: World
 ) -> list[str]:
-    """Tools that ran when their contract says they must not, or did not when it says they must."""
+    """Tools and steps that ran when their contract says they must not, or did not when it says they must."""
     started: dict[str, Tool] = {}
     ends: dict[str, EffectFinished] = {}
     for row in await journal.read(run_id):
         for event in await events_of(journal, run_id, row):
-            if type(event) is EffectStarted and event.kind == "tool":
-                started[event.id] = tools[event.name]
+            if type(event) is EffectStarted and event.kind in ("tool", "step"):
+                started[deed_id(event.id)] = tools[event.name] if event.kind == "tool" else _step
             elif type(event) is EffectFinished:
-                ends[event.id] = event
+                ends[deed_id(event.id)] = event
     lives = [msgspec.json.decode(line, type=Life) for line in lines(folder / "lives")]
     deeds, now = world.deeds(), _counts(world)
     wrong = [f"{each} ran though its start is not on record" for each in now if each not in started]
@@ -153,28 +163,28 @@ async def _repeated(
         for each in life.ended:
             if now.get(each, 0) != life.deeds.get(each, 0):
                 wrong.append(f"{each} had ended and ran again")
-    for each, tool in started.items():
+    for each, contract in started.items():
         count, end = now.get(each, 0), ends.get(each)
         lost = [life for life in lives if each in life.in_flight]
         if len({deed.key for deed in deeds if deed.effect_id == each}) > 1:
             wrong.append(f"{each} ran under different keys")
-        if tool.effect == "once" and count > 1:
-            wrong.append(f"{each} ({tool.name}, once) ran {count} times")
+        if contract.effect == "once" and count > 1:
+            wrong.append(f"{each} ({contract.name}, once) ran {count} times")
         # A reading tool does not wait until its start is on record, so each process may run it once.
-        if count > (1 + len(lost) if tool.acting else len(lives)):
+        if count > (1 + len(lost) if contract.acting else len(lives)):
             wrong.append(f"{each} ran {count} times, {len(lost)} crashes found it in flight")
         if end is None:
             continue
         if (
-            tool.effect == "once"
+            contract.effect == "once"
             and lost
-            and tool.reconcile is None
+            and contract.reconcile is None
             and end.outcome not in ("unknown", "cancelled")
         ):
             wrong.append(f"{each} was in flight and is {end.outcome}, not unknown")
-        if end.outcome == "completed" and not count and not (lost and tool.reconcile):
+        if end.outcome == "completed" and not count and not (lost and contract.reconcile):
             wrong.append(f"{each} is completed and never ran")
-        if tool.effect != "once" and end.outcome == "unknown":
+        if contract.effect != "once" and end.outcome == "unknown":
             wrong.append(f"{each} could be run again and is unknown")
     return wrong
 

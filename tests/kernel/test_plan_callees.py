@@ -1,0 +1,287 @@
+"""Callees of a plan that rest between their calls, or wait for people; and what is kept of all that."""
+
+import asyncio
+
+import pytest
+
+from antiphon import Agent, Limits, Message, open_journal, open_run, tool
+from antiphon.event import EffectFinished, MessagePosted
+from antiphon.hook import Call, Continue, Do, Return
+from antiphon.models.script import Script, call
+from tests.kernel.teams import broker, contents, ended, opened, player, rounds, says
+from tests.transcript import Gate, lines, recorded
+
+# -- callees that rest --------------------------------------------------------------------------
+
+
+def reader(**options):
+    """An agent that acts on one message at a time and says what it read."""
+
+    async def act(ctx):
+        return "|".join(contents(ctx.taken))
+
+    return Agent("reader", act=act, context="continue", consume="one", **options)
+
+
+def test_what_a_resting_callee_has_not_read_waits_for_it_and_shows():
+    """Called without a word, it reads on; no empty message is put among the others."""
+    seen = []
+    agent = rounds(
+        [Call("reader", take=(0, 1, 2))], [Call("reader")], [Call("reader")],
+        seen=seen, value=lambda moment: str(ended(moment)),
+    )  # fmt: skip
+
+    async def main():
+        mail = [Message("forward", "x", "", text) for text in ("two", "three")]
+        async with open_run([agent, reader()], env={}) as conversation:
+            result = await conversation.result(await conversation.post("broker", "one", mail=mail))
+            assert result.output == "[('reader', 'completed', 'three')]"
+
+    asyncio.run(main())
+    assert [ended(each) for each in seen[1::2]] == [
+        [("reader", "completed", text)] for text in ("one", "two", "three")
+    ]
+
+
+def test_unread_says_how_much():
+    seen = []
+
+    def plan(moment):
+        return Do([Call("reader", take=tuple(range(len(moment.taken))))])
+
+    def decide(moment):
+        seen.append(dict(moment.unread))
+        return Continue() if moment.unread else Return()
+
+    async def main():
+        mail = [Message("forward", "x", "", text) for text in ("two", "three")]
+        async with open_run([broker(plan, decide), reader()], env={}) as conversation:
+            await conversation.result(await conversation.post("broker", "one", mail=mail))
+
+    asyncio.run(main())
+    assert seen == [{"reader": 2}, {"reader": 1}, {}]
+
+
+def test_a_callee_goes_on_with_its_history_and_data():
+    async def act(ctx):
+        ctx.append("count", [len(ctx.history)])
+        return str(ctx.data.get("count"))
+
+    agent = rounds([Call("keeper", "1")], [Call("keeper", "2")], value=lambda moment: str(ended(moment)))
+    keeper = Agent("keeper", act=act, context="continue")
+    result, records = recorded(agent, "go", agents=[agent, keeper], env={})
+    assert result.output == "[('keeper', 'completed', '[1]')]"
+    assert [each.event.continues for each in records if getattr(each.event, "name", "") == "keeper"] == [
+        0, 0, 2, 0
+    ]  # fmt: skip
+
+
+# -- callees that ask people --------------------------------------------------------------------
+
+
+def asking(how):
+    """An agent that asks a person once, and its message's number in all it took."""
+    taken = []
+
+    @tool(requires_approval=True)
+    async def pay() -> str:
+        "Pay."
+        return "paid"
+
+    async def act(ctx):
+        taken.append(contents(ctx.taken))
+        if len(taken) == 1:
+            return await ctx.question("May I?") if how == "question" else await ctx.ask("Pay.")
+        return "read"
+
+    model = Script([call("pay"), "it is paid"])
+    return Agent("clerk", act=act, tools=[pay], model=model, context="continue"), taken
+
+
+@pytest.mark.parametrize("how", ["question", "approval"])
+def test_nobodys_round_waits_for_people(how):
+    """The rounds go on; what comes meanwhile is read after the answer; the broker stays until then."""
+    clerk, taken = asking(how)
+    log = []
+
+    def plan(moment):
+        if moment.turn > 2:
+            return Do([Call("clerk")] if moment.unread else ())
+        everybody = tuple(range(len(moment.taken)))
+        return Do([Call("clerk", f"round {moment.turn}", take=everybody), Call("news")])
+
+    def decide(moment):
+        log.append([(each.agent, each.outcome) for each in moment.ended])
+        return Continue() if moment.turn < 3 else Return(value="over")
+
+    agent, news = broker(plan, decide), player("news", "fresh")
+
+    async def main():
+        async with open_run([agent, clerk, news], env={}) as conversation:
+            request = await conversation.post("broker", "go")
+            effect = await opened(conversation, how)
+            for _ in range(20):
+                await asyncio.sleep(0)
+            assert request in await conversation.requests()
+            assert log == [
+                [("clerk", "skipped"), ("news", "completed")],
+                [("clerk", "skipped"), ("news", "completed")],
+                [],
+            ]
+            await conversation.answer(effect.id, "yes")
+            result = await conversation.result(request)
+            assert (result.outcome, result.output) == ("completed", "over")
+            dead = [each.event for each in await conversation.records() if getattr(each.event, "dead", "")]
+            assert dead == []
+
+    asyncio.run(main())
+    assert taken == [["round 1", "go"], ["round 2", "fresh"]]
+
+
+def test_what_a_callee_was_given_while_it_asked_is_what_it_reads_next():
+    clerk, taken = asking("question")
+
+    def plan(moment):
+        return Do(
+            [Call("clerk", take=tuple(range(len(moment.taken))))] if moment.taken or moment.unread else ()
+        )
+
+    def decide(moment):
+        return Continue() if moment.unread or moment.inbox else Return()
+
+    async def main():
+        async with open_run([broker(plan, decide), clerk], env={}, limits=Limits(inbox=2)) as conversation:
+            request = await conversation.post("broker", "go")
+            effect = await opened(conversation, "question")
+            for text in ("one", "two", "three"):
+                await conversation.post(request, Message("forward", "x", "broker", text))
+            dead = [each.event for each in await conversation.records() if getattr(each.event, "dead", "")]
+            assert [(each.message.content, each.dead) for each in dead] == [
+                ("three", "the inbox of clerk is full (2 unread messages)")
+            ]
+            await conversation.answer(effect.id, "yes")
+            await conversation.result(request)
+
+    asyncio.run(main())
+    assert taken == [["go"], ["one", "two"]]
+
+
+def test_who_asks_is_told_nothing_where_there_is_nothing_to_tell():
+    clerk, taken = asking("question")
+    seen = []
+    agent = rounds([Call("clerk", "x")], [Call("clerk")], seen=seen)
+
+    async def main():
+        async with open_run([agent, clerk], env={}) as conversation:
+            request = await conversation.post("broker", "go")
+            effect = await opened(conversation, "question")
+            await conversation.answer(effect.id, "yes")
+            await conversation.result(request)
+
+    asyncio.run(main())
+    assert taken == [["x"]]
+    assert dict(seen[-1].unread) == {}
+
+
+def test_a_broker_under_a_broker_is_not_waited_for_either():
+    clerk, _ = asking("question")
+    inner = Agent("inner", plan=lambda moment: Do([Call("clerk", "x")] if moment.turn == 1 else ()))
+    seen = []
+    agent = rounds([Call("inner", "x")], [], seen=seen)
+
+    async def main():
+        async with open_run([agent, inner, clerk], env={}) as conversation:
+            request = await conversation.post("broker", "go")
+            effect = await opened(conversation, "question")
+            assert ended(seen[1]) == [("inner", "skipped", "somebody is asked; it goes on meanwhile")]
+            await conversation.answer(effect.id, "yes")
+            assert (await conversation.result(request)).output == "over"
+
+    asyncio.run(main())
+
+
+def test_a_broker_that_is_cancelled_takes_those_who_ask_along():
+    clerk, _ = asking("question")
+    agent = rounds([Call("clerk", "x")], [])
+
+    async def main():
+        async with open_run([agent, clerk], env={}) as conversation:
+            request = await conversation.post("broker", "go")
+            effect = await opened(conversation, "question")
+            await conversation.cancel(request, "enough")
+            assert (await conversation.result(request)).outcome == "cancelled"
+            ends = [
+                each.event.id for each in await conversation.records() if type(each.event) is EffectFinished
+            ]
+            assert effect.id in ends
+
+    asyncio.run(main())
+
+
+# -- what is kept -------------------------------------------------------------------------------
+
+
+def test_what_hooks_set_is_there_the_next_moment_and_the_next_day(tmp_path):
+    seen = []
+
+    def plan(moment):
+        seen.append(dict(moment.data))
+        return Do([Call("clerk", "x")] if moment.turn == 1 else (), {"plan": [moment.turn]})
+
+    def decide(moment):
+        seen.append(dict(moment.data))
+        return Continue(set={"decide": moment.turn}) if moment.turn == 1 else Return(set={"over": True})
+
+    async def main():
+        journal = open_journal(f"sqlite:///{tmp_path}/runs.db")
+        agent = broker(plan, decide, context="continue")
+        team = [agent, asking("question")[0]]
+        async with open_run(team, journal=journal, env={}) as conversation:
+            request = await conversation.post("broker", "go")
+            effect = await opened(conversation, "question")
+        run_id = conversation.run_id
+        async with open_run(team, journal=journal, run_id=run_id, env={}) as conversation:
+            await conversation.answer(effect.id, "yes")
+            await conversation.result(request)
+            seen.append("the next day")
+            await conversation.result(await conversation.post("broker", "again"))
+            said = lines(await conversation.records())
+        assert "1 broker set {'plan': [1]}" in said
+        await journal.close()
+
+    asyncio.run(main())
+    assert seen[:4] == [
+        {},
+        {"plan": [1]},
+        {"plan": [1], "decide": 1},
+        {"plan": [2], "decide": 1},
+    ]
+    assert seen[seen.index("the next day") + 1] == {"plan": [3], "decide": 1, "over": True}
+
+
+def test_left_between_two_rounds_it_goes_on(tmp_path):
+    """What was called is not called again; what was published is there once."""
+    gate = Gate("late")
+    agent = rounds(
+        [Call("news"), Call("slow", "x")], [], value=lambda moment: "|".join(contents(moment.taken))
+    )
+
+    async def main():
+        journal = open_journal(f"sqlite:///{tmp_path}/runs.db")
+        team = [agent, player("news", "fresh"), Agent("slow", model=Script([gate]))]
+        async with open_run(team, journal=journal, env={}) as conversation:
+            request = await conversation.post("broker", "go")
+            async for item in conversation.events(pieces=False):
+                if type(item.event) is MessagePosted and item.event.by:
+                    break
+        team[2] = Agent("slow", model=says("late"))
+        run_id = conversation.run_id
+        async with open_run(team, journal=journal, run_id=run_id, env={}) as conversation:
+            assert (await conversation.result(request)).output == "fresh"
+            starts = [
+                each.event.name for each in await conversation.records() if each.type == "EffectStarted"
+            ]
+            assert starts.count("news") == 2  # the call and its action
+        await journal.close()
+
+    asyncio.run(main())

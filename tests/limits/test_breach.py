@@ -1,0 +1,424 @@
+"""Limits(breach=…): what happens when turns, tokens or money do not suffice for the next model call."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from antiphon import (
+    Agent,
+    Limits,
+    Message,
+    ModelError,
+    Record,
+    Retry,
+    RunFailed,
+    Usage,
+    UserError,
+    open_journal,
+    open_run,
+    run,
+    tool,
+)
+from antiphon import conversation as face
+from antiphon.errors import UnknownName
+from antiphon.event import EffectStarted
+from antiphon.history import fold
+from antiphon.letter import Answer, encode
+from antiphon.limits import NANO
+from antiphon.model import Reply
+from antiphon.models.script import Script, call
+from antiphon.team import Choice
+from antiphon.testing.clock import VirtualClock
+from antiphon.testing.invariants import check_run
+from tests.transcript import effects, recorded, shown
+
+LOOK = Reply("so far", (call("look"),), "calls", Usage(80, 20))
+DONE = Reply("done", usage=Usage(80, 20))
+
+
+@tool(effect="read")
+async def look() -> str:
+    """Look."""
+    return "seen"
+
+
+def working(limits: Limits | None, turns: int = 3, **options: Any) -> Agent:
+    """The agent `a`, which looks until its last turn."""
+    model = Script([*[LOOK] * (turns - 1), DONE], name="dear")
+    return Agent("a", "Work.", tools=[look], model=model, limits=limits, max_output=100, **options)
+
+
+async def asked(conversation: Any, place: str = "1/2.l1") -> EffectStarted:
+    """The question about a limit at that place, once it is there."""
+    events = conversation.events(pieces=False)
+    async for item in events:
+        event = item.event if isinstance(item, Record) else None
+        if isinstance(event, EffectStarted) and event.id == place:
+            events.close()
+            return event
+    pytest.fail("nobody was asked")
+
+
+def answered(agent: Agent, *answers: str, agents: Any = (), **options: Any) -> tuple[Any, list[str]]:
+    """Ask `a`; what it came to, and the questions about limits that got these answers, one by one."""
+    questions, said = [], iter(answers)
+
+    async def on_message(message: Message) -> str:
+        questions.append(message.content)
+        return next(said, "no")
+
+    async def main() -> Any:
+        journal = open_journal()
+        result = await run(
+            agent, "go", agents=[agent, *agents], on_message=on_message, journal=journal, env={}, **options
+        )
+        await check_run(journal, result.run_id)
+        return result
+
+    return asyncio.run(main()), questions
+
+
+# -- ask ----------------------------------------------------------------------------------------
+
+ASKED_TURNS = "the limit of {} turns of one activation is used up. Allow as much again?"
+
+
+def test_yes_allows_as_much_again_and_again_and_again() -> None:
+    result, questions = answered(working(Limits(turns=2, breach="ask"), turns=7), "yes", "always", "yes")
+    assert (result.outcome, result.output) == ("completed", "done")
+    assert questions == [ASKED_TURNS.format(each) for each in (2, 4, 6)]
+
+
+@pytest.mark.parametrize("answer", ["no", "maybe"])
+def test_no_stops(answer: str) -> None:
+    result, questions = answered(working(Limits(turns=1, breach="ask")), answer)
+    assert (result.outcome, result.output) == ("limit", "so far")
+    assert len(questions) == 1
+
+
+def test_tokens_are_asked_for_too() -> None:
+    result, questions = answered(working(Limits(tokens=1_500, breach="ask"), turns=9), *["yes"] * 9)
+    assert result.output == "done"
+    assert questions
+    assert questions[0].startswith("the budget is used up: ")
+
+
+def test_the_whole_request_is_asked_for_by_whoever_needs_it_first() -> None:
+    """What one callee got the others may spend, and each asks once it is short again."""
+    wishes = [call("call_agent", agent_name="a", message=x) for x in "12"]
+    lead = Agent("lead", model=Script([wishes, "ok"]), max_output=100)
+    busy = working(None, turns=5)
+    busy = replace(busy, model=Script(lambda request: LOOK if len(request.messages) < 9 else DONE))
+    limits = Limits(tokens=2_500, breach="ask")
+    result, questions = answered(lead, *["yes"] * 20, agents=[busy], limits=limits)
+    assert result.output == "ok"
+    assert questions
+
+
+def test_with_nobody_there_it_stops() -> None:
+    result, _ = recorded(working(Limits(turns=1, breach="ask")), "go", env={})
+    assert (result.outcome, result.why) == ("limit", "the limit of 1 turns of one activation is used up")
+
+
+def test_what_as_much_again_does_not_help_is_not_asked() -> None:
+    """Whose price is unknown stays so, whatever is allowed."""
+    agent = Agent("a", model=Script(["x"], name="nobody/knows"), limits=Limits(usd=1.0, breach="ask"))
+    result, questions = answered(agent, *["yes"] * 3)
+    assert result.outcome == "budget"
+    assert questions == []
+
+
+def test_the_time_that_somebody_takes_to_answer_counts_for_nothing() -> None:
+    async def main() -> None:
+        clock = VirtualClock(autojump=False)
+        agent = working(Limits(turns=1, seconds=10, breach="ask"), turns=2)
+        async with open_run([agent], clock=clock, env={}) as conversation:
+            request = await conversation.post("a", "go")
+            effect = await asked(conversation)
+            clock.advance(1_000)
+            for _ in range(5):
+                await asyncio.sleep(0)
+            await conversation.answer(effect.id, "yes")
+            assert (await conversation.result(request)).output == "done"
+
+    asyncio.run(main())
+
+
+def test_a_question_about_a_limit_has_three_answers() -> None:
+    async def main() -> None:
+        async with open_run([working(Limits(turns=1, breach="ask"), turns=2)], env={}) as conversation:
+            request = await conversation.post("a", "go")
+            effect = await asked(conversation)
+            assert (effect.id, effect.kind, effect.text) == ("1/2.l1", "wait", ASKED_TURNS.format(1))
+            with pytest.raises(UserError, match="answered yes, no or always; got 'perhaps'"):
+                await conversation.answer(effect.id, "perhaps")
+            await conversation.answer(effect.id, "yes")
+            with pytest.raises(UserError, match="is not an open question or approval"):
+                await conversation.answer(effect.id, "yes")
+            assert (await conversation.result(request)).output == "done"
+
+    asyncio.run(main())
+
+
+def test_it_may_be_cancelled_while_it_asks() -> None:
+    async def main() -> None:
+        async with open_run([working(Limits(turns=1, breach="ask"))], env={}) as conversation:
+            request = await conversation.post("a", "go")
+            effect = await asked(conversation)
+            # The question alone: then nothing is allowed, and it stops.
+            await conversation.cancel(effect.id)
+            result = await conversation.result(request)
+            assert (result.outcome, result.output) == ("limit", "so far")
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("how", ["here", "from elsewhere"])
+def test_the_question_survives_the_process(how: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        journal, limits = open_journal(f"sqlite:///{tmp_path}/runs.db"), Limits(turns=1, breach="ask")
+        async with open_run([working(limits)], journal=journal, env={}) as conversation:
+            request = await conversation.post("a", "go")
+            effect = await asked(conversation)
+        run_id, again = conversation.run_id, working(limits, turns=2)
+        if how == "from elsewhere":
+            # As another process would, with a store of its own.
+            other = open_journal(f"sqlite:///{tmp_path}/runs.db")
+            await other.post(run_id, "answer", encode(Answer(effect.id, "yes", by="ann")))
+            await other.close()
+        async with open_run([again], journal=journal, run_id=run_id, env={}) as conversation:
+            if how == "here":
+                await conversation.answer(effect.id, "yes", by="ann")
+            second = await asked(conversation, "1/3.l2")
+            state = await fold(journal, run_id)
+            assert state.activations[1].scopes[0].limits.turns == 2
+            await conversation.answer(second.id, "no")
+            assert (await conversation.result(request)).outcome == "limit"
+        await check_run(journal, run_id)
+        await journal.close()
+
+    asyncio.run(main())
+
+
+def test_a_last_word_needs_room_too() -> None:
+    agent = replace(working(Limits(turns=1, tokens=1_100)), last_word=True)
+    result, records = recorded(agent, "go", env={})
+    assert (result.outcome, result.output) == ("budget", "so far")
+    assert len([each for each in effects(records, "m") if "started" in each]) == 1
+
+
+# -- degrade ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def priced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
+    """A model a hundred times cheaper than all others, by its name: it says what it costs."""
+    (tmp_path / "cheap.yaml").write_text(f"'*': [{', '.join(['cheap'] * 60)}]\n")
+    cheap = f"script:{tmp_path}/cheap.yaml"
+
+    def choice(model: Any, windows: Any, env: Any) -> Choice:
+        each = 0.001 * NANO / (100 if model.name == cheap else 1)
+        return Choice(model, None, each, each, lambda usage: int(usage.total * each))
+
+    monkeypatch.setattr(face, "_choice", choice)
+    return cheap
+
+
+@pytest.mark.parametrize("whose", ["the agent's", "the request's"])
+def test_a_cheaper_model_goes_on_and_the_record_says_why(priced: str, whose: str) -> None:
+    limits = Limits(usd=2.0, breach="degrade", to=priced)
+    agent = working(limits if whose == "the agent's" else None, turns=50)
+    options = {} if whose == "the agent's" else {"limits": limits}
+    result, records = recorded(agent, "go", env={}, **options)
+    assert (result.outcome, result.output) == ("completed", "cheap")
+    asks = [each.event for each in records if getattr(each.event, "kind", "") == "model"]
+    assert [each.name for each in asks][-2:] == ["dear", priced]
+    assert asks[-1].text.startswith("degraded: the budget is used up: $")
+
+
+def test_its_failures_are_tried_again_with_the_same_model(priced: str, tmp_path: Path) -> None:
+    """Retries stay with it, and it is never a fallback of its own accord."""
+    agent = Agent(
+        "a",
+        model=Script([ModelError("auth", "no")], name="dear"),
+        limits=Limits(usd=9.0, breach="degrade", to=priced),
+    )
+    result, records = recorded(agent, "go", env={}, clock=VirtualClock())
+    assert (result.outcome, result.why) == ("failed", "auth: no")
+    assert [each for each in effects(records, "m") if "started" in each] == ["1/1.m1 model started"]
+
+
+def test_it_does_not_stand_in_for_a_model_that_is_left_alone(priced: str) -> None:
+    model = Script([ModelError("overloaded", "busy")] * 5, name="dear")
+    limits = Limits(usd=9.0, breach="degrade", to=priced)
+    agent = Agent("a", model=model, retry=Retry(attempts=1), limits=limits)
+
+    async def main() -> list[str]:
+        said = []
+        async with open_run([agent], clock=VirtualClock(), env={}) as conversation:
+            for _ in range(6):
+                with pytest.raises(RunFailed) as caught:
+                    await conversation.result(await conversation.post("a", "go"))
+                said.append(caught.value.result.why)
+        return said
+
+    said = asyncio.run(main())
+    assert said[:5] == ["overloaded: busy"] * 5
+    assert said[5] == "overloaded: dear failed 5 times in a row; not asked now"
+
+
+@pytest.mark.parametrize(
+    ("limits", "why"),
+    [
+        (Limits(usd=0.001), "the budget is used up: $0.0000 of $0.0010 are spent"),
+        (Limits(tokens=50, usd=9.0), "the budget is used up: 0 of 50 tokens are spent"),
+    ],
+    ids=["usd", "tokens"],
+)
+def test_when_nothing_cheaper_fits_either_it_stops(priced: str, limits: Limits, why: str) -> None:
+    result, _ = recorded(working(replace(limits, breach="degrade", to=priced)), "go", env={})
+    assert result.outcome == "budget"
+    assert result.why.startswith(why)
+
+
+def test_turns_cannot_be_degraded(priced: str) -> None:
+    result, _ = recorded(working(Limits(turns=1, breach="degrade", to=priced)), "go", env={})
+    assert (result.outcome, result.output) == ("limit", "so far")
+
+
+# -- hand over ----------------------------------------------------------------------------------
+
+
+def heir(*replies: Any, **options: Any) -> Agent:
+    return Agent("heir", model=Script(replies or ["done by the heir"]), max_output=100, **options)
+
+
+def test_another_agent_takes_over_on_the_outer_books() -> None:
+    other = heir()
+    agent = working(Limits(tokens=1_500, breach="hand_over", to="heir"), turns=99)
+
+    async def main() -> None:
+        journal = open_journal()
+        async with open_run([agent, other], journal=journal, env={}) as conversation:
+            result = await conversation.result(await conversation.post("a", "Count the birds."))
+            assert (result.outcome, result.output) == ("completed", "done by the heir")
+            assert result.why == "handed over to heir"
+            started = [each.event for each in await conversation.records()]
+        call_of_heir = next(each for each in started if getattr(each, "name", "") == "heir")
+        assert (call_of_heir.purpose, call_of_heir.scope, call_of_heir.ends) == ("limit", 1, True)
+        assert call_of_heir.text.startswith("the budget is used up: ")
+        await check_run(journal, conversation.run_id)
+
+    asyncio.run(main())
+    told = shown(other.model.requests[0])[0]
+    assert told.startswith(
+        "user: Count the birds.\n\n[system] a began this and had to stop: the budget is used up: "
+    )
+    assert told.endswith("What it had so far:\nso far")
+
+
+def test_turns_are_handed_over_within_the_same_books() -> None:
+    agent = working(Limits(turns=1, tokens=50_000, breach="hand_over", to="heir"))
+    result, records = recorded(agent, "go", agents=[agent, heir()], env={})
+    assert result.output == "done by the heir"
+    assert effects(records, "c")[-3:] == [
+        "1/3.c1 call limit heir started",
+        "1/3.c1 completed: done by the heir",
+        "0/1.c1 completed: done by the heir; handed over to heir",
+    ]
+    assert next(each.event.scope for each in records if getattr(each.event, "name", "") == "heir") == 0
+
+
+def test_what_has_said_nothing_hands_over_the_task_alone() -> None:
+    other = heir()
+    agent = working(Limits(tokens=50, breach="hand_over", to="heir"))
+    recorded(agent, "go", agents=[agent, other], env={})
+    assert "What it had so far" not in shown(other.model.requests[0])[0]
+
+
+@pytest.mark.parametrize(
+    ("own", "limits", "outcome"),
+    [
+        (None, Limits(tokens=1_500, breach="hand_over", to="heir"), "budget"),
+        (Limits(turns=1, calls=1, breach="hand_over", to="heir"), Limits(), "limit"),
+        (Limits(turns=1, breach="hand_over", to="heir"), Limits(activations=1), "limit"),
+    ],
+    ids=["no books outside", "no call left", "no activation left"],
+)
+def test_where_nobody_can_take_over_it_stops(own: Any, limits: Limits, outcome: str) -> None:
+    agent = working(own, turns=99)
+    result, _ = recorded(agent, "go", agents=[agent, heir()], env={}, limits=limits)
+    assert (result.outcome, result.output) == (outcome, "so far")
+
+
+def test_when_the_other_fails_its_outcome_is_the_agents() -> None:
+    agent = working(Limits(turns=1, breach="hand_over", to="heir"))
+    failing = heir("never", limits=Limits(tokens=1))
+    result, _ = recorded(agent, "go", agents=[agent, failing], env={})
+    assert (result.outcome, result.output) == ("budget", "so far")
+    assert result.why.startswith("the budget is used up: 0 of 1 tokens are spent")
+
+
+@pytest.mark.parametrize("outside", [0, 1])
+def test_the_other_has_its_own_time(outside: int) -> None:
+    """Also where it stands on as many books as the one before it."""
+
+    async def never(request: Any) -> None:
+        await asyncio.Event().wait()
+
+    own = Limits(turns=1) if not outside else Limits(tokens=1_500)
+    agent = working(replace(own, breach="hand_over", to="heir"), turns=99)
+    other = heir(never, limits=Limits(seconds=5))
+    result, _ = recorded(agent, "go", agents=[agent, other], env={}, clock=VirtualClock())
+    assert (result.outcome, result.why) == ("limit", "the limit of 5 s is used up")
+
+
+def test_an_agent_that_took_over_may_hand_over_too() -> None:
+    middle = Agent(
+        "middle", model=Script([LOOK]), tools=[look], limits=Limits(turns=1, breach="hand_over", to="heir")
+    )
+    agent = working(Limits(turns=1, breach="hand_over", to="middle"))
+    result, _ = recorded(agent, "go", agents=[agent, middle, heir()], env={})
+    assert (result.outcome, result.output) == ("completed", "done by the heir")
+
+
+def test_cancelled_in_the_middle_it_takes_the_other_along() -> None:
+    async def never(request: Any) -> None:
+        await asyncio.Event().wait()
+
+    async def main() -> None:
+        team = [working(Limits(turns=1, breach="hand_over", to="heir")), heir(never)]
+        async with open_run(team, env={}) as conversation:
+            request = await conversation.post("a", "go")
+            async for item in conversation.events(pieces=False):
+                if getattr(getattr(item, "event", None), "id", "") == "2/1.m1":
+                    break
+            await conversation.cancel(request, "enough")
+            result = await conversation.result(request)
+            assert (result.outcome, result.output) == ("cancelled", "so far")
+
+    asyncio.run(main())
+
+
+# -- what cannot be -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("limits", "error", "why"),
+    [
+        (Limits(breach="pray"), UserError, "Limits.breach is stop, ask, degrade or hand_over; got 'pray'"),  # type: ignore[arg-type]
+        (Limits(breach="degrade"), UserError, "needs `to`: the model to degrade to"),
+        (Limits(breach="hand_over"), UserError, "needs `to`: the agent to hand over to"),
+        (Limits(breach="hand_over", to="x"), UnknownName, "Unknown agent in Limits.to: x. Known: a, heir"),
+    ],
+)
+@pytest.mark.parametrize("whose", ["the agent's", "the request's"])
+def test_limits_that_cannot_be(limits: Limits, error: Any, why: str, whose: str) -> None:
+    agent = working(limits if whose == "the agent's" else None)
+    options = {} if whose == "the agent's" else {"limits": limits}
+    with pytest.raises(error) as caught:
+        recorded(agent, "go", agents=[agent, heir()], env={}, **options)
+    assert why in str(caught.value)
