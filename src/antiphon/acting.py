@@ -59,7 +59,7 @@ class Gate:
         if effect_id in activation.open:
             try:
                 found = EffectFinished(effect_id, content=await perform(step))
-            except (EffectFailed, UserError) as error:
+            except EffectFailed as error:
                 self._end(EffectFinished(effect_id, "failed", why=whole(str(error))))
                 raise
             self._end(found)
@@ -83,9 +83,9 @@ async def act(
         activation.agent,
         activation.taken,
         activation.past or (),
-        activation.data,
+        dict(activation.data),
         run_id=state.run_id,
-        attempt=2 if opened.lost else 1,
+        attempt=1 + opened.lost,
         deps=deps,
         distributes=caller is not None and caller.agent.plan is not None,
     )

@@ -95,8 +95,8 @@ class ActionContext:
         """Run `function(*args)`, or `await` it, and keep its result, as JSON has it.
 
         A step that a crash cut off is run again, one that ended never: it is known by its name, its
-        arguments and how often both came. Raises EffectFailed when the function raises, UserError
-        when its result is not JSON.
+        arguments and how often both came. Raises EffectFailed when the function raises, or its result
+        is not JSON.
         """
         return await self._grant(Step(name, function, args), args)
 
@@ -154,7 +154,7 @@ class ActionContext:
 
 
 async def perform(step: Step) -> str:
-    """Run a step; its result as JSON. Raises EffectFailed, UserError (its result is not JSON)."""
+    """Run a step; its result as JSON. Raises EffectFailed, also when its result is not JSON."""
     try:
         found = step.function(*step.args)
         if inspect.isawaitable(found):
@@ -164,7 +164,7 @@ async def perform(step: Step) -> str:
     try:
         return msgspec.json.encode(found).decode()
     except (TypeError, ValueError) as error:
-        raise UserError(f"step {step.name} must return what JSON can hold: {error}") from error
+        raise EffectFailed("failed", f"step {step.name} must return what JSON can hold: {error}") from error
 
 
 Act = Callable[[ActionContext], Awaitable[Any]]

@@ -35,7 +35,7 @@ NONE: Any = _Nothing()
 class Open(Struct):
     """An effect in flight. `index`: which call of the turn, -1 for none. `child`: a call's callee.
 
-    lost: a process died while it ran. ended: it is over, whatever still runs. since: when it
+    lost: how many processes died while it ran. ended: it is over, whatever still runs. since: when it
     started, Unix seconds. detached: what a call asks for that its turn no longer waits for, since a
     person is asked.
     """
@@ -44,7 +44,7 @@ class Open(Struct):
     activation: int
     index: int = -1
     child: int = 0
-    lost: bool = False
+    lost: int = 0
     ended: bool = False
     since: float = 0.0
     detached: ToolCall | None = None

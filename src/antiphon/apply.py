@@ -62,7 +62,7 @@ def _run_resumed(state: State, event: RunResumed) -> None:
     state.options = msgspec.structs.replace(state.options, attended=event.attended)
     for activation in state.activations.values():
         for opened in activation.open.values():
-            opened.lost = True
+            opened.lost += 1
         touch(state, activation)
 
 

@@ -191,8 +191,10 @@ class Conversation:
         approval = event.purpose in RULED
         message = Message("forward", agent, USER, event.text, event.id)
         if approval:
-            asked = {"tool": event.name, "arguments": event.arguments}
-            message = msgspec.structs.replace(message, intent="approval", data=asked)
+            asked = (
+                {"tool": event.name, "arguments": event.arguments} if event.purpose == "approval" else None
+            )
+            message = msgspec.structs.replace(message, intent=event.purpose, data=asked)
         try:
             answer, by = str(await on_message(message)), USER
         except Exception as error:

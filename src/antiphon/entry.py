@@ -33,7 +33,7 @@ async def run(
     outputs are joined as `[name]…[/name]`. tools: for this run and the entry agents only, after their
     own; of two of one name the agent's own stays. on_message: an async function that is shown each
     message an agent has for the user and returns the answer; a message with the intent `approval`
-    asks for `yes`, `no` or `always`, and any other answer is no. Raises RunFailed for the outcome
+    or `limit` asks for `yes`, `no` or `always`, and any other answer is no. Raises RunFailed for the outcome
     `failed`, UserError, Parked.
     """
     team, names = _line_up(entry, agents, tuple(tools))

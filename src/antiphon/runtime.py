@@ -296,7 +296,7 @@ class Runtime:
         context = None
         if tool is not None and (tool.takes_context or opened.lost):
             key = f"{self.run_id}:{effect.id}"
-            attempt = 2 if opened.lost else 1
+            attempt = 1 + opened.lost
             context = ToolContext(
                 self.run_id,
                 effect.id,

@@ -47,11 +47,11 @@ def test_a_plain_function_is_a_step_too_and_its_result_is_what_json_has_of_it():
     assert result.output == "[3, 1]"
 
 
-def test_a_result_that_json_cannot_hold_is_the_callers_fault():
+def test_a_result_that_json_cannot_hold_fails_the_step():
     async def act(ctx):
         try:
             await ctx.step("make", object)
-        except UserError as error:
+        except EffectFailed as error:
             return str(error)
 
     result, records = acted(act)
