@@ -89,8 +89,9 @@ class Activation(Struct):
     ends: how they ended, by index. asks: it only asks the model for an action of its caller. data: what
     hooks and actions recorded. past: what an acting agent has taken and published. memo: ends of
     effects inside the action; acted: how the action ended. unread: resting callees with mail, and how
-    much. returned: ends of calls that a turn went on without. squeezed: its conversation was compacted
-    in this turn. declined: a limit is not to be raised; raised: how often that was asked.
+    much. reply: what the model answered in this turn. tail, only: see TurnStarted. returned: ends of
+    calls that a turn went on without. squeezed: its conversation was compacted in this turn. declined:
+    a limit is not to be raised; raised: how often that was asked.
     """
 
     id: int
@@ -145,4 +146,7 @@ class Activation(Struct):
     declined: bool = False
     raised: int = 0
     squeezed: bool = False
+    reply: str = ""
+    tail: str = ""
+    only: tuple[str, ...] | None = None
     queued: bool = False

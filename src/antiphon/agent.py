@@ -10,7 +10,7 @@ from msgspec.structs import force_setattr, replace
 
 from antiphon.action import Act
 from antiphon.errors import UserError
-from antiphon.hook import Continue, Do, Moment, Return
+from antiphon.hook import Answer, Call, Continue, Do, Moment, Return, Shown
 from antiphon.limits import Limits
 from antiphon.memory import Compaction, Gist
 from antiphon.message import USER
@@ -41,6 +41,10 @@ class Retry(Struct, frozen=True, gc=False, omit_defaults=True):
 
 Plan = Callable[[Moment], Do | None]
 """What a turn does: these calls; None asks the model."""
+Ingest = Callable[[Moment], Shown | None]
+"""What a model is shown of what a turn took; None shows the messages as they are."""
+Route = Callable[[Moment, str, str], Answer | Call | None]
+"""What a tool call with these arguments (canonical JSON) becomes; None runs the tool."""
 Decide = Callable[[Moment], Continue | Return | None]
 """What follows a turn; None leaves it to the kernel."""
 Verdict = Literal["allow", "ask", "deny", "stop"]
@@ -77,7 +81,8 @@ class Agent(Struct, frozen=True, eq=False):
     the policy does: `allow`, `ask`, `deny` or `stop` (deny, and end the turn), with a reason; None
     leaves it to the policy. incomplete: asked before the agent returns its text; what it gives back
     is said to the model, which goes on (`nudges` times at most). on_compact: may replace a summary. plan:
-    what a turn does instead of asking the model; decide: whether another turn follows it.
+    what a turn does instead of asking the model; decide: whether another turn follows it. ingest: what
+    the model is shown of what a turn takes; route: what a call of a tool becomes instead of running it.
 
     act: the agent's own coroutine, which does a turn in place of the model; `ask` in it asks the model.
     consume: how many of the waiting messages a turn takes. watch: topics of published messages that it
@@ -116,6 +121,8 @@ class Agent(Struct, frozen=True, eq=False):
     on_compact: Callable[[Gist], str | None] | None = None
     plan: Plan | None = None
     decide: Decide | None = None
+    ingest: Ingest | None = None
+    route: Route | None = None
     act: Act | None = None
     consume: Literal["one", "all"] = "all"
     watch: Sequence[str] = ()

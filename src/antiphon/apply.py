@@ -28,6 +28,7 @@ from antiphon.event import (
     place,
 )
 from antiphon.finished import effect_finished, owe
+from antiphon.inbox import deliver
 from antiphon.memory import COMPACT, HISTORY
 from antiphon.message import USER, Message
 from antiphon.model import ChatMessage
@@ -78,7 +79,7 @@ def _message_posted(state: State, event: MessagePosted) -> None:
             activation.inbox.pop(0)
         return
     receiver = state.activations[event.to]
-    receiver.inbox.append(message)
+    deliver(receiver, message)
     if publisher is not None:
         laps.published(publisher, receiver, message)
     if not receiver.call and receiver.id:
@@ -96,11 +97,13 @@ def _turn_started(state: State, event: TurnStarted) -> None:
     activation.turn += 1
     activation.attempt, activation.asking_since, activation.more = 0, 0.0, False
     activation.tries = activation.fallback = 0
-    activation.squeezed = False
+    activation.squeezed, activation.reply = False, ""
+    activation.tail, activation.only = event.tail, event.only
     if event.act or event.calls is not None:
         _own_turn(activation, event, tuple(taken))
         return
-    activation.taken, activation.planned, activation.acted = (), False, None
+    activation.taken = tuple(taken) if event.shown is not None else ()
+    activation.planned, activation.acted = False, None
     calls = tuple(call for message in taken for call in message.calls) if taken else ()
     if activation.id:
         for message in taken:
@@ -109,10 +112,12 @@ def _turn_started(state: State, event: TurnStarted) -> None:
             elif message.intent == HISTORY and message.sender == USER:
                 activation.forced = "done"
                 show(activation, read_history(message.content))
-            elif message.content or message.attachments or not message.calls:
+            elif event.shown is None and (message.content or message.attachments or not message.calls):
                 activation.transcript.append(
                     ChatMessage("user", message.content, attachments=message.attachments)
                 )
+        for each in event.shown or ():
+            activation.transcript.append(each)
         if calls:
             activation.transcript.append(ChatMessage("assistant", "", calls, given=True))
     if calls or not activation.id:

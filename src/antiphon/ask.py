@@ -13,14 +13,22 @@ from antiphon.activation import Activation
 from antiphon.agent import Agent
 from antiphon.calling import CallAgent
 from antiphon.errors import RETRYABLE
-from antiphon.event import EffectStarted, Event, HistoryCompacted, Outcome, TurnFinished, TurnStarted
+from antiphon.event import (
+    EffectStarted,
+    Event,
+    HistoryCompacted,
+    Outcome,
+    TurnFinished,
+    TurnStarted,
+    encode_value,
+)
 from antiphon.hook import Return
 from antiphon.limits import NANO, Scope, fits, no_more_calls, waited
 from antiphon.memory import Compaction, Gist, question, read_gist, threshold, to_compact
 from antiphon.message import USER, ToolCall
 from antiphon.outputs import tokens_of
 from antiphon.state import State
-from antiphon.team import CALL_AGENT, Choice, Member, Team
+from antiphon.team import CALL_AGENT, Choice, Head, Member, Team
 
 CIRCUIT = 5
 """Failures of a model in a row after which it is not asked for COOL_DOWN seconds."""
@@ -141,7 +149,7 @@ def _call_model(
         )
     choice, head = choices[number], member.head if activation.caller else member.entry_head
     size, so_far = activation.transcript.measure()
-    size += head.size + (_beside(member.agent) if purpose else 0)
+    size += head.size + (_beside(member.agent) if purpose else _bytes(activation.tail))
     hold = size + member.agent.max_output
     cost = choice.most(size, member.agent.max_output)
     for place, scope in enumerate(activation.scopes):
@@ -159,7 +167,7 @@ def _call_model(
         "model",
         choice.model.name,
         purpose,
-        digest=blake2b(head.seed + so_far, digest_size=8).hexdigest(),
+        digest=_asked(head, so_far, activation),
         head=head.digest if head.digest != activation.head else "",
         hold=hold,
         text=text,
@@ -168,9 +176,21 @@ def _call_model(
     )
 
 
+def _asked(head: Head, so_far: bytes, activation: Activation) -> str:
+    """The digest of exactly what a model is asked."""
+    if not activation.tail and activation.only is None:
+        return blake2b(head.seed + so_far, digest_size=8).hexdigest()
+    of_this_turn = encode_value((activation.tail, activation.only))
+    return blake2b(head.seed + so_far + of_this_turn, digest_size=8).hexdigest()
+
+
 def _beside(agent: Agent) -> int:
     """Bytes that are asked beside the conversation, at most."""
-    return 1_000 + len(question(agent.compaction or Compaction()).encode("utf-8", "replace"))
+    return 1_000 + _bytes(question(agent.compaction or Compaction()))
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode("utf-8", "replace"))
 
 
 def _closed_circuit(state: State, choices: tuple[Choice, ...], number: int) -> int:

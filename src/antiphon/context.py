@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec import structs
+
 from antiphon.activation import Activation
 from antiphon.event import EffectStarted
 from antiphon.memory import Compaction, question, to_compact
@@ -43,6 +45,11 @@ def request(
         return _beside(asked, [*to_compact(messages), wish])
     if effect.purpose == "final":
         return _beside(asked, [*messages, ChatMessage("user", LAST_WORD)])
+    if activation.only is not None:
+        offered = tuple([each for each in head.specs if each.name in activation.only])
+        asked = structs.replace(asked, tools=offered)
+    if activation.tail:
+        asked = structs.replace(asked, messages=[*messages, ChatMessage("user", activation.tail)])
     return asked
 
 

@@ -27,6 +27,7 @@ from antiphon.event import (
     RunStarted,
 )
 from antiphon.history import fold
+from antiphon.inbox import full
 from antiphon.journal import Journal, open_journal
 from antiphon.journal.port import Lease
 from antiphon.letter import VERDICTS, Answer, Ask, Cancel, Tell
@@ -37,7 +38,6 @@ from antiphon.model import ChatMessage, Model, Usage
 from antiphon.outputs import OutputLimits
 from antiphon.policy import Grant, Policy
 from antiphon.result import Result, View
-from antiphon.route import full
 from antiphon.runtime import Runtime, Signal
 from antiphon.state import State
 from antiphon.stream import Cast, Record, Subscription, read
@@ -93,7 +93,7 @@ class Conversation:
         name = to.name if isinstance(to, Agent) else to
         opened = state.find(name)
         if opened is not None and opened.child:
-            refused = full(state, state.activations[opened.child])
+            refused = full(state.activations[opened.child], state.options.limits)
             whole = text if isinstance(text, Message) else None
             said = "" if isinstance(text, Message) else text
             self._runtime.take_in(Tell(name, said, tuple(attachments), whole))

@@ -16,7 +16,7 @@ from msgspec import Struct
 from antiphon.errors import NewerFormat
 from antiphon.limits import Limits
 from antiphon.message import Attachment, Message, ToolCall
-from antiphon.model import Reply, Usage
+from antiphon.model import ChatMessage, Reply, Usage
 from antiphon.outputs import OutputLimits
 from antiphon.policy import Grant, Policy
 
@@ -90,13 +90,17 @@ class TurnStarted(Struct, frozen=True, gc=False, tag=True, omit_defaults=True):
     """An activation took `taken` messages from its inbox and plans its turn.
 
     calls: what the agent's own plan has the turn do; None: the calls of the taken messages, or else the
-    model is asked. act: the agent's own action does the turn.
+    model is asked. act: the agent's own action does the turn. shown: what the model is shown of the taken
+    messages, None: as they are. tail: text it is shown in this turn only. only: tools offered in it.
     """
 
     activation: int
     taken: int = 0
     calls: tuple[ToolCall, ...] | None = None
     act: bool = False
+    shown: tuple[ChatMessage, ...] | None = None
+    tail: str = ""
+    only: tuple[str, ...] | None = None
 
 
 class EffectStarted(Struct, frozen=True, gc=False, tag=True, omit_defaults=True):

@@ -218,7 +218,7 @@ def _model_finished(
         activation.said = reply.content if reply is not None else activation.said
     elif reply is not None:
         activation.failure = None
-        activation.said = reply.content or activation.said
+        activation.said, activation.reply = reply.content or activation.said, reply.content
         activation.window_used, activation.stop = reply.usage.total, reply.stop
         activation.transcript.append(spoken(reply))
         take_up(activation, reply.calls)

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from antiphon.event import Outcome
 from antiphon.message import Message, ToolCall
+from antiphon.model import ChatMessage
 
 
 class Ended(Struct, frozen=True):
@@ -35,7 +36,8 @@ class Moment(Struct, frozen=True):
     for each, how often each agent has reacted in the chain of messages that led to it. data: what
     the hooks and the action have recorded. ended: the calls of the turn, in order. inbox: messages
     that are not taken yet. unread: resting callees in whose inbox messages wait, and how many.
-    returned: calls that a turn went on without, and that have ended since the last turn.
+    returned: calls that a turn went on without, and that have ended since the last turn. said: what the
+    model answered in this turn; called: the calls it made, by name. team: what the whole run has recorded.
     """
 
     run_id: str
@@ -49,6 +51,9 @@ class Moment(Struct, frozen=True):
     inbox: int
     unread: Mapping[str, int]
     returned: Sequence[Ended] = ()
+    said: str = ""
+    called: Sequence[str] = ()
+    team: Mapping[str, Any] = {}
 
 
 class Call(Struct, frozen=True):
@@ -71,17 +76,46 @@ class Call(Struct, frozen=True):
 
 
 class Do(Struct, frozen=True):
-    """A turn that does these calls. set: data of the activation that changes with it."""
+    """A turn of these calls. set, team: data of the activation, and of the run, that change with it."""
 
     calls: Sequence[Call] = ()
     set: Mapping[str, Any] = {}
+    team: Mapping[str, Any] = {}
+
+
+class Shown(Struct, frozen=True):
+    """What a model is shown of the messages that a turn took.
+
+    messages: become part of the conversation. tail: text shown in this turn only, after everything
+    else. only: tools that are offered in this turn, None for all. set, team: as of Do. post: messages
+    to the agent's own inbox, for the next turn.
+    """
+
+    messages: Sequence[ChatMessage] = ()
+    tail: str = ""
+    only: tuple[str, ...] | None = None
+    set: Mapping[str, Any] = {}
+    team: Mapping[str, Any] = {}
+    post: Sequence[Message] = ()
+
+
+class Answer(Struct, frozen=True):
+    """The result of a tool that only changes what is recorded. ends: it ends the agent's task."""
+
+    content: str = ""
+    outcome: Outcome = "completed"
+    ends: bool = False
+    set: Mapping[str, Any] = {}
+    team: Mapping[str, Any] = {}
 
 
 class Continue(Struct, frozen=True):
-    """Another turn follows. nudge: said to the model first."""
+    """Another turn follows. nudge: said to the model first. post: messages to the agent's own inbox."""
 
     nudge: str = ""
     set: Mapping[str, Any] = {}
+    team: Mapping[str, Any] = {}
+    post: Sequence[Message] = ()
 
 
 class Return(Struct, frozen=True):
@@ -91,3 +125,4 @@ class Return(Struct, frozen=True):
     value: str = ""
     why: str = ""
     set: Mapping[str, Any] = {}
+    team: Mapping[str, Any] = {}

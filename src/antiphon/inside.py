@@ -11,9 +11,10 @@ from antiphon.activation import Activation
 from antiphon.calling import CallAgent
 from antiphon.closing import cancel
 from antiphon.event import EffectFinished, EffectStarted, Event, MessagePosted, Outcome, StateChanged
+from antiphon.inbox import full
 from antiphon.limits import no_more_calls
 from antiphon.message import USER, Message
-from antiphon.route import cannot_call, full
+from antiphon.route import cannot_call
 from antiphon.state import State
 from antiphon.team import Team
 
@@ -72,5 +73,5 @@ def end(
     if changed is not None:
         yield changed
     for message in published:
-        yield MessagePosted(message, caller.id, dead=full(state, caller), by=activation.id)
+        yield MessagePosted(message, caller.id, dead=full(caller, state.options.limits), by=activation.id)
     yield EffectFinished(effect_id, outcome, content, why=why)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from antiphon.activation import NONE, Activation
+from antiphon.inbox import deliver
 from antiphon.message import Message
 
 FIRST: Mapping[str, int] = NONE
@@ -22,7 +23,7 @@ def of(activation: Activation, message: Message) -> Mapping[str, int]:
 def hand_on(giver: Activation, receiver: Activation, position: int) -> None:
     """Give a message that one activation has taken to another."""
     message = giver.taken[position]
-    receiver.inbox.append(message)
+    deliver(receiver, message)
     _note(receiver, message, of(giver, message))
 
 

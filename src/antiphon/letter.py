@@ -10,10 +10,10 @@ from msgspec import Struct
 from antiphon.calling import CallAgent
 from antiphon.errors import UserError
 from antiphon.event import RULED, CancelRequested, EffectFinished, Event, MessagePosted
+from antiphon.inbox import full
 from antiphon.limits import Limits
 from antiphon.message import USER, Attachment, Message, ToolCall, mend, new_id, whole
 from antiphon.policy import Grant
-from antiphon.route import full
 from antiphon.state import State
 
 
@@ -128,7 +128,7 @@ def take_in(state: State, letter: Letter, mail: int = 0) -> Event:
         new_id(),
         attachments=letter.attachments,
     )
-    return MessagePosted(message, receiver.id, mail, full(state, receiver))
+    return MessagePosted(message, receiver.id, mail, full(receiver, state.options.limits))
 
 
 def take_in_mail(state: State, body: bytes, mail: int) -> Event:

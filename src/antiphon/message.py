@@ -89,6 +89,7 @@ class Message(Struct, frozen=True, gc=False, omit_defaults=True):
     in_reply_to: the `id` of the message answered.
     data: the user's own JSON; never interpreted.
     calls: tool calls that the receiver's next turn performs before it asks a model.
+    priority: of what waits in an inbox the lowest number is read first, and of equal ones the oldest.
     """
 
     type: Literal["forward", "return"]
@@ -106,6 +107,7 @@ class Message(Struct, frozen=True, gc=False, omit_defaults=True):
     calls: tuple[ToolCall, ...] = ()
     labels: tuple[str, ...] = ()
     data: Any = None
+    priority: int = 0
 
     def reply(self, content: str, **fields: Any) -> Message:
         """The return that answers this message: sender and receiver swapped, same thread."""

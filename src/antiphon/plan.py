@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -15,13 +15,15 @@ from antiphon.errors import UserError
 from antiphon.event import (
     EffectFinished,
     Event,
+    MessagePosted,
     StateChanged,
     TurnFinished,
     TurnStarted,
     encode_value,
     stored,
 )
-from antiphon.hook import Call, Continue, Do, Ended, Moment, Return
+from antiphon.hook import Answer, Call, Continue, Do, Ended, Moment, Return, Shown
+from antiphon.inbox import full
 from antiphon.message import Message, ToolCall, whole
 from antiphon.state import State
 from antiphon.team import CALL_AGENT, Member
@@ -32,6 +34,8 @@ def begin(state: State, member: Member, activation: Activation) -> Generator[Eve
     agent = member.agent
     count = 1 if agent.consume == "one" and activation.inbox else len(activation.inbox)
     if activation.asks or (agent.plan is None and agent.act is None):
+        if agent.ingest is not None:
+            return (yield from _ingest(state, member, activation))
         yield TurnStarted(activation.id, count)
         return None
     if agent.plan is not None:
@@ -44,12 +48,39 @@ def begin(state: State, member: Member, activation: Activation) -> Generator[Eve
             yield TurnStarted(activation.id, 0, ())
             return _raised("plan", activation, error)
         if planned is not None:
-            if planned.set:
-                yield StateChanged(activation.id, dict(planned.set))
+            yield from changed(activation, planned)
             yield TurnStarted(activation.id, count, calls)
             return None
     yield TurnStarted(activation.id, count, act=agent.act is not None)
     return None
+
+
+def _ingest(state: State, member: Member, activation: Activation) -> Generator[Event, None, Return | None]:
+    """Start a turn of a model that is shown what its agent's own rule makes of the messages."""
+    ingest, inbox = member.agent.ingest, activation.inbox
+    count = 1 if member.agent.consume == "one" and inbox else len(inbox)
+    moment = _moment(state, activation, inbox[:count], activation.turn + 1, len(inbox) - count)
+    try:
+        shown = _answer(ingest(moment), Shown) if ingest is not None else None
+    except Exception as error:  # noqa: BLE001 - as above
+        yield TurnStarted(activation.id, 0, ())
+        return _raised("ingest", activation, error)
+    if shown is None:
+        yield TurnStarted(activation.id, count)
+        return None
+    yield from changed(activation, shown)
+    yield TurnStarted(activation.id, count, shown=tuple(shown.messages), tail=shown.tail, only=shown.only)
+    for message in shown.post:
+        yield MessagePosted(message, activation.id, dead=full(activation, state.options.limits))
+    return None
+
+
+def changed(activation: Activation, found: Do | Shown | Continue | Return | Answer) -> Iterator[Event]:
+    """What a hook wants recorded: of the activation, and of the whole run."""
+    if found.set:
+        yield StateChanged(activation.id, dict(found.set))
+    if found.team:
+        yield StateChanged(0, dict(found.team))
 
 
 def _call(number: int, call: Call, taken: int) -> ToolCall:
@@ -61,6 +92,46 @@ def _call(number: int, call: Call, taken: int) -> ToolCall:
         take=call.take, until=call.until, hold=call.hold,
     )  # fmt: skip
     return ToolCall(f"call_{number}", CALL_AGENT, encode_value(asked).decode())
+
+
+def rule_of(
+    state: State, member: Member, activation: Activation
+) -> Generator[Event, None, Return | TurnFinished | None]:
+    """What the agent's own rule says follows a turn of its model; None leaves it to the kernel."""
+    if member.agent.decide is None:
+        return None
+    try:
+        moment = _moment(state, activation, activation.taken, activation.turn, len(activation.inbox))
+        found = _answer(member.agent.decide(moment), Continue, Return)
+    except Exception as error:  # noqa: BLE001 - as above
+        return _raised("decide", activation, error)
+    if found is None:
+        return None
+    yield from changed(activation, found)
+    return found if isinstance(found, Return) else (yield from _go_on(state, member, activation, found))
+
+
+def _go_on(
+    state: State, member: Member, activation: Activation, found: Continue
+) -> Generator[Event, None, Return | TurnFinished]:
+    if found.nudge and activation.nudges >= member.agent.nudges:
+        return Return("no_progress", activation.said, f"{member.agent.nudges} nudges were not followed")
+    for message in found.post:
+        yield MessagePosted(message, activation.id, dead=full(activation, state.options.limits))
+    return TurnFinished(activation.id, more=True, nudge=found.nudge)
+
+
+def instead(
+    state: State, member: Member, caller: Activation, call: ToolCall, arguments: str
+) -> Answer | Call | Return | None:
+    """What the agent's own rule makes of a tool call that may start: a Return says that it failed."""
+    if member.agent.route is None:
+        return None
+    try:
+        moment = _moment(state, caller, caller.taken, caller.turn, len(caller.inbox))
+        return _answer(member.agent.route(moment, call.name, arguments), Answer, Call)
+    except Exception as error:  # noqa: BLE001 - as above, but only this call is lost
+        return _raised("route", caller, error)
 
 
 def decide(
@@ -80,10 +151,10 @@ def decide(
             found = _answer(agent.decide(moment), Continue, Return)
         except Exception as error:  # noqa: BLE001 - as above
             return _raised("decide", activation, error)
-    if found is not None and found.set:
-        yield StateChanged(activation.id, dict(found.set))
+    if found is not None:
+        yield from changed(activation, found)
     if isinstance(found, Continue):
-        return TurnFinished(activation.id, more=True, nudge=found.nudge)
+        return (yield from _go_on(state, member, activation, found))
     if away:
         return TurnFinished(activation.id, more=bool(activation.inbox))
     if found is not None:
@@ -117,10 +188,13 @@ def _moment(state: State, activation: Activation, taken: Sequence[Message], turn
         taken,
         [laps.of(activation, each) for each in taken],
         activation.data,
-        [_ended(each, activation.ends.get(index, _AWAY)) for index, each in enumerate(activation.calls)],
+        _ends(activation),
         left,
         activation.unread,
         [_ended(call, event) for call, event in activation.returned],
+        activation.reply,
+        [call.name for call in activation.calls],
+        state.activations[0].data,
     )
 
 
@@ -133,6 +207,18 @@ class _Whom(Struct):
 
 _whom = msgspec.json.Decoder(_Whom).decode
 _AWAY = EffectFinished("", "skipped", why="somebody is asked; it goes on meanwhile")
+
+
+def _ends(activation: Activation) -> list[Ended]:
+    """How the calls of the turn ended, as far as they have."""
+    if activation.planned:
+        ends = activation.ends
+        return [_ended(call, ends.get(index, _AWAY)) for index, call in enumerate(activation.calls)]
+    return [
+        Ended(call.name, "failed" if found.is_error else "completed", found.content, "")
+        for call, found in zip(activation.calls, activation.results, strict=True)
+        if found is not None
+    ]
 
 
 def _ended(call: ToolCall, event: EffectFinished) -> Ended:

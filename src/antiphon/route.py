@@ -12,10 +12,21 @@ from antiphon.activation import Activation
 from antiphon.agent import ALL, Judge
 from antiphon.arguments import MAX_CHARACTERS, Invalid, Reader
 from antiphon.calling import CallAgent, opening, read_call
-from antiphon.event import EffectFinished, EffectStarted, Event, MessagePosted, Outcome, PermissionDecided
+from antiphon.event import (
+    EffectFinished,
+    EffectStarted,
+    Event,
+    MessagePosted,
+    Outcome,
+    PermissionDecided,
+    encode_value,
+)
+from antiphon.hook import Answer, Return
+from antiphon.inbox import full
 from antiphon.limits import UNLIMITED, Limits, tightest
 from antiphon.memory import HISTORY
 from antiphon.message import USER, Message, ToolCall
+from antiphon.plan import changed, instead
 from antiphon.policy import Policy, Ruling, covers, rule, strictest
 from antiphon.signature import from_json, to_json
 from antiphon.state import State
@@ -43,12 +54,48 @@ def route(
         if limit is not None and scope.calls >= limit and not _ends_only(member, call.name):
             why = f"the limit of {limit:,} calls is used up"
             return (EffectFinished(effect_id, "limit", why=why),)
+    if caller.only is not None and call.name not in caller.only:
+        why = f"{call.name} is not offered in this turn. Offered: {', '.join(caller.only) or '(nothing)'}"
+        return (EffectFinished(effect_id, "missing", why=why),)
     tool = member.tools.get(call.name) if member is not None else None
     if tool is not None and member is not None:
-        return (_use_tool(state, team, member, caller, call, effect_id, tool, permission),)
+        begun = _use_tool(state, team, member, caller, call, effect_id, tool, permission)
+        if member.agent.route is not None and isinstance(begun, EffectStarted) and begun.kind == "tool":
+            return _by_rule(state, team, member, caller, call, begun)
+        return (begun,)
     if member is None or call.name in member.builtins or caller.planned:
         return _BUILTINS[call.name](state, team, member, caller, call, effect_id)
     return (EffectFinished(effect_id, "missing", why=_no_such_tool(member, call.name)),)
+
+
+def _by_rule(
+    state: State, team: Team, member: Member, caller: Activation, call: ToolCall, begun: EffectStarted
+) -> Sequence[Event]:
+    """What the agent's own rule makes of a tool call: its result at once, a call of an agent, or the tool."""
+    found = instead(state, member, caller, call, begun.arguments or call.arguments)
+    if found is None:
+        return (begun,)
+    if isinstance(found, Return):
+        return begun, EffectFinished(begun.id, "failed", why=found.why)
+    if isinstance(found, Answer):
+        content, why = (found.content, "") if found.outcome == "completed" else ("", found.content)
+        end = EffectFinished(begun.id, found.outcome, content, why=why, ends=found.ends)
+        return (*changed(caller, found), begun, end)
+    refusal = cannot_call(state, team, member, caller, found.agent)
+    if refusal is not None:
+        return (EffectFinished(begun.id, refusal[0], why=refusal[1]),)
+    callee = team.members[found.agent]
+    asked = CallAgent(found.agent, found.message, task_id=found.task_id, data=found.data, calls=found.calls)
+    return (
+        EffectStarted(
+            begun.id,
+            "call",
+            found.agent,
+            arguments=encode_value(asked).decode(),
+            digest=callee.head.digest,
+            limits=_within(callee.agent.limits, found.until, state.at),
+        ),
+    )
 
 
 def _ends_only(member: Member | None, name: str) -> bool:
@@ -284,9 +331,10 @@ def _hand_on(
     told = opening(caller, callee, asked, ())
     if told is not None and (told.content or told.data is not None or told.calls):
         told = msgspec.structs.replace(told, id=effect_id + ">")
-        yield MessagePosted(told, callee.id, dead=full(state, callee))
+        yield MessagePosted(told, callee.id, dead=full(callee, state.options.limits))
     for position in asked.take:
-        yield MessagePosted(caller.taken[position], callee.id, dead=full(state, callee), by=caller.id)
+        dead = full(callee, state.options.limits)
+        yield MessagePosted(caller.taken[position], callee.id, dead=dead, by=caller.id)
     why = f"{callee.agent} is not called now; it finds this in its inbox"
     yield EffectFinished(effect_id, "skipped", why=why)
 
@@ -354,22 +402,13 @@ def _send_message(
         return (EffectFinished(effect_id, "missing", why=_no_such_call(caller, asked.call_id)),)
     callee = state.activations[opened.child]
     message = Message("forward", caller.agent, callee.agent, asked.message, callee.call, id=effect_id + ">")
-    refused = full(state, callee)
+    refused = full(callee, state.options.limits)
     if refused:
         return MessagePosted(message, callee.id, dead=refused), EffectFinished(
             effect_id, "failed", why=refused
         )
     delivered = EffectFinished(effect_id, content=f"Delivered to {callee.agent}")
     return MessagePosted(message, callee.id), delivered
-
-
-def full(state: State, receiver: Activation) -> str:
-    """Why the inbox takes no more, or an empty string."""
-    limits = receiver.scopes[0].limits if receiver.scopes else state.options.limits
-    limit = limits.inbox
-    if limit is None or len(receiver.inbox) < limit:
-        return ""
-    return f"the inbox of {receiver.agent} is full ({limit:,} unread messages)"
 
 
 _BUILTINS: dict[str, Callable[[State, Team, Member | None, Activation, ToolCall, str], Iterable[Event]]] = {

@@ -6,6 +6,7 @@ from antiphon import laps
 from antiphon.activation import Activation, Open
 from antiphon.calling import index_of, opening, read_call
 from antiphon.event import EffectStarted, place
+from antiphon.inbox import deliver
 from antiphon.limits import asked, books
 from antiphon.message import USER, Message, ToolResult
 from antiphon.state import State, log, settle_turn, touch, wake
@@ -142,9 +143,10 @@ def _give_birth(state: State, caller: Activation, opened: Open) -> None:
     callee.task_id = read.task_id or caller.task_id
     message = opening(caller, callee, read, call.attachments if call is not None else ())
     if message is not None:
-        callee.inbox.append(message)
+        deliver(callee, message)
         log(state, request, message)
-    callee.inbox.extend(read.mail)
+    for each in read.mail:
+        deliver(callee, each)
     for position in read.take:
         laps.hand_on(caller, callee, position)
     touch(state, callee)

@@ -30,7 +30,7 @@ from antiphon.event import (
 )
 from antiphon.hook import Return
 from antiphon.message import ToolCall, whole
-from antiphon.plan import begin, decide
+from antiphon.plan import begin, decide, rule_of
 from antiphon.route import route
 from antiphon.state import State
 from antiphon.team import Member, Team, nudge
@@ -90,7 +90,7 @@ def _advance(state: State, team: Team, activation: Activation) -> Iterator[Event
             if activation.planned or activation.acted is not None:
                 ending = yield from _decide_own(state, member, activation)
             else:
-                ending = _decide(member, activation)
+                ending = (yield from _rule_of(state, member, activation)) or _decide(member, activation)
             if isinstance(ending, Return):
                 yield from _return(state, activation, ending)
                 return
@@ -225,6 +225,15 @@ def _decide_own(
     if activation.exhausted:
         return Return("limit", activation.said, activation.exhausted)
     return (yield from decide(state, member, activation))
+
+
+def _rule_of(
+    state: State, member: Member, activation: Activation
+) -> Generator[Event, None, Return | TurnFinished | None]:
+    """The word of the agent's own rule, unless the turn has already ended the task."""
+    if member.agent.decide is None or activation.finish is not None or activation.exhausted:
+        return None
+    return (yield from rule_of(state, member, activation))
 
 
 def _decide(member: Member, activation: Activation) -> Return | TurnFinished:

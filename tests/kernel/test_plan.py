@@ -79,7 +79,7 @@ def test_a_plan_may_leave_a_turn_to_the_model():
     def plan(moment):
         return Do([Call("a", "First you.")]) if moment.turn == 1 else None
 
-    agent = broker(plan, lambda moment: Continue("What came of it?"))
+    agent = broker(plan, lambda moment: None if moment.said else Continue("What came of it?"))
     model = Script({"broker": ["nothing much"], "a": ["done"]})
     result, _ = recorded(agent, "go", agents=[agent, Agent("a")], model=model)
     assert result.output == "nothing much"

@@ -181,12 +181,16 @@ class Audit:
                 seat.inbox = [each for each in seat.inbox if each.id != event.message.id]
             return
         resting = next((each for number, each in self._resting.values() if number == event.to), None)
-        (resting or self._seat(event.to)).inbox.append(event.message)
+        self._deliver(resting or self._seat(event.to), event.message)
         if event.by:
             publisher = self._seat(event.by)
             handed_on = any(each.id == event.message.id for each in publisher.taken)
             if publisher.action not in publisher.open and not handed_on:
                 self._broken("action", f"activation {event.by} publishes outside of an action")
+
+    def _deliver(self, seat: _Seat, message: Message) -> None:
+        seat.inbox.append(message)
+        seat.inbox.sort(key=lambda each: each.priority)
 
     def _turn_started(self, event: TurnStarted) -> None:
         seat = self._seat(event.activation)
@@ -326,9 +330,9 @@ class Audit:
             opening = Message(
                 "forward", seat.agent, event.name, "", event.id, id=event.id + ">", calls=asked.calls
             )
-            child.inbox.append(opening)
-        child.inbox.extend(asked.mail)
-        child.inbox.extend(seat.taken[each] for each in asked.take)
+            self._deliver(child, opening)
+        for each in (*asked.mail, *(seat.taken[position] for position in asked.take)):
+            self._deliver(child, each)
         self._seats[number] = child
         self._children[event.id] = number
         if event.keep:
