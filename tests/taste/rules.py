@@ -4,6 +4,7 @@ import ast
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import PurePosixPath
 
 MAX_FILE = 500
@@ -38,8 +39,9 @@ BANNED_MODULES = {
 PURE = tuple(
     f"src/antiphon/{name}.py"
     for name in (
-        *("activation", "answer", "ask", "calling", "event", "limits", "memory", "outputs", "policy"),
-        *("route", "state", "step", "team", "view"),
+        *("activation", "answer", "apply", "ask", "calling", "closing", "event", "finished", "graph", "hook"),
+        *("inbox", "inside", "laps", "limits", "memory", "outputs", "plan", "policy", "route", "started"),
+        *("state", "step", "team", "view"),
     )
 )
 IMPURE_MODULES = {
@@ -60,9 +62,14 @@ class Source:
     def parse(cls, path: str, text: str) -> "Source":
         return cls(path, text, ast.parse(text))
 
+    @cached_property
+    def nodes(self) -> list[ast.AST]:
+        """All of the tree, walked once."""
+        return list(ast.walk(self.tree))
+
     def calls(self) -> Iterator[tuple[ast.Call, str]]:
         """Every call with the last name of what is called."""
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             if isinstance(node, ast.Call):
                 yield node, last_name(node.func)
 
@@ -99,7 +106,7 @@ def file_length(source: Source) -> Iterator[Finding]:
 
 def function_length(source: Source) -> Iterator[Finding]:
     """A function has at most 60 lines."""
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             lines = (node.end_lineno or node.lineno) - node.lineno + 1
             if lines > MAX_FUNCTION:
@@ -110,7 +117,7 @@ def empty_words(source: Source) -> Iterator[Finding]:
     """A module or class is named for what it is, not manager, helper, base and the like."""
     path = PurePosixPath(source.path)
     names = [(1, part) for part in (*path.parts[:-1], path.stem)]
-    names += [(node.lineno, node.name) for node in ast.walk(source.tree) if isinstance(node, ast.ClassDef)]
+    names += [(node.lineno, node.name) for node in source.nodes if isinstance(node, ast.ClassDef)]
     for line, name in names:
         if name not in PRESCRIBED_NAMES and (found := words(name) & BANNED_WORDS):
             yield line, f"{name} holds {', '.join(sorted(found))}"
@@ -165,7 +172,7 @@ def imports_from_data(source: Source) -> Iterator[Finding]:
 
 
 def imported(source: Source) -> Iterator[tuple[str, int]]:
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Import):
             yield from ((alias.name, node.lineno) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -198,14 +205,14 @@ def foreign_templates(source: Source) -> Iterator[Finding]:
 
 def asserts(source: Source) -> Iterator[Finding]:
     """No assert in the product: it vanishes under -O, and an input check deserves a message."""
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Assert):
             yield node.lineno, "assert"
 
 
 def swallowed_errors(source: Source) -> Iterator[Finding]:
     """No bare except, and none that drops what it caught."""
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.ExceptHandler):
             if node.type is None:
                 yield node.lineno, "bare except"
@@ -224,7 +231,7 @@ def built_sql(source: Source) -> Iterator[Finding]:
     """Every SQL statement is a constant."""
     built = {
         target.id
-        for node in ast.walk(source.tree)
+        for node in source.nodes
         if isinstance(node, ast.Assign) and is_built(node.value)
         for target in node.targets
         if isinstance(target, ast.Name)
@@ -250,7 +257,7 @@ def ambient_state(source: Source) -> Iterator[Finding]:
     for module, line in imported(source):
         if module.split(".")[0] == "contextvars":
             yield line, "contextvars"
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Global):
             yield node.lineno, f"global {', '.join(node.names)}"
     for statement in source.tree.body:
@@ -286,7 +293,7 @@ def mutated_globals(source: Source) -> Iterator[Finding]:
         for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
         if isinstance(target, ast.Name)
     }
-    for function in ast.walk(source.tree):
+    for function in source.nodes:
         if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             continue
         own = {node.arg for node in ast.walk(function) if isinstance(node, ast.arg)}
@@ -318,7 +325,7 @@ def impurity(source: Source) -> Iterator[Finding]:
     for module, line in imported(source):
         if module.split(".")[0] in IMPURE_MODULES:
             yield line, f"import {module}"
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.AsyncFunctionDef | ast.Await):
             yield node.lineno, "async"
         elif (
@@ -356,7 +363,7 @@ def silent_skips(source: Source) -> Iterator[Finding]:
     marks = {"pytest.mark.skip", "pytest.mark.skipif", "pytest.mark.xfail"}
     calls = {"pytest.skip", "pytest.xfail", "pytest.importorskip"}
     called = {id(call.func) for call, _ in source.calls()}
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Attribute) and ast.unparse(node) in marks and id(node) not in called:
             yield node.lineno, f"{ast.unparse(node)} without a reason"
     for call, _ in source.calls():
