@@ -93,7 +93,8 @@ def _turn_started(state: State, event: TurnStarted) -> None:
     activation = state.activations[event.activation]
     taken = activation.inbox[: event.taken]
     del activation.inbox[: event.taken]
-    laps.forget(activation)
+    if activation.laps:
+        laps.forget(activation)
     activation.turn += 1
     activation.attempt, activation.asking_since, activation.more = 0, 0.0, False
     activation.tries = activation.fallback = 0

@@ -61,7 +61,8 @@ def ask(
         if turns is not None and activation.turn - activation.before > turns:
             why = f"the limit of {turns} turns of one activation is used up"
             return _breached(state, team, member, activation, Breach("limit", why, place))
-    return ask_number(state, team, member, activation, activation.fallback)
+    asked = _call_model(state, team, member, activation, activation.fallback)
+    return _breached(state, team, member, activation, asked) if isinstance(asked, Breach) else asked
 
 
 def ask_number(

@@ -33,6 +33,8 @@ def effect_finished(state: State, event: EffectFinished) -> None:
     kind, purpose = opened.effect.kind, opened.effect.purpose
     if kind == "model":
         _model_finished(state, activation, opened.effect, event)
+    elif kind == "tool":
+        _counted(state, activation, opened, event)
     elif purpose == "retry":
         activation.phase = "plan"
         touch(state, activation)
@@ -65,13 +67,19 @@ def effect_finished(state: State, event: EffectFinished) -> None:
                 del activation.done[next(iter(activation.done))]
             touch(state, activation)
         else:
-            activation.waiting -= 1
-            shown = DONE if event.ends and event.outcome == "completed" and not event.content else ""
-            if shown:
-                event = msgspec.structs.replace(event, content=activation.said)
-            elif opened.child and opened.effect.ends and event.outcome == "completed":
-                event = msgspec.structs.replace(event, why=f"handed over to {opened.effect.name}")
-            _book(state, activation, opened.index, event, opened.effect.ends, shown)
+            _counted(state, activation, opened, event)
+
+
+def _counted(state: State, activation: Activation, opened: Open, event: EffectFinished) -> None:
+    """A call that its turn waits for has ended."""
+    activation.waiting -= 1
+    shown = ""
+    if event.outcome == "completed":
+        if event.ends and not event.content:
+            shown, event = DONE, msgspec.structs.replace(event, content=activation.said)
+        elif opened.child and opened.effect.ends:
+            event = msgspec.structs.replace(event, why=f"handed over to {opened.effect.name}")
+    _book(state, activation, opened.index, event, opened.effect.ends, shown)
 
 
 def _never_started(state: State, event: EffectFinished) -> None:

@@ -22,6 +22,8 @@ def effect_started(state: State, event: EffectStarted) -> None:
     state.open[event.id] = activation.open[event.id] = opened
     if event.kind == "model":
         _model_started(state, activation, event)
+    elif event.kind == "tool":
+        _call_started(state, activation, opened)
     elif event.kind == "action":
         activation.phase = "act"
     elif event.purpose == "deadline":

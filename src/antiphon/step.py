@@ -89,23 +89,37 @@ def _advance(state: State, team: Team, activation: Activation) -> Iterator[Event
         elif phase == "settled":
             if activation.planned or activation.acted is not None:
                 ending = yield from _decide_own(state, member, activation)
-            else:
+            elif member.agent.decide is not None:
                 ending = (yield from _rule_of(state, member, activation)) or _decide(member, activation)
+            else:
+                ending = _decide(member, activation)
             if isinstance(ending, Return):
                 yield from _return(state, activation, ending)
                 return
             yield ending
         elif phase == "plan":
-            yield from _plan(state, team, member, activation)
+            found = _plan(state, team, member, activation)
+            if isinstance(found, HistoryCompacted):
+                yield found
+                continue
+            if isinstance(found, EffectStarted):
+                yield found
+            else:
+                yield from _follow(state, activation, found)
             return
         elif phase == "rest":
             if not activation.call or (not activation.more and not activation.inbox):
                 return
             first = activation.turn == activation.before
-            broken = yield from begin(state, member, activation)
-            if broken is not None:
-                yield from _return(state, activation, broken)
-                return
+            if member.begins:
+                broken = yield from begin(state, member, activation)
+                if broken is not None:
+                    yield from _return(state, activation, broken)
+                    return
+            else:
+                yield TurnStarted(
+                    activation.id, len(activation.inbox) if member.agent.consume == "all" else 1
+                )
             late = (yield from deadline(state, activation)) if first else None
             if late is not None:
                 yield from _break_off(state, activation, late)
@@ -120,18 +134,16 @@ def _advance(state: State, team: Team, activation: Activation) -> Iterator[Event
             yield EffectFinished(lost[0].id, "interrupted", why="the process stopped during the call")
 
 
-def _plan(state: State, team: Team, member: Member, activation: Activation) -> Iterator[Event]:
+def _plan(
+    state: State, team: Team, member: Member, activation: Activation
+) -> HistoryCompacted | EffectStarted | Return | tuple[Event, ...] | None:
     """Act, or ask the model; a conversation that has grown too long is shortened first."""
     if member.agent.act is not None and not activation.asks:
-        yield EffectStarted(f"{activation.id}/{activation.turn}.x", "action", activation.agent)
-        return
+        return EffectStarted(f"{activation.id}/{activation.turn}.x", "action", activation.agent)
     room = make_room(state, team, member, activation)
-    while isinstance(room, HistoryCompacted):
-        yield room
-        room = make_room(state, team, member, activation)
     if activation.forced and room is None:
-        room = Return("completed", COMPACTED)
-    yield from _follow(state, activation, room or ask(state, team, member, activation))
+        return Return("completed", COMPACTED)
+    return room or ask(state, team, member, activation)
 
 
 def _follow(
@@ -231,7 +243,7 @@ def _rule_of(
     state: State, member: Member, activation: Activation
 ) -> Generator[Event, None, Return | TurnFinished | None]:
     """The word of the agent's own rule, unless the turn has already ended the task."""
-    if member.agent.decide is None or activation.finish is not None or activation.exhausted:
+    if activation.finish is not None or activation.exhausted:
         return None
     return (yield from rule_of(state, member, activation))
 

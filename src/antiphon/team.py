@@ -90,6 +90,7 @@ class Member(Struct, frozen=True, eq=False):
     """One agent in its team. `builtins`: of the kernel's own calls, those it has.
 
     head: what its model is told; entry_head: the same when the user called it.
+    begins: it has rules of its own for how a turn begins.
     finishing: names that end its reaction. callable: whom it may call. answer: of what type its result is.
     """
 
@@ -103,6 +104,7 @@ class Member(Struct, frozen=True, eq=False):
     entry_head: Head
     examples: tuple[Example, ...]
     answer: Answer | None = None
+    begins: bool = False
 
 
 class Choice(Struct, frozen=True, eq=False):
@@ -219,6 +221,7 @@ def _member(agent: Agent, agents: Mapping[str, Agent], options: Options) -> Memb
         entry_head,
         tuple(agent.examples) + tuple(example for tool in tools.values() for example in tool.examples),
         answer_of(agent.output_type),
+        any(each is not None for each in (agent.plan, agent.act, agent.ingest)),
     )
 
 
