@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from antiphon import laps
 from antiphon.activation import Activation
+from antiphon.agent import Agent
 from antiphon.calling import CallAgent
 from antiphon.errors import UserError
 from antiphon.event import (
@@ -29,10 +30,16 @@ from antiphon.state import State
 from antiphon.team import CALL_AGENT, Member
 
 
+def to_take(agent: Agent, activation: Activation) -> int:
+    """How many of the waiting messages a turn takes."""
+    waiting = len(activation.inbox)
+    return min(waiting, 1) if agent.consume == "one" else waiting
+
+
 def begin(state: State, member: Member, activation: Activation) -> Generator[Event, None, Return | None]:
     """Start a turn: by plan, by action, or with a model to be asked. A Return ends the activation."""
     agent = member.agent
-    count = 1 if agent.consume == "one" and activation.inbox else len(activation.inbox)
+    count = to_take(agent, activation)
     if activation.asks or (agent.plan is None and agent.act is None):
         if agent.ingest is not None:
             return (yield from _ingest(state, member, activation))
@@ -58,7 +65,7 @@ def begin(state: State, member: Member, activation: Activation) -> Generator[Eve
 def _ingest(state: State, member: Member, activation: Activation) -> Generator[Event, None, Return | None]:
     """Start a turn of a model that is shown what its agent's own rule makes of the messages."""
     ingest, inbox = member.agent.ingest, activation.inbox
-    count = 1 if member.agent.consume == "one" and inbox else len(inbox)
+    count = to_take(member.agent, activation)
     moment = _moment(state, activation, inbox[:count], activation.turn + 1, len(inbox) - count)
     try:
         shown = _answer(ingest(moment), Shown) if ingest is not None else None

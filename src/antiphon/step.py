@@ -30,7 +30,7 @@ from antiphon.event import (
 )
 from antiphon.hook import Return
 from antiphon.message import ToolCall, whole
-from antiphon.plan import begin, decide, rule_of
+from antiphon.plan import begin, decide, rule_of, to_take
 from antiphon.route import route
 from antiphon.state import State
 from antiphon.team import Member, Team, nudge
@@ -117,9 +117,7 @@ def _advance(state: State, team: Team, activation: Activation) -> Iterator[Event
                     yield from _return(state, activation, broken)
                     return
             else:
-                yield TurnStarted(
-                    activation.id, len(activation.inbox) if member.agent.consume == "all" else 1
-                )
+                yield TurnStarted(activation.id, to_take(member.agent, activation))
             late = (yield from deadline(state, activation)) if first else None
             if late is not None:
                 yield from _break_off(state, activation, late)

@@ -315,3 +315,11 @@ def test_a_wrong_decision_fails_its_activation(decide, why):
     assert result.outcome == "failed"
     assert result.why.startswith("the hook decide of broker failed: ")
     assert why in result.why
+
+
+def test_one_message_at_a_time_and_none_when_none_waits():
+    """A turn that only follows another one takes nothing."""
+    model = Script([call("nothing"), "done"])
+    result, records = recorded(Agent("a", consume="one", model=model), "go")
+    taken = [each.event.taken for each in records if each.type == "TurnStarted" and each.activation]
+    assert (result.output, taken) == ("done", [1, 0])
