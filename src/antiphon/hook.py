@@ -48,7 +48,7 @@ class Moment(Struct, frozen=True):
     laps: Sequence[Mapping[str, int]]
     data: Mapping[str, Any]
     ended: Sequence[Ended]
-    inbox: int
+    inbox: Sequence[Message]
     unread: Mapping[str, int]
     returned: Sequence[Ended] = ()
     said: str = ""

@@ -46,7 +46,7 @@ def begin(state: State, member: Member, activation: Activation) -> Generator[Eve
         yield TurnStarted(activation.id, count)
         return None
     if agent.plan is not None:
-        taken, turn, left = activation.inbox[:count], activation.turn + 1, len(activation.inbox) - count
+        taken, turn, left = activation.inbox[:count], activation.turn + 1, activation.inbox[count:]
         try:
             planned = _answer(agent.plan(_moment(state, activation, taken, turn, left)), Do)
             wanted = planned.calls if planned is not None else ()
@@ -66,7 +66,7 @@ def _ingest(state: State, member: Member, activation: Activation) -> Generator[E
     """Start a turn of a model that is shown what its agent's own rule makes of the messages."""
     ingest, inbox = member.agent.ingest, activation.inbox
     count = to_take(member.agent, activation)
-    moment = _moment(state, activation, inbox[:count], activation.turn + 1, len(inbox) - count)
+    moment = _moment(state, activation, inbox[:count], activation.turn + 1, inbox[count:])
     try:
         shown = _answer(ingest(moment), Shown) if ingest is not None else None
     except Exception as error:  # noqa: BLE001 - as above
@@ -108,7 +108,7 @@ def rule_of(
     if member.agent.decide is None:
         return None
     try:
-        moment = _moment(state, activation, activation.taken, activation.turn, len(activation.inbox))
+        moment = _moment(state, activation, activation.taken, activation.turn, activation.inbox)
         found = _answer(member.agent.decide(moment), Continue, Return)
     except Exception as error:  # noqa: BLE001 - as above
         return _raised("decide", activation, error)
@@ -135,7 +135,7 @@ def instead(
     if member.agent.route is None:
         return None
     try:
-        moment = _moment(state, caller, caller.taken, caller.turn, len(caller.inbox))
+        moment = _moment(state, caller, caller.taken, caller.turn, caller.inbox)
         return _answer(member.agent.route(moment, call.name, arguments), Answer, Call)
     except Exception as error:  # noqa: BLE001 - as above, but only this call is lost
         return _raised("route", caller, error)
@@ -153,8 +153,7 @@ def decide(
     found: Continue | Return | None = None
     if agent.decide is not None:
         try:
-            left = len(activation.inbox)
-            moment = _moment(state, activation, activation.taken, activation.turn, left)
+            moment = _moment(state, activation, activation.taken, activation.turn, activation.inbox)
             found = _answer(agent.decide(moment), Continue, Return)
         except Exception as error:  # noqa: BLE001 - as above
             return _raised("decide", activation, error)
@@ -186,7 +185,9 @@ def _answer(found: _Answer, *kinds: type) -> _Answer:
     return stored(found)
 
 
-def _moment(state: State, activation: Activation, taken: Sequence[Message], turn: int, left: int) -> Moment:
+def _moment(
+    state: State, activation: Activation, taken: Sequence[Message], turn: int, left: Sequence[Message]
+) -> Moment:
     return Moment(
         state.run_id,
         activation.agent,

@@ -110,17 +110,8 @@ def _advance(state: State, team: Team, activation: Activation) -> Iterator[Event
         elif phase == "rest":
             if not activation.call or (not activation.more and not activation.inbox):
                 return
-            first = activation.turn == activation.before
-            if member.begins:
-                broken = yield from begin(state, member, activation)
-                if broken is not None:
-                    yield from _return(state, activation, broken)
-                    return
-            else:
-                yield TurnStarted(activation.id, to_take(member.agent, activation))
-            late = (yield from deadline(state, activation)) if first else None
-            if late is not None:
-                yield from _break_off(state, activation, late)
+            over = yield from _begin_turn(state, member, activation)
+            if over:
                 return
         elif phase == "failed":
             yield from _follow(state, activation, retry(state, team, member, activation))
@@ -130,6 +121,22 @@ def _advance(state: State, team: Team, activation: Activation) -> Iterator[Event
             if not lost or lost[0].kind != "model":
                 return
             yield EffectFinished(lost[0].id, "interrupted", why="the process stopped during the call")
+
+
+def _begin_turn(state: State, member: Member, activation: Activation) -> Generator[Event, None, bool]:
+    """Start a turn; whether it is over at once, by a rule that raised or a deadline that is past."""
+    first = activation.turn == activation.before
+    if member.begins:
+        broken = yield from begin(state, member, activation)
+        if broken is not None:
+            yield from _return(state, activation, broken)
+            return True
+    else:
+        yield TurnStarted(activation.id, to_take(member.agent, activation))
+    late = (yield from deadline(state, activation)) if first else None
+    if late is not None:
+        yield from _break_off(state, activation, late)
+    return late is not None
 
 
 def _plan(

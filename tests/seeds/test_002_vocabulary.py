@@ -96,7 +96,7 @@ def test_half_a_surrogate_pair_is_replaced() -> None:
 
 
 def test_what_cannot_be_written_is_refused_where_it_is_made() -> None:
-    with pytest.raises(UserError, match=r"Message 7 cannot be written as JSON: .*object"):
+    with pytest.raises(UserError, match=r"Message 7 cannot be written as JSON at instruct_content: .*object"):
         Message("x", id="7", instruct_content=object())
     with pytest.raises(UserError, match="cannot be written as JSON"):
         Message("x", metadata={"half": "\ud800"})

@@ -10,6 +10,8 @@ from antiphon.hook import Call, Continue, Do, Return
 from antiphon.letter import Answer, Ask, Cancel
 from antiphon.model import Reply, Usage
 from antiphon.models.script import Script, call, finish
+from antiphon.styles.environment import Action, Environment, Role
+from antiphon.styles.environment import Message as Said
 from antiphon.styles.tasks import Controller, StructuredMessage
 from antiphon.styles.tasks.task import mail_of
 from antiphon.testing.crash import Scenario
@@ -255,18 +257,20 @@ TASKS = Scenario(
 )  # fmt: skip
 
 
+def stepped(world, ctx, name):
+    """What a step of that name does, once in its action."""
+    place = f"{ctx.effect_id}:{name}"
+    world.did(ToolContext(ctx.run_id, place, ctx.agent, f"{ctx.run_id}:{place}", ctx.attempt))
+    return name
+
+
 def _acting(world):
     """A broker, one that acts with steps, an ask and a call, and one that is asked for help."""
 
-    def stepped(ctx, name):
-        place = f"{ctx.effect_id}:{name}"
-        world.did(ToolContext(ctx.run_id, place, ctx.agent, f"{ctx.run_id}:{place}", ctx.attempt))
-        return name
-
     async def act(ctx):
-        found = [await ctx.step("fetch", stepped, ctx, "fetch")]
+        found = [await ctx.step("fetch", stepped, world, ctx, "fetch")]
         found += await asyncio.gather(ctx.ask("What of it?"), ctx.call("b", "help"))
-        found.append(await ctx.step("send", stepped, ctx, "send"))
+        found.append(await ctx.step("send", stepped, world, ctx, "send"))
         ctx.set("found", found)
         ctx.append("reactions", [len(ctx.history)])
         ctx.publish(Message("forward", "a", "", f"{found} {ctx.data.get('reactions')}"))
@@ -292,4 +296,54 @@ ACTION = Scenario(
     script(a=[call("pay", what="x"), "a thought"], b=[call("put", what="y"), "b helped"]),
     (("broker", "go"),),
 )  # fmt: skip
-ALL = [SINGLE, CONTRACTS, CIRCULAR, FAN_OUT, BACKGROUND, APPROVAL, RETRY, CANCEL, LOOP, TASKS, ACTION]
+
+
+class Work(Action):
+    """Does something to the world, once; asks its model, if it has one; says what came of it."""
+
+    def __init__(self, world, asks=False, parts=1):
+        super().__init__()
+        self.world, self.asks, self.parts = world, asks, parts
+
+    async def run(self, with_messages=None, **kwargs):
+        role, news = self.role, with_messages[-1].content
+        said = await self.ctx.step("do", self.do, news)
+        if self.asks:
+            said = await self._aask(said)
+        role.done = [*role.done, news]
+        for part in range(1, self.parts):
+            role.rc.env.publish_message(Said(f"{said} {part}", cause_by=role.key))
+        return Said(f"{said} {self.parts}" if self.parts > 1 else said, cause_by=role.key)
+
+    def do(self, news):
+        stepped(self.world, self.ctx, "do")
+        return f"{self.role.key}({news})"
+
+
+class Worker(Role):
+    done: list[str] = []  # noqa: RUF012 - each role gets its own
+
+
+def _environment(world):
+    """A splits into three subtasks; each goes round B, C and D, twice."""
+    return Environment(
+        roles=[
+            Worker(name="A", actions=[Work(world, parts=3)]),
+            Worker(name="B", actions=[Work(world)], watch=["A", "D"]),
+            Worker(name="C", actions=[Work(world, asks=True)], watch=["B"]),
+            Worker(name="D", actions=[Work(world)], watch=["C"]),
+        ],
+        laps=2,
+    ).agents()
+
+
+ENVIRONMENT = Scenario(
+    "environment",
+    _environment,
+    lambda: Script(lambda request: request.messages[-1].content + "!"),
+    (("environment", "go"),),
+)
+ALL = [
+    *(SINGLE, CONTRACTS, CIRCULAR, FAN_OUT, BACKGROUND, APPROVAL, RETRY, CANCEL, LOOP, TASKS, ACTION),
+    ENVIRONMENT,
+]

@@ -4,11 +4,12 @@ import pytest
 from msgspec import structs
 
 from antiphon import acting, runtime
-from antiphon.action import Step
+from antiphon.acting import Gate
+from antiphon.action import Step, perform
 from antiphon.history import fold
 from antiphon.runtime import Runtime
 from antiphon.testing.crash import enumerate_crashes, rehearse
-from tests.spec.crash_scenarios import ACTION, ALL, CONTRACTS, LOOP, SINGLE
+from tests.spec.crash_scenarios import ACTION, ALL, CONTRACTS, ENVIRONMENT, LOOP, SINGLE
 
 MODES = ["at once", "deferred"]
 
@@ -29,6 +30,13 @@ def test_a_sample_of_a_loop_with_compaction_approval_retry_and_fallback(tmp_path
 
 def test_a_sample_of_rounds_with_steps_asks_calls_and_what_they_publish(tmp_path):
     report = enumerate_crashes(ACTION, tmp_path, commit="deferred", every=7)
+    assert not report.bad, str(report)
+    assert {"step", "step done"} <= set(report.names)
+
+
+@pytest.mark.parametrize("commit", MODES)
+def test_a_sample_of_rounds(commit, tmp_path):
+    report = enumerate_crashes(ENVIRONMENT, tmp_path, commit=commit, every=23)
     assert not report.bad, str(report)
     assert {"step", "step done"} <= set(report.names)
 
@@ -94,6 +102,20 @@ def test_control_a_once_tool_run_again_is_found(tmp_path, monkeypatch):
 
 
 @pytest.mark.deep
+def test_control_a_role_that_forgets_is_found(tmp_path, monkeypatch):
+    monkeypatch.setattr("antiphon.styles.environment.record.Record.restore", lambda *given: None)
+    report = enumerate_crashes(ENVIRONMENT, tmp_path, every=29)
+    assert any("on record is" in text for bad in report.bad for text in bad.wrong), str(report)
+
+
+@pytest.mark.deep
+def test_control_a_step_done_again_is_found(tmp_path, monkeypatch):
+    monkeypatch.setattr("antiphon.acting.Gate.grant", _again(Gate.grant))
+    report = enumerate_crashes(ENVIRONMENT, tmp_path, every=7)
+    assert any("had ended and ran again" in text for bad in report.bad for text in bad.wrong), str(report)
+
+
+@pytest.mark.deep
 def test_control_a_lost_tool_that_is_not_taken_up_again_is_found(tmp_path, monkeypatch):
     monkeypatch.setattr("antiphon.testing.crash.PATIENCE_S", 1)
     monkeypatch.setattr(Runtime, "_resume", lambda self: None)
@@ -127,6 +149,17 @@ def _by_heart(grant):
         if isinstance(wish, Step) and effect_id in self._activation.memo:
             return wish.function(*wish.args)
         return await grant(self, effect_id, wish)
+
+    return granting
+
+
+def _again(grant):
+    """As if an action that is run again did not know what it had done."""
+
+    async def granting(gate, effect_id, wish):
+        if effect_id in gate._activation.memo and isinstance(wish, Step):
+            await perform(wish)
+        return await grant(gate, effect_id, wish)
 
     return granting
 

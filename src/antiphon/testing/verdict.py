@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,10 @@ async def _step() -> None:
     """A step of an action, as far as its contract goes: what a crash cut off is run again."""
 
 
+_ID = re.compile(rb"\b[0-9a-f]{32}\b")
+"""An id of a message, which is another one each time."""
+
+
 class Life(Struct, frozen=True):
     """What a process found when it began: tools and steps ended and in flight, how often each ran."""
 
@@ -40,12 +45,13 @@ class Account(Struct, frozen=True):
     """What a run came to, without what a crash may change (numbers, times, ids of messages).
 
     requests: outcome and output of each. said: what each activation said and heard, by the path of
-    calls that led to it. log: the messages between agents.
+    calls that led to it. log: the messages between agents. kept: what actions recorded, by the same path.
     """
 
     requests: dict[str, tuple[str, str]]
     said: dict[str, list[tuple[str, str, str, str]]]
     log: list[tuple[str, str, str, str]]
+    kept: dict[str, dict[str, Any]] = {}
 
 
 def deed_id(effect_id: str) -> str:
@@ -74,6 +80,7 @@ async def account_of(journal: Journal, run_id: str) -> Account:
     requests: dict[str, tuple[str, str]] = {}
     said: dict[str, list[tuple[str, str, str, str]]] = {}
     log: list[tuple[str, str, str, str]] = []
+    kept: dict[str, dict[str, Any]] = {}
     for row in await journal.read(run_id):
         state.at = row.at
         for event in await events_of(journal, run_id, row):
@@ -85,6 +92,7 @@ async def account_of(journal: Journal, run_id: str) -> Account:
                         (each.role, each.content, each.call_id, _calls(each.calls))
                         for each in callee.transcript.messages
                     ]
+                    kept[paths[opened.child]] = dict(callee.data)
                     if not place(event.id):
                         requests[event.id] = event.outcome, event.content
             before = len(state.log)
@@ -97,7 +105,8 @@ async def account_of(journal: Journal, run_id: str) -> Account:
                 paths[event.continues or state.born] = (
                     f"{paths[place(event.id)]}/{event.id.partition('/')[2]}"
                 )
-    return Account(requests, said, sorted(log))
+    found = Account(requests, said, sorted(log), {path: data for path, data in kept.items() if data})
+    return msgspec.json.decode(_ID.sub(b"(id)", msgspec.json.encode(found)), type=Account)
 
 
 def _calls(calls: Iterable[Any]) -> str:
@@ -202,6 +211,8 @@ def _differences(account: Account, expected: Account) -> list[str]:
         wrong.append(f"requests ended {account.requests}, uninterrupted {expected.requests}")
     if account.log != expected.log:
         wrong.append(f"the messages are {account.log}, uninterrupted {expected.log}")
+    if account.kept != expected.kept:
+        wrong.append(f"on record is {account.kept}, uninterrupted {expected.kept}")
     if account.said.keys() != expected.said.keys():
         wrong.append(f"agents were called at {sorted(account.said)}, uninterrupted {sorted(expected.said)}")
     for path in account.said.keys() & expected.said.keys():

@@ -51,6 +51,7 @@ class Cast:
         except Exception:
             done = True
             role.rc.msg_buffer.pop_all()
+            ctx.published.clear()  # nobody gets it, so nothing on record may point at it
             raise
         finally:
             role._ctx = None

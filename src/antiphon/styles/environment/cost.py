@@ -86,6 +86,12 @@ class CostManager:
         self.total_prompt_tokens += prompt_tokens
         self.total_completion_tokens += completion_tokens
 
+    def add(self, prompt_tokens: int, completion_tokens: int, spent: float, before: float = 0.0) -> None:
+        """Add what a run used: tokens, and the USD that it has `spent` beyond those it had `before`."""
+        self.total_prompt_tokens += prompt_tokens
+        self.total_completion_tokens += completion_tokens
+        self._spent += _exact(spent) - _exact(before)
+
     def check_balance(self) -> None:
         """Raises NoMoneyException once `total_cost` has reached `max_budget`."""
         if self.max_budget is not None and self._spent >= _exact(self.max_budget):

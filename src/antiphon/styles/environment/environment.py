@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Iterable, Mapping
+import os
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import Any, Self
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from antiphon import UNLIMITED, Agent, Conversation, Limits, Result, UserError, open_run
+from antiphon import UNLIMITED, Agent, Conversation, Limits, Result, Usage, UserError, open_run
 from antiphon.action import Act, ActionContext
 from antiphon.errors import DuplicateName
-from antiphon.event import MessagePosted
+from antiphon.event import MessagePosted, TurnStarted
 from antiphon.graph import Graph, graph_of
 from antiphon.message import Message as KernelMessage
 from antiphon.message import new_id
 from antiphon.model import Model
+from antiphon.result import View
+from antiphon.styles.environment.action import Action
 from antiphon.styles.environment.alone import Cast, agent_of, models_of_actions
 from antiphon.styles.environment.api import ExtEnv
 from antiphon.styles.environment.context import Context
@@ -27,21 +32,24 @@ from antiphon.styles.environment.memory import Memory
 from antiphon.styles.environment.message import Message, from_kernel, to_kernel
 from antiphon.styles.environment.models import Models
 from antiphon.styles.environment.role import Role
-from antiphon.styles.environment.rounds import ROUNDS, Rounds, Routes, Seat
+from antiphon.styles.environment.rounds import MOVED, ROUNDS, Rounds, Routes, Seat
+from antiphon.styles.environment.serialize import SavedEnvironment, fill, read, saved_environment, write
 from antiphon.styles.environment.topic import USER_REQUIREMENT
 
 LOG = logging.getLogger(__name__)
 TOLD = 3
 """Findings about its graph that an environment logs when it starts; `graph` has all."""
+OnMessage = Callable[[KernelMessage], Awaitable[Any]]
 LIMITS = Limits(inbox=100_000)
 """Limits of a run of rounds: those of any run, with room for messages."""
 
 
 class Receipt(Struct, frozen=True):
-    """Who will get a message. False when nobody will."""
+    """Who will get a message. False when nobody will. unknown: what it is addressed to and is nobody's."""
 
     message: str
     recipients: tuple[str, ...]
+    unknown: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.recipients)
@@ -53,8 +61,10 @@ class Environment(ExtEnv):
     desc, name: what other agents are told of it when it is part of a team. context: settings and values
     the roles share. roles: as for `add_roles`. agents: that roles may call, and who watch nothing.
     laps: how often one role may react in one chain of messages, None for any number. journal, run_id: where
-    the run is kept, and which one to go on with. model: of roles without one. limits: of each `run`. Other
-    options are those of `open_run` (policy, deps, attended, …).
+    the run is kept, and which one to go on with. model: of roles without one. limits: of each `run`.
+    on_message: an async function that is shown what human roles and approvals ask, and returns the answer;
+    attended: somebody answers without it, through `open`; else nobody is asked. Other options are those of
+    `open_run` (policy, deps, …).
     """
 
     def __init__(
@@ -70,6 +80,7 @@ class Environment(ExtEnv):
         run_id: str | None = None,
         model: str | Model | None = None,
         limits: Limits | None = None,
+        on_message: OnMessage | None = None,
         **options: Any,
     ) -> None:
         self.desc, self.name, self.laps = desc, name, laps
@@ -78,6 +89,8 @@ class Environment(ExtEnv):
         self.limits = limits or LIMITS
         self.run_id = run_id or new_id()
         self._journal, self._model, self._options = journal, model, options
+        self._on_message = on_message
+        self._options.setdefault("attended", on_message is not None)
         self._others = tuple(agents)
         self._casts: dict[str, Cast] = {}
         self._routes = Routes(())
@@ -86,6 +99,8 @@ class Environment(ExtEnv):
         self._distributed: list[KernelMessage] = []
         self._facades: dict[str, Message] = {}
         self._open: Conversation | None = None
+        self._used, self._spent = Usage(), 0.0
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._stack = AsyncExitStack()
         self._rounds = Rounds(lambda: self._routes, lambda: self.laps, self._distribute)
         self.add_roles(roles)
@@ -137,14 +152,15 @@ class Environment(ExtEnv):
         return {role: role.addresses for role in self.roles.values() if isinstance(role, Role)}
 
     def _seat(self, name: str) -> None:
+        self._routes.put(self._seat_of(name))
+
+    def _seat_of(self, name: str) -> Seat:
         role, known = self.roles[name], self._routes.seats.get(name)
         place = known.place if known is not None else len(self._routes.seats)
         if isinstance(role, Role):
             addresses = frozenset(role.addresses | {role.key})
-            seat = Seat(name, place, frozenset(role.rc.watch), addresses, role.observe_all_msg_from_buffer)
-        else:
-            seat = Seat(name, place, frozenset(role.watch), frozenset({name}))
-        self._routes.put(seat)
+            return Seat(name, place, frozenset(role.rc.watch), addresses, role.observe_all_msg_from_buffer)
+        return Seat(name, place, frozenset(role.watch), frozenset({name}))
 
     # -- messages ------------------------------------------------------------------------------
 
@@ -172,47 +188,60 @@ class Environment(ExtEnv):
         self._distributed.append(message)
 
     def _receipt(self, message: Message) -> Receipt:
-        return Receipt(message.id, tuple(self._routes.of(message.cause_by, message.send_to)))
+        unknown = self._routes.unknown(message.send_to)
+        if unknown:
+            known = ", ".join(self.roles) or "(none)"
+            LOG.warning("%s: nobody has the address %s. Known: %s", self.name, ", ".join(unknown), known)
+        return Receipt(message.id, tuple(self._routes.of(message.cause_by, message.send_to)), tuple(unknown))
 
     def waits_for(self, role: Role) -> bool:
         """Whether a message waits for a role."""
-        posted = any(
-            role.key in self._routes.of(each.topic, from_kernel(each).send_to) for each in self._outbox
-        )
+        posted = any(role.key in self._routes.concern(each) for each in self._outbox)
         return posted or role.key in self._unread()
 
     @property
     def is_idle(self) -> bool:
         """Whether nobody has anything to do."""
-        if any(self._receipt(from_kernel(each)) for each in self._outbox):
+        if any(self._routes.concern(each) for each in self._outbox):
             return False
         return not self._unread() and not self._waiting()
 
     @property
     def history(self) -> Memory:
-        """All that was published, oldest first."""
+        """All that was published, oldest first; not to be changed."""
         self._history.add_batch(map(from_kernel, self._distributed))
         self._distributed.clear()
-        return self._history
+        coming = self.coming()
+        return Memory([*self._history.storage, *map(from_kernel, coming)]) if coming else self._history
+
+    def coming(self) -> list[KernelMessage]:
+        """What was published and is not distributed yet, in the order in which it will be."""
+        own, _ = self.views()
+        inbox = own.inbox if own is not None else ()
+        return [*self._rounds.in_order(self._routes, inbox), *self._outbox]
+
+    def recall(self, history: Iterable[Message], coming: Iterable[KernelMessage]) -> None:
+        """Before the first run: what was published earlier, and what is to be distributed first."""
+        self._history.add_batch(history)
+        self._outbox.extend(coming)
 
     def archive(self) -> list[Message]:
         """All that was published so far, as a list of its own."""
         return self.history.get()
 
     def _unread(self) -> Mapping[str, int]:
-        view = self._view()
-        return view.unread if view is not None else {}
+        own, _ = self.views()
+        return own.unread if own is not None else {}
 
     def _waiting(self) -> bool:
-        view = self._view()
-        return view is not None and bool(view.inbox)
+        own, _ = self.views()
+        return own is not None and any(self._routes.concern(each) for each in own.inbox)
 
-    def _view(self) -> Any:
-        if self._open is None:
-            return None
-        return next(
-            (each for each in self._open.views() if each.agent == self.name and not each.caller), None
-        )
+    def views(self) -> tuple[View | None, list[View]]:
+        """A look at the environment's own activation, None before it ran, and at those of its roles."""
+        found = self._open.views() if self._open is not None else ()
+        own = next((each for each in found if each.agent == self.name and not each.caller), None)
+        return own, [each for each in found if own is not None and each.caller == own.activation]
 
     # -- rounds --------------------------------------------------------------------------------
 
@@ -223,7 +252,7 @@ class Environment(ExtEnv):
         says why. Raises RunFailed when a role failed, which it names, after the others have done
         their part; NoMoneyException when the budget is used up.
         """
-        conversation = await self._opened()
+        conversation = await self.open()
         unfinished = await conversation.requests()
         if unfinished:
             return await self._result(conversation, unfinished[0])
@@ -235,18 +264,35 @@ class Environment(ExtEnv):
         return await self._result(conversation, asked)
 
     async def _result(self, conversation: Conversation, asked: str) -> Result:
-        result = await conversation.result(asked)
+        try:
+            result = await conversation.result(asked)
+        finally:
+            self._count(conversation)
         if result.outcome == "budget":
             raise NoMoneyException(conversation.spent, self.limits.usd, result.why, result)
         return result
 
+    def _count(self, conversation: Conversation) -> None:
+        """Have the context know what the run has cost since it was told last."""
+        used, spent = sum(conversation.usage.values(), Usage()), conversation.spent
+        # A run without a journal begins anew when it is opened again.
+        before, known = (self._used, self._spent) if conversation.usage else (Usage(), 0.0)
+        self._used, self._spent = used, spent
+        self.context.cost_manager.add(used.input - before.input, used.output - before.output, spent, known)
+
     async def spent(self) -> float:
         """US dollars that all rounds have cost so far."""
-        return (await self._opened()).spent
+        return (await self.open()).spent
 
-    async def _opened(self) -> Conversation:
+    async def open(self) -> Conversation:
+        """The run that all rounds are part of: to watch it, answer questions, cancel.
+
+        Raises UserError in another event loop than the first one: close it there before.
+        """
+        loop = asyncio.get_running_loop()
         if self._open is None:
             self._warn()
+            self._loop = loop
             conversation = await self._stack.enter_async_context(
                 open_run(
                     self.agents(),
@@ -257,8 +303,15 @@ class Environment(ExtEnv):
                     **self._options,
                 )
             )
+            if self._on_message is not None:
+                conversation.attend(self._on_message)
             await self._recall(conversation)
             self._open = conversation
+            self._count(conversation)
+        if self._loop is not loop:
+            raise UserError(
+                f"{self.name} was run in another event loop; close it there before it is run here"
+            )
         return self._open
 
     def graph(self) -> Graph:
@@ -285,17 +338,46 @@ class Environment(ExtEnv):
                 cast.record.restore(view.data, view.past)
                 self._seat(view.agent)
         known: list[KernelMessage] = []
+        inbox: list[KernelMessage] = []
         for record in await conversation.records():
             event = record.event
-            if isinstance(event, MessagePosted) and event.to == own.activation and event.by:
-                known.append(event.message)
-            elif isinstance(event, MessagePosted) and not event.to:
-                known += given(event.message)
+            if isinstance(event, MessagePosted) and not event.dead:
+                if event.to == own.activation:
+                    inbox.append(event.message)
+                elif not event.to:
+                    inbox += given(event.message)
+            elif isinstance(event, TurnStarted) and event.activation == own.activation:
+                known += self._rounds.in_order(self._routes, inbox)
+                inbox.clear()
         self._distributed[:0] = known
+
+    # -- as a file -------------------------------------------------------------------------------
+
+    def serialize(self, path: str | os.PathLike[str]) -> None:
+        """Write roles, messages, costs and the context's values as one JSON file, between two runs.
+
+        What JSON cannot hold of roles and actions is left to their classes. Raises UserError while it runs.
+        """
+        write(saved_environment(self), path)
+
+    @classmethod
+    def deserialize(
+        cls, path: str | os.PathLike[str], roles: Iterable[type[Role] | Agent] = (Role,),
+        actions: Iterable[type[Action]] = (), **options: Any,
+    ) -> Self:  # fmt: skip
+        """The environment of a file, in a run of its own.
+
+        roles, actions: the classes that the file may name, and agents that were among the roles; options:
+        those of the constructor. Raises FileNotFoundError, UnknownName for others, UserError.
+        """
+        saved = read(path, SavedEnvironment)
+        env = cls(**{"desc": saved.desc, "name": saved.name, "laps": saved.laps, **options})
+        fill(env, saved, roles, actions)
+        return env
 
     async def close(self) -> None:
         """Let go of the run; with a durable journal it can be gone on with, by its `run_id`."""
-        self._open = None
+        self._history, self._open = self.history, None
         await self._stack.aclose()
 
     async def __aenter__(self) -> Self:
@@ -325,18 +407,20 @@ class Environment(ExtEnv):
                 found.append(agent_of(role, self._act_of(name), models.of(role)))
                 found += models_of_actions(role, models.named)
             else:
-                found.append(_speaker(role, models.any))
-        return [*found, *self._others]
+                found.append(_speaker(role, models.any, self.name))
+        return [*found, *(replace(each, model=each.model or models.any) for each in self._others)]
 
     def _act_of(self, name: str) -> Act:
         cast = self._casts[name]
 
         async def act(ctx: ActionContext) -> str:
-            try:
-                return await cast.act(ctx)
-            finally:
-                if cast.moved():
-                    self._seat(name)
+            said = await cast.act(ctx)
+            if ctx.distributes and cast.moved():
+                # It is reached otherwise from the next round on, also by who goes on with the run.
+                seat = self._seat_of(name)
+                moved = {"watch": sorted(seat.watch), "addresses": sorted(seat.addresses)}
+                ctx.publish(KernelMessage("forward", name, self.name, "", intent=MOVED, data=moved))
+            return said
 
         return act
 
@@ -361,11 +445,11 @@ class Place:
         return getattr(self._environment, name)
 
 
-def _speaker(agent: Agent, model: str | Model | None) -> Agent:
+def _speaker(agent: Agent, model: str | Model | None, environment: str) -> Agent:
     """An agent of the user's own that reacts to what it watches."""
     return replace(
         agent,
-        act=_speak,
+        act=partial(_speak, environment),
         consume="one",
         context="continue",
         model=agent.model or model,
@@ -373,12 +457,12 @@ def _speaker(agent: Agent, model: str | Model | None) -> Agent:
     )
 
 
-async def _speak(ctx: ActionContext) -> str:
+async def _speak(environment: str, ctx: ActionContext) -> str:
     """What an agent with a model does with what it watches: answer, and publish the answer under its name."""
     said = await ctx.ask("\n\n".join(message.content for message in ctx.taken))
     if not ctx.distributes:
         return said
-    ctx.publish(KernelMessage("forward", ctx.agent, "", said, topic=ctx.agent))
+    ctx.publish(KernelMessage("forward", ctx.agent, environment, said, topic=ctx.agent))
     return ""
 
 

@@ -146,7 +146,10 @@ class Message:
         try:
             return msgspec.json.decode(msgspec.json.encode(fields, enc_hook=to_json), type=_Written)
         except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError) as error:
-            raise UserError(f"Message {self.id} cannot be written as JSON: {error}") from error
+            content, metadata = self.instruct_content, self.metadata
+            where = _unwritable(content, "instruct_content") or _unwritable(metadata, "metadata")
+            place = f" at {where}" if where else ""
+            raise UserError(f"Message {self.id} cannot be written as JSON{place}: {error}") from error
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Message):
@@ -215,6 +218,28 @@ class _Rest(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True)
     instruct_content: Any = None
     metadata: dict[str, Any] = {}
     sent_from: str | None = None
+
+
+_DEEP = 100
+"""Levels in which the place of what cannot be written is looked for."""
+
+
+def _unwritable(value: Any, path: str, level: int = 0) -> str:
+    """The path of the first thing in a value that JSON cannot hold; empty when there is none."""
+    several: Iterable[tuple[Any, Any]] = ()
+    if isinstance(value, dict) and level < _DEEP:
+        several = value.items()
+    elif isinstance(value, list | tuple) and level < _DEEP:
+        several = enumerate(value)
+    for key, each in several:
+        found = _unwritable(each, f"{path}[{key!r}]", level + 1)
+        if found:
+            return found
+    try:
+        msgspec.json.encode(value, enc_hook=to_json)
+    except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError):
+        return path
+    return ""
 
 
 def _read(written: _Written) -> Message:

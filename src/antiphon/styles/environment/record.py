@@ -36,7 +36,7 @@ class Record:
         self._mark = 0
         self._places: dict[str, int] = {}
         self._whose = ""
-        self._initial = self._now()
+        self._initial = self.dump()
 
     @property
     def begun(self) -> bool:
@@ -61,7 +61,7 @@ class Record:
         role, rc = self._role, self._role.rc
         data = {**self._initial, **data}
         rc.memory.clear()
-        rc.memory.add_batch(_message(each, history) for each in data.get(MEMORY, ()))
+        rc.memory.add_batch(_message(each, history) for each in data[MEMORY])
         self._mark = rc.memory.mark()
         rc.working_memory.clear()
         rc.working_memory.add_batch(_message(each, history) for each in data["working"])
@@ -70,10 +70,17 @@ class Record:
         role.planner.load(data["plan"])
         role._addresses = set(data["addresses"]) if data["addresses"] is not None else None
         role._set_state(data["state"])
-        for name in self._own:
+        # Only a reaction that failed leaves a state.
+        role.recovered = role.rc.state >= 0
+        for name, kind in self._own.items():
             if name in data:
-                setattr(role, name, data[name])
+                setattr(role, name, _typed(data[name], kind))
         self._known = {key: _encode(value) for key, value in self._now().items()}
+
+    def dump(self) -> dict[str, Any]:
+        """All that `restore` makes of the role, with its messages written out."""
+        memory = [msgspec.json.decode(each.dump()) for each in self._role.rc.memory.storage]
+        return {**self._now(), MEMORY: memory}
 
     def end(self, ctx: ActionContext) -> None:
         """Record what has changed since the last reaction."""
@@ -142,15 +149,27 @@ def _plain(value: Any) -> Any:
         return _NOT_JSON
 
 
-def _own_fields(kind: type[Role]) -> tuple[str, ...]:
-    """The annotated fields that subclasses of Role added."""
+def _own_fields(kind: type[Role]) -> dict[str, Any]:
+    """The annotated fields that subclasses of Role added, and their types; Any for one that is not known."""
     from antiphon.styles.environment.role import Role
 
-    names: dict[str, None] = {}
+    found: dict[str, Any] = {}
     for owner in reversed(kind.__mro__):
         if issubclass(owner, Role) and owner is not Role:
-            names.update(dict.fromkeys(inspect.get_annotations(owner)))
-    return tuple(name for name in names if name not in Role.__annotations__)
+            try:
+                found.update(inspect.get_annotations(owner, eval_str=True))
+            except NameError:
+                # Imported for the type checker only.
+                found.update(dict.fromkeys(inspect.get_annotations(owner), Any))
+    return {name: each for name, each in found.items() if name not in Role.__annotations__}
+
+
+def _typed(value: Any, kind: Any) -> Any:
+    """What JSON made of a value as the field's type again, where it can be."""
+    try:
+        return msgspec.convert(value, kind)
+    except (msgspec.ValidationError, TypeError):
+        return value
 
 
 def _message(written: Any, history: Sequence[KernelMessage]) -> Message:

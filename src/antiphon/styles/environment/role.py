@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from antiphon.errors import UserError
 from antiphon.styles.environment.action import Action
+from antiphon.styles.environment.memory import Memory
 from antiphon.styles.environment.message import AIMessage, Message
 from antiphon.styles.environment.plan import Task, TaskResult
 from antiphon.styles.environment.planner import Planner
@@ -170,6 +171,8 @@ class Role:
         try:
             response = await self.react()
         except Exception:
+            # What failed is done first when it reacts to the same again.
+            self.recovered = self.rc.state >= 0
             for message in self.rc.news:
                 if message in self.rc.memory.storage:
                     self.rc.memory.delete(message)
@@ -181,7 +184,9 @@ class Role:
     async def _observe(self) -> int:
         """Take what was delivered; how much of it is news."""
         batch = self.rc.msg_buffer.pop_all()
-        news = self.rc.memory.find_news([each for each in batch if self._concerns(each)])
+        heard = Memory(each for each in batch if self._concerns(each)).storage
+        # It remembers what it said; that is news all the same when it comes back to it.
+        news = [each for each in heard if each.sent_from == self.key or self.rc.memory.find_news([each])]
         if self.enable_memory:
             self.rc.memory.add_batch(batch if self.observe_all_msg_from_buffer else news)
         self.rc.news = news
@@ -203,7 +208,6 @@ class Role:
         if len(self.actions) < 2:
             self._set_state(0 if self.actions else -1)
         elif self.rc.react_mode is RoleReactMode.BY_ORDER:
-            self.rc.max_react_loop = len(self.actions)
             following = self.rc.state + 1
             self._set_state(following if following < len(self.actions) else -1)
         else:
@@ -241,6 +245,8 @@ class Role:
 
     async def _react(self) -> Message | None:
         response, done = None, 0
+        if self.rc.react_mode is RoleReactMode.BY_ORDER:
+            self.rc.max_react_loop = len(self.actions)
         while done < self.rc.max_react_loop and await self._think():
             response = await self._act()
             done += 1
@@ -266,6 +272,10 @@ class Role:
         self.rc.todo = self.actions[state] if 0 <= state < len(self.actions) else None
 
     # -- what it says ----------------------------------------------------------------------------
+
+    def get_memories(self, k: int = 0) -> list[Message]:
+        """The last `k` messages it remembers, all for 0."""
+        return self.rc.memory.get(k)
 
     def publish_message(self, message: Message | None) -> None:
         """Publish to its environment; without one nothing is sent. None is nothing."""

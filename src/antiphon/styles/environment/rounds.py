@@ -10,13 +10,23 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from antiphon.hook import Call, Continue, Do, Moment, Return
 from antiphon.message import Message
-from antiphon.styles.environment.topic import MESSAGE_ROUTE_TO_ALL, USER_REQUIREMENT
+from antiphon.styles.environment.topic import (
+    MESSAGE_ROUTE_TO_ALL,
+    MESSAGE_ROUTE_TO_NONE,
+    MESSAGE_ROUTE_TO_SELF,
+    USER_REQUIREMENT,
+)
 
 ROUNDS = "rounds"
 """The intent of the request that has an environment do rounds; its data say how many at most."""
+MOVED = "moved"
+"""The intent of a message in which a role tells its environment of new topics and addresses."""
+ROUTES = (MESSAGE_ROUTE_TO_ALL, MESSAGE_ROUTE_TO_NONE, MESSAGE_ROUTE_TO_SELF)
+"""Addresses that mean something to everyone."""
 STOPPED = 20
 """Pairs of roles, of which the outcome tells that messages between them met the limit of laps."""
 
@@ -59,6 +69,12 @@ class Routes:
         if seat.everything:
             self._everything[seat.name] = None
 
+    def move(self, name: str, watch: Iterable[str], addresses: Iterable[str]) -> None:
+        """Give somebody other topics and addresses; nobody, if there is none of that name any more."""
+        seat = self.seats.get(name)
+        if seat is not None:
+            self.put(replace(seat, watch=frozenset(watch), addresses=frozenset(addresses)))
+
     def of(self, topic: str, send_to: Iterable[str]) -> list[str]:
         """The names of those a message concerns, in their order."""
         found: dict[str, None] = {}
@@ -69,6 +85,16 @@ class Routes:
             else:
                 found.update(self._addresses.get(address, ()))
         return sorted(found, key=self.place)
+
+    def concern(self, message: Message) -> list[str]:
+        """The names of those a published message concerns."""
+        if message.intent in (ROUNDS, MOVED):
+            return []
+        return self.of(message.topic or USER_REQUIREMENT, _send_to(message))
+
+    def unknown(self, addresses: Iterable[str]) -> list[str]:
+        """Those of the addresses that are nobody's."""
+        return sorted(each for each in addresses if each not in ROUTES and not self._addresses.get(each))
 
     def place(self, name: str) -> int:
         """Where somebody stands among the others."""
@@ -89,6 +115,7 @@ class Rounds:
         seen: Callable[[Message, bool], None],
     ) -> None:
         self._routes, self._laps, self._seen = routes, laps, seen
+        self._begun = False
 
     def plan(self, moment: Moment) -> Do:
         """One round: everyone whom a message concerns reacts, and so do those with unread ones."""
@@ -97,13 +124,20 @@ class Rounds:
         if moment.turn == 1:
             changes = {"most": _most(moment.taken), "failed": {}, "stopped": {}}
         failed = changes.get("failed", moment.data.get("failed", {}))
+        moved = {each.sender: each.data for each in moment.taken if _moves(each)}
+        known = moment.data.get("moved", {})
+        if moved:
+            changes["moved"] = {**known, **moved}
+        for name, seat in (moved if self._begun else {**known, **moved}).items():
+            routes.move(name, seat["watch"], seat["addresses"])
+        self._begun = True
         given: dict[str, list[int]] = {}
         stopped: dict[str, int] = {}
-        for position in self._in_order(routes, moment.taken):
+        for position in self._positions(routes, moment.taken):
             message = moment.taken[position]
             self._seen(message, not given)
             counts = moment.laps[position]
-            for name in routes.of(message.topic or USER_REQUIREMENT, _send_to(message)):
+            for name in routes.concern(message):
                 if most is not None and counts and counts.get(name, 0) >= most:
                     met = f"{name} from {message.sender or 'the user'}"
                     stopped[met] = stopped.get(met, 0) + 1
@@ -129,14 +163,15 @@ class Rounds:
         for each in moment.ended:
             if each.outcome in ("budget", "limit", "cancelled", "no_progress"):
                 return Return(each.outcome, why=f"{each.agent}: {each.why}", set=changes)
-        busy = moment.inbox or any(name not in everyone for name in moment.unread)
-        if busy and (most is None or moment.turn < most):
+        unread = any(name not in everyone for name in moment.unread)
+        if (unread or moment.inbox) and (most is None or moment.turn < most):
             return Continue(set=changes)
         if everyone:
             return Return(
                 "failed", why="; ".join(f"{name}: {why}" for name, why in everyone.items()), set=changes
             )
-        if busy:
+        routes = self._routes()
+        if unread or any(routes.concern(each) for each in moment.inbox):
             rounds = "1 round is" if most == 1 else f"{most} rounds are"
             return Return("limit", why=f"{rounds} over, and messages are unread", set=changes)
         if data.get("stopped"):
@@ -145,15 +180,24 @@ class Rounds:
             return Return("limit", value, why, changes)
         return Return("completed", value, set=changes)
 
-    def _in_order(self, routes: Routes, taken: Sequence[Message]) -> list[int]:
+    def in_order(self, routes: Routes, messages: Sequence[Message]) -> list[Message]:
         """What is distributed: the user's messages, then each publisher's in the order of their places."""
+        return [messages[position] for position in self._positions(routes, messages)]
+
+    def _positions(self, routes: Routes, taken: Sequence[Message]) -> list[int]:
         seats = routes.seats
         places = [
             (seats[message.sender].place if message.sender in seats else -1, position)
             for position, message in enumerate(taken)
-            if message.intent != ROUNDS
+            if message.intent not in (ROUNDS, MOVED)
         ]
         return [position for _, position in sorted(places)]
+
+
+def _moves(message: Message) -> bool:
+    """Whether a role tells of new topics and addresses."""
+    data = message.data
+    return message.intent == MOVED and isinstance(data, Mapping) and data.keys() >= {"watch", "addresses"}
 
 
 def _most(taken: Iterable[Message]) -> int | None:
@@ -166,6 +210,8 @@ def _most(taken: Iterable[Message]) -> int | None:
 
 def _send_to(message: Message) -> Iterable[str]:
     data = message.data
-    if isinstance(data, Mapping) and "send_to" in data:
-        return data["send_to"]  # type: ignore[no-any-return]
+    found = data.get("send_to") if isinstance(data, Mapping) else None
+    # Data of another style may have a field of that name too.
+    if isinstance(found, list) and all(isinstance(each, str) for each in found):
+        return found
     return (MESSAGE_ROUTE_TO_ALL,)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Self
 
-from antiphon import Agent, Result
+from antiphon import Agent, Result, RunFailed
 from antiphon.graph import Graph
+from antiphon.styles.environment.action import Action
 from antiphon.styles.environment.context import Context
 from antiphon.styles.environment.cost import NoMoneyException
 from antiphon.styles.environment.environment import Environment
 from antiphon.styles.environment.memory import Memory
 from antiphon.styles.environment.message import Message
 from antiphon.styles.environment.role import Role
+from antiphon.styles.environment.serialize import SavedTeam, fill, read, saved_environment, write
 
 
 class Team:
@@ -70,9 +73,32 @@ class Team:
         """
         if idea:
             self.run_project(idea, send_to)
-        spent = await self.env.spent()
-        if self.investment is not None and spent >= self.investment:
-            raise NoMoneyException(spent, self.investment)
-        left = None if self.investment is None else self.investment - spent
-        self.result = await self.env.run(n_round, usd=left)
+        await self.env.open()
+        costs = self.env.context.cost_manager
+        costs.check_balance()
+        left = None if self.investment is None else self.investment - costs.total_cost
+        try:
+            self.result = await self.env.run(n_round, usd=left)
+        except RunFailed as failed:
+            self.result = failed.result
+            raise
+        except NoMoneyException as ended:
+            self.result = ended.result
+            raise NoMoneyException(costs.total_cost, self.investment, str(ended), ended.result) from None
         return self.env.history
+
+    def serialize(self, path: str | os.PathLike[str]) -> None:
+        """Write the team as one JSON file, see `Environment.serialize`."""
+        write(SavedTeam(self.idea, self.investment, saved_environment(self.env)), path)
+
+    @classmethod
+    def deserialize(
+        cls, path: str | os.PathLike[str], roles: Iterable[type[Role] | Agent] = (Role,),
+        actions: Iterable[type[Action]] = (), **options: Any,
+    ) -> Self:  # fmt: skip
+        """The team of a file, see `Environment.deserialize`; what it spent is spent of its investment."""
+        saved = read(path, SavedTeam)
+        kept = saved.environment
+        env = Environment(**{"desc": kept.desc, "name": kept.name, "laps": kept.laps, **options})
+        fill(env, kept, roles, actions)
+        return cls(env=env, investment=saved.investment, idea=saved.idea)
