@@ -26,20 +26,21 @@ class Graph(Struct, frozen=True):
     findings: tuple[str, ...]
 
 
-def graph_of(agents: Iterable[Agent], given: Iterable[str] = (), *, limited: bool = True) -> Graph:
+def graph_of(agents: Iterable[Agent], entry: str = "", *, limited: bool = True) -> Graph:
     """The graph of a team.
 
-    given: topics that come from outside, from the user. limited: whether a chain of messages that goes
+    entry: whom the user asks. limited: whether a chain of messages that goes
     round in circles is stopped some time; if not, every circle is a finding.
     """
     team = tuple(agents)
     names = tuple(agent.name for agent in team)
-    topics = [*_by_topic(team, set(given))]
-    edges = (*topics, *_by_call(team, set(names)))
+    topics = [*_by_topic(team)]
+    asked = [Edge(USER, entry)] if entry else []
+    edges = (*asked, *topics, *_by_call(team, set(names)))
     findings = [
         *_unwatched(team),
         *_unreached(team, edges),
-        *([] if limited else _circles(names, [edge for edge in topics if edge.source != USER])),
+        *([] if limited else _circles(names, topics)),
     ]
     return Graph((USER, *names), edges, tuple(findings))
 
@@ -49,11 +50,7 @@ def short(topic: str) -> str:
     return topic.rpartition(".")[2]
 
 
-def _by_topic(team: Sequence[Agent], given: set[str]) -> Iterable[Edge]:
-    for topic in sorted(given):
-        for reader in team:
-            if topic in reader.watch:
-                yield Edge(USER, reader.name, topic)
+def _by_topic(team: Sequence[Agent]) -> Iterable[Edge]:
     for writer in team:
         for topic in writer.publishes:
             for reader in team:

@@ -36,8 +36,9 @@ def test_topics_are_drawn_as_text(shell):
     assert said.code == 0
     assert said.out.splitlines() == [
         "user",
-        "  UserRequirement -> writer",
+        "  asks -> environment",
         "environment",
+        "  UserRequirement -> writer",
         "writer",
         "  Write -> reviewer",
         "reviewer",
@@ -80,6 +81,7 @@ def test_what_nobody_watches_and_whom_nothing_reaches_is_named(shell):
     shell.write("house.py", TEAM)
     notes = shell("graph", "house.py:lonely").err.splitlines()
     assert notes == [
+        "note: nobody watches UserRequirement, which environment publishes",
         "note: nobody watches Write, which hermit publishes",
         "note: nothing reaches hermit: it watches silence, which nobody publishes",
     ]

@@ -10,6 +10,7 @@ import click
 from antiphon.cli import ends, safe
 from antiphon.cli.target import load_target
 from antiphon.graph import Edge, Graph, graph_of, short
+from antiphon.message import USER
 
 WIDTH, HEIGHT, GAP, ROOM = 150, 36, 70, 24
 """Of a box, of the way between columns, and of the way between rows; in pixels."""
@@ -26,7 +27,7 @@ def graph(target: str, form: str, folder: str | None) -> int:
     nobody watches, members that nothing reaches, circles without a limit.
     """
     found = load_target(target, folder)
-    drawn = found.graph or graph_of(found.agents)
+    drawn = found.graph or graph_of(found.agents, found.entry)
     click.echo({"text": text, "mermaid": mermaid, "svg": svg}[form](drawn))
     for finding in drawn.findings:
         click.echo(f"note: {safe.line(finding, 300)}", err=True)
@@ -77,7 +78,9 @@ def svg(graph: Graph) -> str:
 
 
 def _label(edge: Edge) -> str:
-    return safe.line(short(edge.topic), 60) if edge.topic else "may call"
+    if edge.topic:
+        return safe.line(short(edge.topic), 60)
+    return "asks" if edge.source == USER else "may call"
 
 
 def _columns(graph: Graph) -> list[list[str]]:

@@ -80,7 +80,7 @@ def _started(event: EffectStarted, tree: CallTree) -> str:
     if item is None:
         return f"starts {event.kind} {name}"
     if event.kind == "call" and item.node is not None:
-        return f"calls {name}: {safe.line(item.node.asked, WIDTH)}"
+        return f"calls {name}: {safe.line(item.node.asked, WIDTH)}".rstrip(": ")
     if event.kind in ("action", "step"):
         return "acts" if event.kind == "action" else f"takes the step {name}"
     if event.kind == "tool":

@@ -316,7 +316,7 @@ class Environment(ExtEnv):
 
     def graph(self) -> Graph:
         """Who reaches whom, and what looks wrong about it."""
-        return graph_of(self.agents(), [USER_REQUIREMENT], limited=self.laps is not None)
+        return graph_of(self.agents(), self.name, limited=self.laps is not None)
 
     def _warn(self) -> None:
         """Say what looks wrong before the first round; what nobody watches may well be the result."""
@@ -397,6 +397,7 @@ class Environment(ExtEnv):
             solo=True,
             context="continue",
             limits=replace(UNLIMITED, inbox=self.limits.inbox),
+            publishes=(USER_REQUIREMENT,),
             plan=self._rounds.plan,
             decide=self._rounds.decide,
         )
