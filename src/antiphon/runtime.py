@@ -9,7 +9,6 @@ late result is dropped.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import chain
@@ -92,7 +91,7 @@ class Runtime:
         self._performing: dict[str, asyncio.Task[None]] = {}
         self._inner: dict[str, asyncio.Future[EffectFinished]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._barriers: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self._barriers: list[tuple[int, asyncio.Future[None]]] = []
         self._results: list[tuple[str, asyncio.Future[None]]] = []
         self._threads = Threads()
         self._failure: BaseException | None = None
@@ -211,7 +210,7 @@ class Runtime:
             return
         self._durable = seq
         while self._barriers and self._barriers[0][0] <= seq:
-            _, waiter = self._barriers.popleft()
+            _, waiter = self._barriers.pop(0)
             if not waiter.done():
                 waiter.set_result(None)
         if self.feed.subscribers:

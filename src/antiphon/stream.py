@@ -31,6 +31,8 @@ from antiphon.model import Delta
 
 RECENT = 10_000
 """Records kept in memory for subscribers; a slower one reads from the journal again."""
+ENOUGH = 32
+"""New records after which those that everyone has read are forgotten."""
 DELTA_BUFFER = 65_536
 """Characters of deltas kept for one slow subscriber; the oldest deltas are dropped beyond it."""
 
@@ -119,6 +121,7 @@ class Feed:
         self.recent: list[Record] = []
         self.durable = 0
         self.over = False
+        self._much = ENOUGH
 
     def add(self, seq: int, at: float, events: Sequence[Event]) -> None:
         """Keep the records of a row that ends at `seq`, for those who watch."""
@@ -127,8 +130,16 @@ class Feed:
             self.cast.record(first + index, at, self.run_id, event) for index, event in enumerate(events)
         ]
         self.recent.extend(records)
-        if len(self.recent) > RECENT:
-            del self.recent[: RECENT // 2]
+        if len(self.recent) > self._much:
+            self._forget()
+
+    def _forget(self) -> None:
+        """Keep no record that everyone has read; of those that somebody has not, only so many."""
+        read = min((each.position for each in self.subscribers), default=self.durable)
+        recent = self.recent
+        gone = max(min(read - recent[0].seq + 1, len(recent)), len(recent) - RECENT)
+        del recent[: max(gone, 0)]
+        self._much = len(recent) + ENOUGH
 
     def reached(self, seq: int) -> None:
         """Everything up to `seq` is durable and may be shown."""
@@ -153,9 +164,10 @@ class Subscription:
 
     def __init__(self, feed: Feed, journal: Journal, after: int, pieces: bool) -> None:
         self._feed, self._journal, self._pieces = feed, journal, pieces
-        self._position = after
-        self._read: deque[Record] = deque()
-        self._buffer: deque[_Heard] = deque()
+        self.position = after
+        # The next one last. Lists: a deque alone takes more than a short run has to say.
+        self._read: list[Record] = []
+        self._buffer: list[_Heard] = []
         self._size = 0
         self._signal = asyncio.Event()
         feed.subscribers.append(self)
@@ -196,7 +208,7 @@ class Subscription:
             if len(oldest.texts) > 1:
                 self._size -= len(oldest.texts.popleft())
             elif len(self._buffer) > 1:
-                self._size -= len(self._buffer.popleft().texts[0])
+                self._size -= len(self._buffer.pop(0).texts[0])
             else:
                 return
 
@@ -207,17 +219,17 @@ class Subscription:
         # Not a generator: who leaves a loop over one half-way leaves it to be closed by chance.
         feed = self._feed
         while True:
-            if self._position < feed.durable:
+            if self.position < feed.durable:
                 if not self._read:
-                    self._read.extend(await self._next())
-                event = self._read[0].event
+                    self._read.extend(reversed(await self._next()))
+                event = self._read[-1].event
                 if self._buffer and isinstance(event, EffectFinished):
                     # What was said comes before the record that it was said.
                     for index, heard in enumerate(self._buffer):
                         if heard.effect_id == event.id:
                             return self._give(index)
-                record = self._read.popleft()
-                self._position = record.seq
+                record = self._read.pop()
+                self.position = record.seq
                 return record
             if self._buffer:
                 return self._give(0)
@@ -239,7 +251,7 @@ class Subscription:
 
     async def _next(self) -> Sequence[Record]:
         """The records after the position that are durable: from memory, else from the journal."""
-        feed, position = self._feed, self._position
+        feed, position = self._feed, self.position
         recent = feed.recent
         if recent and recent[0].seq <= position + 1:
             first = position + 1 - recent[0].seq
