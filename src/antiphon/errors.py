@@ -53,12 +53,12 @@ class UserError(AntiphonError):
 
 
 class ConfigError(UserError):
-    """A file or a setting is wrong; `path`, `line` and `column` (from 1) say where."""
+    """A file or a setting is wrong; `path`, `line` and `column` (from 1) say where, `text` what."""
 
     def __init__(self, text: str, path: str = "", line: int = 0, column: int = 0) -> None:
         where = ":".join(str(part) for part in (path, line, column) if part)
         super().__init__(f"{where}: {text}" if where else text)
-        self.path, self.line, self.column = path, line, column
+        self.text, self.path, self.line, self.column = text, path, line, column
 
 
 class UnknownName(UserError):

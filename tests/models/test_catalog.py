@@ -257,9 +257,9 @@ def test_the_environment_names_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "at", "words"),
     [
-        ("- a", (1, 1), "models: expected a mapping"),
-        ("m: 3", (1, 4), "a model: expected a mapping"),
-        ("m: {window: 3}", (1, 5), "unknown field 'window'; known: context_window"),
+        ("- a", (1, 1), "models: expected `key: value` lines"),
+        ("m: 3", (1, 4), "a model: expected `key: value` lines"),
+        ("m: {window: 3}", (1, 5), "unknown key 'window'; did you mean 'context_window'?"),
         ("m:\n  max_output: -3", (2, 15), "expected a whole number of tokens, not '-3'"),
         ("m: {max_output: 3.5}", (1, 17), "whole number"),
         ("m: {max_output: [3]}", (1, 17), "expected a text"),

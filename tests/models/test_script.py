@@ -217,7 +217,7 @@ def test_a_file_holds_every_kind_of_line() -> None:
     assert isinstance(both, Reply)
     assert isinstance(done, Reply)
     assert isinstance(more, Reply)
-    assert add.calls[0].arguments == '{"a":1,"b":2.5,"on":"2020-01-01","yes":false}'
+    assert add.calls[0].arguments == '{"a":1,"b":2.5,"on":"2020-01-01","yes":"no"}'
     assert (both.content, both.reasoning, [one.name for one in both.calls]) == ("Both", "hm", ["s", "clock"])
     assert done.calls[0].arguments == '{"message":"The result."}'
     assert more.calls[0].arguments == '{"message":"m","extra":1}'
@@ -240,7 +240,7 @@ def test_a_loaded_script_goes_by_turns(tmp_path: Path) -> None:
     ("text", "place", "words"),
     [
         ("a: 1", "1:4", "expected a list"),
-        ("- ok\n- {cal: x}", "2:4", "unknown key 'cal'; known: text"),
+        ("- ok\n- {cal: x}", "2:4", "unknown key 'cal'; did you mean 'call'?"),
         ("- [a]", "1:3", "a text or a mapping"),
         ("- {error: {kind: z}}", "1:18", "kind 'z' is none of: auth"),
         ("- {error: {kind: auth}, text: x}", "1:3", "error stands alone"),
@@ -249,12 +249,12 @@ def test_a_loaded_script_goes_by_turns(tmp_path: Path) -> None:
         ("- !!int 3", "1:3", "the tag tag:yaml.org,2002:int"),
         ("- {a", "1:5", "is not YAML"),
         ("- " + "[" * 60, "1:42", "nested deeper than 40"),
-        ("- {call: a, call: b}", "1:13", "call is given twice"),
+        ("- {call: a, call: b}", "1:13", "'call' stands here twice"),
         ("- {calls: [{args: {}}]}", "1:12", "call is missing"),
-        ("- {calls: x}", "1:11", "calls is a list"),
-        ("- {call: [x]}", "1:10", "call is a text"),
+        ("- {calls: x}", "1:11", "expected a list"),
+        ("- {call: [x]}", "1:10", "call: expected a text"),
         ("- {args: {}}", "1:10", "args belongs to call"),
-        ("- {[a]: x}", "1:4", "a key is a text"),
+        ("- {[a]: x}", "1:4", "a key: expected a text"),
         ("- {}", "1:3", "an empty reply"),
         ("", "1:1", "is empty"),
         ("a: [x]\n---\nb: [y]", "2:1", "another document"),

@@ -166,7 +166,7 @@ def test_sections_left_empty_are_not_there(folder: Path) -> None:
         ("llm: {model: a}\nllm: {model: b}", "2:1", "'llm' stands here twice"),
         ("llm: gpt", "1:6", "a model: expected `key: value` lines"),
         ("llm:\n  temperature: 1", "2:3", "a model needs `model`"),
-        ("llm:\n  model: a\n  modell: b", "3:3", "unknown field 'modell'; known: api_type, model"),
+        ("llm:\n  model: a\n  modell: b", "3:3", "unknown key 'modell'; did you mean 'model'?"),
         ("llm: {api_type: nobody, model: a}", "1:17", "unknown api_type 'nobody'; known: anthropic, azure"),
         ("llm: {model: [a]}", "1:14", "model: expected a text"),
         ("llm: {model: null}", "1:14", "model: expected a text"),

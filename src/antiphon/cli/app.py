@@ -16,6 +16,7 @@ COMMANDS: Mapping[str, str] = {
     "runs": "Look at runs, resume or cancel them, check and export them.",
     "answer": "Answer what a run asks, from another terminal or process.",
     "graph": "Draw who reaches whom in a team.",
+    "profiles": "Check agents described in YAML.",
     "models": "What is known of models: windows, abilities, prices.",
     "doctor": "Check that everything a run needs is there.",
 }
@@ -43,6 +44,8 @@ class Commands(click.Group):
             from antiphon.cli.answer import answer as found
         elif cmd_name == "graph":
             from antiphon.cli.graph import graph as found
+        elif cmd_name == "profiles":
+            from antiphon.cli.profiles import profiles as found
         elif cmd_name == "models":
             from antiphon.cli.models import models as found
         else:

@@ -15,7 +15,6 @@ Read without building any object but texts, numbers and lists; every error says 
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -25,7 +24,7 @@ import yaml
 from antiphon import Agent, Example, Limits, Retry, Tool
 from antiphon.errors import AntiphonError, ConfigError
 from antiphon.tools import calculate, convert, date_tools, folder_tools
-from antiphon.yaml_file import compose_file, wrong
+from antiphon.yaml_file import Reader, compose_file, is_null, meant
 
 SETS = ("documents", "files", "arithmetic", "dates", "units")
 
@@ -80,19 +79,16 @@ def toolbox(folder: str) -> dict[str, Callable[[], list[Tool]]]:
     return box
 
 
-class _Reader:
-    """Nodes to agents, keeping the place of each for errors."""
+class _Reader(Reader):
+    """Nodes to agents."""
 
     def __init__(self, path: str, folder: str) -> None:
-        self._path = path
+        super().__init__(path)
         self._plain = yaml.SafeLoader("")
         self._toolbox = toolbox(folder)
 
-    def wrong(self, node: yaml.Node, text: str) -> ConfigError:
-        return wrong(text, self._path, node)
-
     def team(self, root: yaml.Node) -> tuple[str, tuple[Agent, ...]]:
-        pairs = self.pairs(root, _TEAM, "a team")
+        pairs = self.values(root, "a team", _TEAM)
         if "agents" not in pairs:
             raise self.wrong(root, "`agents` is missing: a list of agents, each with a name")
         model = self.plain(pairs["model"], str, "model") if "model" in pairs else None
@@ -110,19 +106,19 @@ class _Reader:
         for agent, node in nodes:
             for name in agent.can_call:
                 if name not in ("*", "user") and name not in agents:
-                    place = self.pairs(node)["can_call"]
-                    raise self.wrong(place, f"can_call names {name!r}{_meant(name, agents)}")
+                    place = self.values(node, "an agent")["can_call"]
+                    raise self.wrong(place, f"can_call names {name!r}{meant(name, agents)}")
         if "entry" not in pairs:
             return next(iter(agents)), tuple(agents.values())
         entry = self.plain(pairs["entry"], str, "entry")
         if entry not in agents:
             raise self.wrong(
-                pairs["entry"], f"the entry {entry!r} is none of the agents{_meant(entry, agents)}"
+                pairs["entry"], f"the entry {entry!r} is none of the agents{meant(entry, agents)}"
             )
         return entry, tuple(agents.values())
 
     def agent(self, node: yaml.Node, model: str | None) -> Agent:
-        pairs = self.pairs(node, (*_FIELDS, "tools"), "an agent")
+        pairs = self.values(node, "an agent", (*_FIELDS, "tools"))
         if "name" not in pairs:
             raise self.wrong(node, "an agent needs a `name`")
         fields = {key: self.plain(value, _FIELDS[key], key) for key, value in pairs.items() if key in _FIELDS}
@@ -155,26 +151,9 @@ class _Reader:
                 raise self.wrong(each, str(error)) from error
         return list(found.values())
 
-    def pairs(self, node: yaml.Node, known: Iterable[str] = (), what: str = "") -> dict[str, yaml.Node]:
-        """The pairs of a mapping; refuses a key twice, and one that is not `known`."""
-        if not isinstance(node, yaml.MappingNode):
-            raise self.wrong(node, f"expected {what}: `key: value` lines")
-        known = list(known)
-        found: dict[str, yaml.Node] = {}
-        for key, value in node.value:
-            name = key.value if isinstance(key, yaml.ScalarNode) else ""
-            if not name:
-                raise self.wrong(key, "a key must be a text")
-            if name in found:
-                raise self.wrong(key, f"{name} is given twice")
-            if known and name not in known:
-                raise self.wrong(key, f"{what} has no {name!r}{_meant(name, known)}")
-            found[name] = value
-        return found
-
     def plain(self, node: yaml.Node, kind: Any, what: str) -> Any:
         """The value of a node as `kind`."""
-        if kind is str and isinstance(node, yaml.ScalarNode) and node.tag != "tag:yaml.org,2002:null":
+        if kind is str and isinstance(node, yaml.ScalarNode) and not is_null(node):
             return node.value
         self.check_keys(node, kind, what)
         try:
@@ -190,14 +169,8 @@ class _Reader:
         """No key twice, at any depth, and none that a struct does not have."""
         if isinstance(node, yaml.MappingNode):
             known = kind.__struct_fields__ if kind in _STRUCTS else ()
-            for value in self.pairs(node, known, what).values():
+            for value in self.values(node, what, known).values():
                 self.check_keys(value, Any, what)
         elif isinstance(node, yaml.SequenceNode):
             for each in node.value:
                 self.check_keys(each, Example if kind == tuple[Example, ...] else Any, what)
-
-
-def _meant(name: str, known: Iterable[str]) -> str:
-    known = list(known)
-    close = difflib.get_close_matches(name, known, 1)
-    return f"; did you mean {close[0]!r}?" if close else f"; it is one of: {', '.join(known)}"

@@ -19,7 +19,7 @@ from typing import Any
 
 import yaml
 
-from antiphon.yaml_file import compose_file, wrong
+from antiphon.yaml_file import Reader, compose_file, is_null
 
 TOKENS = ("context_window", "max_input", "max_output")
 ABLE = ("tools", "reasoning", "structured_output")
@@ -34,101 +34,73 @@ def read_models(path: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
     return {} if root is None else _Reader(os.fspath(path)).models(root)
 
 
-class _Reader:
-    """Reads the nodes of one file."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
+class _Reader(Reader):
+    """Nodes to the fields they name."""
 
     def models(self, root: yaml.Node) -> dict[str, dict[str, Any]]:
-        return {name: self._fields(node) for name, node in self._pairs(root, "models")}
+        return {name: self._fields(node) for name, node in self.values(root, "models").items()}
 
     def _fields(self, node: yaml.Node) -> dict[str, Any]:
         fields: dict[str, Any] = {}
-        for key, value in self._pairs(node, "a model", (*TOKENS, *ABLE, *KINDS, "aliases", "prices")):
+        known = (*TOKENS, *ABLE, *KINDS, "aliases", "prices")
+        for key, value in self.values(node, "a model", known).items():
             if key == "prices":
-                fields[key] = None if self._is_null(value) else self._prices(value)
+                fields[key] = None if is_null(value) else self._prices(value)
             elif key in TOKENS:
-                fields[key] = None if self._is_null(value) else self._whole(value)
+                fields[key] = None if is_null(value) else self._whole(value)
             elif key in ABLE:
-                fields[key] = None if self._is_null(value) else self._yes_or_no(value)
+                fields[key] = None if is_null(value) else self._yes_or_no(value)
             else:
                 fields[key] = self._texts(value, MODALITIES if key in KINDS else ())
         return fields
 
     def _prices(self, node: yaml.Node) -> dict[str, Any]:
         fields: dict[str, Any] = {}
-        for key, value in self._pairs(node, "prices", (*PRICES, "tiers")):
+        for key, value in self.values(node, "prices", (*PRICES, "tiers")).items():
             if key != "tiers":
-                fields[key] = None if self._is_null(value) else self._price(value)
+                fields[key] = None if is_null(value) else self._price(value)
                 continue
-            tiers = [self._tier(one) for one in self._items(value)]
+            tiers = [self._tier(one) for one in self.items(value, "tiers")]
             fields[key] = sorted(tiers, key=lambda tier: int(tier["above"]))
         return fields
 
     def _tier(self, node: yaml.Node) -> dict[str, Any]:
         tier: dict[str, Any] = {
             key: self._whole(value) if key == "above" else self._price(value)
-            for key, value in self._pairs(node, "a tier", ("above", *PRICES))
+            for key, value in self.values(node, "a tier", ("above", *PRICES)).items()
         }
         if "above" not in tier:
-            raise wrong("a tier needs `above`: the input tokens it begins beyond", self._path, node)
+            raise self.wrong(node, "a tier needs `above`: the input tokens it begins beyond")
         return tier
-
-    def _pairs(self, node: yaml.Node, what: str, known: tuple[str, ...] = ()) -> list[tuple[str, yaml.Node]]:
-        if not isinstance(node, yaml.MappingNode):
-            raise wrong(f"{what}: expected a mapping", self._path, node)
-        pairs: dict[str, yaml.Node] = {}
-        for key, value in node.value:
-            name = self._text(key)
-            if known and name not in known:
-                raise wrong(f"{what}: unknown field {name!r}; known: {', '.join(known)}", self._path, key)
-            if name in pairs:
-                raise wrong(f"{what}: {name!r} stands here twice", self._path, key)
-            pairs[name] = value
-        return list(pairs.items())
-
-    def _items(self, node: yaml.Node) -> list[yaml.Node]:
-        if not isinstance(node, yaml.SequenceNode):
-            raise wrong("expected a list", self._path, node)
-        return list(node.value)
 
     def _texts(self, node: yaml.Node, known: tuple[str, ...]) -> tuple[str, ...]:
         texts = []
-        for item in self._items(node):
-            text = self._text(item)
+        for item in self.items(node, ""):
+            text = self.text(item, "")
             if known and text not in known:
-                raise wrong(f"{text!r} is none of {', '.join(known)}", self._path, item)
+                raise self.wrong(item, f"{text!r} is none of {', '.join(known)}")
             texts.append(text)
         return tuple(texts)
 
-    def _is_null(self, node: yaml.Node) -> bool:
-        return isinstance(node, yaml.ScalarNode) and node.tag.endswith(":null")
-
-    def _text(self, node: yaml.Node) -> str:
-        if not isinstance(node, yaml.ScalarNode) or not node.value:
-            raise wrong("expected a text", self._path, node)
-        return str(node.value)
-
     def _yes_or_no(self, node: yaml.Node) -> bool:
-        text = self._text(node).lower()
+        text = self.text(node, "").lower()
         if text not in ("true", "false"):
-            raise wrong(f"expected true or false, not {text!r}", self._path, node)
+            raise self.wrong(node, f"expected true or false, not {text!r}")
         return text == "true"
 
     def _whole(self, node: yaml.Node) -> int:
-        text = self._text(node).replace("_", "")
+        text = self.text(node, "").replace("_", "")
         if not (text.isascii() and text.isdigit() and len(text) < 12):
-            raise wrong(f"expected a whole number of tokens, not {text!r}", self._path, node)
+            raise self.wrong(node, f"expected a whole number of tokens, not {text!r}")
         return int(text)
 
     def _price(self, node: yaml.Node) -> Decimal:
         """The price as it is written: a float would not be exact."""
-        text = self._text(node)
+        text = self.text(node, "")
         try:
             price = Decimal(text)
         except InvalidOperation:
-            raise wrong(f"expected USD per million tokens, not {text!r}", self._path, node) from None
+            raise self.wrong(node, f"expected USD per million tokens, not {text!r}") from None
         if not price.is_finite() or price < 0 or price.adjusted() > 9 or price.adjusted() < -12:
-            raise wrong(f"{text} cannot be USD per million tokens", self._path, node)
+            raise self.wrong(node, f"{text} cannot be USD per million tokens")
         return price

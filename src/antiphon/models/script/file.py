@@ -20,7 +20,7 @@ import yaml
 from antiphon.errors import ConfigError, ModelError, ModelErrorKind
 from antiphon.message import ToolCall
 from antiphon.model import Reply, Stop
-from antiphon.yaml_file import compose, compose_file
+from antiphon.yaml_file import Reader, compose, compose_file
 
 _KEYS = ("text", "reasoning", "call", "args", "calls", "finish", "error")
 _CALL_KEYS = ("call", "args")
@@ -45,32 +45,23 @@ def _lines(root: yaml.Node | None, path: str) -> list[_Line] | dict[str, list[_L
     return _Reader(path).root(root)
 
 
-class _Reader:
-    """Nodes to lines, keeping the place of each for errors."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._plain = yaml.SafeLoader("")
-
-    def wrong(self, node: yaml.Node, text: str) -> ConfigError:
-        return ConfigError(text, self._path, node.start_mark.line + 1, node.start_mark.column + 1)
+class _Reader(Reader):
+    """Nodes to lines."""
 
     def root(self, node: yaml.Node) -> list[_Line] | dict[str, list[_Line]]:
         if isinstance(node, yaml.MappingNode):
-            return {name: self.lines(value) for name, value in self.pairs(node).items()}
+            return {name: self.lines(value) for name, value in self.values(node, "a script").items()}
         return self.lines(node)
 
     def lines(self, node: yaml.Node) -> list[_Line]:
-        if not isinstance(node, yaml.SequenceNode):
-            raise self.wrong(node, "expected a list of replies, each starting with '- '")
-        return [self.line(one) for one in node.value]
+        return [self.line(one) for one in self.items(node, "replies, each starting with '- '")]
 
     def line(self, node: yaml.Node) -> _Line:
         if isinstance(node, yaml.ScalarNode):
             return self.text(node, "a reply")
         if isinstance(node, yaml.SequenceNode):
             raise self.wrong(node, "a reply is a text or a mapping; several calls are written {calls: [...]}")
-        pairs = self.pairs(node, _KEYS)
+        pairs = self.values(node, "a reply", _KEYS)
         if "error" in pairs:
             if len(pairs) > 1:
                 raise self.wrong(node, "error stands alone")
@@ -83,10 +74,8 @@ class _Reader:
         elif "args" in pairs:
             raise self.wrong(pairs["args"], "args belongs to call, which is missing")
         if "calls" in pairs:
-            several = pairs["calls"]
-            if not isinstance(several, yaml.SequenceNode):
-                raise self.wrong(several, "calls is a list of {call: name, args: {...}}")
-            calls += [self.call(self.pairs(one, _CALL_KEYS), one) for one in several.value]
+            for one in self.items(pairs["calls"], "calls of the form {call: name, args: {...}}"):
+                calls.append(self.call(self.values(one, "a call", _CALL_KEYS), one))
         if "finish" in pairs:
             calls.append(self.finish(pairs["finish"]))
         if not (calls or "text" in pairs):
@@ -99,18 +88,18 @@ class _Reader:
             where = node if node is not None else next(iter(pairs.values()))
             raise self.wrong(where, "call is missing: {call: name, args: {...}}")
         name = self.text(pairs["call"], "call")
-        arguments: Any = self.value(pairs["args"]) if "args" in pairs else {}
+        arguments: Any = self.data(pairs["args"]) if "args" in pairs else {}
         if isinstance(arguments, str):
             return ToolCall("", name, arguments)
         return ToolCall("", name, msgspec.json.encode({} if arguments is None else arguments).decode())
 
     def finish(self, node: yaml.Node) -> ToolCall:
-        value = self.value(node)
+        value = self.data(node)
         arguments = {} if value is None else value if isinstance(value, dict) else {"message": value}
         return ToolCall("", "finish", msgspec.json.encode(arguments).decode())
 
     def error(self, node: yaml.Node) -> ModelError:
-        pairs = self.pairs(node, _ERROR_KEYS)
+        pairs = self.values(node, "an error", _ERROR_KEYS)
         kinds = get_args(ModelErrorKind)
         kind = self.text(pairs["kind"], "kind") if "kind" in pairs else "provider"
         if kind not in kinds:
@@ -121,36 +110,13 @@ class _Reader:
         return ModelError(kind, text, retry_after=wait, status=int(status))  # type: ignore[arg-type]
 
     def number(self, node: yaml.Node) -> float:
-        value = self.value(node)
+        value = self.data(node)
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise self.wrong(node, "expected a number")
         return float(value)
 
     def text(self, node: yaml.Node, what: str) -> str:
+        """A scalar as it is written, which may be empty."""
         if not isinstance(node, yaml.ScalarNode):
-            raise self.wrong(node, f"{what} is a text")
+            raise self.wrong(node, f"{what}: expected a text")
         return str(node.value)
-
-    def value(self, node: yaml.Node) -> Any:
-        """The node as JSON data; dates and the like stay as they are written."""
-        if isinstance(node, yaml.MappingNode):
-            return {key: self.value(one) for key, one in self.pairs(node).items()}
-        if isinstance(node, yaml.SequenceNode):
-            return [self.value(one) for one in node.value]
-        kind = node.tag.rpartition(":")[2]
-        return self._plain.construct_object(node) if kind in ("null", "bool", "int", "float") else node.value
-
-    def pairs(self, node: yaml.Node, known: tuple[str, ...] = ()) -> dict[str, yaml.Node]:
-        """A mapping's values by key; refuses repeated and, given `known`, unknown keys."""
-        if not isinstance(node, yaml.MappingNode):
-            raise self.wrong(node, f"expected a mapping{f' with {known[0]}' if known else ''}")
-        found: dict[str, yaml.Node] = {}
-        for key, value in node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                raise self.wrong(key, "a key is a text")
-            if key.value in found:
-                raise self.wrong(key, f"{key.value} is given twice")
-            if known and key.value not in known:
-                raise self.wrong(key, f"unknown key {key.value!r}; known: {', '.join(known)}")
-            found[key.value] = value
-        return found

@@ -28,7 +28,7 @@ from msgspec import Struct
 
 from antiphon.errors import ConfigError, UnknownName
 from antiphon.secret import Secret
-from antiphon.yaml_file import compose_file, wrong
+from antiphon.yaml_file import Reader, compose_file, is_null
 
 FILE = "config2.yaml"
 SECTIONS = ("llm", "models", "roles")
@@ -140,43 +140,38 @@ def read_settings(path: str | os.PathLike[str]) -> Settings:
     return Settings() if root is None else _Reader(os.fspath(path)).settings(root)
 
 
-class _Reader:
-    """Nodes to settings, keeping the place of each for errors."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
+class _Reader(Reader):
+    """Nodes to settings."""
 
     def settings(self, root: yaml.Node) -> Settings:
-        pairs = self._pairs(root, "the settings")
+        pairs = self.pairs(root, "the settings")
         for key, (place, _) in pairs.items():
             meant = difflib.get_close_matches(key, SECTIONS, 1, 0.8)
             if key not in SECTIONS and meant:
-                raise wrong(f"unknown section {key!r}; did you mean {meant[0]!r}?", self._path, place)
-        found = {key: node for key, (_, node) in pairs.items() if not _is_null(node)}
+                raise self.wrong(place, f"unknown section {key!r}; did you mean {meant[0]!r}?")
+        found = {key: node for key, (_, node) in pairs.items() if not is_null(node)}
         named = self._models(found["models"]) if "models" in found else {}
         roles = self._roles(found["roles"], named) if "roles" in found else {}
         return Settings(self._model(found["llm"]) if "llm" in found else None, named, roles)
 
     def _models(self, node: yaml.Node) -> dict[str, ModelSettings]:
-        return {name: self._model(each) for name, (_, each) in self._pairs(node, "models").items()}
+        return {name: self._model(each) for name, each in self.values(node, "models").items()}
 
     def _roles(self, node: yaml.Node, named: Mapping[str, ModelSettings]) -> dict[str, ModelSettings]:
-        if not isinstance(node, yaml.SequenceNode):
-            raise wrong("roles: expected a list of `role` and `llm`", self._path, node)
         roles: dict[str, ModelSettings] = {}
-        for each in node.value:
-            fields = self._pairs(each, "a role", ("role", "llm"))
+        for each in self.items(node, "roles"):
+            fields = self.pairs(each, "a role", ("role", "llm"))
             for field in ("role", "llm"):
                 if field not in fields:
-                    raise wrong(f"a role needs `{field}`", self._path, each)
-            role, llm = self._text(fields["role"][1], "role"), fields["llm"][1]
+                    raise self.wrong(each, f"a role needs `{field}`")
+            role, llm = self.text(fields["role"][1], "role"), fields["llm"][1]
             if role in roles:
-                raise wrong(f"the role {role} stands here twice", self._path, fields["role"][1])
+                raise self.wrong(fields["role"][1], f"the role {role} stands here twice")
             if isinstance(llm, yaml.ScalarNode):
-                name = self._text(llm, "llm")
+                name = self.text(llm, "llm")
                 if name not in named:
                     listed = ", ".join(sorted(named)) or "(none)"
-                    raise wrong(f"`models` has no {name!r}; it has: {listed}", self._path, llm)
+                    raise self.wrong(llm, f"`models` has no {name!r}; it has: {listed}")
                 roles[role] = named[name]
             else:
                 roles[role] = self._model(llm)
@@ -184,14 +179,14 @@ class _Reader:
 
     def _model(self, node: yaml.Node) -> ModelSettings:
         known = ("api_type", "model", "base_url", "api_key", "api_key_env", "max_token", *SAMPLING)
-        fields = self._pairs(node, "a model", known)
+        fields = self.pairs(node, "a model", known)
         texts = {
-            name: self._text(fields[name][1], name)
+            name: self.text(fields[name][1], name)
             for name in ("api_type", "model", "base_url", "api_key", "api_key_env")
             if name in fields
         }
         if "model" not in texts:
-            raise wrong("a model needs `model`: its name, such as gpt-4.1-mini", self._path, node)
+            raise self.wrong(node, "a model needs `model`: its name, such as gpt-4.1-mini")
         model = texts["model"]
         if "api_type" in texts:
             model = self._prefixed(texts["api_type"], model, fields["api_type"][1])
@@ -202,12 +197,12 @@ class _Reader:
             ("api_key_env", provider.key),
         ):
             if name in texts and not variable:
-                raise wrong(f"{provider.prefix} takes no {name}", self._path, fields[name][0])
+                raise self.wrong(fields[name][0], f"{provider.prefix} takes no {name}")
         if texts.get("api_key") == PLACEHOLDER:
-            raise wrong("put your key in place of the placeholder, or name its variable in `api_key_env`",
-                        self._path, fields["api_key"][1])  # fmt: skip
+            said = "put your key in place of the placeholder, or name its variable in `api_key_env`"
+            raise self.wrong(fields["api_key"][1], said)
         if "api_key" in texts and "api_key_env" in texts:
-            raise wrong("give api_key or api_key_env, not both", self._path, fields["api_key_env"][0])
+            raise self.wrong(fields["api_key_env"][0], "give api_key or api_key_env, not both")
         return ModelSettings(
             model,
             texts.get("base_url", ""),
@@ -221,48 +216,26 @@ class _Reader:
         provider = PROVIDERS.get(api_type.lower())
         if provider is None:
             listed = ", ".join(sorted(PROVIDERS))
-            raise wrong(
+            raise self.wrong(
+                node,
                 f"unknown api_type {api_type!r}; known: {listed}. A server that speaks OpenAI's protocol is "
                 "openai with a base_url",
-                self._path,
-                node,
             )
         prefix = f"{provider.prefix}:"
         return model if model.startswith(prefix) else prefix + model
 
-    def _pairs(
-        self, node: yaml.Node, what: str, known: tuple[str, ...] = ()
-    ) -> dict[str, tuple[yaml.Node, yaml.Node]]:
-        """Key and value nodes of a mapping by key; refuses a key twice, and one that is not `known`."""
-        if not isinstance(node, yaml.MappingNode):
-            raise wrong(f"{what}: expected `key: value` lines", self._path, node)
-        pairs: dict[str, tuple[yaml.Node, yaml.Node]] = {}
-        for key, value in node.value:
-            name = self._text(key, "a key")
-            if known and name not in known:
-                raise wrong(f"{what}: unknown field {name!r}; known: {', '.join(known)}", self._path, key)
-            if name in pairs:
-                raise wrong(f"{what}: {name!r} stands here twice", self._path, key)
-            pairs[name] = (key, value)
-        return pairs
-
-    def _text(self, node: yaml.Node, what: str) -> str:
-        if not isinstance(node, yaml.ScalarNode) or not node.value or _is_null(node):
-            raise wrong(f"{what}: expected a text", self._path, node)
-        return str(node.value)
-
     def _whole(self, node: yaml.Node, what: str) -> int:
-        text = self._text(node, what)
+        text = self.text(node, what)
         if not (text.isascii() and text.isdigit() and 0 < len(text) < 12 and int(text)):
-            raise wrong(f"{what}: expected a whole number above 0, not {text!r}", self._path, node)
+            raise self.wrong(node, f"{what}: expected a whole number above 0, not {text!r}")
         return int(text)
 
     def _sampling(self, node: yaml.Node, what: str) -> Any:
         """A number; `stop` is a text or a list of texts."""
         if what == "stop":
             several = isinstance(node, yaml.SequenceNode)
-            return [self._text(each, what) for each in node.value] if several else self._text(node, what)
-        text = self._text(node, what)
+            return [self.text(each, what) for each in node.value] if several else self.text(node, what)
+        text = self.text(node, what)
         for kind in (int, float):
             try:
                 number = kind(text)
@@ -270,8 +243,4 @@ class _Reader:
                 continue
             if math.isfinite(number):
                 return number
-        raise wrong(f"{what}: expected a number, not {text!r}", self._path, node)
-
-
-def _is_null(node: yaml.Node) -> bool:
-    return isinstance(node, yaml.ScalarNode) and node.tag.endswith(":null")
+        raise self.wrong(node, f"{what}: expected a number, not {text!r}")
