@@ -9,10 +9,11 @@ Packages: langgraph langchain langgraph-checkpoint-sqlite
 from __future__ import annotations
 
 import asyncio
+import operator
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Annotated, Any, TypedDict
 
 from bench import workloads
 from bench.cell import Cell, Go, Marks, Metrics, main, passes, per_unit, timed
@@ -170,6 +171,69 @@ async def fan_out(n: int) -> Metrics:
     return await workloads.agent_calls(lambda: lambda: made.ainvoke(GO), n)
 
 
+class Token(TypedDict):
+    """What a graph's state holds: the hops or messages still to come, and how many were heard."""
+
+    left: int
+    heard: Annotated[int, operator.add]
+
+
+async def ring(agents: int, hops: int) -> Metrics:
+    """W5.ring: a node for each member, and an edge to the next."""
+    from langgraph.graph import END, START, StateGraph
+
+    async def node(state: Token) -> dict[str, int]:
+        return {"left": state["left"] - 1}
+
+    graph = StateGraph(Token)
+    for number in range(agents):
+        following = f"n{(number + 1) % agents}"
+        graph.add_node(f"n{number}", node)
+        graph.add_conditional_edges(
+            f"n{number}", lambda state, name=following: name if state["left"] else END, [following, END]
+        )
+    graph.add_edge(START, "n0")
+    made = graph.compile()
+
+    def prepare(hops: int) -> Go:
+        return lambda: made.ainvoke({"left": hops, "heard": 0}, {"recursion_limit": hops + 10})
+
+    return await workloads.ring(prepare, hops)
+
+
+async def fan(subs: int, msgs: int) -> Metrics:
+    """W5.fanout: a node is sent each message, once for each member."""
+    from langgraph.graph import END, START, StateGraph
+    from langgraph.types import Send
+
+    async def publish(state: Token) -> dict[str, int]:
+        return {"left": state["left"] - 1}
+
+    async def reader(state: Token) -> dict[str, int]:
+        return {"heard": 1}
+
+    def following(state: Token) -> Any:
+        return [Send("reader", state) for _ in range(subs)] if state["left"] >= 0 else END
+
+    graph = StateGraph(Token)
+    graph.add_node("publish", publish)
+    graph.add_node("reader", reader)
+    graph.add_edge(START, "publish")
+    graph.add_conditional_edges("publish", following, ["reader", END])
+    graph.add_edge("reader", "publish")
+    made = graph.compile()
+
+    def prepare(msgs: int) -> Go:
+        async def go() -> None:
+            found = await made.ainvoke({"left": msgs, "heard": 0}, {"recursion_limit": 2 * msgs + 10})
+            if found["heard"] != subs * msgs:
+                raise RuntimeError(f"{found['heard']} of {subs * msgs} messages were heard")
+
+        return go
+
+    return await workloads.deliveries(prepare, subs, msgs)
+
+
 async def many_runs(n: int, gc: str) -> Metrics:
     """W6."""
     made = looping(CALLS - 1, delay=DELAY)
@@ -234,6 +298,8 @@ CELLS = (
     Cell("W3", parallel_tools, [{"n": 100}]),
     Cell("W4.depth", depth, [{"depth": 50}]),
     Cell("W4.fanout", fan_out, [{"n": 100}]),
+    Cell("W5.ring", ring, [{"agents": 100, "hops": 10_000}], timeout=100),
+    Cell("W5.fanout", fan, [{"subs": 100, "msgs": 20}]),
     Cell("W6", many_runs, CROWDS, CROWDS[:1], timeout=100),
     Cell("W7.turn", durable, [{"n": n, "sync": "own"} for n in (50, 200, 1000)], timeout=120),
     Cell("W8", deltas, [{"n": 100_000}]),
