@@ -65,9 +65,9 @@ class Message:
         self.content = whole(content)
         self.instruct_content = instruct_content
         self.role = role
-        self.cause_by = cause_by
-        self.sent_from = sent_from
-        self.send_to = addresses_of(send_to) or {MESSAGE_ROUTE_TO_ALL}
+        self.caused, self._cause_by = bool(cause_by), topic_of(cause_by)
+        self._sent_from = topic_of(sent_from, "") if sent_from else ""
+        self._send_to = (addresses_of(send_to) if send_to else None) or {MESSAGE_ROUTE_TO_ALL}
         self.metadata: dict[str, Any] = metadata if metadata is not None else {}
         if instruct_content is not None or self.metadata:
             self._written()
