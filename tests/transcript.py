@@ -10,6 +10,7 @@ An id is `activation/turn.place`: c a call, c? its approval, m an attempt of the
 
 import asyncio
 from collections.abc import Iterable
+from contextlib import aclosing
 from typing import Any
 
 from antiphon import Record, Result, RunFailed, stream
@@ -121,6 +122,14 @@ def results_shown(request: Any) -> list[str]:
 def sent(result: Result) -> list[str]:
     """The message log, `type sender>receiver: text` each."""
     return [f"{each.type} {each.sender}>{each.receiver}: {each.content}" for each in result.messages]
+
+
+async def until(conversation: Any, said: str) -> None:
+    """Read a run's records from the first on until one of them is this line."""
+    async with aclosing(conversation.events(pieces=False)) as events:
+        async for record in events:
+            if line(record) == said:
+                return
 
 
 class Gate:

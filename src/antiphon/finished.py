@@ -5,13 +5,14 @@ from __future__ import annotations
 import msgspec
 
 from antiphon.activation import NONE, Activation, Ended, Open
-from antiphon.calling import index_of, returned
-from antiphon.event import EffectFinished, EffectStarted, charged, place
+from antiphon.calling import CallAgent, index_of, returned
+from antiphon.event import EffectFinished, EffectStarted, charged, encode_value, place
 from antiphon.limits import answered, pay, raise_limits, settle
-from antiphon.message import USER, ToolResult
+from antiphon.message import USER, ToolCall, ToolResult
 from antiphon.model import Usage
 from antiphon.outputs import DONE
 from antiphon.state import State, log, settle_turn, store, take_up, touch, wake
+from antiphon.team import CALL_AGENT
 from antiphon.view import abandon, result, spoken
 
 KEPT = 1_000
@@ -65,6 +66,8 @@ def effect_finished(state: State, event: EffectFinished) -> None:
             activation.done[event.id] = Ended(event, usage)
             if len(activation.done) > KEPT:
                 del activation.done[next(iter(activation.done))]
+            if activation.id:
+                _came_back(activation, opened.effect.name, event)
             touch(state, activation)
         else:
             _counted(state, activation, opened, event)
@@ -80,6 +83,13 @@ def _counted(state: State, activation: Activation, opened: Open, event: EffectFi
         elif opened.child and opened.effect.ends:
             event = msgspec.structs.replace(event, why=f"handed over to {opened.effect.name}")
     _book(state, activation, opened.index, event, opened.effect.ends, shown)
+
+
+def _came_back(activation: Activation, name: str, event: EffectFinished) -> None:
+    """A background call has ended: an agent that waits for mail takes a turn, and its rules see the end."""
+    call = ToolCall(event.id, CALL_AGENT, encode_value(CallAgent(name)).decode())
+    activation.returned = (*activation.returned, (call, event))
+    activation.more = activation.more or activation.phase == "rest"
 
 
 def _never_started(state: State, event: EffectFinished) -> None:

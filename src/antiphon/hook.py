@@ -38,6 +38,8 @@ class Moment(Struct, frozen=True):
     that are not taken yet. unread: resting callees in whose inbox messages wait, and how many.
     returned: calls that a turn went on without, and that have ended since the last turn. said: what the
     model answered in this turn; called: the calls it made, by name. team: what the whole run has recorded.
+    messages: the conversation so far. tokens: of the last model call, as billed. running: agents whose
+    calls go on in the background; their ends are among `returned`.
     """
 
     run_id: str
@@ -54,6 +56,9 @@ class Moment(Struct, frozen=True):
     said: str = ""
     called: Sequence[str] = ()
     team: Mapping[str, Any] = {}
+    messages: Sequence[ChatMessage] = ()
+    tokens: int = 0
+    running: Sequence[str] = ()
 
 
 class Call(Struct, frozen=True):
@@ -61,7 +66,8 @@ class Call(Struct, frozen=True):
 
     message: what it is told; none is sent when there is neither text nor data nor calls. until: Unix
     seconds when it must be done. calls: tool calls that the callee does before it asks its model. hold:
-    the callee, which rests, finds the messages in its inbox later, and is not called now.
+    the callee, which rests, finds the messages in its inbox later, and is not called now. background: the
+    turn does not wait for it; only where a tool call becomes this.
     """
 
     agent: str
@@ -73,6 +79,7 @@ class Call(Struct, frozen=True):
     data: Any = None
     until: float | None = None
     hold: bool = False
+    background: bool = False
 
 
 class Do(Struct, frozen=True):
@@ -110,12 +117,16 @@ class Answer(Struct, frozen=True):
 
 
 class Continue(Struct, frozen=True):
-    """Another turn follows. nudge: said to the model first. post: messages to the agent's own inbox."""
+    """Another turn follows. nudge: said to the model first. post: messages to the agent's own inbox.
+
+    wait: not before there is mail, or a call in the background has ended; at once when none is running.
+    """
 
     nudge: str = ""
     set: Mapping[str, Any] = {}
     team: Mapping[str, Any] = {}
     post: Sequence[Message] = ()
+    wait: bool = False
 
 
 class Return(Struct, frozen=True):

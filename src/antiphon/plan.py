@@ -125,7 +125,12 @@ def _go_on(
         return Return("no_progress", activation.said, f"{member.agent.nudges} nudges were not followed")
     for message in found.post:
         yield MessagePosted(message, activation.id, dead=full(activation, state.options.limits))
-    return TurnFinished(activation.id, more=True, nudge=found.nudge)
+    return TurnFinished(activation.id, more=not (found.wait and _running(activation)), nudge=found.nudge)
+
+
+def _running(activation: Activation) -> list[str]:
+    """The agents whose calls go on in the background."""
+    return [each.effect.name for each in activation.open.values() if each.effect.background]
 
 
 def instead(
@@ -203,6 +208,9 @@ def _moment(
         activation.reply,
         [call.name for call in activation.calls],
         state.activations[0].data,
+        activation.transcript.messages,
+        activation.window_used,
+        _running(activation),
     )
 
 

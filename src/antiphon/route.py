@@ -94,6 +94,8 @@ def _by_rule(
             arguments=encode_value(asked).decode(),
             digest=callee.head.digest,
             limits=_within(callee.agent.limits, found.until, state.at),
+            background=found.background,
+            text=f"Started in the background as {begun.id}" if found.background else "",
         ),
     )
 

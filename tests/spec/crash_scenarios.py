@@ -12,9 +12,11 @@ from antiphon.model import Reply, Usage
 from antiphon.models.script import Script, call, finish
 from antiphon.styles.environment import Action, Environment, Role
 from antiphon.styles.environment import Message as Said
+from antiphon.styles.profiles import Bounds, ProfileTeam
 from antiphon.styles.tasks import Controller, StructuredMessage
 from antiphon.styles.tasks.task import mail_of
 from antiphon.testing.crash import Scenario
+from tests.seeds.profiles_in_code import library
 
 
 def tools_of(world):
@@ -343,7 +345,36 @@ ENVIRONMENT = Scenario(
     lambda: Script(lambda request: request.messages[-1].content + "!"),
     (("environment", "go"),),
 )
+
+
+def _profiled(world):
+    """A partner, a principal in the background, two associates that act."""
+    tools, bounds = tools_of(world), Bounds(deadline=None)
+    acting = [tools["pay"], tools["put"]]
+    # Time may jump to a deadline while a deferred row is being written, so there is none.
+    return ProfileTeam(library("acts"), tools={"acts": acting}, bounds=bounds).agents()
+
+
+def _assigned(module):
+    return {"module_id_to_assign": module, "agent_profile_logical_name": "Associate"}
+
+
+PROFILES = Scenario(
+    "profiles", _profiled,
+    script(
+        Partner=[
+            call("manage_work_modules", actions=[{"action": "create", "name": name} for name in "ab"]),
+            call("LaunchPrincipalExecutionTool"), "Wait.", "All is done.",
+        ],
+        Principal=[
+            call("dispatch_submodules", assignments=[_assigned("WM_1"), _assigned("WM_2")]),
+            call("finish_flow", summary="done"),
+        ],
+        Associate=[call("put", what="y"), call("pay", what="x"), call("finish_flow", summary="found")],
+    ),
+    (("Partner", "go"),),
+)  # fmt: skip
 ALL = [
     *(SINGLE, CONTRACTS, CIRCULAR, FAN_OUT, BACKGROUND, APPROVAL, RETRY, CANCEL, LOOP, TASKS, ACTION),
-    ENVIRONMENT,
+    *(ENVIRONMENT, PROFILES),
 ]

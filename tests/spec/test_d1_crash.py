@@ -9,7 +9,7 @@ from antiphon.action import Step, perform
 from antiphon.history import fold
 from antiphon.runtime import Runtime
 from antiphon.testing.crash import enumerate_crashes, rehearse
-from tests.spec.crash_scenarios import ACTION, ALL, CONTRACTS, ENVIRONMENT, LOOP, SINGLE
+from tests.spec.crash_scenarios import ACTION, ALL, CONTRACTS, ENVIRONMENT, LOOP, PROFILES, SINGLE
 
 MODES = ["at once", "deferred"]
 
@@ -39,6 +39,11 @@ def test_a_sample_of_rounds(commit, tmp_path):
     report = enumerate_crashes(ENVIRONMENT, tmp_path, commit=commit, every=23)
     assert not report.bad, str(report)
     assert {"step", "step done"} <= set(report.names)
+
+
+def test_a_sample_of_a_team_of_profiles_with_a_principal_in_the_background(tmp_path):
+    report = enumerate_crashes(PROFILES, tmp_path, commit="deferred", every=9)
+    assert not report.bad, str(report)
 
 
 @pytest.mark.parametrize("commit", MODES)

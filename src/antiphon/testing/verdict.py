@@ -160,11 +160,16 @@ async def _repeated(
     started: dict[str, Tool] = {}
     ends: dict[str, EffectFinished] = {}
     for row in await journal.read(run_id):
+        of_this_row: set[str] = set()
         for event in await events_of(journal, run_id, row):
             if type(event) is EffectStarted and event.kind in ("tool", "step"):
                 started[deed_id(event.id)] = tools[event.name] if event.kind == "tool" else _step
+                of_this_row.add(deed_id(event.id))
             elif type(event) is EffectFinished:
                 ends[deed_id(event.id)] = event
+                if deed_id(event.id) in of_this_row:
+                    # Answered by a rule of the agent: nothing was to be performed.
+                    del started[deed_id(event.id)]
     lives = [msgspec.json.decode(line, type=Life) for line in lines(folder / "lives")]
     deeds, now = world.deeds(), _counts(world)
     wrong = [f"{each} ran though its start is not on record" for each in now if each not in started]

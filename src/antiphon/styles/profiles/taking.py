@@ -1,0 +1,99 @@
+"""taking: how a turn begins. Observers, then the inbox, then what is said after the conversation."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from antiphon.hook import Moment, Shown
+from antiphon.styles.profiles.allowance import allowance
+from antiphon.styles.profiles.inbox import read_inbox
+from antiphon.styles.profiles.item import Item, briefing_of, from_mail, kept, recorded
+from antiphon.styles.profiles.observers import add, observe
+from antiphon.styles.profiles.prompt import dynamic_text
+from antiphon.styles.profiles.seat import Seat
+from antiphon.styles.profiles.view import BRIEFING, View
+
+DELIVERED = "initial_briefing_delivered"
+"""The flag that is set when the briefing has been read."""
+START = "agent_start_utc_timestamp"
+"""Where it stands when the agent took its first turn, for texts that say so."""
+
+
+def take(seat: Seat, moment: Moment) -> Shown:
+    """What the model is shown of the messages and the state, and what is recorded with it."""
+    view = View(seat, moment)
+    _briefed(view)
+    _directed(view)
+    returned(view)
+    mail = [item for item in map(from_mail, moment.taken) if item is not None]
+    if mail:
+        view.private.put("inbox", recorded([*kept(view.private.values.get("inbox")), *mail]))
+    if seat.reads_start and START not in moment.data:
+        view.private.put(START, datetime.fromtimestamp(moment.at, UTC).strftime("%Y-%m-%d %H:%M UTC"))
+    observe(seat.profile.pre_turn_observers, view)
+    items = _with_files(kept(view.private.values.get("inbox")), mail)
+    if any(item.source == BRIEFING for item in items):
+        view.private.set(f"flags.{DELIVERED}", True)
+    if any(item.source == "USER_PROMPT" for item in items) and not view.team.values.get("question"):
+        view.team.put("question", next(_question(each) for each in items if each.source == "USER_PROMPT"))
+    reading = read_inbox(items, view)
+    if items:
+        view.private.put("inbox", recorded(reading.left))
+    if reading.read or moment.data.get("_processed"):
+        view.private.put("_processed", reading.read)
+    allowed = allowance(seat, moment)
+    tail = "\n\n".join([*dynamic_text(view), *reading.transient, *allowed.notes])
+    return Shown(reading.messages, tail, allowed.only, set=view.private.changed, team=view.team.changed)
+
+
+def _question(item: Item) -> str:
+    return str(item.payload.get("prompt", "")) if isinstance(item.payload, dict) else ""
+
+
+def _with_files(items: list[Item], mail: list[Item]) -> list[Item]:
+    """Items as read back from the state, those that came by mail with their files."""
+    own = {each.item_id: each for each in mail}
+    return [own.get(each.item_id, each) for each in items]
+
+
+def _briefed(view: View) -> None:
+    """The parameters that an agent was started with become part of its state."""
+    for message in view.moment.taken:
+        briefing = briefing_of(message)
+        if briefing is not None:
+            for key in ("module_id", "assigned_role_name"):
+                if key in message.data:
+                    view.private.put(key, message.data[key])
+            view.private.put("initial_parameters", briefing["payload"].get("data", {}))
+    if view.seat.monitored and view.moment.turn == 1:
+        mode = view.private.values.get("initial_parameters", {}).get("iteration_mode", "start_fresh")
+        session = {"mode": mode, "started_at": view.moment.at, "status": "running"}
+        before = view.team.values.get("principal_execution_sessions", [])
+        view.team.put("principal_execution_sessions", [*before, session])
+        view.team.put("is_principal_flow_running", True)
+
+
+def _directed(view: View) -> None:
+    """A principal finds what its partner has sent in its inbox."""
+    queue: list[Any] = view.team.values.get("partner_directives_queue", [])
+    if view.seat.profile.type == "principal" and queue:
+        for directive in queue:
+            add(view, "PARTNER_DIRECTIVE", directive)
+        view.team.put("partner_directives_queue", [])
+
+
+def returned(view: View) -> bool:
+    """What was launched has ended: the one who launched it finds that in its inbox, once. Whether it did."""
+    sessions = view.team.values.get("principal_execution_sessions", [])
+    ends = [each for each in view.moment.returned if each.agent == view.seat.principal]
+    if not ends or not sessions or sessions[-1]["status"] != "running":
+        return False
+    end = ends[-1]
+    said = [f"{end.agent} has ended ({end.outcome}).", end.why, end.content]
+    payload = {"content": "\n".join(filter(None, said)), "outcome": end.outcome}
+    add(view, "PRINCIPAL_COMPLETED", payload)
+    ended = {"status": end.outcome, "ended_at": view.moment.at}
+    view.team.put("principal_execution_sessions", [*sessions[:-1], {**sessions[-1], **ended}])
+    view.team.put("is_principal_flow_running", False)
+    return True

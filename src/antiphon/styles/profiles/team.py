@@ -1,0 +1,207 @@
+"""team: profiles as agents. What YAML describes becomes the same values that code would make.
+
+team = ProfileTeam("agent_profiles", tools={"documents": [search]})
+result = await run(team.entry, "What do they say about tides?", agents=team.agents())
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from msgspec.structs import replace
+
+from antiphon import UNLIMITED, Agent, Limits, Model, Tool, UserError
+from antiphon.errors import DuplicateName
+from antiphon.styles.profiles.admission import Delegation, staff
+from antiphon.styles.profiles.bounds import Bounds
+from antiphon.styles.profiles.dispatch import broker, broker_name
+from antiphon.styles.profiles.flow import decide
+from antiphon.styles.profiles.ingestors import INGESTORS, Ingestor
+from antiphon.styles.profiles.loader import Library, load_profiles
+from antiphon.styles.profiles.profile import Profile
+from antiphon.styles.profiles.prompt import instructions, is_dynamic
+from antiphon.styles.profiles.protocol import Protocol
+from antiphon.styles.profiles.routing import route
+from antiphon.styles.profiles.seat import Seat, hands_over_messages, reads
+from antiphon.styles.profiles.taking import START, take
+from antiphon.styles.profiles.thinking import Thinking, thinking
+from antiphon.styles.profiles.toolset import TOOLS, with_context
+from antiphon.styles.profiles.vocabulary import TOOLSETS
+from antiphon.tool import as_tool
+
+HANDOVERS: Mapping[str, str] = {
+    "LaunchPrincipalExecutionTool": "partner_to_principal_initial_briefing",
+    "dispatch_submodules": "principal_to_associate_briefing",
+}
+"""The handover protocols of tools, where a library has them."""
+_ROLES = ("partner", "principal", "associate")
+
+
+class ProfileTeam:
+    """A team that profiles describe.
+
+    source: a folder, see `load_profiles`, or a Library. tools: your toolsets by name, beside those of this
+    style. ingestors: your formatting functions, see `ingestor`. models: instead of what an LLM config says,
+    by profile. bounds: of every agent. delegation: whom an agent may give work to, by profile; without a
+    word of it, every associate that is `available_for_staffing`. tags: of profiles, for that. handovers:
+    the protocols of tools. env: where LLM configs read variables.
+
+    Of several partners or principals the first by name counts. What is wrong with files is in
+    `library.findings`; profiles with errors are no part of the team. Raises ConfigError, DuplicateName for
+    two tools or ingestors of one name, UserError without any profile that could be an agent.
+    """
+
+    def __init__(
+        self,
+        source: str | os.PathLike[str] | Library,
+        *,
+        tools: Mapping[str, Sequence[Tool | Callable[..., Any]]] | None = None,
+        ingestors: Iterable[Ingestor] = (),
+        models: Mapping[str, str | Model] | None = None,
+        bounds: Bounds | None = None,
+        delegation: Mapping[str, Delegation] | None = None,
+        tags: Mapping[str, tuple[str, ...]] | None = None,
+        handovers: Mapping[str, str] = HANDOVERS,
+        env: Mapping[str, str] | None = None,
+    ) -> None:
+        self._ingestors = _named(ingestors)
+        self._toolsets = _toolsets(tools or {})
+        names = {name: tuple(each.name for each in given) for name, given in self._toolsets.items()}
+        loaded = source if isinstance(source, Library) else None
+        self.library = loaded or load_profiles(source, toolsets=names, ingestors=tuple(self._ingestors))  # type: ignore[arg-type]
+        self._models, self._bounds = models or {}, bounds or Bounds()
+        self._delegation, self._tags, self._handovers = delegation or {}, tags or {}, handovers
+        self._env = os.environ if env is None else env
+        self._roles = _by_role(self.library)
+        self._agents = self._compiled()
+
+    @property
+    def entry(self) -> Agent:
+        """The agent that the user talks to: the partner, or else the principal, or else an associate."""
+        return self._agents[0]
+
+    def agents(self) -> list[Agent]:
+        """All agents, the entry first."""
+        return list(self._agents)
+
+    def _compiled(self) -> list[Agent]:
+        found: list[Agent] = []
+        for profile in (each for role in _ROLES for each in self._roles[role]):
+            seat = self._seat(profile)
+            found.append(self._agent(seat))
+            if seat.broker:
+                found.append(broker(profile.name, tuple(seat.associates), seat.bounds))
+        if not found:
+            said = "".join(f"\n  {each}" for each in self.library.findings)
+            raise UserError(
+                f"No profile could be an agent: there is no partner, principal or associate{said}"
+            )
+        return found
+
+    def _seat(self, profile: Profile) -> Seat:
+        own = self._tools_of(profile)
+        leads = profile.type in ("partner", "principal")
+        dispatches = any(each.name == "dispatch_submodules" for each in own)
+        policy = self._delegation.get(profile.name)
+        associates = staff(self.library.profiles, policy, self._tags) if leads else {}
+        principals = self._roles["principal"]
+        launches = profile.type == "partner" and principals
+        return Seat(
+            profile,
+            tuple(each for each in profile.segments if is_dynamic(each, profile)),
+            {each.source: each for each in profile.inbox_handling_strategies},
+            self._ingestors,
+            self._bounds,
+            tuple(each.name for each in own if each.ends),
+            associates,
+            principals[0].name if launches else "",
+            broker_name(profile.name) if associates and dispatches else "",
+            profile.type == "principal" and bool(self._roles["partner"]),
+            self._protocols(),
+            reads(profile, "messages") or any(map(hands_over_messages, self._protocols().values())),
+            reads(profile, START),
+        )
+
+    def _agent(self, seat: Seat) -> Agent:
+        profile = seat.profile
+        tools = [_with_protocol(each, seat.protocols) for each in self._tools_of(profile)]
+        set_of = {each.name: name for name, given in self._toolsets.items() for each in given}
+        config = profile.llm_config_ref
+        found = thinking(self.library.llm_config(config), self._env) if config else Thinking()
+        return Agent(
+            profile.name,
+            instructions(profile, tools, set_of),
+            model=self._models.get(profile.name, found.model),
+            tools=tools,
+            description=profile.description_for_human,
+            can_call=tuple(name for name in (seat.principal, seat.broker) if name),
+            tool_execution="sequential",
+            max_output=found.max_output,
+            settings=found.settings,
+            retry=found.retry,
+            limits=_limits(self._bounds),
+            context="continue" if profile.type == "partner" else "fresh",
+            solo=True,
+            ingest=partial(take, seat),
+            route=partial(route, seat),
+            decide=partial(decide, seat),
+        )
+
+    def _tools_of(self, profile: Profile) -> list[Tool]:
+        """The tools that a profile's policy allows and that are installed, each once."""
+        policy = profile.tool_access_policy
+        every = {each.name: each for given in self._toolsets.values() for each in given}
+        allowed = [each for name in policy.allowed_toolsets for each in self._toolsets.get(name, ())]
+        allowed += [every[name] for name in policy.allowed_individual_tools if name in every]
+        return list({each.name: each for each in allowed}.values())
+
+    def _protocols(self) -> dict[str, Protocol]:
+        known = self.library.protocols
+        given = {
+            tool: name
+            for tool, name in self._handovers.items()
+            if name in known or self._handovers is not HANDOVERS
+        }
+        return {tool: self.library.protocol(name) for tool, name in given.items()}
+
+
+def _named(ingestors: Iterable[Ingestor]) -> dict[str, Ingestor]:
+    found = dict(INGESTORS)
+    for each in ingestors:
+        if each.name in found:
+            raise DuplicateName("ingestor", each.name)
+        found[each.name] = each
+    return found
+
+
+def _toolsets(given: Mapping[str, Sequence[Tool | Callable[..., Any]]]) -> dict[str, tuple[Tool, ...]]:
+    """Every toolset with its tools; a tool of one's own may stand in several."""
+    found = {name: tuple(TOOLS[each] for each in names) for name, names in TOOLSETS.items()}
+    for name, tools in given.items():
+        if name in found:
+            raise DuplicateName("toolset", name)
+        own = tuple(as_tool(each) for each in tools)
+        for each in own:
+            if each.name in TOOLS:
+                raise DuplicateName("tool", each.name)
+        found[name] = own
+    return found
+
+
+def _by_role(library: Library) -> dict[str, list[Profile]]:
+    found: dict[str, list[Profile]] = {role: [] for role in _ROLES}
+    for _, profile in sorted(library.profiles.items()):
+        if profile.type in found:
+            found[profile.type].append(profile)
+    return found
+
+
+def _with_protocol(tool: Tool, protocols: Mapping[str, Protocol]) -> Tool:
+    return with_context(tool, protocols.get(tool.name)) if tool.name in TOOLS else tool
+
+
+def _limits(bounds: Bounds) -> Limits | None:
+    return replace(UNLIMITED, depth=bounds.depth) if bounds.depth is not None else None

@@ -1,0 +1,138 @@
+"""An agent that has others work in the background, and waits for mail or for their end."""
+
+import asyncio
+
+from msgspec.structs import replace
+
+from antiphon import Agent, open_run, tool
+from antiphon.hook import Answer, Call, Continue, Return, Shown
+from antiphon.journal import open_journal
+from antiphon.model import ChatMessage, Reply, Usage
+from antiphon.models.script import Script, call
+from antiphon.testing.invariants import check_run
+from tests.transcript import Gate, effects, lines, recorded, shown, until
+
+
+@tool(effect="read")
+async def start(what: str) -> str:
+    """Start something."""
+    raise RuntimeError("never run: the agent's own rule answers it")
+
+
+def boss(*lines, seen=None, wait=True):
+    """An agent that starts a worker in the background, and waits when it has nothing to do."""
+
+    def ingest(moment):
+        ended = [f"{each.agent} {each.outcome}: {each.content}" for each in moment.returned]
+        told = [*(each.content for each in moment.taken), *ended]
+        return Shown([ChatMessage("user", text) for text in told])
+
+    def decide(moment):
+        if seen is not None:
+            seen.append((list(moment.running), [each.agent for each in moment.returned]))
+        if moment.called:
+            return None
+        return Continue(wait=wait) if moment.running else Return(value=moment.said)
+
+    def route(moment, name, arguments):
+        return Call("worker", "work", background=True) if "work" in arguments else Answer("no")
+
+    return Agent("boss", tools=[start], ingest=ingest, route=route, decide=decide, model=Script(list(lines)))
+
+
+def team(*lines, worker=("worked",), **options):
+    head = boss(*lines, **options)
+    return head, [head, Agent("worker", "You work.", model=Script(list(worker)))]
+
+
+def test_a_call_in_the_background_ends_the_wait_and_its_end_is_seen(tmp_path):
+    seen = []
+    head, agents = team(call("start", what="work"), "started", "ended", seen=seen)
+    result, records = recorded(head, "go", agents=agents)
+    assert result.output == "ended"
+    assert shown(head.model.requests[1])[-1] == "tool: Started in the background as 1/1.c1"
+    assert shown(head.model.requests[2])[-1] == "user: worker completed: worked"
+    assert seen == [(["worker"], []), (["worker"], []), ([], ["worker"])]
+    assert effects(records, "c")[1:3] == ["1/1.c1 call worker started", "1/1.c1 completed: worked"]
+    assert lines(records).count("1 boss turn finished, more") == 1
+
+
+def test_an_end_in_the_middle_of_a_turn_is_seen_at_its_end():
+    seen, gate = [], Gate("ended")
+
+    def worked(request):
+        gate.open.set()
+        return "worked"
+
+    head, agents = team(call("start", what="work"), gate, worker=[worked], seen=seen)
+    result, _ = recorded(head, "go", agents=agents)
+    assert (result.output, seen[-1]) == ("ended", ([], ["worker"]))
+
+
+def test_mail_ends_the_wait():
+    gate = Gate("worked")
+    head, agents = team(call("start", what="work"), "started", "heard", "ended", worker=[gate])
+
+    async def talk():
+        async with open_run(agents) as conversation:
+            asked = await conversation.post("boss", "go")
+            await until(conversation, "1 boss turn finished")
+            await conversation.post(asked, "how far?")
+            await until(conversation, "1/3.m1 completed: heard")
+            gate.open.set()
+            return await conversation.result(asked)
+
+    assert asyncio.run(talk()).output == "ended"
+    assert shown(head.model.requests[2])[-1] == "user: how far?"
+
+
+def test_with_nobody_at_work_nobody_is_waited_for():
+    answers = [Continue(wait=True), Return(value="done")]
+    agent = Agent("a", decide=lambda moment: answers[moment.turn - 1], model=Script(["one", "two"]))
+    assert recorded(agent, "go")[0].output == "done"
+
+
+def test_whoever_returns_takes_the_background_with_it():
+    gate = Gate("never")
+
+    def decide(moment):
+        return None if moment.called else Return(value="gone")
+
+    head, agents = team(call("start", what="work"), "bye", worker=[gate])
+    head = replace(head, decide=decide)
+    result, records = recorded(head, "go", agents=[head, agents[1]])
+    assert result.output == "gone"
+    assert "1/1.c1 cancelled: the caller ended" in effects(records, "c")
+
+
+def test_a_wait_goes_on_after_a_restart(tmp_path):
+    journal = f"sqlite:///{tmp_path}/runs.db"
+
+    async def main():
+        gate = Gate("never")
+        head, agents = team(call("start", what="work"), "started", worker=[gate])
+        async with open_run(agents, journal=journal) as conversation:
+            asked = await conversation.post("boss", "go")
+            await until(conversation, "1 boss turn finished")
+            run_id = conversation.run_id
+        head, agents = team("ended", worker=["worked"])
+        async with open_run(agents, journal=journal, run_id=run_id) as conversation:
+            result = await conversation.result(asked)
+        store = open_journal(journal)
+        await check_run(store, run_id)
+        await store.close()
+        return result.output, shown(head.model.requests[0])[-1]
+
+    assert asyncio.run(main()) == ("ended", "user: worker completed: worked")
+
+
+def test_a_rule_sees_the_conversation_and_what_it_cost():
+    seen = []
+
+    def decide(moment):
+        seen.append(([each.content for each in moment.messages], moment.tokens))
+        return None if moment.turn > 1 else Continue()
+
+    replies = [Reply("one", usage=Usage(7, 3)), Reply("two", usage=Usage(20, 1))]
+    recorded(Agent("a", decide=decide, model=Script(replies)), "go")
+    assert seen == [(["go", "one"], 10), (["go", "one", "two"], 21)]
