@@ -1,4 +1,4 @@
-"""`runs verify` and `runs export`: whether every record is what was written, here or elsewhere."""
+"""`runs verify`, `export` and `import`: whether every record is what was written, here or elsewhere."""
 
 from __future__ import annotations
 
@@ -13,13 +13,17 @@ import msgspec
 from msgspec import Struct
 
 from antiphon.cli import ends, safe
-from antiphon.cli.store import SHORT, find, journal_option, json_option, opened
+from antiphon.cli.store import SHORT, find, journal_option, json_option, opened, url_of
+from antiphon.dotenv import environment
 from antiphon.errors import Corrupt, JournalError
 from antiphon.event import decode as decode_events
 from antiphon.history import fold_row, unpack
-from antiphon.journal import Journal
+from antiphon.journal import Journal, open_journal
 from antiphon.journal.port import Row, blob_digest, chain, genesis
+from antiphon.journal.transfer import restore
 from antiphon.letter import decode as decode_letter
+from antiphon.outline import encode as encode_outline
+from antiphon.outline import outline
 from antiphon.state import State
 
 FORMAT = 1
@@ -122,7 +126,7 @@ def _last(rows: Sequence[Row]) -> int:
     return rows[-1].seq if rows else 0
 
 
-def _fold(run_id: str, rows: Sequence[Row], blobs: dict[str, bytes]) -> None:
+def _fold(run_id: str, rows: Sequence[Row], blobs: dict[str, bytes]) -> State:
     """Fold rows whose digests are right; raises Corrupt when they are no run."""
     state = State()
     for row in rows:
@@ -131,6 +135,7 @@ def _fold(run_id: str, rows: Sequence[Row], blobs: dict[str, bytes]) -> None:
             fold_row(state, row, events)
         except (JournalError, LookupError, ValueError, TypeError) as error:
             raise Corrupt(run_id, row.seq, str(error)) from error
+    return state
 
 
 @click.command("export", short_help="Write a run as one JSON file.")
@@ -156,6 +161,35 @@ def export(run_id: str, journal: str | None, out: str | None, yes: bool) -> int:
         err=True,
     )
     return ends.COMPLETED
+
+
+@click.command("import", short_help="Take in a run that was exported elsewhere.")
+@click.argument("file", metavar="FILE")
+@journal_option
+def import_run(file: str, journal: str | None) -> int:
+    """Take in a run from the FILE that `runs export` wrote; it is checked first, and keeps its id.
+
+    It can be shown and gone on with like any other. Exit code 5 when the file is damaged.
+    """
+    finding, found = _read_file(file)
+    if finding.damage:
+        raise JournalError(f"{file} is damaged and was not taken in: {finding.damage}")
+    asyncio.run(_import(found, journal))
+    click.echo(f"run {found.run_id[:SHORT]}: {finding.records:,} records taken in")
+    return ends.COMPLETED
+
+
+async def _import(found: Export, option: str | None) -> None:
+    rows: list[Row] = []
+    _chained(found, rows)
+    blobs = {name: text.encode() for name, text in found.blobs.items()}
+    state = _fold(found.run_id, rows, blobs)
+    summary = encode_outline(outline(state, rows[-1].seq if rows else 0))
+    journal = open_journal(url_of(option, environment()))
+    try:
+        await restore(journal, found.run_id, rows, blobs, summary)
+    finally:
+        await journal.close()
 
 
 async def _export(prefix: str, option: str | None) -> Export:
@@ -190,6 +224,10 @@ def _write(path: Path, data: bytes) -> None:
 
 def verify_file(path: str) -> Finding:
     """Check an exported run without its journal. Raises NotFound, Corrupt when it is no export."""
+    return _read_file(path)[0]
+
+
+def _read_file(path: str) -> tuple[Finding, Export]:
     try:
         data = Path(path).read_bytes()
     except OSError as error:
@@ -211,8 +249,8 @@ def verify_file(path: str) -> Finding:
         _chained(found, rows)
         _fold(found.run_id, rows, blobs)
     except JournalError as error:
-        return Finding(found.run_id, _last(rows), len(blobs), 0, str(error))
-    return Finding(found.run_id, _last(rows), len(blobs), 0)
+        return Finding(found.run_id, _last(rows), len(blobs), 0, str(error)), found
+    return Finding(found.run_id, _last(rows), len(blobs), 0), found
 
 
 def _chained(found: Export, rows: list[Row]) -> None:

@@ -14,7 +14,7 @@ from antiphon.cli import ends, safe
 from antiphon.cli.act import cancel, resume
 from antiphon.cli.asked import manner_of
 from antiphon.cli.draw import Drawing, parts, seconds, tokens
-from antiphon.cli.proof import export, verify
+from antiphon.cli.proof import export, import_run, verify
 from antiphon.cli.store import SHORT, find, journal_option, json_option, opened, outline_of
 from antiphon.cli.tell import told
 from antiphon.cli.tree import Bill, CallTree, Node, dollars
@@ -35,7 +35,7 @@ run_argument = click.argument("run_id", metavar="RUN")
 
 
 @click.group(
-    commands=[cancel, resume, verify, export],
+    commands=[cancel, resume, verify, export, import_run],
     epilog="RUN is the start of a run's id, as long as only one run begins so.",
 )
 def runs() -> None:

@@ -1,0 +1,61 @@
+"""`antiphon runs import`: a run from elsewhere is the same run here."""
+
+import json
+
+TEAM = """
+entry: bot
+agents: [{name: bot, instructions: You answer., model: "script:said.yaml"}]
+"""
+SAID = '- "{}"\n- "and more"\n'.format("long " * 1000)
+
+
+def exported(shell, resumed=True):
+    """A run of two owners and a large reply, written to a file; its whole id."""
+    shell.write("team.yaml", TEAM)
+    shell.write("said.yaml", SAID)
+    assert shell("run", "team.yaml", "go", "--journal", "there.db").code == 0
+    run_id = shell("runs", "ls", "--json", "--journal", "there.db").value[0]["run_id"]
+    if resumed:
+        assert shell("runs", "resume", run_id, "team.yaml", "--journal", "there.db").code in (0, 1)
+    assert shell("runs", "export", run_id, "--out", "run.json", "--journal", "there.db").code == 0
+    return run_id
+
+
+def test_an_imported_run_is_record_by_record_what_it_was(shell):
+    run_id = exported(shell)
+    said = shell("runs", "import", "run.json", "--journal", "here.db")
+    assert (said.code, said.out.startswith(f"run {run_id[:12]}: ")) == (0, True)
+    there = shell("runs", "tail", run_id, "--journal", "there.db", "--json").out
+    here = shell("runs", "tail", run_id, "--journal", "here.db", "--json").out
+    assert here == there
+    assert shell("runs", "verify", run_id, "--journal", "here.db").code == 0
+    assert shell("runs", "ls", "--journal", "here.db").out.count(run_id[:12]) == 1
+    assert shell("runs", "export", run_id, "--out", "again.json", "--journal", "here.db").code == 0
+    first, again = (json.loads((shell.folder / name).read_text()) for name in ("run.json", "again.json"))
+    assert (first["rows"], first["blobs"]) == (again["rows"], again["blobs"])
+
+
+def test_a_run_that_is_here_already_is_refused(shell):
+    exported(shell)
+    assert shell("runs", "import", "run.json", "--journal", "here.db").code == 0
+    said = shell("runs", "import", "run.json", "--journal", "here.db")
+    assert said.code != 0
+    assert "is in this journal already" in said.err
+
+
+def test_a_damaged_file_is_not_taken_in(shell):
+    exported(shell, resumed=False)
+    path = shell.folder / "run.json"
+    found = json.loads(path.read_text())
+    found["rows"][1]["body"] = found["rows"][1]["body"].replace("bot", "bat", 1)
+    path.write_text(json.dumps(found))
+    said = shell("runs", "import", "run.json", "--journal", "here.db")
+    assert said.code == 5
+    assert "is damaged and was not taken in" in said.err
+    assert not (shell.folder / "here.db").exists()
+
+
+def test_what_is_no_export_is_told_apart(shell):
+    shell.write("notes.json", "[1, 2]")
+    assert "is no exported run" in shell("runs", "import", "notes.json").err
+    assert "cannot be read" in shell("runs", "import", "nothing.json").err
