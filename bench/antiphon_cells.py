@@ -9,7 +9,7 @@ from itertools import count, pairwise
 from antiphon import Agent, Piece, open_run, run, stream, tool
 from antiphon.model import Reply
 from antiphon.styles.loop import LoopAgent
-from bench import durable, prefix, rounds, workloads
+from bench import durable, prefix, profile_teams, rounds, workloads
 from bench.cell import Cell, Go, Marks, Metrics, main, passes, per_unit
 from bench.distributions import needed
 from bench.fake import AMPLE, Fake, Talker, call, turns
@@ -199,6 +199,8 @@ CELLS = (
     Cell("W8", deltas, [{"n": 100_000, "burst": burst} for burst in (100, 1)]),
     Cell("W9", agents),
     Cell("W10", prompt_prefix, [{"turns": 200}]),
+    Cell("W11.load", profile_teams.load, [{"profiles": 200}]),
+    Cell("W11.turn", profile_teams.turn, [{"observers": 10, "n": 200}]),
 )
 
 if __name__ == "__main__":

@@ -131,6 +131,11 @@ LINES = (
         "Prompt that begins as the last one did, least of 200 turns", "W10", {"turns": 200},
         "least_kept_percent", "%", 95, more=True,
     ),
+    Line("200 profiles that inherit, read", "W11.load", {"profiles": 200}, "load_s", "s", 1),
+    Line(
+        "Profile turn, ten observers and ten rules / plain turn", "W11.turn", {"observers": 10, "n": 200},
+        "times_a_plain_turn", "×", 3,
+    ),
     Line("Agent with one tool", "W9", {}, "us_per_object", "µs", 2, "cpu_us_per_object"),
     Line("Agent with one tool: memory", "W9", {}, "bytes_per_object", "B", 512),
 )  # fmt: skip
