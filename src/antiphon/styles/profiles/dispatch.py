@@ -20,8 +20,9 @@ from antiphon.styles.profiles.bounds import Bounds
 from antiphon.styles.profiles.grammar import ExpressionError
 from antiphon.styles.profiles.handover import hand_over
 from antiphon.styles.profiles.modules import DISPATCHABLE, find, status_of
+from antiphon.styles.profiles.recalled import BRIEFING
 from antiphon.styles.profiles.toolset import Assignment
-from antiphon.styles.profiles.view import BRIEFING, View
+from antiphon.styles.profiles.view import View
 
 STATES: Mapping[str, str] = {"completed": "success", "limit": "timeout"}
 """How an associate's end is called; anything else is `failed`."""

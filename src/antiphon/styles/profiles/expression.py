@@ -90,29 +90,15 @@ def constant(expression: Expression) -> bool | None:
 
 
 class _Walk(SimpleEval):  # type: ignore[misc]  # simpleeval has no types
-    """One evaluation. The nodes that are not in the table do not exist."""
+    """One evaluation."""
 
     def __init__(self, text: str, world: Mapping[str, Any]) -> None:
-        super().__init__(operators=self._operators(), functions={}, names={})
-        self._text, self._world, self._steps = text, world, 0
+        # Not simpleeval's own: it would lay out tables for each of the many short evaluations of a turn.
+        self.operators = _Operators(self)
+        self.functions: dict[str, Any] = {}
         self.names: dict[str, Any] = {}
+        self._text, self._world, self._steps = text, world, 0
         self._node: ast.AST | None = None
-        self.nodes = {
-            ast.Constant: self._eval_constant,
-            ast.Name: self._variable,
-            ast.BoolOp: self._eval_boolop,
-            ast.UnaryOp: self._eval_unaryop,
-            ast.BinOp: self._eval_binop,
-            ast.Compare: self._eval_compare,
-            ast.IfExp: self._eval_ifexp,
-            ast.Slice: self._eval_slice,
-            ast.Subscript: self._item,
-            ast.Call: self._call,
-            ast.List: self._list,
-            ast.Tuple: self._list,
-            ast.Dict: self._mapping,
-            ast.ListComp: self._gathered,
-        }
 
     @property
     def offset(self) -> int:
@@ -123,35 +109,12 @@ class _Walk(SimpleEval):  # type: ignore[misc]  # simpleeval has no types
         # simpleeval's own would search the whole of every value for forbidden objects; JSON data has none.
         self._node = node
         self._spend(1)
-        return self.nodes[type(node)](node)
+        return getattr(self, _NODES[type(node)])(node)
 
     def _spend(self, steps: int) -> None:
         self._steps += steps
         if self._steps > MAX_STEPS:
             raise ExpressionError(f"the expression takes more than {MAX_STEPS:,} steps", self.offset)
-
-    def _operators(self) -> dict[type[ast.AST], Callable[..., Any]]:
-        return {
-            ast.Add: self._add,
-            ast.Mult: self._multiply,
-            ast.Sub: self._numbers(operator.sub),
-            ast.Div: self._numbers(operator.truediv),
-            ast.FloorDiv: self._numbers(operator.floordiv),
-            ast.Mod: self._numbers(operator.mod),
-            ast.USub: self._numbers(operator.neg),
-            ast.UAdd: self._numbers(operator.pos),
-            ast.Not: operator.not_,
-            ast.Eq: self._compared(operator.eq),
-            ast.NotEq: self._compared(operator.ne),
-            ast.Lt: self._compared(operator.lt),
-            ast.LtE: self._compared(operator.le),
-            ast.Gt: self._compared(operator.gt),
-            ast.GtE: self._compared(operator.ge),
-            ast.Is: operator.is_,
-            ast.IsNot: operator.is_not,
-            ast.In: self._contains,
-            ast.NotIn: lambda needle, where: not self._contains(needle, where),
-        }
 
     def _numbers(self, do: Callable[..., Any]) -> Callable[..., Any]:
         def done(*values: Any) -> Any:
@@ -386,3 +349,55 @@ def _kind(value: Any) -> str:
     return kinds.get(
         type(value), "a mapping" if isinstance(value, dict) else "null" if value is None else "data"
     )
+
+
+_NODES: Mapping[type[ast.AST], str] = {
+    ast.Constant: "_eval_constant",
+    ast.Name: "_variable",
+    ast.BoolOp: "_eval_boolop",
+    ast.UnaryOp: "_eval_unaryop",
+    ast.BinOp: "_eval_binop",
+    ast.Compare: "_eval_compare",
+    ast.IfExp: "_eval_ifexp",
+    ast.Slice: "_eval_slice",
+    ast.Subscript: "_item",
+    ast.Call: "_call",
+    ast.List: "_list",
+    ast.Tuple: "_list",
+    ast.Dict: "_mapping",
+    ast.ListComp: "_gathered",
+}
+"""The method for each node; one that is not here does not exist."""
+
+_OPERATORS: Mapping[type[ast.AST], Callable[[_Walk], Callable[..., Any]]] = {
+    ast.Add: lambda walk: walk._add,
+    ast.Mult: lambda walk: walk._multiply,
+    ast.Sub: lambda walk: walk._numbers(operator.sub),
+    ast.Div: lambda walk: walk._numbers(operator.truediv),
+    ast.FloorDiv: lambda walk: walk._numbers(operator.floordiv),
+    ast.Mod: lambda walk: walk._numbers(operator.mod),
+    ast.USub: lambda walk: walk._numbers(operator.neg),
+    ast.UAdd: lambda walk: walk._numbers(operator.pos),
+    ast.Not: lambda walk: operator.not_,
+    ast.Eq: lambda walk: walk._compared(operator.eq),
+    ast.NotEq: lambda walk: walk._compared(operator.ne),
+    ast.Lt: lambda walk: walk._compared(operator.lt),
+    ast.LtE: lambda walk: walk._compared(operator.le),
+    ast.Gt: lambda walk: walk._compared(operator.gt),
+    ast.GtE: lambda walk: walk._compared(operator.ge),
+    ast.Is: lambda walk: operator.is_,
+    ast.IsNot: lambda walk: operator.is_not,
+    ast.In: lambda walk: walk._contains,
+    ast.NotIn: lambda walk: lambda needle, where: not walk._contains(needle, where),
+}
+
+
+class _Operators(dict[type[ast.AST], Callable[..., Any]]):
+    """The operators of one evaluation, each made when it is first needed."""
+
+    def __init__(self, walk: _Walk) -> None:
+        self._walk = walk
+
+    def __missing__(self, kind: type[ast.AST]) -> Callable[..., Any]:
+        made = self[kind] = _OPERATORS[kind](self._walk)
+        return made

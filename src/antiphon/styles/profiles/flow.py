@@ -16,9 +16,10 @@ from antiphon.styles.profiles.profile import (
     LoopWithInboxItem,
     Rule,
 )
+from antiphon.styles.profiles.recalled import messages
 from antiphon.styles.profiles.seat import Seat
 from antiphon.styles.profiles.taking import returned
-from antiphon.styles.profiles.view import ARCHIVE, View, last_said, messages
+from antiphon.styles.profiles.view import ARCHIVE, View, last_said
 
 LOOPS = "_loops"
 """Where it is kept how many turns in a row made no call."""

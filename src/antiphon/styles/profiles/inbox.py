@@ -13,7 +13,8 @@ from antiphon.model import ChatMessage
 from antiphon.styles.profiles.finding import Place
 from antiphon.styles.profiles.item import TRANSIENT, Item, in_order
 from antiphon.styles.profiles.profile import InboxStrategy
-from antiphon.styles.profiles.view import BRIEFING, View
+from antiphon.styles.profiles.recalled import BRIEFING
+from antiphon.styles.profiles.view import View
 
 _BUILT_IN: Mapping[str, str] = {
     "TOOL_RESULT": "tool_result",

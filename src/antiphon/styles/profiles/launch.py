@@ -9,7 +9,8 @@ from antiphon.hook import Answer, Call
 from antiphon.styles.profiles.admission import admit
 from antiphon.styles.profiles.handover import hand_over
 from antiphon.styles.profiles.ingestors import INGESTORS
-from antiphon.styles.profiles.view import BRIEFING, View
+from antiphon.styles.profiles.recalled import BRIEFING
+from antiphon.styles.profiles.view import View
 
 
 def launch(view: View, given: Mapping[str, Any]) -> Answer | Call:

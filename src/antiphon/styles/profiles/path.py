@@ -11,6 +11,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 PREFIXES: Mapping[str, tuple[str, ...]] = {
@@ -35,6 +36,7 @@ _INDEX = re.compile(r"\[(-?[0-9]+)\]")
 _NUMBER = re.compile(r"-?[0-9]{1,9}")
 
 
+@lru_cache(maxsize=4096)
 def steps(path: str) -> tuple[Step, ...]:
     """The keys and indices of a path; empty when it is none."""
     if not path or len(path) > MAX_PATH:

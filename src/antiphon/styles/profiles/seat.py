@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from antiphon.styles.profiles.bounds import Bounds
 from antiphon.styles.profiles.expression import Expression
 from antiphon.styles.profiles.ingestors import Ingestor
 from antiphon.styles.profiles.profile import InboxStrategy, Observer, Profile, Segment
 from antiphon.styles.profiles.protocol import Protocol, ReadFrom
+from antiphon.styles.profiles.recalled import Recalled
 from antiphon.styles.profiles.template import Template
 
 
@@ -20,7 +21,8 @@ class Seat(Struct, frozen=True, eq=False):
     segments: those that are made anew in every turn. finishing: its tools that end it.
     associates: who may be given work, by name. principal: whom it launches; broker: who dispatches for it.
     monitored: somebody watches what it does. protocols: of its tools, by their names.
-    reads_messages, reads_start: some rule of it reads the conversation, or when it began.
+    reads_messages, reads_start: some rule of it reads the conversation, or when it began; recalled: the
+    conversations that were read.
     """
 
     profile: Profile
@@ -36,6 +38,7 @@ class Seat(Struct, frozen=True, eq=False):
     protocols: Mapping[str, Protocol] = {}
     reads_messages: bool = False
     reads_start: bool = False
+    recalled: Recalled = field(default_factory=Recalled)
 
 
 def reads(profile: Profile, key: str) -> bool:

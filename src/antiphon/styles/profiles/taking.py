@@ -11,8 +11,9 @@ from antiphon.styles.profiles.inbox import read_inbox
 from antiphon.styles.profiles.item import Item, briefing_of, from_mail, kept, recorded
 from antiphon.styles.profiles.observers import add, observe
 from antiphon.styles.profiles.prompt import dynamic_text
+from antiphon.styles.profiles.recalled import BRIEFING
 from antiphon.styles.profiles.seat import Seat
-from antiphon.styles.profiles.view import BRIEFING, View
+from antiphon.styles.profiles.view import View
 
 DELIVERED = "initial_briefing_delivered"
 """The flag that is set when the briefing has been read."""

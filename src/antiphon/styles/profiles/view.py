@@ -20,7 +20,6 @@ from antiphon.styles.profiles.path import lookup
 from antiphon.styles.profiles.seat import Seat
 from antiphon.styles.profiles.template import Template, render
 
-BRIEFING = "AGENT_STARTUP_BRIEFING"
 ARCHIVE = "context_archive."
 """What the keys of the team's data begin with under which the archives of modules stand."""
 RECALLED = 200
@@ -38,7 +37,7 @@ class View:
         self.seat, self.moment, self.action = seat, moment, action
         self.private = Changing(moment.data)
         self.team = Changing(moment.team)
-        self._messages = messages(moment.messages[-RECALLED:]) if seat.reads_messages else []
+        self._messages = seat.recalled.of(moment.messages[-RECALLED:]) if seat.reads_messages else []
 
     @property
     def world(self) -> dict[str, Any]:
@@ -126,25 +125,6 @@ def team_state(shared: Mapping[str, Any]) -> dict[str, Any]:
         for name, module in modules.items()
     }
     return state
-
-
-def messages(conversation: Sequence[ChatMessage]) -> list[dict[str, Any]]:
-    """A conversation as data. What an agent was briefed with is flagged: it is not handed over again."""
-    return [_message(each) for each in conversation]
-
-
-def _message(message: ChatMessage) -> dict[str, Any]:
-    found: dict[str, Any] = {"role": message.role, "content": message.content}
-    if message.calls:
-        found["tool_calls"] = [
-            {"id": each.id, "function": {"name": each.name, "arguments": each.arguments}}
-            for each in message.calls
-        ]
-    if message.role == "tool":
-        found |= {"tool_call_id": message.call_id, "name": message.name}
-    elif message.name == BRIEFING:
-        found["_internal"] = {"_no_handover": True}
-    return found
 
 
 def last_said(conversation: Sequence[ChatMessage]) -> str:
