@@ -36,10 +36,12 @@ def prepare_counting(n: int, marks: Marks | None) -> Go:
     return lambda: run(agent, "go", limits=AMPLE)
 
 
+@pytest.mark.slow
 def test_the_gate_sees_a_model_that_walks_its_history() -> None:
     assert gates.faults_of_growth(growth(prepare_counting, 3))
 
 
+@pytest.mark.slow
 def test_the_gate_sees_a_transcript_that_is_encoded_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     append = Transcript.append
 
@@ -59,6 +61,7 @@ def test_turns_of_a_long_run_take_no_more_bytes_than_those_of_a_short_one() -> N
     assert not gates.faults_of_bytes(found_bytes())
 
 
+@pytest.mark.slow
 def test_the_gate_sees_a_journal_that_keeps_the_history_in_every_turn() -> None:
     @tool
     async def note(text: str, ctx: ToolContext) -> str:

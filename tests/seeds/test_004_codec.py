@@ -276,6 +276,7 @@ def test_what_is_too_long_is_neither_written_nor_read() -> None:
     assert from_json(to_json("x" * (MAX_CHARACTERS - 2)))
 
 
+@pytest.mark.slow
 def test_what_is_small_here_and_endless_as_a_text_is_refused() -> None:
     value: list[Any] = []
     for _ in range(40):

@@ -23,17 +23,20 @@ def test_a_sample_of_points(tmp_path):
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_sample_of_a_loop_with_compaction_approval_retry_and_fallback(tmp_path):
     report = enumerate_crashes(LOOP, tmp_path, commit="deferred", every=5)
     assert not report.bad, str(report)
 
 
+@pytest.mark.slow
 def test_a_sample_of_rounds_with_steps_asks_calls_and_what_they_publish(tmp_path):
     report = enumerate_crashes(ACTION, tmp_path, commit="deferred", every=7)
     assert not report.bad, str(report)
     assert {"step", "step done"} <= set(report.names)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("commit", MODES)
 def test_a_sample_of_rounds(commit, tmp_path):
     report = enumerate_crashes(ENVIRONMENT, tmp_path, commit=commit, every=23)
@@ -41,6 +44,7 @@ def test_a_sample_of_rounds(commit, tmp_path):
     assert {"step", "step done"} <= set(report.names)
 
 
+@pytest.mark.slow
 def test_a_sample_of_a_team_of_profiles_with_a_principal_in_the_background(tmp_path):
     report = enumerate_crashes(PROFILES, tmp_path, commit="deferred", every=9)
     assert not report.bad, str(report)
