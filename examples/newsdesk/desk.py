@@ -6,6 +6,9 @@ replies = await news_desk(Path("archive")).run_tasks([story("storm", "The storm 
 A reporter gathers what is known with a tool and hands the story over to the editor, whose text is the
 task's result. Two stories are reported at the same time, the urgent ones first; one that is not there by
 its deadline is given up, and the others appear all the same.
+
+    antiphon run examples/newsdesk/desk.py:team --folder . --model script:examples/newsdesk/replies.yaml \
+        '{"content": "The storm", "target_agent": "reporter"}'
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from antiphon import Agent, Model
+from antiphon import Agent, Model, Tool, tool
 from antiphon.action import ActionContext
 from antiphon.styles.tasks import Controller, StructuredMessage, Worker
 
@@ -23,13 +26,14 @@ editor with call_agent and hand_over, in your own words and without an opinion."
 EDITOR = """You edit. Make one paragraph of what you are given: the news first, nothing that is not there."""
 
 
+@tool(effect="read")
 def wire(subject: str) -> str:
     """What the agencies say about a subject."""
     return f"{subject}: nothing new"
 
 
 def news_desk(
-    archive: Path, model: str | Model | None = None, look_up: Callable[[str], str] = wire
+    archive: Path, model: str | Model | None = None, look_up: Tool | Callable[[str], str] = wire
 ) -> Controller:
     """The desk; stories it keeps are files in `archive`. look_up: what reporters know the news from."""
 
@@ -56,3 +60,8 @@ def story(task_id: str, subject: str, priority: str = "medium", deadline: str = 
 def kept(reply: StructuredMessage) -> StructuredMessage:
     """A finished story to be kept, in the same thread."""
     return StructuredMessage.create_task(reply.content, "desk", "archive", task_id=reply.task_id)
+
+
+def team(folder: Path) -> list[Agent]:
+    """The desk for the command line, which gives it one task as JSON; `folder` is the archive."""
+    return news_desk(folder).agents()

@@ -1,4 +1,4 @@
-"""The example teams of the style `environment` do what they say, from the command line and without a key."""
+"""The example teams do what they say, from the command line and without a key."""
 
 from pathlib import Path
 
@@ -16,6 +16,8 @@ def run(
 ) -> tuple[int, str, Shown]:
     """Exit code, answer and what was shown meanwhile."""
     words = ["run", f"{EXAMPLES}/{target}", message, "--journal", f"sqlite:///{tmp_path}/runs.db"]
+    if "newsdesk" in target:
+        words += ["--folder", str(tmp_path)]
     if script:
         words += ["--model", f"script:{EXAMPLES}/{script}"]
     with pytest.raises(SystemExit) as ended:
@@ -54,3 +56,12 @@ def test_a_mixed_team(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Non
     assert "Host calls expert: What do you know about this? What about tea?" in shown
     assert "poet tells stage: Tea takes its time, and so does this rhyme." in shown
     assert "Critic tells stage: A rhyme that keeps its promise." in shown
+
+
+def test_the_news_desk(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    task = '{"content": "The storm", "target_agent": "reporter"}'
+    code, out, shown = run(capsys, tmp_path, "newsdesk/desk.py:team", task, "newsdesk/replies.yaml")
+    assert (code, out) == (0, "The storm has passed, and nothing new is known of it.\n")
+    assert "desk/reporter calls reporter: The storm" in shown
+    assert "reporter calls editor: The storm: nothing new." in shown
+    assert "note: handed over to editor" in shown

@@ -180,7 +180,7 @@ def finish(results: list[Result], manner: Manner, run_id: str, tree: CallTree, s
         if each.output:
             print(safe.clean(each.output).rstrip("\n"), flush=True)
     if worst.outcome == "completed" and worst.why:
-        ends.complain(worst.why)
+        ends.remark(worst.why)
     if worst.outcome != "completed":
         ends.complain(f"the request ended {worst.outcome}: {worst.why}")
         if worst.outcome == "failed" and any(mark in worst.why for mark in ("network:", "auth:")):

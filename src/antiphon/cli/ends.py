@@ -74,6 +74,11 @@ def complain(text: str) -> None:
     print(f"error: {safe.clean(text)}", file=sys.stderr)
 
 
+def remark(text: str) -> None:
+    """Say on the error output what is worth knowing though nothing is wrong; the text is cleaned first."""
+    print(f"note: {safe.clean(text)}", file=sys.stderr)
+
+
 def failed(error: BaseException) -> int:
     """Tell the person what happened and what to do; the exit code."""
     if isinstance(error, click.exceptions.Exit):
