@@ -148,10 +148,11 @@ def test_depth_is_refused_not_survived_by_luck():
 
 
 def test_the_outline_is_read_the_same_way():
-    read = getattr(outline, "decode", None)
-    if read is not None:
-        for mark in MARKS:
-            known(quietly(read, json.dumps(mark).encode()))
+    for mark in MARKS:
+        body = json.dumps({"seq": 7, "title": mark, "more": mark}).encode()
+        title = mark if isinstance(mark, str) else None
+        assert quietly(outline.decode, body) == (title and outline.Outline(7, title=title))
+        assert quietly(outline.decode, json.dumps({"seq": 7, "more": mark}).encode()) == outline.Outline(7)
 
 
 def test_the_hook_does_see():
