@@ -42,6 +42,16 @@ ModelErrorKind = Literal[
     "provider",
 ]
 RETRYABLE: frozenset[str] = frozenset({"rate_limit", "overloaded", "timeout", "network", "cut"})
+HINT: dict[str, str] = {
+    "auth": "check the API key",
+    "permission": "this key may not use this model, project or region",
+    "quota": "the account has no credit or quota left; waiting does not help",
+    "context": "the conversation is longer than the model takes",
+    "rate_limit": "too many requests or tokens for now",
+    "overloaded": "the provider cannot answer now",
+    "refused": "the provider declined the request",
+}
+"""What a kind of model error means for whoever reads it, where its name does not say it."""
 
 
 class AntiphonError(Exception):

@@ -13,7 +13,7 @@ from typing import Any
 import httpx2
 import msgspec
 
-from antiphon.errors import ModelError, ModelErrorKind
+from antiphon.errors import HINT, ModelError, ModelErrorKind
 
 SHOWN = 200
 """Characters of a provider's own words that an error may repeat."""
@@ -76,15 +76,6 @@ _CONTEXT_WORDS = (
     "too many tokens",
     "maximum number of tokens",
 )
-_HINT: dict[str, str] = {
-    "auth": "check the API key",
-    "permission": "this key may not use this model, project or region",
-    "quota": "the account has no credit or quota left; waiting does not help",
-    "context": "the conversation is longer than the model takes",
-    "rate_limit": "too many requests or tokens for now",
-    "overloaded": "the provider cannot answer now",
-    "refused": "the provider declined the request",
-}
 
 
 class Said(msgspec.Struct, frozen=True):
@@ -149,7 +140,7 @@ def status_error(status: int, headers: Mapping[str, str], body: bytes, where: st
         return ModelError("validation", text, status=status)
     said = read_error(body)
     kind = kind_of(status, said)
-    hint = _HINT.get(kind, "")
+    hint = HINT.get(kind, "")
     if status == 404:
         hint = f"is the model name {model!r} right, and does base_url end as this server expects (often /v1)?"
     # What a provider says about a bad key tends to quote the key: only its code is repeated.
@@ -163,7 +154,7 @@ def body_error(error: Any, where: str) -> ModelError:
     said = read_error(error)
     kind = kind_of(0, said)
     words = shown(", ".join(said.codes)) if kind == "auth" else shown(said.text)
-    return ModelError(kind, _joined([f"{where} ended its answer with an error", words, _HINT.get(kind, "")]))
+    return ModelError(kind, _joined([f"{where} ended its answer with an error", words, HINT.get(kind, "")]))
 
 
 def transport_error(error: Exception, where: str, local: bool, status: int) -> ModelError:

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic_ai import exceptions as theirs
 
-from antiphon.errors import ModelError, ModelErrorKind
+from antiphon.errors import HINT, ModelError, ModelErrorKind
 from antiphon.secret import MASK
 
 _BY_TYPE: tuple[tuple[type[Exception], ModelErrorKind], ...] = (
@@ -39,15 +39,6 @@ _BY_STATUS: dict[int, ModelErrorKind] = {
     501: "provider",
     505: "provider",
 }
-_HINT: dict[str, str] = {
-    "auth": "check the API key",
-    "permission": "this key may not use this model, project or region",
-    "quota": "the account has no credit or quota left; waiting does not help",
-    "context": "the conversation is longer than the model takes",
-    "rate_limit": "too many requests or tokens for now",
-    "overloaded": "the provider cannot answer now",
-    "refused": "the provider declined the request",
-}
 _LONGEST_WAIT = 86_400.0
 
 
@@ -67,7 +58,7 @@ def failure(error: Exception, where: str, begun: bool, secrets: tuple[str, ...])
     # What a provider says about a bad key tends to quote the key: only its code is repeated.
     said = str(getattr(error, "provider_error_code", "") or "") if kind == "auth" else _said(error)
     head = f"{where} answered {status}" if status else f"{where}: {_what(error, kind)}"
-    text = ": ".join(part.rstrip(".: ") for part in (head, shown(said, secrets), _HINT.get(kind, "")) if part)
+    text = ": ".join(part.rstrip(".: ") for part in (head, shown(said, secrets), HINT.get(kind, "")) if part)
     return ModelError(kind, text, retry_after=wait, status=status)
 
 
