@@ -35,6 +35,14 @@ def test_an_imported_run_is_record_by_record_what_it_was(shell):
     assert (first["rows"], first["blobs"]) == (again["rows"], again["blobs"])
 
 
+def test_a_run_takes_its_name_along(shell):
+    run_id = exported(shell)
+    assert shell("runs", "rename", run_id, "June", "--journal", "there.db").code == 0
+    assert shell("runs", "export", "June", "--out", "named.json", "--journal", "there.db").code == 0
+    assert shell("runs", "import", "named.json", "--journal", "here.db").code == 0
+    assert shell("runs", "ls", "--json", "--journal", "here.db").value[0]["name"] == "June"
+
+
 def test_a_run_that_is_here_already_is_refused(shell):
     exported(shell)
     assert shell("runs", "import", "run.json", "--journal", "here.db").code == 0

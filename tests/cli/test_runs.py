@@ -52,6 +52,26 @@ def test_ls(shell, run_id):
     assert limited[2].startswith("1 older runs are not shown")
 
 
+def test_a_run_is_renamed_listed_and_found_by_its_name(shell, run_id):
+    records = shell("runs", "tail", run_id, "--json").out
+    said = shell("runs", "rename", run_id[:6], "sums of June")
+    assert (said.code, said.out) == (0, f"run {run_id[:12]} is called sums of June\n")
+    assert shell("runs", "ls", "--json").value[0]["name"] == "sums of June"
+    assert shell("runs", "ls").out.splitlines()[1].endswith("[sums of June] How much is 2+3?")
+    assert shell("runs", "show", "sums of June").out.startswith(f"run {run_id} (sums of June): completed")
+    assert shell("runs", "tail", "sums of June", "--json").out == records
+    assert shell("runs", "rename", "sums of June", " ").out == f"run {run_id[:12]} has no name\n"
+    assert shell("runs", "show", "sums of June").code == ends.NOT_FOUND
+
+
+@pytest.mark.parametrize("name", ["two\nlines", "\x1b[2J", "x" * 121])
+def test_a_name_is_one_line(shell, run_id, name):
+    said = shell("runs", "rename", run_id, name)
+    assert said.code == ends.USAGE
+    assert "a name is one line of at most 120 characters" in said.err
+    assert shell("runs", "ls", "--json").value[0]["name"] == ""
+
+
 def test_ls_folds_what_has_no_outline(shell, run_id):
     before = shell("runs", "ls", "--json").value
     change(shell, "update runs set summary = x''")
@@ -182,10 +202,10 @@ def test_cancel_when_the_owner_does_not_answer(shell, monkeypatch):
     assert "did not answer within 0.05 s" in told[0].out
 
 
-@pytest.mark.parametrize("command", ["show", "tail", "verify", "export", "cancel", "resume"])
+@pytest.mark.parametrize("command", ["show", "tail", "verify", "export", "cancel", "resume", "rename"])
 def test_unknown_runs_are_not_found(shell, run_id, command):
-    target = ["team.yaml"] if command == "resume" else []
-    said = shell("runs", command, "zz", *target)
+    more = {"resume": ["team.yaml"], "rename": ["sums"]}.get(command, [])
+    said = shell("runs", command, "zz", *more)
     assert said.code == 4
     assert said.err.startswith("error: No run starts with 'zz'. The newest: " + run_id[:12])
 
@@ -194,6 +214,11 @@ def test_prefixes():
     found = [RunEntry(name, 0.0, 0.0, 0, 0, "", b"") for name in ("ab", "abc", "b")]
     assert store.choose(found, "b").run_id == "b"
     assert store.choose(found, "ab").run_id == "ab"  # an id in full is always that run
+    named = [RunEntry(run_id, 0.0, 0.0, 0, 0, "", b"", name) for run_id, name in (("ab", "b"), ("b", "ab"))]
+    assert store.choose(named, "b").run_id == "b"  # nor does a name stand in an id's way
+    assert store.choose([named[0]], "b").run_id == "ab"
+    with pytest.raises(ends.NotFound, match="2 runs are called 'x': ab, b"):
+        store.choose([RunEntry(each.run_id, 0.0, 0.0, 0, 0, "", b"", "x") for each in named], "x")
     with pytest.raises(ends.NotFound, match="2 runs start with 'a': ab, abc"):
         store.choose(found, "a")
     with pytest.raises(ends.NotFound, match="No run starts with ''"):

@@ -42,13 +42,16 @@ async def contents(journal):
         names = {digest for row in rows for _, digest in row.refs}
         blobs = {digest: await journal.blob(entry.run_id, digest) for digest in names}
         told = as_json(entry.run_id, rows, await journal.mail(entry.run_id), blobs)
-        found.append({**told, "epoch": entry.epoch, "summary": entry.summary.decode()})
+        told |= {"epoch": entry.epoch, "summary": entry.summary.decode()}
+        # Names came with format 2.
+        found.append({**told, "name": entry.name} if entry.name else told)
     return found
 
 
 async def write(path):
     journal = SqliteJournal(path)
     await write_story(journal, lambda fact: None)
+    await journal.rename("run 0", "the first")
     path.with_suffix(".json").write_text(json.dumps(await contents(journal), indent=1) + "\n")
     await journal.close()
 

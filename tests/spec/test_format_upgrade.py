@@ -57,7 +57,7 @@ def test_a_newer_format_is_refused_and_left_as_it_is(in_the_log, tmp_path):
     newer.close()
     before = {file.name: file.read_bytes() for file in there.iterdir()}
     assert len(before) == (2 if in_the_log else 1)
-    with pytest.raises(NewerFormat, match=r"format 2.*upgrade"):
+    with pytest.raises(NewerFormat, match=r"format 3.*upgrade"):
         SqliteJournal(there / "there.db")
     after = {file.name: file.read_bytes() for file in there.iterdir() if not file.name.endswith("-shm")}
     assert after == before
@@ -80,7 +80,7 @@ def test_what_is_no_journal_is_refused_and_left_as_it_is(tmp_path):
 def test_an_upgrade_that_is_interrupted_leaves_the_old_format(tmp_path, monkeypatch):
     path = tmp_path / "journal.db"
     shutil.copy(GOLDEN / "journal_format_1.db", path)
-    broken = ("create table extra(x)", "update meta set value = 2 where name = 'format'", "no such statement")
+    broken = ("create table extra(x)", "update meta set value = 3 where name = 'format'", "no such statement")
     monkeypatch.setattr("antiphon.journal.sqlite_file.MIGRATIONS", (*MIGRATIONS, broken))
     with pytest.raises(JournalError):
         SqliteJournal(path)

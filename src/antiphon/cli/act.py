@@ -1,4 +1,4 @@
-"""`runs resume` and `runs cancel`: what changes a run that exists."""
+"""`runs resume`, `runs rename` and `runs cancel`: what changes a run that exists."""
 
 from __future__ import annotations
 
@@ -27,6 +27,8 @@ from antiphon.stream import read
 PATIENCE = 5.0
 """Seconds that an owner gets to take a cancellation in before the command reports without it."""
 NO_MAIL = 1 << 62
+MAX_NAME = 120
+"""Characters of a run's name."""
 
 
 @click.command("resume", short_help="Go on with a run where it is.")
@@ -83,6 +85,30 @@ async def _told_again(journal: Journal, entry: RunEntry, state: State, manner: M
     if not manner.quiet and not manner.as_json:
         print(f"run {entry.run_id[:SHORT]} had ended already", file=sys.stderr)
     return finish([result], manner, entry.run_id, tree, entry.updated_at - entry.created_at)
+
+
+@click.command("rename", short_help="Give a run a name.")
+@click.argument("run_id", metavar="RUN")
+@click.argument("name")
+@journal_option
+def rename(run_id: str, name: str, journal: str | None) -> int:
+    """Call a run NAME: it is listed under it and found by it. An empty NAME takes the name away.
+
+    Its records do not change, so a run that is over may be renamed, and one that somebody drives.
+    """
+    name = name.strip()
+    if len(name) > MAX_NAME or (name and not name.isprintable()):
+        raise click.BadParameter(f"a name is one line of at most {MAX_NAME} characters", param_hint="NAME")
+    return asyncio.run(_rename(run_id, name, journal))
+
+
+async def _rename(prefix: str, name: str, option: str | None) -> int:
+    async with opened(option) as journal:
+        entry = await find(journal, prefix)
+        await journal.rename(entry.run_id, name)
+    short = entry.run_id[:SHORT]
+    click.echo(f"run {short} is called {safe.line(name, MAX_NAME)}" if name else f"run {short} has no name")
+    return ends.COMPLETED
 
 
 @click.command("cancel", short_help="Stop a run, or one call of it.")

@@ -48,13 +48,14 @@ class ExportedRow(Struct, frozen=True):
 
 
 class Export(Struct, frozen=True):
-    """One run as a file: its rows with their chain of digests, and every blob they name."""
+    """One run as a file: its rows with their chain of digests, every blob they name, and its name."""
 
     antiphon_export: int
     run_id: str
     created_at: float
     rows: list[ExportedRow]
     blobs: dict[str, str]
+    name: str = ""
 
 
 class Finding(Struct, frozen=True):
@@ -188,6 +189,7 @@ async def _import(found: Export, option: str | None) -> None:
     journal = open_journal(url_of(option, environment()))
     try:
         await restore(journal, found.run_id, rows, blobs, summary)
+        await journal.rename(found.run_id, found.name)
     finally:
         await journal.close()
 
@@ -204,7 +206,7 @@ async def _export(prefix: str, option: str | None) -> Export:
         )
         for row in rows
     ]
-    return Export(FORMAT, entry.run_id, entry.created_at, listed, blobs)
+    return Export(FORMAT, entry.run_id, entry.created_at, listed, blobs, entry.name)
 
 
 def _write(path: Path, data: bytes) -> None:

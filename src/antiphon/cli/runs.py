@@ -1,4 +1,4 @@
-"""`antiphon runs`: look at runs, follow, resume, cancel, check and export them."""
+"""`antiphon runs`: look at runs, follow, resume, rename, cancel, check and export them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import click
 
 from antiphon import Record
 from antiphon.cli import ends, safe
-from antiphon.cli.act import cancel, resume
+from antiphon.cli.act import cancel, rename, resume
 from antiphon.cli.asked import manner_of
 from antiphon.cli.draw import Drawing, parts, seconds, tokens
 from antiphon.cli.proof import export, import_run, verify
@@ -35,11 +35,11 @@ run_argument = click.argument("run_id", metavar="RUN")
 
 
 @click.group(
-    commands=[cancel, resume, verify, export, import_run],
-    epilog="RUN is the start of a run's id, as long as only one run begins so.",
+    commands=[cancel, rename, resume, verify, export, import_run],
+    epilog="RUN is the start of a run's id, as long as only one run begins so, or its name.",
 )
 def runs() -> None:
-    """Look at runs, resume or cancel them, check and export them."""
+    """Look at runs, resume, rename or cancel them, check and export them."""
 
 
 @runs.command("ls", short_help="List the newest runs.")
@@ -49,7 +49,7 @@ def runs() -> None:
     "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="The newest N.", metavar="N"
 )
 def ls(journal: str | None, as_json: bool, limit: int) -> int:
-    """List the newest runs: id, age, state, entry, tokens, cost, owner and the first words."""
+    """List the newest runs: id, age, state, entry, tokens, cost, owner, and the name or the first words."""
     return asyncio.run(_ls(journal, as_json, limit))
 
 
@@ -97,6 +97,7 @@ def state_of(entry: RunEntry, known: Outline) -> str:
 def _listed(entry: RunEntry, known: Outline | None, state: str) -> dict[str, Any]:
     return {
         "run_id": entry.run_id,
+        "name": entry.name,
         "created_at": entry.created_at,
         "updated_at": entry.updated_at,
         "state": state,
@@ -117,6 +118,7 @@ def _table(rows: list[tuple[RunEntry, Outline | None, str]], width: int) -> list
     cells = [["RUN", "AGE", "STATE", "ENTRY", "TOKENS", "COST", "OWNER", "MESSAGE"]]
     for entry, known, state in rows:
         title = known.title if known is not None else f"antiphon runs verify {entry.run_id[:SHORT]}"
+        title = f"[{entry.name}] {title}" if entry.name else title
         cells.append([
             entry.run_id[:SHORT],
             age(now - entry.created_at),
@@ -177,7 +179,8 @@ async def _show(prefix: str, option: str | None, as_json: bool) -> int:
         seconds(entry.updated_at - entry.created_at),
         tokens(tree),
     ]
-    click.echo(f"run {entry.run_id}: {', '.join(facts)}")
+    called = f" ({safe.line(entry.name, 120)})" if entry.name else ""
+    click.echo(f"run {entry.run_id}{called}: {', '.join(facts)}")
     if entry.owner:
         click.echo(f"held by {safe.line(entry.owner, 80)}")
     elif (manner := manner_of(state.data, option)) is not None:

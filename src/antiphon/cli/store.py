@@ -61,13 +61,14 @@ async def opened(option: str | None) -> AsyncIterator[Journal]:
 
 
 async def find(journal: Journal, prefix: str) -> RunEntry:
-    """The run whose id starts with `prefix`. Raises NotFound when none or several do."""
+    """The run whose id starts with `prefix`, or of that name. Raises NotFound when none or several are."""
     return choose(await journal.runs(), prefix)
 
 
 def choose(runs: Sequence[RunEntry], prefix: str) -> RunEntry:
-    """See `find`. An id in full is always that run."""
+    """See `find`. An id in full is always that run, then a name in full."""
     exact = [entry for entry in runs if entry.run_id == prefix]
+    exact = exact or [entry for entry in runs if prefix and entry.name == prefix]
     found = exact or [entry for entry in runs if prefix and entry.run_id.startswith(prefix)]
     if len(found) == 1:
         return found[0]
@@ -77,7 +78,8 @@ def choose(runs: Sequence[RunEntry], prefix: str) -> RunEntry:
             f"No run starts with {prefix!r}. The newest: {newest}. `antiphon runs ls` lists all"
         )
     listed = ", ".join(entry.run_id[: max(SHORT, len(prefix) + 4)] for entry in found[:8])
-    raise ends.NotFound(f"{len(found)} runs start with {prefix!r}: {listed}. Give more characters")
+    said = "are called" if exact else "start with"
+    raise ends.NotFound(f"{len(found)} runs {said} {prefix!r}: {listed}. Give more characters of the id")
 
 
 async def outline_of(journal: Journal, entry: RunEntry) -> Outline:

@@ -317,6 +317,26 @@ async def list_of_runs(open_store: OpenStore) -> None:
         _same(found[0].summary, b"", "no summary yet")
 
 
+async def naming(open_store: OpenStore) -> None:
+    """A run has no name until it is given one: any text, without a lease, beside the records."""
+    async with open_store() as journal:
+        lease = await journal.claim("naming", create=True)
+        rows = await Pen(journal, lease).write(b"a")
+        await _raises(UnknownName, "naming a run that is not there", journal.rename("nobody at all", "x"))
+        for name in ("", "tides", "'; drop table runs; --", "\u00e4 \U0001f300", ""):
+            await journal.rename("naming", name)
+            entry = next(entry for entry in await journal.runs() if entry.run_id == "naming")
+            _same((entry.name, entry.seq, entry.epoch), (name, 1, 1), "its entry")
+        await journal.rename("naming", "kept")
+        await journal.release(lease, b"summary")
+    async with open_store() as journal:
+        if journal.durability == "none":
+            return
+        entry = next(entry for entry in await journal.runs() if entry.run_id == "naming")
+        _same((entry.name, entry.summary, entry.seq), ("kept", b"summary", 1), "its entry, opened again")
+        _same(list(await journal.read("naming")), rows, "its rows")
+
+
 async def releasing(open_store: OpenStore) -> None:
     """Releasing waits for queued rows, ends the lease, keeps or sets the summary, harms no later owner."""
     async with open_store() as journal:
@@ -425,6 +445,7 @@ CASES: tuple[Case, ...] = (
     mail_keys,
     waiting,
     list_of_runs,
+    naming,
     releasing,
     closing,
     reopening,

@@ -15,6 +15,7 @@ class _Run:
 
     def __init__(self, run_id: str, created: float) -> None:
         self.run_id, self.created, self.summary, self.refusal = run_id, created, b"", ""
+        self.name = ""
         self.seq = self.epoch = self.writes = 0
         self.held = False
         self.rows: list[Row] = []
@@ -31,7 +32,9 @@ class _Run:
     def entry(self) -> RunEntry:
         updated = self.rows[-1].at if self.rows else self.created
         owner = "this process" if self.held else ""
-        return RunEntry(self.run_id, self.created, updated, self.seq, self.epoch, owner, self.summary)
+        return RunEntry(
+            self.run_id, self.created, updated, self.seq, self.epoch, owner, self.summary, self.name
+        )
 
 
 class MemoryJournal:
@@ -133,6 +136,10 @@ class MemoryJournal:
             await entry[2]
         finally:
             run.waiting.remove(entry)
+
+    async def rename(self, run_id: str, name: str) -> None:
+        """See `port.Journal.rename`."""
+        self._known(run_id).name = name
 
     async def runs(self) -> Sequence[RunEntry]:
         """See `port.Journal.runs`."""

@@ -59,7 +59,7 @@ class Mail(Struct, frozen=True, gc=False):
 class RunEntry(Struct, frozen=True):
     """One line of the list of runs. `summary` is what the owner last wrote there (JSON), or empty.
 
-    owner: who holds the run now, as text; empty when nobody alive does.
+    owner: who holds the run now, as text; empty when nobody alive does. name: what people call it.
     """
 
     run_id: str
@@ -69,6 +69,7 @@ class RunEntry(Struct, frozen=True):
     epoch: int
     owner: str
     summary: bytes
+    name: str = ""
 
 
 def chain(
@@ -159,6 +160,13 @@ class Journal(Protocol):
         """Return when the run has rows past `seq` or mail past `mail`; at once if it has.
 
         For owners (mail) and for watchers in other processes (rows); wakes within 0.25 s.
+        """
+        ...
+
+    async def rename(self, run_id: str, name: str) -> None:
+        """Give the run a name for the list of runs, whoever holds it; empty takes it away.
+
+        A label beside the records, which do not change: a closed run may have one too. Raises UnknownName.
         """
         ...
 

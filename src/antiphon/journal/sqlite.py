@@ -45,7 +45,8 @@ _POST = (
     " select ?1, ?2, ?3, ?4, ?5 where not exists(select 1 from mail where run = ?1 and key = ?3)"
 )
 _COUNT_MAIL = "update runs set mails = ? where key = ?"
-_RUNS = "select run_id, created, updated, seq, epoch, owner, summary from runs order by key desc"
+_RENAME = "update runs set name = ? where key = ?"
+_RUNS = "select run_id, created, updated, seq, epoch, owner, summary, name from runs order by key desc"
 
 
 class SqliteJournal:
@@ -140,6 +141,10 @@ class SqliteJournal:
             if not left:
                 del self._waiting[run_id]
                 self._reader.watched.pop(run_id, None)
+
+    async def rename(self, run_id: str, name: str) -> None:
+        """See `port.Journal.rename`; needs no lease."""
+        await self._write(partial(self._rename, run_id, name))
 
     async def runs(self) -> Sequence[RunEntry]:
         """See `port.Journal.runs`."""
@@ -257,6 +262,10 @@ class SqliteJournal:
         job.moved = run_id, number
         return True
 
+    def _rename(self, run_id: str, name: str, job: Job) -> None:
+        connection = self._writer.connection
+        connection.execute(_RENAME, (name, reading.head(connection, run_id).key))
+
     def _give_up(self, job: Job) -> None:
         connection = self._writer.connection
         for tail in self._writer.tails.values():
@@ -273,8 +282,8 @@ class SqliteJournal:
             found: list[tuple[Any, ...]] = connection.execute(_RUNS).fetchall()
         names = {key: str(Owner(*rest[:4])) for key, *rest in owners if self._lives(key, *rest)}
         return [
-            RunEntry(run_id, created, updated, seq, epoch, names.get(owner, ""), summary)
-            for run_id, created, updated, seq, epoch, owner, summary in found
+            RunEntry(run_id, created, updated, seq, epoch, names.get(owner, ""), summary, name)
+            for run_id, created, updated, seq, epoch, owner, summary, name in found
         ]
 
     # Between the threads and the loop.

@@ -1,9 +1,10 @@
 """An SQLite journal's file: how it is opened, its numbered formats, what its errors mean.
 
-The tables of format 1:
+The tables of the newest format:
 
     meta     format, and when the file was created
-    runs     the head of each run: epoch, seq, digest, `last` (its newest row), `mails` (its newest mail)
+    runs     the head of each run: epoch, seq, digest, `last` (its newest row), `mails` (its newest mail),
+             and `name`, what people call it
     rows     every run's rows in the order they were committed; `step` leads back to the run's row before
     blobs    large texts, each once; run_blobs says which runs keep it
     mail     what outsiders left, a key once per run
@@ -51,7 +52,11 @@ FORMAT_1 = (
     "insert into meta values('format', 1)",
     "insert into meta values('created', unixepoch('subsec'))",
 )
-MIGRATIONS: tuple[tuple[str, ...], ...] = (FORMAT_1,)
+FORMAT_2 = (
+    "alter table runs add column name text not null default ''",
+    "update meta set value = 2 where name = 'format'",
+)
+MIGRATIONS: tuple[tuple[str, ...], ...] = (FORMAT_1, FORMAT_2)
 """Entry k leads from format k to k + 1. Released entries never change; the last statement that
 touches `meta` names the new format."""
 
