@@ -15,6 +15,9 @@ from antiphon.event import Outcome
 from antiphon.message import Message, ToolCall
 from antiphon.model import ChatMessage
 
+REPLACED = "replaced by"
+"""What the reason begins with why a call was cancelled that another one took the place of."""
+
 
 class Ended(Struct, frozen=True):
     """How a call ended. content: its result, or the best partial one. task_id: the call's own.
@@ -27,6 +30,11 @@ class Ended(Struct, frozen=True):
     content: str
     why: str
     task_id: str = ""
+
+    @property
+    def replaced(self) -> bool:
+        """Whether its caller put another call in its place, see `Call.replaces`."""
+        return self.outcome == "cancelled" and self.why.startswith(REPLACED)
 
 
 class Moment(Struct, frozen=True):
@@ -67,7 +75,8 @@ class Call(Struct, frozen=True):
     message: what it is told; none is sent when there is neither text nor data nor calls. until: Unix
     seconds when it must be done. calls: tool calls that the callee does before it asks its model. hold:
     the callee, which rests, finds the messages in its inbox later, and is not called now. background: the
-    turn does not wait for it; only where a tool call becomes this.
+    turn does not wait for it. replaces: calls of that agent that the caller has in the background are
+    cancelled first. set, team: as of Do. The last four only where a tool call becomes this.
     """
 
     agent: str
@@ -80,6 +89,9 @@ class Call(Struct, frozen=True):
     until: float | None = None
     hold: bool = False
     background: bool = False
+    replaces: bool = False
+    set: Mapping[str, Any] = {}
+    team: Mapping[str, Any] = {}
 
 
 class Do(Struct, frozen=True):

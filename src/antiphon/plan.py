@@ -82,7 +82,7 @@ def _ingest(state: State, member: Member, activation: Activation) -> Generator[E
     return None
 
 
-def changed(activation: Activation, found: Do | Shown | Continue | Return | Answer) -> Iterator[Event]:
+def changed(activation: Activation, found: Do | Shown | Continue | Return | Answer | Call) -> Iterator[Event]:
     """What a hook wants recorded: of the activation, and of the whole run."""
     if found.set:
         yield StateChanged(activation.id, dict(found.set))

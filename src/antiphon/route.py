@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Generic, TypeVar
 
 import msgspec
@@ -12,6 +13,7 @@ from antiphon.activation import Activation
 from antiphon.agent import ALL, Judge
 from antiphon.arguments import MAX_CHARACTERS, Invalid, Reader
 from antiphon.calling import CallAgent, opening, read_call
+from antiphon.closing import cancel, results
 from antiphon.event import (
     EffectFinished,
     EffectStarted,
@@ -21,7 +23,7 @@ from antiphon.event import (
     PermissionDecided,
     encode_value,
 )
-from antiphon.hook import Answer, Return
+from antiphon.hook import REPLACED, Answer, Return
 from antiphon.inbox import full
 from antiphon.limits import UNLIMITED, Limits, tightest
 from antiphon.memory import HISTORY
@@ -70,7 +72,7 @@ def route(
 
 def _by_rule(
     state: State, team: Team, member: Member, caller: Activation, call: ToolCall, begun: EffectStarted
-) -> Sequence[Event]:
+) -> Iterable[Event]:
     """What the agent's own rule makes of a tool call: its result at once, a call of an agent, or the tool."""
     found = instead(state, member, caller, call, begun.arguments or call.arguments)
     if found is None:
@@ -86,18 +88,26 @@ def _by_rule(
         return (EffectFinished(begun.id, refusal[0], why=refusal[1]),)
     callee = team.members[found.agent]
     asked = CallAgent(found.agent, found.message, task_id=found.task_id, data=found.data, calls=found.calls)
-    return (
-        EffectStarted(
-            begun.id,
-            "call",
-            found.agent,
-            arguments=encode_value(asked).decode(),
-            digest=callee.head.digest,
-            limits=_within(callee.agent.limits, found.until, state.at),
-            background=found.background,
-            text=f"Started in the background as {begun.id}" if found.background else "",
-        ),
+    started = EffectStarted(
+        begun.id,
+        "call",
+        found.agent,
+        arguments=encode_value(asked).decode(),
+        digest=callee.head.digest,
+        limits=_within(callee.agent.limits, found.until, state.at),
+        background=found.background,
+        text=f"Started in the background as {begun.id}" if found.background else "",
     )
+    replaced = _replaced(state, caller, started) if found.replaces else ()
+    return chain(replaced, changed(caller, found), (started,))
+
+
+def _replaced(state: State, caller: Activation, started: EffectStarted) -> Iterator[Event]:
+    """End the calls of the same agent that go on in the background."""
+    for opened in list(caller.open.values()):
+        if opened.effect.background and opened.effect.name == started.name:
+            yield from cancel(state, opened, f"{REPLACED} {started.id}")
+            yield from results(state, opened.effect.id)
 
 
 def _ends_only(member: Member | None, name: str) -> bool:

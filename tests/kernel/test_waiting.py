@@ -35,7 +35,12 @@ def boss(*lines, seen=None, wait=True):
         return Continue(wait=wait) if moment.running else Return(value=moment.said)
 
     def route(moment, name, arguments):
-        return Call("worker", "work", background=True) if "work" in arguments else Answer("no")
+        if "work" not in arguments:
+            return Answer("no")
+        return Call(
+            "worker", arguments, background=True, replaces="anew" in arguments, set={"asked": arguments},
+            team={"asked": arguments},
+        )  # fmt: skip
 
     return Agent("boss", tools=[start], ingest=ingest, route=route, decide=decide, model=Script(list(lines)))
 
@@ -55,6 +60,44 @@ def test_a_call_in_the_background_ends_the_wait_and_its_end_is_seen(tmp_path):
     assert seen == [(["worker"], []), (["worker"], []), ([], ["worker"])]
     assert effects(records, "c")[1:3] == ["1/1.c1 call worker started", "1/1.c1 completed: worked"]
     assert lines(records).count("1 boss turn finished, more") == 1
+
+
+def test_a_call_may_take_the_place_of_those_in_the_background():
+    """`replaces`: they end first, with all under them; what the rule records comes with the new one."""
+    seen, begun, never = [], asyncio.Event(), Gate("never")
+
+    async def working(request):
+        begun.set()
+        return never
+
+    async def anew(request):
+        await begun.wait()
+        return call("start", what="work anew")
+
+    head, agents = team(
+        call("start", what="work"), call("start", what="work too"), anew, "started", "ended",
+        worker=[working, working, "worked"], seen=seen,
+    )  # fmt: skip
+    result, records = recorded(head, "go", agents=agents)
+    assert result.output == "ended"
+    order = [line for line in effects(records, "c") if line.startswith("1/")]
+    assert order[2:5] == [
+        "1/1.c1 cancelled: replaced by 1/3.c1",
+        "1/2.c1 cancelled: replaced by 1/3.c1",
+        "1/3.c1 call worker started",
+    ]
+    told = shown(head.model.requests[4])[-3:]
+    assert told[-1] == "user: worker completed: worked"
+    assert [running for running, _ in seen] == [["worker"], ["worker"] * 2, ["worker"], ["worker"], []]
+    changed = [each.event.set for each in records if each.type == "StateChanged"]
+    assert changed[-2:] == [{"asked": '{"what":"work anew"}'}] * 2
+
+
+def test_with_nothing_to_replace_a_call_is_just_begun():
+    head, agents = team(call("start", what="work anew"), "started", "ended")
+    result, records = recorded(head, "go", agents=agents)
+    assert result.output == "ended"
+    assert not [line for line in effects(records, "c") if "cancelled" in line]
 
 
 def test_an_end_in_the_middle_of_a_turn_is_seen_at_its_end():

@@ -13,7 +13,7 @@ from antiphon.styles.profiles.bounds import Bounds
 from antiphon.styles.profiles.team import ProfileTeam
 from tests.seeds.profiled import ASSOCIATE, PARTNER, PRINCIPAL, TEAM, of, script, team
 from tests.seeds.test_003_modules import DONE, dispatch, finishing, planned, state, work
-from tests.transcript import Gate, recorded, results_shown, shown, until
+from tests.transcript import Gate, effects, recorded, results_shown, shown, until
 
 LAUNCH = call("LaunchPrincipalExecutionTool", briefing="Be brief.")
 STATUS = call("GetPrincipalStatusSummaryTool")
@@ -225,7 +225,113 @@ def test_what_a_partner_cannot_do_is_said(tmp_path):
     told = results_shown(of(model, "Partner")[4])
     assert told[0] == "Error: the plan is empty; create work modules with manage_work_modules first"
     assert told[1] == "Error: Principal is not running; launch it first"
-    assert told[4] == "Error: Principal is already running; send it a directive, or wait for its end"
+    assert told[4] == (
+        "Error: Principal is already running; send it a directive, wait for its end, or set"
+        " force_terminate_and_relaunch"
+    )
+
+
+RELAUNCH = call("LaunchPrincipalExecutionTool", force_terminate_and_relaunch=True)
+
+
+def test_a_principal_that_works_is_stopped_and_launched_anew(tmp_path):
+    begun, never = asyncio.Event(), Gate(DONE)
+
+    async def working(request):
+        begun.set()
+        return never
+
+    async def relaunch(request):
+        await begun.wait()
+        return RELAUNCH
+
+    result, model, records = partnered(
+        tmp_path,
+        [planned("A"), LAUNCH, relaunch, "Wait.", "The second did it."],
+        [dispatch(work("WM_1")), dispatch(work("WM_1")), DONE],
+        [working, call("finish_flow", summary="found it")],
+    )
+    assert result.output == "The second did it."
+    assert "1/2.c1 cancelled: replaced by 1/3.c1" in effects(records, "c")
+    assert sum("has ended" in text for text in shown(of(model, "Partner")[-1])) == 1
+    assert [each["status"] for each in state(records)["principal_execution_sessions"]] == [
+        "cancelled", "completed",
+    ]  # fmt: skip
+    # What the first had given out is free again, and the second may give it out.
+    assert shown(of(model, "Principal")[1])[0].endswith("- WM_1 [pending_review] A")
+    assert '"overall_status":"SUCCESS"' in results_shown(of(model, "Principal")[2])[-1]
+    assert state(records)["work_modules"]["WM_1"]["status"] == "pending_review"
+
+
+def test_with_none_at_work_a_relaunch_is_a_launch(tmp_path):
+    partner = [planned("A"), RELAUNCH, "Wait.", "Done."]
+    result, _, records = partnered(tmp_path, partner, [DONE])
+    assert result.output == "Done."
+    assert [each["status"] for each in state(records)["principal_execution_sessions"]] == ["completed"]
+
+
+def test_two_launches_in_one_reply_are_two_sessions(tmp_path):
+    partner = [planned("A"), [LAUNCH, RELAUNCH], "Wait.", "Done."]
+    result, model, records = partnered(tmp_path, partner, [DONE, DONE])
+    assert result.output == "Done."
+    assert [each["status"] for each in state(records)["principal_execution_sessions"]] == [
+        "cancelled", "completed",
+    ]  # fmt: skip
+    assert state(records)["is_principal_flow_running"] is False
+    assert sum("has ended" in text for text in shown(of(model, "Partner")[-1])) == 1
+
+
+def test_a_principal_of_a_request_that_was_cancelled_is_no_obstacle_to_the_next(tmp_path):
+    begun, never = asyncio.Event(), Gate(DONE)
+    found = team(tmp_path, TEAM)
+    model = script(
+        Partner=[planned("A"), LAUNCH, "Wait.", LAUNCH, "Wait.", "Done."],
+        Principal=[lambda request: (begun.set(), never)[1], DONE],
+    )
+
+    async def talk():
+        async with open_run(found.agents(), model=model) as conversation:
+            asked = await conversation.post("Partner", "the tides")
+            await begun.wait()
+            await conversation.cancel(asked)
+            await conversation.result(asked)
+            again = await conversation.result(await conversation.post("Partner", "once more"))
+            return again, await conversation.records()
+
+    result, records = asyncio.run(talk())
+    assert result.output == "Done."
+    assert [each["status"] for each in state(records)["principal_execution_sessions"]] == [
+        "cancelled", "completed",
+    ]  # fmt: skip
+
+
+def test_an_end_that_comes_with_the_next_launch_is_told(tmp_path):
+    gate = Gate(LAUNCH)
+    partner = [planned("A"), LAUNCH, gate, "Wait.", "Both are done."]
+    _, model, records = partnered(tmp_path, partner, [lambda request: (gate.open.set(), DONE)[1], DONE])
+    assert sum("has ended" in text for text in shown(of(model, "Partner")[-1])) == 2
+    assert [each["status"] for each in state(records)["principal_execution_sessions"]] == ["completed"] * 2
+
+
+def test_work_of_a_dispatch_that_was_stopped_may_be_given_out_again(tmp_path):
+    """Stopped by hand, or by a deadline: nothing stays `ongoing` that nobody works on."""
+    begun, never = asyncio.Event(), Gate(DONE)
+    found = team(tmp_path, {"Principal": PRINCIPAL, "Associate": ASSOCIATE})
+    model = script(
+        Principal=[planned("A"), dispatch(work("WM_1")), dispatch(work("WM_1")), DONE],
+        Associate=[lambda request: (begun.set(), never)[1], call("finish_flow", summary="found it")],
+    )
+
+    async def talk():
+        async with open_run(found.agents(), model=model) as conversation:
+            asked = await conversation.post("Principal", "the tides")
+            await begun.wait()
+            await conversation.cancel("1/2.c1")
+            return await conversation.result(asked)
+
+    assert asyncio.run(talk()).outcome == "completed"
+    told = results_shown(of(model, "Principal")[3])
+    assert '"overall_status":"SUCCESS"' in told[-1]
 
 
 def test_a_principal_that_is_launched_again_may_know_what_it_did(tmp_path):

@@ -348,7 +348,7 @@ ENVIRONMENT = Scenario(
 
 
 def _profiled(world):
-    """A partner, a principal in the background, two associates that act."""
+    """A partner, a principal in the background that gives way to another one, two associates that act."""
     tools, bounds = tools_of(world), Bounds(deadline=None)
     acting = [tools["pay"], tools["put"]]
     # Time may jump to a deadline while a deferred row is being written, so there is none.
@@ -359,12 +359,14 @@ def _assigned(module):
     return {"module_id_to_assign": module, "agent_profile_logical_name": "Associate"}
 
 
+LAUNCH = call("LaunchPrincipalExecutionTool")
 PROFILES = Scenario(
     "profiles", _profiled,
     script(
         Partner=[
             call("manage_work_modules", actions=[{"action": "create", "name": name} for name in "ab"]),
-            call("LaunchPrincipalExecutionTool"), "Wait.", "All is done.",
+            [LAUNCH, call("LaunchPrincipalExecutionTool", force_terminate_and_relaunch=True)],
+            "Wait.", "All is done.",
         ],
         Principal=[
             call("dispatch_submodules", assignments=[_assigned("WM_1"), _assigned("WM_2")]),

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+REMEMBERED = 50
+"""Launches that a team remembers, and dispatches; each the last ones."""
+
 
 class Bounds(Struct, frozen=True, gc=False):
     """Limits of this style, beside those of the run. `None` lifts one.

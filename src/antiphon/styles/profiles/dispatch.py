@@ -16,7 +16,7 @@ import msgspec
 from antiphon import Agent, UserError
 from antiphon.hook import Answer, Call, Do, Ended, Moment, Return
 from antiphon.styles.profiles.admission import INHERITED, admit
-from antiphon.styles.profiles.bounds import Bounds
+from antiphon.styles.profiles.bounds import REMEMBERED, Bounds
 from antiphon.styles.profiles.grammar import ExpressionError
 from antiphon.styles.profiles.handover import hand_over
 from antiphon.styles.profiles.modules import DISPATCHABLE, find, status_of
@@ -144,7 +144,7 @@ def _plan(bounds: Bounds) -> Callable[[Moment], Do]:
         for each in asked["assignments"]:
             name = each["module_id"]
             given = {"agent": each["agent"], "role": each["assigned_role_name"], "at": moment.at}
-            history = [*modules[name].get("assignee_history", []), given]
+            history = [*modules[name].get("assignee_history", []), {**given, "by": moment.agent}]
             modules[name] = {
                 **modules[name],
                 "status": "ongoing",
@@ -175,7 +175,21 @@ def _decide(moment: Moment) -> Return | None:
         *moment.team.get("dispatch_history", []),
         {"at": moment.at, "overall_status": status, "results": brief},
     ]
-    return Return(value=_report(status, results), team={"work_modules": modules, "dispatch_history": history})
+    kept = {"work_modules": modules, "dispatch_history": history[-REMEMBERED:]}
+    return Return(value=_report(status, results), team=kept)
+
+
+def left_behind(view: View, broker: str) -> None:
+    """Work that this broker gave out and that is not under way any more is to be looked at."""
+    modules = view.team.values.get("work_modules", {})
+    left = [
+        name
+        for name, each in modules.items()
+        if each["status"] == "ongoing" and each["assignee_history"][-1].get("by") == broker
+    ]
+    if left:
+        at = {"status": "pending_review", "updated_at": view.moment.at}
+        view.team.put("work_modules", modules | {name: {**modules[name], **at} for name in left})
 
 
 def _results(assignments: Sequence[Mapping[str, Any]], ends: Sequence[Ended]) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ from antiphon.hook import Continue, Moment, Return
 from antiphon.styles.profiles.expression import holds
 from antiphon.styles.profiles.grammar import ExpressionError
 from antiphon.styles.profiles.ingestors import RECENT, cut
+from antiphon.styles.profiles.launch import returned
 from antiphon.styles.profiles.observers import add, observe
 from antiphon.styles.profiles.profile import (
     AwaitUserInput,
@@ -18,7 +19,6 @@ from antiphon.styles.profiles.profile import (
 )
 from antiphon.styles.profiles.recalled import messages
 from antiphon.styles.profiles.seat import Seat
-from antiphon.styles.profiles.taking import returned
 from antiphon.styles.profiles.view import ARCHIVE, View, last_said
 
 LOOPS = "_loops"
@@ -120,5 +120,3 @@ def leave(view: View, said: str) -> None:
         last = messages(view.moment.messages[-view.seat.bounds.archived :])
         entry = {"agent_id": view.moment.agent, "deliverables": deliverables, "messages": last}
         view.team.put(ARCHIVE + module, [*view.team.values.get(ARCHIVE + module, []), entry])
-    if view.seat.monitored:
-        view.team.put("is_principal_flow_running", False)

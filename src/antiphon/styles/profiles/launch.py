@@ -7,10 +7,16 @@ from typing import Any
 
 from antiphon.hook import Answer, Call
 from antiphon.styles.profiles.admission import admit
+from antiphon.styles.profiles.bounds import REMEMBERED
+from antiphon.styles.profiles.dispatch import broker_name, left_behind
 from antiphon.styles.profiles.handover import hand_over
 from antiphon.styles.profiles.ingestors import INGESTORS
+from antiphon.styles.profiles.observers import add
 from antiphon.styles.profiles.recalled import BRIEFING
 from antiphon.styles.profiles.view import View
+
+SESSIONS = "principal_execution_sessions"
+"""Where the team keeps how often its principal was launched, and what came of it."""
 
 
 def launch(view: View, given: Mapping[str, Any]) -> Answer | Call:
@@ -18,12 +24,52 @@ def launch(view: View, given: Mapping[str, Any]) -> Answer | Call:
     name = view.seat.principal
     if not name:
         return Answer("the team has no principal", "failed")
-    if name in view.moment.running:
-        return Answer(f"{name} is already running; send it a directive, or wait for its end", "failed")
+    anew = bool(given.get("force_terminate_and_relaunch"))
+    if name in view.moment.running and not anew:
+        said = "send it a directive, wait for its end, or set force_terminate_and_relaunch"
+        return Answer(f"{name} is already running; {said}", "failed")
     if not view.team.values.get("work_modules"):
         return Answer("the plan is empty; create work modules with manage_work_modules first", "failed")
+    if anew:
+        left_behind(view, broker_name(name))
     payload = admit(_briefing(view, given), view.seat.bounds.briefing)
-    return Call(name, data={"briefing": {"source": BRIEFING, "payload": payload}}, background=True)
+    briefing = {"source": BRIEFING, "payload": payload}
+    # One that ended in this very turn is told of before the next one begins; a request that was cancelled
+    # took its principal with it.
+    returned(view)
+    session = {"mode": payload["data"]["iteration_mode"], "started_at": view.moment.at, "status": "running"}
+    view.team.put(SESSIONS, [*_over(view, "cancelled"), session][-REMEMBERED:])
+    view.team.put("is_principal_flow_running", True)
+    return Call(
+        name, data={"briefing": briefing}, background=True, replaces=anew,
+        set=view.private.changed, team=view.team.changed,
+    )  # fmt: skip
+
+
+def returned(view: View) -> bool:
+    """What was launched has ended: the one who launched it finds that in its inbox, once. Whether it did.
+
+    Of one that gave way to another one it knows already.
+    """
+    ends = [each for each in view.moment.returned if each.agent == view.seat.principal and not each.replaced]
+    sessions = view.team.values.get(SESSIONS, [])
+    over = sessions and sessions[-1]["status"] == "running" and view.seat.principal not in view.moment.running
+    if not ends or not over:
+        return False
+    end = ends[-1]
+    said = [f"{end.agent} has ended ({end.outcome}).", end.why, end.content]
+    payload = {"content": "\n".join(filter(None, said)), "outcome": end.outcome}
+    add(view, "PRINCIPAL_COMPLETED", payload)
+    view.team.put(SESSIONS, _over(view, end.outcome))
+    view.team.put("is_principal_flow_running", False)
+    return True
+
+
+def _over(view: View, status: str) -> list[dict[str, Any]]:
+    """The principal's sessions, those that still run ended so."""
+    ended = {"status": status, "ended_at": view.moment.at}
+    sessions: list[dict[str, Any]] = view.team.values.get(SESSIONS, [])
+    return [{**each, **ended} if each["status"] == "running" else each for each in sessions]
 
 
 def _briefing(view: View, given: Mapping[str, Any]) -> dict[str, Any]:

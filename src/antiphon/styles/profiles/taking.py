@@ -7,8 +7,10 @@ from typing import Any
 
 from antiphon.hook import Moment, Shown
 from antiphon.styles.profiles.allowance import allowance
+from antiphon.styles.profiles.dispatch import left_behind
 from antiphon.styles.profiles.inbox import read_inbox
 from antiphon.styles.profiles.item import Item, briefing_of, from_mail, kept, recorded
+from antiphon.styles.profiles.launch import returned
 from antiphon.styles.profiles.observers import add, observe
 from antiphon.styles.profiles.prompt import dynamic_text
 from antiphon.styles.profiles.recalled import BRIEFING
@@ -26,6 +28,7 @@ def take(seat: Seat, moment: Moment) -> Shown:
     view = View(seat, moment)
     _briefed(view)
     _directed(view)
+    left_behind(view, seat.broker)
     returned(view)
     mail = [item for item in map(from_mail, moment.taken) if item is not None]
     if mail:
@@ -67,12 +70,6 @@ def _briefed(view: View) -> None:
                 if key in message.data:
                     view.private.put(key, message.data[key])
             view.private.put("initial_parameters", briefing["payload"].get("data", {}))
-    if view.seat.monitored and view.moment.turn == 1:
-        mode = view.private.values.get("initial_parameters", {}).get("iteration_mode", "start_fresh")
-        session = {"mode": mode, "started_at": view.moment.at, "status": "running"}
-        before = view.team.values.get("principal_execution_sessions", [])
-        view.team.put("principal_execution_sessions", [*before, session])
-        view.team.put("is_principal_flow_running", True)
 
 
 def _directed(view: View) -> None:
@@ -82,19 +79,3 @@ def _directed(view: View) -> None:
         for directive in queue:
             add(view, "PARTNER_DIRECTIVE", directive)
         view.team.put("partner_directives_queue", [])
-
-
-def returned(view: View) -> bool:
-    """What was launched has ended: the one who launched it finds that in its inbox, once. Whether it did."""
-    sessions = view.team.values.get("principal_execution_sessions", [])
-    ends = [each for each in view.moment.returned if each.agent == view.seat.principal]
-    if not ends or not sessions or sessions[-1]["status"] != "running":
-        return False
-    end = ends[-1]
-    said = [f"{end.agent} has ended ({end.outcome}).", end.why, end.content]
-    payload = {"content": "\n".join(filter(None, said)), "outcome": end.outcome}
-    add(view, "PRINCIPAL_COMPLETED", payload)
-    ended = {"status": end.outcome, "ended_at": view.moment.at}
-    view.team.put("principal_execution_sessions", [*sessions[:-1], {**sessions[-1], **ended}])
-    view.team.put("is_principal_flow_running", False)
-    return True

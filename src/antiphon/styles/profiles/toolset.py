@@ -98,6 +98,7 @@ async def generate_markdown_report(title: str = "", audience: str = "") -> str:
 @tool(effect="read", name="LaunchPrincipalExecutionTool")
 async def launch_principal(
     iteration_mode: IterationMode = "start_fresh",
+    force_terminate_and_relaunch: bool = False,
     briefing: str = "",
     context: dict[str, Any] = {},  # noqa: B006 - a default that is never changed, and part of the schema
 ) -> str:
@@ -105,6 +106,7 @@ async def launch_principal(
 
     Args:
         iteration_mode: Whether it begins anew or knows what it did before.
+        force_terminate_and_relaunch: Whether one that works already is stopped first; else it is left alone.
         briefing: What it should know beside the question and the plan.
         context: What else it is told.
     """
