@@ -22,7 +22,7 @@ from antiphon.models.openai.reply import ReplyMaker, decode_chunk, read_usage
 from antiphon.models.openai.tags import TagDivider
 from antiphon.models.openai.wire import Dialect, encode_messages, encode_request, encode_tools
 from antiphon.secret import Secret
-from antiphon.testing.wire import WireServer, chunk, completion, http
+from antiphon.testing.wire import WireServer, chunk, completion, http, piece
 
 ADD = ToolSpec("add", "Adds.", {"type": "object", "properties": {"a": {"type": "integer"}}})
 ASKED = Request("ignored", "Be brief.", (ChatMessage("user", "Hello"),))
@@ -473,3 +473,24 @@ def test_no_key_sends_no_header() -> None:
     came, server = ask(ASKED, api_key="")
     assert isinstance(came, Reply)
     assert b"authorization" not in server.heads[0].lower()
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_k_16_what_is_no_call_is_dropped_and_a_call_without_an_id_gets_one(whole: bool) -> None:
+    calls = ["add", None, piece(0, None, "add", '{"a":1}'), 7, piece(1, "c2", "add", '{"a":2}')]
+    said = completion("tool_calls", tool_calls=calls) if whole else chunk("tool_calls", tool_calls=calls)
+    maker = ReplyMaker(lambda _: None, "x", "m")
+    maker.take(decode_chunk(json.dumps(said).encode(), "x"))
+    reply = maker.finish()
+    first, second = reply.calls
+    assert reply.usage == (Usage(7, 3) if whole else Usage())
+    assert (first.name, first.arguments) == ("add", '{"a":1}')
+    assert first.id.startswith("call_")
+    assert second == ToolCall("c2", "add", '{"a":2}')
+
+
+def test_k_16_with_no_call_left_the_reply_is_cut() -> None:
+    maker = ReplyMaker(lambda _: None, "x", "m")
+    maker.take(decode_chunk(json.dumps(chunk("tool_calls", tool_calls=["add"])).encode(), "x"))
+    with pytest.raises(ModelError, match="said it called a tool, but sent no call"):
+        maker.finish()

@@ -66,12 +66,12 @@ WORLD = {
         ("a" * (MAX_PATH + 1), None),
     ],
 )
-def test_g09_where_a_path_leads(path, expected):
+def test_g_09_where_a_path_leads(path, expected):
     assert lookup(WORLD, path) == expected
 
 
 @pytest.mark.parametrize("path", ["unknown", "messages[9]", "", None, 123, "a[b]", "partner", "team.x.y"])
-def test_g09_what_is_not_there_is_the_default(path):
+def test_g_09_what_is_not_there_is_the_default(path):
     assert lookup(WORLD, path, "default") == "default"
 
 
@@ -79,7 +79,7 @@ def test_null_that_is_there_is_not_the_default():
     assert lookup(WORLD, "state.nothing", "default") is None
 
 
-def test_g10_a_key_with_dots_wins():
+def test_g_10_a_key_with_dots_wins():
     assert lookup(WORLD, "team.a.b.c") == 1
     assert lookup(WORLD, "team.a.b.c.d") == 2
     assert lookup(WORLD, "team.a.b.e") is None  # the longest key was taken, and there is no way back
@@ -189,18 +189,18 @@ def test_what_the_model_said_and_what_is_inherited_are_handed_over(briefing):
     assert schema["properties"]["assignment_specific_instructions"]["x-handover-title"] == "Instructions"
 
 
-def test_g11_what_is_not_all_there_is_not_handed_over(briefing):
+def test_g_11_what_is_not_all_there_is_not_handed_over(briefing):
     assert hand_over(briefing, action())["payload"]["data"] == {}
     data = hand_over(briefing, action(module_id_to_assign="WM_9"))["payload"]["data"]
     assert list(data) == ["module_id_to_assign"]
 
 
-def test_g12_messages_with_a_flag_stay_behind(briefing):
+def test_g_12_messages_with_a_flag_stay_behind(briefing):
     data = hand_over(briefing, action(inherit_messages_from=["WM_1", "WM_9", "WM_2"]))["payload"]["data"]
     assert data["inherited_messages"] == [{"content": "old"}, {"content": "other"}]
 
 
-def test_g11_a_name_without_a_value_leads_nowhere_even_where_the_rest_is_a_path(tmp_path):
+def test_g_11_a_name_without_a_value_leads_nowhere_even_where_the_rest_is_a_path(tmp_path):
     (tmp_path / "profiles").mkdir()
     (tmp_path / "handover_protocols").mkdir()
     (tmp_path / "handover_protocols/all.yaml").write_text(

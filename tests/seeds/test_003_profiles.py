@@ -97,7 +97,7 @@ def test_observers_and_rules_are_values():
     ]
 
 
-def test_g19_lists_with_ids_are_merged_by_id_and_plain_lists_are_joined():
+def test_g_19_lists_with_ids_are_merged_by_id_and_plain_lists_are_joined():
     worker = load_profiles(DOCUMENTED).profile("Associate_WebSearcher")
     assert worker.bases == ("Base_Associate", "Base_Agent")
     assert worker.type == "associate"
@@ -175,7 +175,7 @@ def test_inbox_strategies_are_merged_by_source(folder):
     assert found[0].params == {"role": "user", "is_persistent_in_memory": True}
 
 
-def test_g19_a_circle_of_bases_is_named_and_only_it_is_refused(folder, tmp_path):
+def test_g_19_a_circle_of_bases_is_named_and_only_it_is_refused(folder, tmp_path):
     library = folder(
         {
             "profiles/a": "type: base\nbase_profile: b",
@@ -308,7 +308,7 @@ def test_a_condition_that_always_holds(folder, written):
     assert holds(rule.condition, {}) is True
 
 
-def test_g20_values_from_the_environment_and_files(folder, tmp_path):
+def test_g_20_values_from_the_environment_and_files(folder, tmp_path):
     (tmp_path / "llm_configs").mkdir()
     (tmp_path / "llm_configs/headers.json").write_text('{"x-api-key": "k3", "x-trace": "1"}')
     library = folder(
@@ -364,7 +364,7 @@ def test_what_is_installed_decides_about_toolsets_and_tools(folder, tmp_path):
     ]
 
 
-def test_g13_a_nameless_protocol_keeps_no_other_from_being_used(folder, tmp_path):
+def test_g_13_a_nameless_protocol_keeps_no_other_from_being_used(folder, tmp_path):
     good = "protocol_name: good\ntarget_inbox_item: {source: AGENT_STARTUP_BRIEFING}"
     library = folder({"handover_protocols/good": good, "handover_protocols/bad": "version: 2"})
     assert said(library, tmp_path) == [

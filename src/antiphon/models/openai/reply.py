@@ -120,19 +120,31 @@ def decode_chunk(data: bytes, where: str) -> Chunk:
         return _decoder.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         # Servers that cut texts by UTF-16 units write half a character as \\uD83D; only json reads that.
-        if b"\\u" in data and (chunk := _with_halves(data)):
+        if (b"\\u" in data or b'"tool_calls"' in data) and (chunk := _mended(data)):
             return chunk
         text = f"{where} sent something that is no chat completion: {shown(str(error), 100)}"
         raise ModelError("cut", text) from None
 
 
-def _with_halves(data: bytes) -> Chunk | None:
+def _mended(data: bytes) -> Chunk | None:
+    """A chunk with halves of characters, or with what is no call among its calls."""
     try:
-        chunk = msgspec.convert(json.loads(data), Chunk, strict=False)
+        found = json.loads(data, object_hook=_mended_object)
+        chunk = msgspec.convert(found, Chunk, strict=False)
     except (ValueError, msgspec.ValidationError, RecursionError):
         return None
-    chunk.halves = True
+    chunk.halves = b"\\u" in data
     return chunk
+
+
+def _mended_object(found: dict[str, Any]) -> dict[str, Any]:
+    """An object of a chunk as `convert` takes it: calls only among its calls, its usage as JSON."""
+    calls = found.get("tool_calls")
+    if isinstance(calls, list):
+        found["tool_calls"] = [each for each in calls if isinstance(each, dict)]
+    if "usage" in found:
+        found["usage"] = Raw(json.dumps(found["usage"]).encode())
+    return found
 
 
 def mend(text: str) -> str:
