@@ -86,6 +86,7 @@ def test_single_delegation(server: Server, run: Run) -> None:
     assert server.verdict() == (3, [])
 
 
+@pytest.mark.slow
 def test_parallel_delegation(server: Server, run: Run) -> None:
     names = ["north", "east", "south"]
     server.script(
@@ -103,6 +104,7 @@ def test_parallel_delegation(server: Server, run: Run) -> None:
     assert server.verdict() == (5, [])
 
 
+@pytest.mark.slow
 def test_circular_delegation(server: Server, run: Run) -> None:
     server.script(
         calls("lead", to("writer", "Ask me for my number.")),
@@ -122,6 +124,7 @@ def test_circular_delegation(server: Server, run: Run) -> None:
     assert verified.code == 0, verified.err
 
 
+@pytest.mark.slow
 def test_tool_use(server: Server, run: Run) -> None:
     server.script(calls("clerk", SUM), says("clerk", "It is five."))
     said = run("run", HERE / "clerk.yaml", "How much is 2 + 3?")
@@ -131,6 +134,7 @@ def test_tool_use(server: Server, run: Run) -> None:
     assert server.verdict() == (2, [])
 
 
+@pytest.mark.slow
 def test_answers_that_nobody_scripted(server: Server, run: Run) -> None:
     """llmock picks the tool whose description fits the question, and makes up what its schema asks for."""
     server.script()

@@ -58,6 +58,7 @@ def test_it_chooses_a_tool_and_copies_the_argument() -> None:
     asyncio.run(main())
 
 
+@pytest.mark.slow
 def test_free_text_streams_and_a_cap_is_kept() -> None:
     async def main() -> None:
         async with LocalModel() as model:
@@ -77,6 +78,7 @@ def test_free_text_streams_and_a_cap_is_kept() -> None:
     asyncio.run(main())
 
 
+@pytest.mark.slow
 def test_a_schema_for_the_output_is_kept() -> None:
     async def main() -> None:
         schema = {
@@ -91,6 +93,7 @@ def test_a_schema_for_the_output_is_kept() -> None:
     asyncio.run(main())
 
 
+@pytest.mark.slow
 def test_cancelling_returns_at_once_and_closing_ends_the_thread() -> None:
     async def main() -> None:
         model = LocalModel()
@@ -142,6 +145,7 @@ def test_a_process_that_ends_while_the_model_writes_ends_well() -> None:
     assert (left.returncode, left.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_what_does_not_fit_is_an_error_of_the_context() -> None:
     async def main() -> None:
         async with LocalModel() as model:

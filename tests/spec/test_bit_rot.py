@@ -56,6 +56,7 @@ async def detects(journal, whole):
         return error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("table", "column"), [(table, column) for table in CELLS for column in CELLS[table]])
 def test_every_bit_of_what_a_fold_rests_on_is_watched(table, column, tmp_path):
     async def checking():

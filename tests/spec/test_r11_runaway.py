@@ -60,7 +60,10 @@ STORMS = {
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=pytest.mark.slow if "hundred" in name else ()) for name in STORMS],
+    [
+        pytest.param(name, marks=() if name.startswith("a calls a tool") else pytest.mark.slow)
+        for name in STORMS
+    ],
 )
 def test_default_limits_end_it(name):
     model = lines(STORMS[name])
