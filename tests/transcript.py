@@ -124,9 +124,13 @@ def sent(result: Result) -> list[str]:
     return [f"{each.type} {each.sender}>{each.receiver}: {each.content}" for each in result.messages]
 
 
+PATIENCE = 60
+"""Seconds after which what should have happened has not; never reached when all is well."""
+
+
 async def until(conversation: Any, said: str) -> None:
     """Read a run's records from the first on until one of them is this line."""
-    async with aclosing(conversation.events(pieces=False)) as events:
+    async with asyncio.timeout(PATIENCE), aclosing(conversation.events(pieces=False)) as events:
         async for record in events:
             if line(record) == said:
                 return

@@ -1,6 +1,6 @@
 """A research team over a folder of documents, described in YAML: ask a question, get a report with sources.
 
-    antiphon run examples/research/team.py:team "How do tides work?" --folder docs/
+    antiphon run examples/research "How do tides work?" --folder docs/
 
 The partner talks with you and plans, the principal gives out the work and writes the report, readers search.
 """
@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from antiphon import Agent
 from antiphon.styles.profiles import Bounds, ProfileTeam
 from antiphon.tools import folder_tools
 
 HERE = Path(__file__).parent
 
 
-def team(folder: Path) -> list[Agent]:
+def team(folder: Path) -> ProfileTeam:
     """The partner, first, and its team, reading `folder` only. Raises `ConfigError` if it is no folder."""
     tools = {each.name: each for each in folder_tools(folder)}
-    reading = [tools[name] for name in ("search_documents", "list_files", "read_lines")]
-    return ProfileTeam(HERE, tools={"documents": reading}, bounds=Bounds(steps=20, fan_out=4)).agents()
+    reading = {
+        "documents": [tools["search_documents"]],
+        "files": [tools["list_files"], tools["read_lines"]],
+    }
+    return ProfileTeam(HERE, tools=reading, bounds=Bounds(steps=20, fan_out=4))

@@ -60,8 +60,9 @@ def _by_topic(team: Sequence[Agent]) -> Iterable[Edge]:
 
 def _by_call(team: Sequence[Agent], names: set[str]) -> Iterable[Edge]:
     for caller in team:
-        # Whoever may call everyone says nothing about the team.
-        if tuple(caller.can_call) != ALL and not caller.solo:
+        # Whoever may call everyone says nothing about the team; who works alone calls by rules or not at all.
+        calls = not caller.solo or caller.plan is not None or caller.route is not None
+        if tuple(caller.can_call) != ALL and calls:
             for name in caller.can_call:
                 if name in names:
                     yield Edge(caller.name, name)

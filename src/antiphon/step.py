@@ -117,10 +117,18 @@ def _advance(state: State, team: Team, activation: Activation) -> Iterator[Event
             yield from _follow(state, activation, retry(state, team, member, activation))
             return
         else:
-            lost = [opened.effect for opened in activation.open.values() if opened.lost]
-            if not lost or lost[0].kind != "model":
+            lost = _lost_model_call(activation)
+            if not lost:
                 return
-            yield EffectFinished(lost[0].id, "interrupted", why="the process stopped during the call")
+            yield EffectFinished(lost, "interrupted", why="the process stopped during the call")
+
+
+def _lost_model_call(activation: Activation) -> str:
+    """The model call that a crash cut off; timers and calls in the background may be open beside it."""
+    for opened in activation.open.values():
+        if opened.lost and opened.effect.kind == "model":
+            return opened.effect.id
+    return ""
 
 
 def _begin_turn(state: State, member: Member, activation: Activation) -> Generator[Event, None, bool]:

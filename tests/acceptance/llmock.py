@@ -102,7 +102,7 @@ def says(model: str, text: str, times: int = 1) -> dict[str, Any]:
     return {"type": "reply", "text": text, "times": times, "match": {"model": model}}
 
 
-def calls(model: str, *wanted: tuple[str, dict[str, str]]) -> dict[str, Any]:
+def calls(model: str, *wanted: tuple[str, dict[str, Any]]) -> dict[str, Any]:
     """A reply of that model that calls tools: their names and arguments."""
     listed = [{"name": name, "arguments": arguments} for name, arguments in wanted]
     return {"type": "reply", "tool_calls": listed, "match": {"model": model}}

@@ -87,6 +87,42 @@ def test_a_folder_goes_to_who_takes_one(here):
             load_target(target, "x")
 
 
+def test_a_folder_stands_for_the_team_of_its_team_py(here):
+    (here / "desk").mkdir()
+    write(here, "def team(folder):\n    return [Agent('a', str(folder))]\n", "desk/team.py")
+    found = load_target("desk", "docs")
+    assert (found.entry, found.agents[0].instructions) == ("a", "docs")
+
+
+PROFILE = """
+type: associate
+tool_access_policy: {allowed_toolsets: [files, arithmetic, flow_control_end, moon_tools]}
+"""
+
+
+def test_a_folder_of_profiles_is_a_team_with_the_tools_that_ship(here, capsys):
+    (here / "desk/profiles").mkdir(parents=True)
+    (here / "desk/profiles/Clerk.yaml").write_text(PROFILE)
+    (here / "desk/profiles/Other.yaml").write_text("type: nothing")
+    (here / "docs").mkdir()
+    found = load_target("desk", "docs")
+    assert (found.entry, [each.name for each in found.agents]) == ("Clerk", ["Clerk"])
+    names = {each.name for each in found.agents[0].tools}
+    assert names >= {"list_files", "read_lines", "calculate", "finish_flow"}
+    told = capsys.readouterr().err.splitlines()
+    assert [line.partition(":")[0] for line in told] == [
+        "desk/profiles/Clerk.yaml",
+        "desk/profiles/Other.yaml",
+    ]
+    assert "moon_tools" in told[0]
+
+
+def test_a_folder_without_a_team_is_refused(here):
+    (here / "desk").mkdir()
+    with pytest.raises(ConfigError, match=r"desk is a folder without a team\.py and without profiles/"):
+        load_target("desk")
+
+
 def test_neighbours_of_the_file_can_be_imported(here):
     (here / "deep").mkdir()
     (here / "deep/tools.py").write_text("NAME = 'from beside'\n")

@@ -2,9 +2,10 @@
 
 import asyncio
 
+import pytest
 from msgspec.structs import replace
 
-from antiphon import Agent, open_run, tool
+from antiphon import Agent, Limits, open_run, tool
 from antiphon.hook import Answer, Call, Continue, Return, Shown
 from antiphon.journal import open_journal
 from antiphon.model import ChatMessage, Reply, Usage
@@ -179,3 +180,29 @@ def test_a_rule_sees_the_conversation_and_what_it_cost():
     replies = [Reply("one", usage=Usage(7, 3)), Reply("two", usage=Usage(20, 1))]
     recorded(Agent("a", decide=decide, model=Script(replies)), "go")
     assert seen == [(["go", "one"], 10), (["go", "one", "two"], 21)]
+
+
+@pytest.mark.parametrize("beside", ["a timer", "a call in the background"])
+def test_a_model_call_that_was_cut_off_is_asked_again_whatever_is_open_beside_it(beside, tmp_path):
+    never = Gate("never")
+    if beside == "a timer":
+        head = Agent("boss", limits=Limits(seconds=3_600), model=Script([never]))
+        agents, again, cut = [head], Script(["ended"]), "1/1.m1 model started"
+    else:
+        head, agents = team(call("start", what="work"), never, worker=[never])
+        again, cut = Script(lambda request: "ended", by="turn"), "1/2.m1 model started"
+        agents = [head, replace(agents[1], model=Script([never]))]
+    journal = f"sqlite:///{tmp_path}/runs.db"
+
+    async def go():
+        async with open_run(agents, journal=journal) as conversation:
+            asked = await conversation.post("boss", "go")
+            await until(conversation, cut)
+            run_id = conversation.run_id
+        resumed = [replace(head, model=again), *agents[1:]]
+        async with open_run(resumed, journal=journal, run_id=run_id) as conversation:
+            await until(conversation, cut.replace("m1 model started", "m2 completed: ended"))
+            await conversation.cancel(asked)
+            return await conversation.result(asked)
+
+    asyncio.run(go())

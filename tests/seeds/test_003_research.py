@@ -3,13 +3,14 @@
 import asyncio
 
 from antiphon import open_run
+from antiphon.cli.profiles import _installed
 from antiphon.cli.target import load_target
 from antiphon.models.script import Script, call
-from antiphon.styles.profiles import TOOLSETS, load_profiles, turns_of
+from antiphon.styles.profiles import load_profiles, turns_of
 from tests.seeds.profiled import of
 from tests.transcript import recorded, results_shown, shown
 
-TEAM = "examples/research/team.py:team"
+TEAM = "examples/research"
 REPORT = "# Tides\n\nThe moon raises them [tides.md:1].\n\n## Sources\n- tides.md:1"
 
 
@@ -68,9 +69,11 @@ def documents(folder):
     return load_target(TEAM, str(folder))
 
 
-def test_the_files_have_no_findings():
-    found = load_profiles("examples/research", toolsets={**TOOLSETS, "documents": ("search_documents",)})
-    assert found.findings == ()
+def test_the_files_have_no_findings(tmp_path, capsys):
+    documents(tmp_path)
+    assert capsys.readouterr().err == ""
+    assert _installed().keys() >= {"documents", "files"}
+    assert load_profiles(TEAM, toolsets=_installed()).findings == ()
 
 
 def test_a_question_becomes_a_report_with_its_sources(tmp_path):

@@ -1,4 +1,4 @@
-"""What a run is asked of: a team file, or an object in the user's own code.
+"""What a run is asked of: a team file, a folder of profiles, or an object in the user's own code.
 
 The only module that imports user code, and only what the command line names.
 """
@@ -16,14 +16,19 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import click
 from msgspec import Struct
 
 from antiphon import Agent, Tool
-from antiphon.cli.team_file import read_team
+from antiphon.cli import safe
+from antiphon.cli.team_file import SETS, read_team, toolbox
 from antiphon.errors import AntiphonError, ConfigError
 from antiphon.graph import Graph
+from antiphon.styles.profiles import ProfileTeam
 
-FORMS = "a team file (team.yaml), file.py:name or package.module:name"
+FORMS = "a team file (team.yaml), a folder of profiles, file.py:name or package.module:name"
+IN_CODE = "team.py"
+"""The file of a folder whose `team` the folder stands for."""
 
 
 class Target(Struct, frozen=True):
@@ -43,6 +48,8 @@ def load_target(text: str, folder: str | None = None) -> Target:
 
     Raises ConfigError that says what is wrong and where, in the user's file when it is there.
     """
+    if Path(text).is_dir():
+        return _of_folder(text, folder)
     if text.endswith((".yaml", ".yml")):
         entry, agents = read_team(text, folder or ".")
         return Target(text, entry, agents)
@@ -51,6 +58,19 @@ def load_target(text: str, folder: str | None = None) -> Target:
         raise ConfigError(f"{text!r} names no target; it is {FORMS}{_candidates(text)}")
     module = _from_file(place) if place.endswith(".py") else _from_module(place)
     return _team(text, _attribute(module, place, name), folder)
+
+
+def _of_folder(text: str, folder: str | None) -> Target:
+    """The team in a folder: `team` of its team.py, or what its profiles describe with the tools that ship."""
+    home = Path(text)
+    if (home / IN_CODE).is_file():
+        return load_target(f"{home / IN_CODE}:team", folder)
+    if not (home / "profiles").is_dir():
+        raise ConfigError(
+            f"{text} is a folder without a {IN_CODE} and without profiles/; a target is {FORMS}"
+        )
+    box = toolbox(folder or ".")
+    return _drawn(text, ProfileTeam(home, tools={name: box[name]() for name in SETS}))
 
 
 def _candidates(text: str) -> str:
@@ -178,7 +198,9 @@ def _team(text: str, found: Any, folder: str | None) -> Target:
 
 
 def _drawn(text: str, found: Any) -> Target:
-    """An environment, a controller: whatever says itself which agents it is, the first one asked."""
+    """An environment, a team of profiles: whatever says itself which agents it is, the first one asked."""
+    for finding in getattr(found, "findings", ()):
+        click.echo(safe.clean(str(finding)), err=True)
     agents = tuple(found.agents())
     drawn = found.graph() if callable(getattr(found, "graph", None)) else None
     return Target(text, agents[0].name, agents, drawn)

@@ -18,6 +18,7 @@ from antiphon.errors import DuplicateName
 from antiphon.styles.profiles.admission import Delegation, staff
 from antiphon.styles.profiles.bounds import Bounds
 from antiphon.styles.profiles.dispatch import broker, broker_name
+from antiphon.styles.profiles.finding import Finding
 from antiphon.styles.profiles.flow import decide
 from antiphon.styles.profiles.ingestors import INGESTORS, Ingestor
 from antiphon.styles.profiles.loader import Library, load_profiles
@@ -77,6 +78,11 @@ class ProfileTeam:
         self._env = os.environ if env is None else env
         self._roles = _by_role(self.library)
         self._agents = self._compiled()
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What is wrong with the files; profiles with errors are no part of the team."""
+        return self.library.findings
 
     @property
     def entry(self) -> Agent:
