@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("xllamacpp", reason="the extra `local` is not installed")
 
 import antiphon
+from antiphon.cli.target import load_target
 from antiphon.models.local import LocalModel
 from bench.local_routing import LISTS, front_desk, measure, rows_of
 
@@ -57,3 +58,21 @@ def test_the_answer_quotes_the_right_number(tmp_path: Path) -> None:
         ("frontdesk", "archivist"),
     ]
     assert result.messages[1].content == "How many words are in README.md?"
+
+
+@pytest.mark.slow
+def test_a_team_in_yaml_is_small_enough_for_it(tmp_path: Path) -> None:
+    (tmp_path / "tides.md").write_text("The moon raises the tides twice a day.\n")
+    found = load_target("examples/lookup", str(tmp_path))
+
+    async def main() -> list[antiphon.Result]:
+        questions = "What is written about tides?", "How many words are in tides.md?"
+        async with LocalModel() as model:
+            return [
+                await antiphon.run(found.entry, question, agents=found.agents, model=model)
+                for question in questions
+            ]
+
+    quoted, counted = asyncio.run(main())
+    assert quoted.output == "tides.md:1-1\n> The moon raises the tides twice a day."
+    assert counted.output == "tides.md: 8 words, 1 line, 39 characters, 39 bytes"
