@@ -179,6 +179,7 @@ def test_g_23_of_two_assignments_one_invalid_the_other_runs(tmp_path):
         ),
         ([work("WM_1", "Principal")], "assignments[0]: there is no associate 'Principal'"),
         ([work("WM_1", inherit_messages_from=["WM_7"])], "assignments[0]: unknown module 'WM_7'"),
+        ([work("WM_1", inherit_deliverables_from=["WM_7"])], "assignments[0]: unknown module 'WM_7'"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_assigned_is_said_with_its_place(assignments, said, tmp_path):
@@ -330,6 +331,15 @@ def test_inherited_messages_are_handed_over_without_the_briefing(tmp_path):
     assert "said 1" in briefing.content
     assert "said 2" in briefing.content
     assert briefing.content.count("## Your work module") == 1
+
+
+def test_results_of_other_modules_are_handed_over_and_nothing_else_of_them(tmp_path):
+    heir = work("WM_2", inherit_deliverables_from=["WM_1"])
+    lines = [planned("A", "B"), dispatch(work("WM_1")), dispatch(heir), DONE]
+    _, model, _ = led(tmp_path, lines, ["I ponder.", finishing, finishing])
+    (briefing,) = of(model, "Associate")[2].messages
+    assert briefing.content.endswith("## What has been found\n- WM_1:\n  - primary_summary: found it")
+    assert "I ponder." not in briefing.content
 
 
 def test_no_associate_is_born_with_more_than_its_briefing_may_hold(tmp_path):

@@ -81,6 +81,20 @@ def test_without_a_rule_that_holds_the_agent_is_told_to_go_on_three_times(tmp_pa
     )
 
 
+@pytest.mark.parametrize(
+    "written", ['<tool_call>{"name": "finish_flow"}</tool_call>', "<function=finish_flow>", "[TOOL_CALLS] x"]
+)
+def test_a_call_that_is_only_written_is_pointed_out_once(written, tmp_path):
+    """4.6: markup of a call forces another try; who then writes of calls again means it."""
+    found, model = one(tmp_path, ASSOCIATE, [written, call("finish_flow", summary="over")])
+    result, _ = asked(found, model)
+    assert result.output == "over"
+    assert shown(model.requests[1])[-1].startswith("user: [system] Your last reply holds the text of a tool")
+    found, model = one(tmp_path / "again", ASSOCIATE, [written, f"In HTML: {written}", "", "never"])
+    asked(found, model)
+    assert sum("holds the text of a tool call" in each for each in shown(model.requests[-1])) == 1
+
+
 def test_a_profile_without_rules_ends_with_its_text(tmp_path):
     found, model = one(tmp_path, "type: associate", ["the answer"])
     result, _ = asked(found, model)

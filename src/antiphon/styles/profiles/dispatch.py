@@ -28,10 +28,12 @@ STATES: Mapping[str, str] = {"completed": "success", "limit": "timeout"}
 """How an associate's end is called; anything else is `failed`."""
 
 
+RESULTS = "inherited_deliverables"
 _TITLES: Mapping[str, str] = {
     "module": "Your work module",
     "instructions": "What to do",
     "shared_context": "What everybody knows",
+    RESULTS: "What has been found",
     INHERITED: "What was said before",
 }
 
@@ -90,19 +92,21 @@ def _prepare(view: View, assignment: Assignment, shared: str, taken: set[str]) -
 def _briefing(view: View, assignment: Assignment, module: Mapping[str, Any], shared: str) -> dict[str, Any]:
     """What an associate is told, by the handover protocol if there is one."""
     protocol = view.seat.protocols.get("dispatch_submodules")
-    inherited = _inherited(view, assignment.inherit_messages_from)
+    archives = _archives(view, assignment.inherit_messages_from)
+    inherited = [each for entry in archives for each in _said(entry)]
+    handed = _handed(view, assignment.inherit_deliverables_from)
     if protocol is not None:
         said = {**msgspec.to_builtins(assignment), **assignment.context}
         said["shared_context_for_all_assignments"] = shared
         found: dict[str, Any] = hand_over(protocol, view.acting(said))["payload"]
-        if inherited:
-            found["data"].setdefault(INHERITED, inherited)
+        found["data"] = {**handed, **({INHERITED: inherited} if inherited else {}), **found["data"]}
         return found
     data = {
         "module": {key: module.get(key, "") for key in ("module_id", "name", "description")},
         "instructions": assignment.assignment_specific_instructions,
         "shared_context": shared,
         **assignment.context,
+        **handed,
     }
     if inherited:
         data[INHERITED] = inherited
@@ -110,14 +114,23 @@ def _briefing(view: View, assignment: Assignment, module: Mapping[str, Any], sha
     return {"data": data, "schema_for_rendering": {"type": "object", "properties": properties}}
 
 
-def _inherited(view: View, module_ids: Sequence[str]) -> list[Any]:
-    """The conversations of modules, without what their agents were briefed with."""
+def _archives(view: View, module_ids: Sequence[str]) -> list[Mapping[str, Any]]:
+    """What agents did for these modules, one entry for each. Raises UserError for an unknown module."""
     modules = view.at("team.work_modules") or {}
-    found: list[Any] = []
-    for module_id in module_ids:
-        for entry in find(modules, module_id).get("context_archive", []):
-            found += [each for each in entry.get("messages", []) if not each.get("_internal")]
-    return found
+    return [entry for each in module_ids for entry in find(modules, each).get("context_archive", [])]
+
+
+def _said(entry: Mapping[str, Any]) -> list[Any]:
+    """The conversation of an archive, without what the agent was briefed with."""
+    return [each for each in entry.get("messages", []) if not each.get("_internal")]
+
+
+def _handed(view: View, module_ids: Sequence[str]) -> dict[str, Any]:
+    """The last results of modules, for those who begin from them."""
+    found = {
+        each: archives[-1]["deliverables"] for each in module_ids if (archives := _archives(view, [each]))
+    }
+    return {RESULTS: found} if found else {}
 
 
 def broker(principal: str, associates: Sequence[str], bounds: Bounds) -> Agent:

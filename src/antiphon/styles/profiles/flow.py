@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from antiphon.hook import Continue, Moment, Return
@@ -23,6 +24,13 @@ from antiphon.styles.profiles.view import ARCHIVE, View, last_said
 
 LOOPS = "_loops"
 """Where it is kept how many turns in a row made no call."""
+TOLD = "_markup_told"
+"""Where it is kept that the agent was told to call tools, and not to write calls."""
+MARKUP = re.compile(r"<\|?(?:tool_calls?|function_calls?)\b|<function=\w|\[TOOL_CALLS\]")
+"""What models write that mean to call a tool and do not."""
+
+
+NO_CALL = "Your last reply holds the text of a tool call, which calls nothing. If you mean it, call the tool."
 
 
 def decide(seat: Seat, moment: Moment) -> Continue | Return:
@@ -49,6 +57,10 @@ def decide(seat: Seat, moment: Moment) -> Continue | Return:
 
 def _ruled(view: View) -> Continue | Return:
     """What the first rule says that holds; without one, another turn."""
+    if MARKUP.search(view.moment.said) and not view.private.values.get(TOLD):
+        view.private.put(TOLD, True)
+        add(view, "INTERNAL_DIRECTIVE", {"content": NO_CALL})
+        return _go_on(view)
     rule = _first(view)
     action = rule.action if rule is not None else None
     if isinstance(action, EndAgentTurn):
@@ -94,8 +106,10 @@ def _first(view: View) -> Rule | None:
 
 
 def _reset(view: View) -> None:
-    if view.private.values.get(LOOPS):
-        view.private.put(LOOPS, 0)
+    """Forget what was counted of turns without a call."""
+    for key, nothing in ((LOOPS, 0), (TOLD, False)):
+        if view.private.values.get(key):
+            view.private.put(key, nothing)
 
 
 def _go_on(view: View) -> Continue:

@@ -26,7 +26,8 @@ class Assignment(Struct, frozen=True):
 
     module_id_to_assign: the module. agent_profile_logical_name: who does it. assigned_role_name: what the
     associate is called for it. assignment_specific_instructions: what to do.
-    inherit_messages_from: modules whose conversations the associate is shown. context: what else it is told.
+    inherit_messages_from: modules whose conversations the associate is shown.
+    inherit_deliverables_from: modules whose last results it is shown. context: what else it is told.
     """
 
     module_id_to_assign: str
@@ -34,6 +35,7 @@ class Assignment(Struct, frozen=True):
     assigned_role_name: str = ""
     assignment_specific_instructions: str = ""
     inherit_messages_from: tuple[str, ...] = ()
+    inherit_deliverables_from: tuple[str, ...] = ()
     context: dict[str, Any] = {}
 
 
