@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.styles.profiles import ExpressionError, evaluate, holds, read_expression
-from antiphon.styles.profiles import expression as module
+from antiphon.styles.profiles import ExpressionError, evaluate, holds, operations, read_expression
 from antiphon.styles.profiles.expression import MAX_STEPS, Expression, constant
 from antiphon.styles.profiles.grammar import parse, problems
 
@@ -201,13 +200,13 @@ def test_data_that_is_not_what_it_was_taken_for_is_an_error_or_false(text, words
 )
 def test_every_expression_is_bounded(text, monkeypatch):
     spent = []
-    spend = module._Walk._spend
+    spend = operations.Run.spend
 
     def counted(walk, steps):
         spent.append(steps)
         spend(walk, steps)
 
-    monkeypatch.setattr(module._Walk, "_spend", counted)
+    monkeypatch.setattr(operations.Run, "spend", counted)
     with pytest.raises(ExpressionError) as caught:
         value(text)
     assert any(

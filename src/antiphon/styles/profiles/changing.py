@@ -11,16 +11,21 @@ from typing import Any
 
 
 class Changing:
-    """A mapping of JSON data under change. values: as it is now; changed: the keys that differ."""
+    """A mapping of JSON data under change.
+
+    values: as it is now; changed: the keys that differ; changes: how often something was changed.
+    """
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         self.values: dict[str, Any] = dict(values)
         self.changed: dict[str, Any] = {}
+        self.changes = 0
 
     def put(self, key: str, value: Any) -> None:
         """Replace the value of a key; nothing is to be recorded when it is the same."""
         if key not in self.values or self.values[key] != value:
             self.values[key] = self.changed[key] = value
+            self.changes += 1
 
     def set(self, path: str, value: Any) -> None:
         """Replace what stands at a path of keys and dots."""

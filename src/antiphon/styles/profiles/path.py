@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -71,6 +71,22 @@ def fault(path: str) -> str:
     return ""
 
 
+def reader(path: str) -> Callable[[Mapping[str, Any]], Any]:
+    """A function that gives the value at this path in a world, None when there is none, as `lookup` does."""
+    found = steps(path)
+    base = PREFIXES.get(found[0]) if found and isinstance(found[0], str) else None
+    rest = found if base is None else found[1:]
+    if len(rest) != 1 or not isinstance(rest[0], str) or (base and len(base) > 1):
+        return lambda world: lookup(world, path)
+    under, key = (base or PREFIXES["state"])[0] if base != () else "", rest[0]
+
+    def read(world: Mapping[str, Any]) -> Any:
+        value = world.get(under) if under else world
+        return value.get(key) if type(value) is dict else lookup(world, path)
+
+    return read
+
+
 def lookup(world: Mapping[str, Any], path: object, default: Any = None) -> Any:
     """The value at a path, or `default` when there is none or the path is none."""
     found = steps(path) if isinstance(path, str) else ()
@@ -108,6 +124,8 @@ def _longest(value: Mapping[str, Any], rest: Sequence[Step], at: int) -> int:
     end = at
     while end < len(rest) and isinstance(rest[end], str):
         end += 1
+    if end == at + 1:
+        return int(rest[at] in value)
     for stop in range(end, at, -1):
         if ".".join(map(str, rest[at:stop])) in value:
             return stop - at

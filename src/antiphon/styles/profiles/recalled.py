@@ -9,33 +9,32 @@ from antiphon.model import ChatMessage
 
 BRIEFING = "AGENT_STARTUP_BRIEFING"
 """The name of the message that an agent was briefed with."""
-KEPT = 4_096
-"""Messages that are remembered as data; when there are more, all are forgotten."""
+KEPT = 8
+"""Conversations that are remembered as data, of agents with one profile; of more the oldest is forgotten."""
 
 
 class Recalled:
-    """Messages as data, each made once: a rule that looks at a conversation looks at it in every turn.
+    """Conversations as data, each message made once: a rule that looks at one does so in every turn.
 
     What is given out is shared and must not be changed.
     """
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[ChatMessage, dict[str, Any]]] = {}
+        self._known: dict[int, tuple[Sequence[ChatMessage], list[dict[str, Any]]]] = {}
 
-    def of(self, conversation: Sequence[ChatMessage]) -> list[dict[str, Any]]:
-        """A conversation as data."""
-        return [self._data(each) for each in conversation]
-
-    def _data(self, message: ChatMessage) -> dict[str, Any]:
-        # By identity: the message is held here, so no other one can have its number meanwhile.
-        known = self._known.get(id(message))
-        if known is not None:
-            return known[1]
-        if len(self._known) >= KEPT:
-            self._known.clear()
-        data = message_data(message)
-        self._known[id(message)] = message, data
-        return data
+    def of(self, conversation: Sequence[ChatMessage], most: int) -> list[dict[str, Any]]:
+        """The last messages of a conversation as data, at most so many."""
+        # By identity: the conversation is held here, so no other one can have its number meanwhile. One only
+        # grows; what is shortened or rewritten is another one.
+        known = self._known.get(id(conversation))
+        if known is None or len(known[1]) > len(conversation):
+            if len(self._known) >= KEPT:
+                del self._known[next(iter(self._known))]
+            known = self._known[id(conversation)] = conversation, []
+        data = known[1]
+        for index in range(len(data), len(conversation)):
+            data.append(message_data(conversation[index]))
+        return data[-most:]
 
 
 def messages(conversation: Sequence[ChatMessage]) -> list[dict[str, Any]]:

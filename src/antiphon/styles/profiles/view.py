@@ -37,11 +37,19 @@ class View:
         self.seat, self.moment, self.action = seat, moment, action
         self.private = Changing(moment.data)
         self.team = Changing(moment.team)
-        self._messages = seat.recalled.of(moment.messages[-RECALLED:]) if seat.reads_messages else []
+        self._messages = seat.recalled.of(moment.messages, RECALLED) if seat.reads_messages else []
+        self._world: dict[str, Any] | None = None
+        self._changes = 0
 
     @property
     def world(self) -> dict[str, Any]:
-        """The world as it is now, as paths and conditions read it."""
+        """The world as it is now, as paths and conditions read it; not to be changed."""
+        changes = self.private.changes + self.team.changes
+        if self._world is None or changes != self._changes:
+            self._world, self._changes = self._made(), changes
+        return self._world
+
+    def _made(self) -> dict[str, Any]:
         profile, moment, team = self.seat.profile, self.moment, team_state(self.team.values)
         module_id = moment.data.get("module_id", "")
         found: dict[str, Any] = {
@@ -68,7 +76,7 @@ class View:
 
     def acting(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """The world in which the call that is made has these parameters, as handover protocols read it."""
-        found = self.world
+        found = dict(self.world)
         action = {**(self.action or {}), "parameters": parameters}
         found["state"] = {**found["state"], "current_action": action}
         return found
