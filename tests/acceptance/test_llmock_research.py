@@ -135,7 +135,7 @@ def the_run(start: Start) -> str:
 
 SEVERAL = [(7, 19, 33, 47), (12, 26, 40, 54)]
 """The records after which a process is killed, and the one that resumes it, and so on."""
-SINGLE = [pytest.param((seq,), marks=pytest.mark.deep) for seq in range(2, 66, 3)]
+SINGLE = [pytest.param((seq,), marks=pytest.mark.deep) for seq in range(2, 66, 4)]
 
 
 @pytest.mark.slow

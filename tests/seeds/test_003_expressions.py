@@ -1,6 +1,7 @@
 """Seed 003: conditions, the language they are written in, and what they can never do."""
 
 import ast
+import random
 from pathlib import Path
 
 import pytest
@@ -275,6 +276,59 @@ def test_whatever_is_written_is_data_or_one_kind_of_error(text):
     except ExpressionError as error:
         offset = error.offset
     assert 0 <= offset <= len(text)
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [pytest.param(seed, marks=pytest.mark.deep if seed < 4 else pytest.mark.soak) for seed in range(20)],
+)
+def test_of_a_million_expressions_none_gets_out(seed):
+    """P3: pieces of the language and of attacks on Python, at random and grown by its grammar."""
+    chance = random.Random(seed)
+    pieces = [*TOKENS.split(), "\n", *ATOMS]
+    read = wrong = 0
+    for _ in range(50_000):
+        text = grown(chance, 3) if chance.random() < 0.5 else " ".join(chance.choices(pieces, k=6))
+        try:
+            tree = parse(text)
+        except ExpressionError:
+            continue
+        read += 1
+        try:
+            assert is_data(evaluate(Expression(text, tree), WORLD)), text
+        except ExpressionError as error:
+            wrong += not 0 <= error.offset <= len(text)
+    assert not wrong
+    assert read > 20_000
+
+
+ATOMS = (
+    "v['state.messages']",
+    "v['meta']",
+    "v['flags.count']",
+    "'ab'",
+    "7",
+    "[1, 'x']",
+    "{'a': 1}",
+    "x",
+    "().x",
+)
+SHAPES = (
+    "({} + {})", "({} * {})", "({} or {})", "({} < {})", "({} in {})", "{}[{}]", "{}[{}:]", "len({})",
+    "str({})", "any({} for x in {})", "[{} for x in {} if x]", "{}.get({})", "{}.format({})",
+    "{}.__class__", "{}.split({})", "({} if {} else 0)", "int({})", "v[{}]", "(lambda: {})()",
+    "{}.items()", "getattr({}, {})",
+)  # fmt: skip
+
+
+def grown(chance, depth):
+    """A text by the grammar, and by what is like it."""
+    if not depth or chance.random() < 0.25:
+        return chance.choice(ATOMS)
+    shape = chance.choice(SHAPES)
+    for _ in range(shape.count("{}")):
+        shape = shape.replace("{}", grown(chance, depth - 1).replace("{", "{ "), 1)
+    return shape
 
 
 @pytest.mark.parametrize(

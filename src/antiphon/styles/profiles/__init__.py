@@ -29,6 +29,7 @@ from antiphon.styles.profiles.profile import (
     ToolAccess,
 )
 from antiphon.styles.profiles.protocol import Inheritance, Protocol
+from antiphon.styles.profiles.run_context import RunContext, SubContext, run_context
 from antiphon.styles.profiles.schema import json_schema
 from antiphon.styles.profiles.team import ProfileTeam
 from antiphon.styles.profiles.template import Template, read_template, render
@@ -56,9 +57,11 @@ __all__ = [
     "ProfileTeam",
     "Protocol",
     "Rule",
+    "RunContext",
     "SHAPES",
     "SOURCES",
     "Segment",
+    "SubContext",
     "TOOLSETS",
     "Template",
     "ToolAccess",
@@ -73,5 +76,6 @@ __all__ = [
     "read_expression",
     "read_template",
     "render",
+    "run_context",
     "turns_of",
 ]
