@@ -349,9 +349,8 @@ ENVIRONMENT = Scenario(
 
 def _profiled(world):
     """A partner, a principal in the background that gives way to another one, two associates that act."""
-    tools, bounds = tools_of(world), Bounds(deadline=None)
+    tools, bounds = tools_of(world), Bounds()
     acting = [tools["pay"], tools["put"]]
-    # Time may jump to a deadline while a deferred row is being written, so there is none.
     return ProfileTeam(library("acts"), tools={"acts": acting}, bounds=bounds).agents()
 
 
