@@ -34,8 +34,7 @@ def launch(view: View, given: Mapping[str, Any]) -> Answer | Call:
         left_behind(view, broker_name(name))
     payload = admit(_briefing(view, given), view.seat.bounds.briefing)
     briefing = {"source": BRIEFING, "payload": payload}
-    # One that ended in this very turn is told of before the next one begins; a request that was cancelled
-    # took its principal with it.
+    # One that ended in this very turn is told of before the next one begins.
     returned(view)
     session = {"mode": payload["data"]["iteration_mode"], "started_at": view.moment.at, "status": "running"}
     view.team.put(SESSIONS, [*_over(view, "cancelled"), session][-REMEMBERED:])
@@ -49,20 +48,22 @@ def launch(view: View, given: Mapping[str, Any]) -> Answer | Call:
 def returned(view: View) -> bool:
     """What was launched has ended: the one who launched it finds that in its inbox, once. Whether it did.
 
-    Of one that gave way to another one it knows already.
+    Of one that gave way to another one it knows already; of one that was cancelled with its request nobody
+    is left to be told.
     """
-    ends = [each for each in view.moment.returned if each.agent == view.seat.principal and not each.replaced]
     sessions = view.team.values.get(SESSIONS, [])
-    over = sessions and sessions[-1]["status"] == "running" and view.seat.principal not in view.moment.running
-    if not ends or not over:
+    name, moment = view.seat.principal, view.moment
+    if not name or not sessions or sessions[-1]["status"] != "running" or name in moment.running:
         return False
-    end = ends[-1]
-    said = [f"{end.agent} has ended ({end.outcome}).", end.why, end.content]
-    payload = {"content": "\n".join(filter(None, said)), "outcome": end.outcome}
-    add(view, "PRINCIPAL_COMPLETED", payload)
-    view.team.put(SESSIONS, _over(view, end.outcome))
+    ends = [each for each in moment.returned if each.agent == name and not each.replaced]
+    if ends:
+        end = ends[-1]
+        said = [f"{end.agent} has ended ({end.outcome}).", end.why, end.content]
+        payload = {"content": "\n".join(filter(None, said)), "outcome": end.outcome}
+        add(view, "PRINCIPAL_COMPLETED", payload)
+    view.team.put(SESSIONS, _over(view, ends[-1].outcome if ends else "cancelled"))
     view.team.put("is_principal_flow_running", False)
-    return True
+    return bool(ends)
 
 
 def _over(view: View, status: str) -> list[dict[str, Any]]:

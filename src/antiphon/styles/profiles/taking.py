@@ -7,7 +7,7 @@ from typing import Any
 
 from antiphon.hook import Moment, Shown
 from antiphon.styles.profiles.allowance import allowance
-from antiphon.styles.profiles.dispatch import left_behind
+from antiphon.styles.profiles.dispatch import broker_name, left_behind
 from antiphon.styles.profiles.inbox import read_inbox
 from antiphon.styles.profiles.item import Item, briefing_of, from_mail, kept, recorded
 from antiphon.styles.profiles.launch import returned
@@ -29,6 +29,8 @@ def take(seat: Seat, moment: Moment) -> Shown:
     _briefed(view)
     _directed(view)
     left_behind(view, seat.broker)
+    if seat.principal and seat.principal not in moment.running:
+        left_behind(view, broker_name(seat.principal))
     returned(view)
     mail = [item for item in map(from_mail, moment.taken) if item is not None]
     if mail:
