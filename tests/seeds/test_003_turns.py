@@ -13,7 +13,7 @@ from antiphon.testing.clock import VirtualClock
 from tests.seeds.profiled import ASSOCIATE, TEAM, one, script, team
 from tests.seeds.profiles_in_code import library
 from tests.seeds.test_003_modules import DONE, dispatch, finishing, planned, work
-from tests.transcript import lines, recorded, shown
+from tests.transcript import Gate, lines, recorded, shown, until
 
 LAUNCH = call("LaunchPrincipalExecutionTool")
 
@@ -80,6 +80,26 @@ def test_g_07_a_user_turn_is_of_the_same_flow_as_what_it_sets_off(whole):
     assert whole["2/2"].flow_id == "1/2.c1"
     (item,) = whole["1/5.user"].inputs.processed_inbox_items
     assert (item.source, item.payload, item.formatted) == ("USER_PROMPT", {"content": "thanks"}, "thanks")
+
+
+def test_two_prompts_in_one_turn_are_two_turns_of_the_user(tmp_path):
+    gate = Gate("One moment.")
+    found, model = one(tmp_path, ASSOCIATE, [gate, call("finish_flow", summary="x")])
+
+    async def talk():
+        async with open_run(found.agents(), model=model) as conversation:
+            asked = await conversation.post("Associate", "go")
+            await until(conversation, "1/1.m1 model started")
+            for said in ("and the sun?", "and the wind?"):
+                await conversation.post(asked, said)
+            gate.open.set()
+            await conversation.result(asked)
+            return turns_of(await conversation.records())
+
+    turns = asyncio.run(talk())
+    assert [each.turn_id for each in turns] == ["1/1.user", "1/1", "1/2.user", "1/2.user2", "1/2"]
+    assert turns[4].source_turn_ids == ("1/2.user", "1/2.user2")
+    assert [each.source_turn_ids for each in turns[2:4]] == [("1/1",)] * 2
 
 
 def test_a_turn_says_who_took_it(whole):

@@ -17,7 +17,7 @@ from antiphon.errors import ModelError, UnknownName
 from antiphon.models.script import Script, call
 from antiphon.styles.profiles import Bounds, run_context, turns_of
 from tests.seeds.profiled import ASSOCIATE, PARTNER, PRINCIPAL, team
-from tests.seeds.test_003_modules import dispatch, work
+from tests.seeds.test_003_modules import dispatch, planned, work
 
 OWN = "[flow_control_end, flow_control_summary"
 PROFILES = {
@@ -68,10 +68,18 @@ def speaks(chance):
         "Other": [lambda: call("generate_message_summary")],
     }
 
-    def reply(request):
+    async def reply(request):
+        # So that whatever comes in between comes in the middle of something.
+        for _ in range(chance.randint(0, 6)):
+            await asyncio.sleep(0)
         name = next(each for each in said if f'You are "{each}"' in request.system)
+        spoken = sum(each.role == "assistant" for each in request.messages)
+        if name == "Partner" and spoken < 2:
+            return [planned("A", "B", "C"), launches()][spoken]
+        if name == "Principal" and not spoken:
+            return dispatches()
         luck = chance.random()
-        if luck < 0.04:
+        if luck < 0.03:
             raise ModelError(chance.choice(["refused", "provider"]), "no luck")
         if luck < 0.35:
             return chance.choice(["", "So be it.", "<tool_call>", "Done."])
@@ -88,12 +96,16 @@ async def plays(seed, folder):
     bounds = Bounds(steps=8, fan_out=3, loops=2, item_turns=2)
     found = team(folder, PROFILES, tools={"own": [look]}, bounds=bounds)
     speak, limits = speaks(chance), Limits(activations=60, calls=150)
-    model = Script(lambda request: "Hello." if over else speak(request))
+
+    async def reply(request):
+        return "Hello." if over else await speak(request)
+
+    model = Script(reply)
     async with open_run(found.agents(), model=model, limits=limits) as conversation:
         for _ in range(chance.randint(1, 3)):
             asked = await conversation.post("Partner", "the tides")
             result = asyncio.ensure_future(conversation.result(asked))
-            for _ in range(chance.randint(0, 2)):
+            for _ in range(chance.randint(0, 4)):
                 await disturbs(chance, conversation, asked, result)
             with suppress(RunFailed):
                 await result
@@ -104,7 +116,7 @@ async def plays(seed, folder):
 
 async def disturbs(chance, conversation, asked, result):
     """Something comes in between, some laps later."""
-    for _ in range(chance.randint(1, 60)):
+    for _ in range(chance.randint(1, 40)):
         await asyncio.sleep(0)
     if result.done():
         return

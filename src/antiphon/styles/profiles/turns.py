@@ -131,15 +131,16 @@ class _Reading(Struct):
 
     def _user_turns(self, record: Record, agent: _Agent, turn: Turn) -> None:
         """What the user said is a turn of its own, linked to what came before and of the same flow."""
-        for item in turn.inputs.processed_inbox_items:
-            if item.source == "USER_PROMPT":
-                said = Turn(
-                    f"{turn.turn_id}.user", record.run_id, turn.flow_id, AgentInfo(USER), "user", record.at,
-                    "completed", record.at, turn.source_turn_ids,
-                )  # fmt: skip
-                said.inputs.processed_inbox_items = [item]
-                turn.source_turn_ids = (said.turn_id,)
-                self.turns.append(said)
+        items = [each for each in turn.inputs.processed_inbox_items if each.source == "USER_PROMPT"]
+        before = turn.source_turn_ids
+        for number, item in enumerate(items, 1):
+            said = Turn(
+                f"{turn.turn_id}.user{number if number > 1 else ''}", record.run_id, turn.flow_id,
+                AgentInfo(USER), "user", record.at, "completed", record.at, before,
+            )  # fmt: skip
+            said.inputs.processed_inbox_items = [item]
+            turn.source_turn_ids = (said.turn_id,) if number == 1 else (*turn.source_turn_ids, said.turn_id)
+            self.turns.append(said)
 
     def _info(self, agent: _Agent) -> AgentInfo:
         profile = self.profiles.get(agent.name)
