@@ -1,5 +1,7 @@
 """The call tree, folded from events made by hand: what is drawn, and what is told of each event."""
 
+import time
+
 import pytest
 
 from antiphon import Message, Piece, Record, ToolCall, Usage
@@ -84,6 +86,36 @@ def test_what_is_being_written(story):
     assert story.drawn() == ["● lead  go  96 s, 12 tokens"]
     assert tokens(story.tree) == "12 tokens (10 in, 2 out), cost unknown"
     assert story.tree.models == {"m": Usage(10, 2)}
+
+
+def test_agents_of_one_name_that_work_at_the_same_time_are_told_apart(story):
+    """And their deadlines are a bound, which nobody needs to be told of while nothing comes of it."""
+    calls = [ToolCall(f"{number}", "call_agent", '{"agent_name":"reader"}') for number in range(3)]
+    story.add(
+        reply(*calls),
+        EffectStarted("1/1.c1", "call", "reader"),
+        EffectStarted("1/1.c2", "call", "reader"),
+        TurnStarted(3, 1),
+        EffectStarted("3/1.d1", "wait", "deadline", purpose="deadline", until=61.0),
+        EffectFinished("3/1.d1", "cancelled", why="the caller ended"),
+        EffectFinished("1/1.c1", content="one"),
+        EffectStarted("1/1.c3", "call", "reader"),
+        EffectFinished("1/1.c2", content="two"),
+    )
+    assert [line for line in story.progress if "reader" in line] == [
+        "lead calls reader",
+        "lead calls reader#2",
+        "lead gets reader: one",
+        "lead calls reader",
+        "lead gets reader#2: two",
+    ]
+    assert [line.split(":")[0] for line in story.told[-5:-3]] == [
+        f"reader#2 has until {time.strftime('%H', time.localtime(61.0))}",
+        "reader#2 needs its deadline no more",
+    ]
+    assert [line.split("  ")[0] for line in story.drawn()[1:4]] == [
+        "├─ ✓ reader", "├─ ✓ reader#2", "└─ ● reader",
+    ]  # fmt: skip
 
 
 def test_the_tail_of_a_text_fits_its_line(story):

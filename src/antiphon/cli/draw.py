@@ -120,7 +120,7 @@ class Drawing:
         return self._marks.get(outcome, self._wrong) + " ", STYLES.get(outcome, "red")
 
     def _head(self, node: Node, lead: str, now: float) -> Text:
-        text = Text.assemble((lead, "dim"), self._mark(node.outcome), (safe.line(node.agent, 40), "bold"))
+        text = Text.assemble((lead, "dim"), self._mark(node.outcome), (safe.line(node.label, 40), "bold"))
         text.append(f"  {self._cut(node.asked, 60)}")
         facts = [seconds((node.ended or now) - node.started)]
         if node.outcome not in ("", "completed"):

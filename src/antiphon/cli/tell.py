@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from antiphon import Record
 from antiphon.cli import safe
 from antiphon.cli.draw import waiting
@@ -26,7 +28,8 @@ WIDTH = 160
 
 def told(record: Record, tree: CallTree) -> str:
     """The record in words, clean and on one line; `tree` has taken it in already."""
-    event, agent = record.event, safe.line(record.agent, 40)
+    node = tree.nodes.get(record.activation)
+    event, agent = record.event, safe.line(node.label if node is not None else record.agent, 40)
     if isinstance(event, EffectStarted):
         return f"{agent} {_started(event, tree)}"
     if isinstance(event, EffectFinished):
@@ -58,6 +61,8 @@ def told(record: Record, tree: CallTree) -> str:
 def progress(record: Record, tree: CallTree) -> str:
     """The line for people who follow a run, or an empty text for what is routine."""
     event = record.event
+    if _is_deadline(event, tree):
+        return ""
     if isinstance(event, EffectStarted) and event.kind != "model":
         return told(record, tree)
     if isinstance(event, EffectFinished):
@@ -80,7 +85,7 @@ def _started(event: EffectStarted, tree: CallTree) -> str:
     if item is None:
         return f"starts {event.kind} {name}"
     if event.kind == "call" and item.node is not None:
-        return f"calls {name}: {safe.line(item.node.asked, WIDTH)}".rstrip(": ")
+        return f"calls {safe.line(item.node.label, 64)}: {safe.line(item.node.asked, WIDTH)}".rstrip(": ")
     if event.kind in ("action", "step"):
         return "acts" if event.kind == "action" else f"takes the step {name}"
     if event.kind == "tool":
@@ -91,6 +96,8 @@ def _started(event: EffectStarted, tree: CallTree) -> str:
         return f"asks for more: {safe.line(event.text, WIDTH)}"
     if event.purpose == "question":
         return f"asks the user: {safe.line(event.text, WIDTH)}"
+    if event.purpose == "deadline":
+        return f"has until {time.strftime('%H:%M:%S', time.localtime(event.until))}"
     return waiting(item) if event.purpose == "retry" else f"waits ({event.purpose or 'timer'})"
 
 
@@ -102,9 +109,13 @@ def _finished(event: EffectFinished, tree: CallTree) -> str:
     if _waited(event, tree):
         return "has waited"
     item = tree.items.get(event.id)
+    if item is not None and item.purpose == "deadline":
+        return "needs its deadline no more"
     if item is None and event.ends:
         return f"finishes: {safe.line(event.content, WIDTH)}"
     name = safe.line(item.name, 64) if item is not None and item.name else event.id
+    if item is not None and item.node is not None:
+        name = safe.line(item.node.label, 64)
     if ".m" in event.id:
         name = "no reply"
     if item is not None and item.purpose in ASKING:
@@ -115,6 +126,12 @@ def _finished(event: EffectFinished, tree: CallTree) -> str:
     if event.outcome == "completed":
         return f"gets {name}: {safe.line(event.content, WIDTH)}".rstrip(": ")
     return f"gets {name}: {event.outcome}{_why(event.why)}"
+
+
+def _is_deadline(event: object, tree: CallTree) -> bool:
+    """Whether it is about the time that an agent has: a bound, and nothing that happens."""
+    item = tree.items.get(event.id) if isinstance(event, EffectStarted | EffectFinished) else None
+    return item is not None and item.purpose == "deadline"
 
 
 def _waited(event: EffectFinished, tree: CallTree) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import count
 
 import msgspec
 from msgspec import Struct
@@ -52,7 +53,8 @@ class Node:
     """One activation: who it is, what it was asked, what it did so far.
 
     doing: what its model is writing; empty when it is not asked. tail: the end of what it wrote.
-    failure: of what kind its last failed model call was.
+    failure: of what kind its last failed model call was. label: what it is called, apart from others of its
+    name that are at work too.
     """
 
     number: int
@@ -71,6 +73,10 @@ class Node:
     effect: str = ""
     failure: str = ""
     calls: tuple[ToolCall, ...] = ()
+    label: str = ""
+
+    def __post_init__(self) -> None:
+        self.label = self.label or self.agent
 
 
 class Bill(Struct, frozen=True):
@@ -195,14 +201,21 @@ class CallTree:
             item.name, item.note, item.text = node.failure.replace("_", " "), event.text, ""
         item.until = event.until
         self.items[event.id] = item
-        if event.kind != "action":
+        if event.kind != "action" and event.purpose != "deadline":
             # What an action does is shown; that it acts, its agent's own line says.
             node.items.append(item)
         if event.kind == "call":
             asked = message_of(arguments)
             self._born += not event.continues
-            item.node = Node(event.continues or self._born, event.name, event.id, asked, started=at)
-            self.nodes[item.node.number] = item.node
+            number = event.continues or self._born
+            item.node = Node(number, event.name, event.id, asked, started=at, label=self._label(event.name))
+            self.nodes[number] = item.node
+
+    def _label(self, agent: str) -> str:
+        """A name that no agent at work has: of several of one name the second is `name#2`, and so on."""
+        taken = {each.label for each in self.nodes.values() if each.agent == agent and not each.outcome}
+        free = (f"{agent}#{number}" if number > 1 else agent for number in count(1))
+        return next(each for each in free if each not in taken)
 
     def _finished(self, node: Node, event: EffectFinished, at: float) -> None:
         model = self._model.pop(event.id, None)

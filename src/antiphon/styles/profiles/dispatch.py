@@ -65,7 +65,9 @@ def assign(view: View, assignments: Sequence[Assignment], shared: str) -> Answer
     if not prepared:
         status = "TOTAL_FAILURE_PREPARATION" if assignments else "NO_ASSIGNMENTS_REQUESTED"
         return Answer(_report(status, refused), "failed" if assignments else "completed")
-    return Call(view.seat.broker, data={"assignments": prepared, "refused": refused})
+    # The text is for people who look on; what is done stands in the data.
+    said = ", ".join(f"{each['module_id']} to {each['agent']}" for each in prepared)
+    return Call(view.seat.broker, said, data={"assignments": prepared, "refused": refused})
 
 
 def _prepare(view: View, assignment: Assignment, shared: str, taken: set[str]) -> dict[str, Any]:
@@ -148,12 +150,12 @@ def broker(principal: str, associates: Sequence[str], bounds: Bounds) -> Agent:
 def _plan(bounds: Bounds) -> Callable[[Moment], Do]:
     def plan(moment: Moment) -> Do:
         asked = moment.taken[0].data
+        modules = dict(moment.team.get("work_modules", {}))
         until = None if bounds.deadline is None else moment.at + bounds.deadline
         calls = [
-            Call(each["agent"], data=each, task_id=each["module_id"], until=until)
+            Call(each["agent"], _title(each, modules), data=each, task_id=each["module_id"], until=until)
             for each in asked["assignments"]
         ]
-        modules = dict(moment.team.get("work_modules", {}))
         for each in asked["assignments"]:
             name = each["module_id"]
             given = {"agent": each["agent"], "role": each["assigned_role_name"], "at": moment.at}
@@ -167,6 +169,11 @@ def _plan(bounds: Bounds) -> Callable[[Moment], Do]:
         return Do(calls, set={"asked": asked}, team={"work_modules": modules})
 
     return plan
+
+
+def _title(assignment: Mapping[str, Any], modules: Mapping[str, Any]) -> str:
+    module_id = assignment["module_id"]
+    return f"{module_id}: {modules.get(module_id, {}).get('name', '')}"
 
 
 def _decide(moment: Moment) -> Return | None:

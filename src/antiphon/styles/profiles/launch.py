@@ -15,6 +15,8 @@ from antiphon.styles.profiles.observers import add
 from antiphon.styles.profiles.recalled import BRIEFING
 from antiphon.styles.profiles.view import View
 
+TITLE = 200
+"""Characters of the question that people who look on are shown."""
 SESSIONS = "principal_execution_sessions"
 """Where the team keeps how often its principal was launched, and what came of it."""
 
@@ -40,8 +42,8 @@ def launch(view: View, given: Mapping[str, Any]) -> Answer | Call:
     view.team.put(SESSIONS, [*_over(view, "cancelled"), session][-REMEMBERED:])
     view.team.put("is_principal_flow_running", True)
     return Call(
-        name, data={"briefing": briefing}, background=True, replaces=anew,
-        set=view.private.changed, team=view.team.changed,
+        name, str(view.team.values.get("question", ""))[:TITLE], data={"briefing": briefing},
+        background=True, replaces=anew, set=view.private.changed, team=view.team.changed,
     )  # fmt: skip
 
 
