@@ -6,7 +6,7 @@ import pytest
 
 from antiphon import Message, Piece, Record, ToolCall, Usage
 from antiphon.cli.draw import FOLDED, Drawing, seconds, tokens
-from antiphon.cli.tell import progress, told
+from antiphon.cli.tell import progress, spoken, told
 from antiphon.cli.tree import CallTree
 from antiphon.event import (
     CancelRequested,
@@ -17,6 +17,7 @@ from antiphon.event import (
     RunClosed,
     RunResumed,
     RunStarted,
+    StateChanged,
     TurnFinished,
     TurnStarted,
 )
@@ -116,6 +117,27 @@ def test_agents_of_one_name_that_work_at_the_same_time_are_told_apart(story):
     assert [line.split("  ")[0] for line in story.drawn()[1:4]] == [
         "├─ ✓ reader", "├─ ✓ reader#2", "└─ ● reader",
     ]  # fmt: skip
+
+
+def test_what_is_said_on_the_way_is_shown_and_the_answer_is_not_said_twice(story):
+    before = list(story.tree.root.items[0].node.items)
+    story.add(reply(text="I am looking into it."), StateChanged(1), TurnFinished(1))
+    assert story.tree.spoken is None
+    story.add(TurnStarted(1, 0))
+    assert spoken(story.tree) == "lead says: I am looking into it."
+    story.add(
+        EffectStarted("1/2.m1", "model", "m"),
+        reply(text="Here it is.", effect="1/2.m1"),
+        TurnFinished(1),
+        EffectFinished("1/1.d1", "cancelled", why="the caller ended"),
+        EffectFinished("0/1.c1", content="Here it is."),
+        TurnStarted(0, 1),
+    )
+    assert spoken(story.tree) == ""
+    lead = story.tree.nodes[1]
+    assert [item.text for item in lead.items if item not in before and item.kind == "text"] == [
+        "I am looking into it."
+    ]
 
 
 def test_the_tail_of_a_text_fits_its_line(story):

@@ -13,14 +13,12 @@ from antiphon.cli.drive import Bell, on_signals
 from antiphon.cli.slash import Opening
 from antiphon.cli.spoken import Screen, Voice
 from antiphon.cli.target import Target
-from antiphon.cli.tell import progress
-from antiphon.cli.tree import Bill, CallTree, Item
+from antiphon.cli.tell import progress, spoken
+from antiphon.cli.tree import COMPACT, Bill, CallTree, Item
 from antiphon.cli.typed import Typed
 from antiphon.event import ASKING, EffectFinished, EffectStarted
 from antiphon.stream import Subscription
 
-COMPACT = "compact"
-"""The intent of a request that has the conversation shortened and asks nothing."""
 SHOWN = 2
 """Exchanges that are shown again when a conversation is gone on with."""
 
@@ -137,6 +135,7 @@ class Talk:
     def _note(self, record: Record) -> bool:
         """Show a record; whether the request has ended with it."""
         event = record.event
+        self._say()
         if isinstance(event, EffectStarted) and event.kind == "model":
             if self._is_ours(record.activation) and event.purpose != COMPACT:
                 self.screen.status("thinking…" if self._asking is None else "")
@@ -153,6 +152,18 @@ class Talk:
             self._put_away("" if self._cancelling else "(it was settled elsewhere)")
         self._ask()
         return False
+
+    def _say(self) -> None:
+        """What was said on the way to the answer."""
+        if self.tree.spoken is None or self._cancelling:
+            return
+        node, text = self.tree.spoken
+        if not self._is_ours(node.number):
+            self.screen.note(f"  {spoken(self.tree)}")
+            return
+        self.screen.end_line()
+        if self._voice.said.strip() != text:
+            self.screen.say(text + "\n")
 
     def _line(self, record: Record) -> str:
         """The line for a record, or an empty one: what is shown in another way is not said twice."""

@@ -58,6 +58,14 @@ def told(record: Record, tree: CallTree) -> str:
     return f"run closed{_why(event.why)}"
 
 
+def spoken(tree: CallTree) -> str:
+    """The line for what an agent has said on the way, when that shows with the last record; else empty."""
+    if tree.spoken is None:
+        return ""
+    node, text = tree.spoken
+    return f"{safe.line(node.label, 40)} says: {safe.line(text, WIDTH)}"
+
+
 def progress(record: Record, tree: CallTree) -> str:
     """The line for people who follow a run, or an empty text for what is routine."""
     event = record.event

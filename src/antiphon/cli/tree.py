@@ -13,14 +13,19 @@ from antiphon.cli import safe
 from antiphon.event import (
     EffectFinished,
     EffectStarted,
+    Event,
     MessagePosted,
     PermissionDecided,
     RunClosed,
     RunStarted,
+    StateChanged,
+    TurnFinished,
     TurnStarted,
     charged,
 )
 
+COMPACT = "compact"
+"""The intent of a request, and the purpose of a model call, that only shorten a conversation."""
 TAIL = 400
 """Characters kept of a text that is being written."""
 _WRITING = {"text": "writing", "reasoning": "thinking"}
@@ -54,7 +59,7 @@ class Node:
 
     doing: what its model is writing; empty when it is not asked. tail: the end of what it wrote.
     failure: of what kind its last failed model call was. label: what it is called, apart from others of its
-    name that are at work too.
+    name that are at work too. said: the text of this turn's reply, if it called nothing.
     """
 
     number: int
@@ -74,6 +79,7 @@ class Node:
     failure: str = ""
     calls: tuple[ToolCall, ...] = ()
     label: str = ""
+    said: str = ""
 
     def __post_init__(self) -> None:
         self.label = self.label or self.agent
@@ -118,7 +124,11 @@ def _bill(started: EffectStarted, event: EffectFinished, usage: Usage | None) ->
 
 
 class CallTree:
-    """Take in a run's items in order; `nodes[0]` is the user, whose calls are the requests."""
+    """Take in a run's items in order; `nodes[0]` is the user, whose calls are the requests.
+
+    spoken: who said what at the end of its last turn, once it shows that its task goes on after it; only
+    until the next record.
+    """
 
     def __init__(self) -> None:
         self.nodes: dict[int, Node] = {0: Node(0, "user")}
@@ -135,6 +145,8 @@ class CallTree:
         self._mail: list[tuple[ToolCall, ...]] = []
         self._model: dict[str, EffectStarted] = {}
         self._born = 0
+        self._ended: Node | None = None
+        self.spoken: tuple[Node, str] | None = None
 
     @property
     def root(self) -> Node:
@@ -148,7 +160,10 @@ class CallTree:
             return
         self.seq, event = found.seq, found.event
         node = self.nodes.get(found.activation, self.root)
-        if isinstance(event, EffectStarted):
+        self._speak(event)
+        if isinstance(event, TurnFinished):
+            self._ended = node if node.said else None
+        elif isinstance(event, EffectStarted):
             self._started(node, event, found.at)
         elif isinstance(event, EffectFinished):
             self._finished(node, event, found.at)
@@ -168,6 +183,21 @@ class CallTree:
             self.run_id, self.started = event.run_id, found.at
         elif isinstance(event, RunClosed):
             self.closed = True
+
+    def _speak(self, event: Event) -> None:
+        """What ended a turn and not the task was said on the way; a task ends in the row of its last turn."""
+        self.spoken, node = None, self._ended
+        if node is None or isinstance(event, StateChanged):
+            return
+        closing = isinstance(event, EffectFinished) and event.outcome == "cancelled"
+        if isinstance(event, EffectFinished) and event.id == node.call:
+            node.said = ""
+        elif closing or (isinstance(event, MessagePosted) and event.dead):
+            return
+        self._ended = None
+        if node.said:
+            node.items.append(Item("", "text", "", text=node.said, outcome="completed"))
+            self.spoken, node.said = (node, node.said), ""
 
     def _piece(self, piece: Piece) -> None:
         node = self.nodes.get(piece.activation)
@@ -249,6 +279,7 @@ class CallTree:
             self.models[model] = self.models.get(model, Usage()) + usage
         if reply is not None:
             node.calls = reply.calls
+            node.said = "" if reply.calls or started.purpose == COMPACT else reply.content.strip()
             if reply.content.strip() and reply.calls:
                 node.items.append(Item("", "text", "", text=reply.content, outcome="completed"))
         elif event.outcome != "cancelled":

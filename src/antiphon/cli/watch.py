@@ -18,7 +18,7 @@ from rich.text import Text
 from antiphon import Piece, Record
 from antiphon.cli import safe
 from antiphon.cli.draw import Drawing, seconds, tokens
-from antiphon.cli.tell import progress
+from antiphon.cli.tell import progress, spoken
 from antiphon.cli.tree import CallTree
 
 PERIOD = 0.12
@@ -102,8 +102,9 @@ class PlainLines(Silent):
 
     def take(self, found: Record | Piece) -> None:
         """See Watcher."""
-        if self._started and isinstance(found, Record) and (text := progress(found, self._tree)):
-            print(text, file=sys.stderr, flush=True)
+        if self._started and isinstance(found, Record):
+            for text in filter(None, (spoken(self._tree), progress(found, self._tree))):
+                print(text, file=sys.stderr, flush=True)
 
 
 class LiveTree:
