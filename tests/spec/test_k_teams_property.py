@@ -9,7 +9,7 @@ import random
 import re
 from contextlib import suppress
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from antiphon import Limits, RunFailed, ToolError, open_run, tool
@@ -131,6 +131,7 @@ async def disturbs(chance, conversation, asked, result):
 OVERALL = r"SUCCESS|(PARTIAL_SUCCESS|TOTAL_FAILURE)_(PREPARATION|EXECUTION)|TOTAL_FAILURE_TIMEOUT"
 
 
+@settings(deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_a_team_keeps_its_promises(seed, tmp_path_factory):
     found, records = asyncio.run(plays(seed, tmp_path_factory.mktemp("team")))
