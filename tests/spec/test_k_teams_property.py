@@ -9,6 +9,7 @@ import random
 import re
 from contextlib import suppress
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -131,10 +132,20 @@ async def disturbs(chance, conversation, asked, result):
 OVERALL = r"SUCCESS|(PARTIAL_SUCCESS|TOTAL_FAILURE)_(PREPARATION|EXECUTION)|TOTAL_FAILURE_TIMEOUT"
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=25)
 @given(seed=st.integers(0, 2**32))
 def test_a_team_keeps_its_promises(seed, tmp_path_factory):
-    found, records = asyncio.run(plays(seed, tmp_path_factory.mktemp("team")))
+    judge(*asyncio.run(plays(seed, tmp_path_factory.mktemp("team"))))
+
+
+@pytest.mark.deep
+def test_five_hundred_teams_keep_their_promises(tmp_path):
+    for seed in range(500):
+        judge(*asyncio.run(plays(seed, tmp_path / str(seed))))
+
+
+def judge(found, records):
+    """What holds of every team once nothing is under way."""
     shared = found.team_state
     assert found.meta.status == "AWAITING_INPUT"
     assert found.partner.state["messages"][-1]["content"] == "Hello."
