@@ -101,6 +101,9 @@ class Conversation:
                 raise UserError(f"Not delivered: {refused}")
             return name
         if name not in self._runtime.team.members:
+            if name.partition("/")[0].isdigit():
+                calls_open = [key for key, each in state.open.items() if each.child]
+                raise UnknownName("open call", name, calls_open)
             raise UnknownName("agent", name, self._runtime.team.members)
         if isinstance(text, Message):
             raise UserError(f"{name} is an agent: ask it with a text, and give it messages as `mail`")
