@@ -163,6 +163,26 @@ def test_a_partner_plans_launches_waits_and_tells_the_user(tmp_path):
     assert state(records)["is_principal_flow_running"] is False
 
 
+def test_the_first_prompt_after_the_principals_end_is_the_next_question(tmp_path):
+    """What is said while it works, or before anything was launched, is no new question."""
+    found = team(tmp_path, TEAM)
+    model = script(
+        Partner=["Which?", planned("A"), LAUNCH, "Wait.", "Done.", LAUNCH, "Wait.", "Done again."],
+        Principal=[DONE, DONE],
+    )
+
+    async def talk():
+        async with open_run(found.agents(), model=model) as conversation:
+            for said in ("the tides", "all of them", "and the wind?"):
+                await conversation.result(await conversation.post("Partner", said))
+
+    asyncio.run(talk())
+    asked = [
+        shown(each)[0].partition("## question\n")[2].partition("\n")[0] for each in of(model, "Principal")
+    ]
+    assert asked == ["the tides", "and the wind?"]
+
+
 def test_while_the_principal_works_the_user_may_talk_to_the_partner(tmp_path):
     gate = Gate(DONE)
     found = team(tmp_path, TEAM)

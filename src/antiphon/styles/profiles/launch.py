@@ -17,6 +17,8 @@ from antiphon.styles.profiles.view import View
 
 TITLE = 200
 """Characters of the question that people who look on are shown."""
+ANSWERED = "_question_answered"
+"""Where the team keeps that its principal has ended with its question."""
 SESSIONS = "principal_execution_sessions"
 """Where the team keeps how often its principal was launched, and what came of it."""
 
@@ -63,6 +65,7 @@ def returned(view: View) -> bool:
         said = [f"{end.agent} has ended ({end.outcome}).", end.why, end.content]
         payload = {"content": "\n".join(filter(None, said)), "outcome": end.outcome}
         add(view, "PRINCIPAL_COMPLETED", payload)
+        view.team.put(ANSWERED, True)
     view.team.put(SESSIONS, _over(view, ends[-1].outcome if ends else "cancelled"))
     view.team.put("is_principal_flow_running", False)
     return bool(ends)

@@ -10,7 +10,7 @@ from antiphon.styles.profiles.allowance import allowance
 from antiphon.styles.profiles.dispatch import broker_name, left_behind
 from antiphon.styles.profiles.inbox import read_inbox
 from antiphon.styles.profiles.item import Item, briefing_of, from_mail, kept, recorded
-from antiphon.styles.profiles.launch import returned
+from antiphon.styles.profiles.launch import ANSWERED, returned
 from antiphon.styles.profiles.observers import add, observe
 from antiphon.styles.profiles.prompt import dynamic_text
 from antiphon.styles.profiles.recalled import BRIEFING
@@ -41,8 +41,7 @@ def take(seat: Seat, moment: Moment) -> Shown:
     items = _with_files(kept(view.private.values.get("inbox")), mail)
     if any(item.source == BRIEFING for item in items):
         view.private.set(f"flags.{DELIVERED}", True)
-    if any(item.source == "USER_PROMPT" for item in items) and not view.team.values.get("question"):
-        view.team.put("question", next(_question(each) for each in items if each.source == "USER_PROMPT"))
+    _questioned(view, items)
     reading = read_inbox(items, view)
     if items:
         view.private.put("inbox", recorded(reading.left))
@@ -53,8 +52,12 @@ def take(seat: Seat, moment: Moment) -> Shown:
     return Shown(reading.messages, tail, allowed.only, set=view.private.changed, team=view.team.changed)
 
 
-def _question(item: Item) -> str:
-    return str(item.payload.get("prompt", "")) if isinstance(item.payload, dict) else ""
+def _questioned(view: View, items: list[Item]) -> None:
+    """The team has the question that the user asked first, or first after its principal had ended."""
+    prompts = [each for each in items if each.source == "USER_PROMPT" and isinstance(each.payload, dict)]
+    if prompts and (not view.team.values.get("question") or view.moment.team.get(ANSWERED)):
+        view.team.put("question", str(prompts[0].payload.get("prompt", "")))
+        view.team.put(ANSWERED, False)
 
 
 def _with_files(items: list[Item], mail: list[Item]) -> list[Item]:
