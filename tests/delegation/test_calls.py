@@ -165,7 +165,7 @@ def test_a_message_that_comes_after_the_end() -> None:
         async with open_run([A], model=Script(["end"])) as conversation:
             call_id = await conversation.post("a", "go")
             await conversation.result(call_id)
-            with pytest.raises(UnknownName, match=r"Unknown agent: 0/1.c1"):
+            with pytest.raises(UnknownName, match=r"Unknown open call: 0/1\.c1\. Known: \(none\)"):
                 await conversation.post(call_id, "late")
 
     asyncio.run(main())
@@ -195,7 +195,7 @@ def test_only_calls_take_messages() -> None:
         async with open_run([A], model=Script([held])) as conversation:
             await conversation.post("a", "go")
             await until(conversation, "1/1.m1 model")
-            with pytest.raises(UnknownName, match=r"Unknown agent: 1/1.m1"):
+            with pytest.raises(UnknownName, match=r"Unknown open call: 1/1\.m1\. Known: 0/1\.c1"):
                 await conversation.post("1/1.m1", "hello, model")
 
     asyncio.run(main())

@@ -306,21 +306,6 @@ def test_a_request_that_was_never_made() -> None:
 # -- looking on ---------------------------------------------------------------------------------
 
 
-def test_who_writes_to_a_call_that_has_ended_is_told_which_are_open() -> None:
-    async def main() -> None:
-        model = Script({"a": ["done", never]})
-        async with open_run(PAIR, model=model) as conversation:
-            ended = await conversation.post("a", "go")
-            await conversation.result(ended)
-            await conversation.post("a", "again")
-            with pytest.raises(UnknownName, match=r"Unknown open call: 0/1\.c1\. Known: 0/2\.c1"):
-                await conversation.post(ended, "and this")
-            with pytest.raises(UnknownName, match=r"Unknown agent: c\. Known: a, b"):
-                await conversation.post("c", "x")
-
-    asyncio.run(main())
-
-
 def test_a_view_of_an_activation() -> None:
     async def main() -> None:
         async with open_run(PAIR, model=Script({"a": [ask("b", "hello")], "b": [never]})) as conversation:
