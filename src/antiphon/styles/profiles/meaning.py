@@ -156,6 +156,8 @@ class _Maker:
         if isinstance(called, ast.Attribute):
             name, receiver = called.attr, self.make(called.value)
             values = [self.make(each) for each in node.args]
+            if name == "get" and len(values) == 1:
+                return _got(receiver, values[0])
             return lambda run: method(run, name, receiver(run), [each(run) for each in values])
         name = called.id if isinstance(called, ast.Name) else ""
         if name == ACCESSOR and 2 <= len(node.args) <= 3:
@@ -205,29 +207,26 @@ class _Maker:
         """The values of a comprehension, from the innermost loop out. Its variables hide those outside."""
         element = self.make(node.elt)
 
-        def innermost(run: Run) -> Generator[Any]:
-            yield element(run)
-
-        body: Callable[[Run], Generator[Any]] = innermost
+        body: Callable[[Run], Generator[Any]] | None = None
         cost = _parts(node.elt)
         for each in reversed(node.generators):
             cost += sum(map(_parts, each.ifs))
-            body = self._loop(each, body, cost)
+            body = self._loop(each, body, element, cost)
             cost += _parts(each.iter)
-
-        def generated(run: Run) -> Generator[Any]:
-            outer = run.names
-            try:
-                yield from body(run)
-            finally:
-                run.names = outer
-
-        return generated
+        # The grammar of a comprehension has one loop at least.
+        return body or _no_items
 
     def _loop(
-        self, generator: ast.comprehension, body: Callable[[Run], Generator[Any]], cost: int
+        self,
+        generator: ast.comprehension,
+        body: Callable[[Run], Generator[Any]] | None,
+        element: Meaning,
+        cost: int,
     ) -> Callable[[Run], Generator[Any]]:
-        """One loop. cost: the steps of its body for each item."""
+        """One loop. body: the loop within it; without one, `element` is what it gives.
+
+        cost: the steps of what is done for each item.
+        """
         over, tests = self.make(generator.iter), [self.make(each) for each in generator.ifs]
         target = generator.target
         parts = target.elts if isinstance(target, ast.Tuple) else [target]
@@ -236,11 +235,17 @@ class _Maker:
 
         def loop(run: Run) -> Generator[Any]:
             values, outer = over(run), run.names
-            for item in items_of(run, values, cost):
-                run.names = {**outer, names[0]: item} if single else {**outer, **unpacked(names, item)}
-                if all(test(run) for test in tests):
-                    yield from body(run)
-            run.names = outer
+            try:
+                for item in items_of(run, values, cost):
+                    run.names = {**outer, names[0]: item} if single else {**outer, **unpacked(names, item)}
+                    if tests and not all(test(run) for test in tests):
+                        continue
+                    if body is None:
+                        yield element(run)
+                    else:
+                        yield from body(run)
+            finally:
+                run.names = outer
 
         return loop
 
@@ -270,8 +275,22 @@ def _both(first: Meaning, second: Meaning) -> Meaning:
     return lambda run: first(run) and second(run)
 
 
+def _got(receiver: Meaning, key: Meaning) -> Meaning:
+    """`.get(key)`, by far the most frequent method."""
+
+    def got(run: Run) -> Any:
+        value = receiver(run)
+        return value.get(key(run)) if type(value) is dict else method(run, "get", value, [key(run)])
+
+    return got
+
+
 def _none(run: Run) -> None:
     """What is left out."""
+
+
+def _no_items(run: Run) -> Generator[Any]:
+    yield from ()
 
 
 def _parts(node: ast.AST) -> int:
