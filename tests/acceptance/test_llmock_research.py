@@ -94,6 +94,7 @@ def left_to_say(records: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         yield from lines[replied[agent] :]
 
 
+@pytest.mark.slow
 def test_a_question_becomes_a_report_with_its_sources(server: Server, start: Start) -> None:
     server.script(*left_to_say([]))
     said = ran(start("run", TEAM, QUESTION, "--folder", "docs"))
