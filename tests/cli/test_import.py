@@ -43,6 +43,16 @@ def test_a_run_takes_its_name_along(shell):
     assert shell("runs", "ls", "--json", "--journal", "here.db").value[0]["name"] == "June"
 
 
+def test_a_name_that_is_none_is_refused_before_anything_is_taken_in(shell):
+    exported(shell, resumed=False)
+    found = json.loads((shell.folder / "run.json").read_text())
+    (shell.folder / "run.json").write_text(json.dumps({**found, "name": "x" * 121}))
+    said = shell("runs", "import", "run.json", "--journal", "here.db")
+    assert said.code != 0
+    assert "at most 120 characters" in said.err
+    assert not (shell.folder / "here.db").exists()
+
+
 def test_a_run_that_is_here_already_is_refused(shell):
     exported(shell)
     assert shell("runs", "import", "run.json", "--journal", "here.db").code == 0

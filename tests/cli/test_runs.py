@@ -68,7 +68,7 @@ def test_a_run_is_renamed_listed_and_found_by_its_name(shell, run_id):
 def test_a_name_is_one_line(shell, run_id, name):
     said = shell("runs", "rename", run_id, name)
     assert said.code == ends.USAGE
-    assert "a name is one line of at most 120 characters" in said.err
+    assert "A run's name is one line of at most 120 characters" in said.err
     assert shell("runs", "ls", "--json").value[0]["name"] == ""
 
 

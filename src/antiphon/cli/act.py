@@ -16,10 +16,11 @@ from antiphon.cli.store import SHORT, find, journal_option, opened
 from antiphon.cli.target import Target, load_target
 from antiphon.cli.tree import CallTree
 from antiphon.conversation import cancel_run
+from antiphon.errors import UserError
 from antiphon.event import CancelRequested
 from antiphon.history import events_of, fold
 from antiphon.journal import Journal
-from antiphon.journal.port import RunEntry
+from antiphon.journal.port import MAX_NAME, RunEntry, check_name
 from antiphon.letter import Cancel, encode
 from antiphon.state import State
 from antiphon.stream import read
@@ -27,8 +28,6 @@ from antiphon.stream import read
 PATIENCE = 5.0
 """Seconds that an owner gets to take a cancellation in before the command reports without it."""
 NO_MAIL = 1 << 62
-MAX_NAME = 120
-"""Characters of a run's name."""
 
 
 @click.command("resume", short_help="Go on with a run where it is.")
@@ -97,8 +96,10 @@ def rename(run_id: str, name: str, journal: str | None) -> int:
     Its records do not change, so a run that is over may be renamed, and one that somebody drives.
     """
     name = name.strip()
-    if len(name) > MAX_NAME or (name and not name.isprintable()):
-        raise click.BadParameter(f"a name is one line of at most {MAX_NAME} characters", param_hint="NAME")
+    try:
+        check_name(name)
+    except UserError as error:
+        raise click.BadParameter(str(error), param_hint="NAME") from error
     return asyncio.run(_rename(run_id, name, journal))
 
 

@@ -19,7 +19,7 @@ from antiphon.errors import Corrupt, JournalError
 from antiphon.event import decode as decode_events
 from antiphon.history import fold_row, unpack
 from antiphon.journal import Journal, open_journal
-from antiphon.journal.port import Row, blob_digest, chain, genesis
+from antiphon.journal.port import Row, blob_digest, chain, check_name, genesis
 from antiphon.journal.transfer import restore
 from antiphon.letter import decode as decode_letter
 from antiphon.outline import encode as encode_outline
@@ -181,6 +181,7 @@ def import_run(file: str, journal: str | None) -> int:
 
 
 async def _import(found: Export, option: str | None) -> None:
+    check_name(found.name)
     rows: list[Row] = []
     _chained(found, rows)
     blobs = {name: text.encode() for name, text in found.blobs.items()}

@@ -23,7 +23,7 @@ from antiphon.errors import JournalError
 from antiphon.event import RunClosed
 from antiphon.history import events_of, fold
 from antiphon.journal import Journal
-from antiphon.journal.port import RunEntry
+from antiphon.journal.port import MAX_NAME, RunEntry
 from antiphon.limits import NANO
 from antiphon.message import Message
 from antiphon.outline import Outline, outline
@@ -179,7 +179,7 @@ async def _show(prefix: str, option: str | None, as_json: bool) -> int:
         seconds(entry.updated_at - entry.created_at),
         tokens(tree),
     ]
-    called = f" ({safe.line(entry.name, 120)})" if entry.name else ""
+    called = f" ({safe.line(entry.name, MAX_NAME)})" if entry.name else ""
     click.echo(f"run {entry.run_id}{called}: {', '.join(facts)}")
     if entry.owner:
         click.echo(f"held by {safe.line(entry.owner, 80)}")

@@ -17,8 +17,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 
-from antiphon.errors import Corrupt, Fenced, JournalError, Owned, UnknownName
-from antiphon.journal.port import Journal, Lease, Refs, Row, blob_digest, chain, genesis
+from antiphon.errors import Corrupt, Fenced, JournalError, Owned, UnknownName, UserError
+from antiphon.journal.port import MAX_NAME, Journal, Lease, Refs, Row, blob_digest, chain, genesis
 
 OpenStore = Callable[[], AbstractAsyncContextManager[Journal]]
 Case = Callable[[OpenStore], Awaitable[None]]
@@ -327,6 +327,8 @@ async def naming(open_store: OpenStore) -> None:
             await journal.rename("naming", name)
             entry = next(entry for entry in await journal.runs() if entry.run_id == "naming")
             _same((entry.name, entry.seq, entry.epoch), (name, 1, 1), "its entry")
+        for name in ("two\nlines", "x" * (MAX_NAME + 1)):
+            await _raises(UserError, "a name that is none", journal.rename("naming", name))
         await journal.rename("naming", "kept")
         await journal.release(lease, b"summary")
     async with open_store() as journal:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from antiphon.errors import Corrupt, Fenced, JournalError, UnknownName
-from antiphon.journal.port import Done, Lease, Mail, Row, RunEntry, blob_digest, chain, genesis
+from antiphon.journal.port import Done, Lease, Mail, Row, RunEntry, blob_digest, chain, check_name, genesis
 
 
 class _Run:
@@ -139,6 +139,7 @@ class MemoryJournal:
 
     async def rename(self, run_id: str, name: str) -> None:
         """See `port.Journal.rename`."""
+        check_name(name)
         self._known(run_id).name = name
 
     async def runs(self) -> Sequence[RunEntry]:

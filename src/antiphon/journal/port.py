@@ -16,8 +16,13 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from antiphon.errors import UserError
+
 Refs = tuple[tuple[str, str], ...]
 """Blobs of a row: (JSON pointer into its body, digest of the blob that belongs there)."""
+
+MAX_NAME = 120
+"""Characters of a run's name."""
 
 Done = Callable[[BaseException | None], None]
 
@@ -101,6 +106,12 @@ def blob_digest(data: bytes) -> str:
     return blake2b(data, digest_size=32).hexdigest()
 
 
+def check_name(name: str) -> None:
+    """Raise UserError for a text that is no run's name: more than a line, or longer than MAX_NAME."""
+    if len(name) > MAX_NAME or (name and not name.isprintable()):
+        raise UserError(f"A run's name is one line of at most {MAX_NAME} characters; give it a shorter one")
+
+
 class Journal(Protocol):
     """What the runtime needs of a store. Everything raises `JournalError` and its kinds only.
 
@@ -166,7 +177,8 @@ class Journal(Protocol):
     async def rename(self, run_id: str, name: str) -> None:
         """Give the run a name for the list of runs, whoever holds it; empty takes it away.
 
-        A label beside the records, which do not change: a closed run may have one too. Raises UnknownName.
+        A label beside the records, which do not change: a closed run may have one too. Raises UnknownName,
+        and UserError as `check_name`.
         """
         ...
 

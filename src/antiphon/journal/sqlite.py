@@ -15,7 +15,7 @@ import apsw
 from antiphon.errors import ConfigError, Corrupt, JournalError, Owned, UnknownName
 from antiphon.journal import sqlite_reader as reading
 from antiphon.journal.owner import Owner, is_dead, this_process
-from antiphon.journal.port import Done, Lease, Mail, Row, RunEntry, genesis
+from antiphon.journal.port import Done, Lease, Mail, Row, RunEntry, check_name, genesis
 from antiphon.journal.sqlite_file import SYNCHRONOUS, open_file, open_reading, value
 from antiphon.journal.sqlite_reader import Ask, Reader
 from antiphon.journal.sqlite_writer import Append, Ended, Job, Tail, Writer
@@ -144,6 +144,7 @@ class SqliteJournal:
 
     async def rename(self, run_id: str, name: str) -> None:
         """See `port.Journal.rename`; needs no lease."""
+        check_name(name)
         await self._write(partial(self._rename, run_id, name))
 
     async def runs(self) -> Sequence[RunEntry]:
