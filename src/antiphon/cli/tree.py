@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import count
+from heapq import heappop, heappush
 
 import msgspec
 from msgspec import Struct
@@ -145,6 +145,7 @@ class CallTree:
         self._mail: list[tuple[ToolCall, ...]] = []
         self._model: dict[str, EffectStarted] = {}
         self._born = 0
+        self._free: dict[str, list[int]] = {}
         self._ended: Node | None = None
         self.spoken: tuple[Node, str] | None = None
 
@@ -243,9 +244,11 @@ class CallTree:
 
     def _label(self, agent: str) -> str:
         """A name that no agent at work has: of several of one name the second is `name#2`, and so on."""
-        taken = {each.label for each in self.nodes.values() if each.agent == agent and not each.outcome}
-        free = (f"{agent}#{number}" if number > 1 else agent for number in count(1))
-        return next(each for each in free if each not in taken)
+        free = self._free.setdefault(agent, [1])
+        number = heappop(free)
+        if not free:
+            heappush(free, number + 1)
+        return f"{agent}#{number}" if number > 1 else agent
 
     def _finished(self, node: Node, event: EffectFinished, at: float) -> None:
         model = self._model.pop(event.id, None)
@@ -263,6 +266,7 @@ class CallTree:
         item.text = event.content if event.outcome == "completed" else event.why
         if item.node is not None:
             called = item.node
+            heappush(self._free[called.agent], int(called.label[len(called.agent) + 1 :] or 1))
             called.ended, called.outcome, called.doing = at, event.outcome, ""
             called.result, called.why = event.content, event.why
 
