@@ -101,7 +101,8 @@ class Conversation:
                 raise UserError(f"Not delivered: {refused}")
             return name
         if name not in self._runtime.team.members:
-            if name.partition("/")[0].isdigit():
+            number, slash, _ = name.partition("/")
+            if slash and number.isdigit():
                 calls_open = [key for key, each in state.open.items() if each.child]
                 raise UnknownName("open call", name, calls_open)
             raise UnknownName("agent", name, self._runtime.team.members)

@@ -203,6 +203,10 @@ def test_a_model_call_that_was_cut_off_is_asked_again_whatever_is_open_beside_it
         async with open_run(resumed, journal=journal, run_id=run_id) as conversation:
             await until(conversation, cut.replace("m1 model started", "m2 completed: ended"))
             await conversation.cancel(asked)
-            return await conversation.result(asked)
+            await conversation.result(asked)
+            return effects(await conversation.records(), "m")
 
-    asyncio.run(go())
+    said = asyncio.run(go())
+    lost = cut.removesuffix("model started")
+    assert f"{lost}interrupted: the process stopped during the call" in said
+    assert f"{lost.replace('m1', 'm2')}completed: ended" in said
