@@ -207,14 +207,13 @@ class _Maker:
         """The values of a comprehension, from the innermost loop out. Its variables hide those outside."""
         element = self.make(node.elt)
 
-        body: Callable[[Run], Generator[Any]] | None = None
-        cost = _parts(node.elt)
-        for each in reversed(node.generators):
-            cost += sum(map(_parts, each.ifs))
-            body = self._loop(each, body, element, cost)
-            cost += _parts(each.iter)
-        # The grammar of a comprehension has one loop at least.
-        return body or _no_items
+        *outer, innermost = node.generators
+        cost = _parts(node.elt) + sum(map(_parts, innermost.ifs))
+        body = self._loop(innermost, None, element, cost)
+        for each in reversed(outer):
+            cost += _parts(innermost.iter) + sum(map(_parts, each.ifs))
+            body, innermost = self._loop(each, body, element, cost), each
+        return body
 
     def _loop(
         self,
@@ -287,10 +286,6 @@ def _got(receiver: Meaning, key: Meaning) -> Meaning:
 
 def _none(run: Run) -> None:
     """What is left out."""
-
-
-def _no_items(run: Run) -> Generator[Any]:
-    yield from ()
 
 
 def _parts(node: ast.AST) -> int:
