@@ -28,8 +28,6 @@ TOLD = "_markup_told"
 """Where it is kept that the agent was told to call tools, and not to write calls."""
 MARKUP = re.compile(r"<\|?(?:tool_calls?|function_calls?)\b|<function=\w|\[TOOL_CALLS\]")
 """What models write that mean to call a tool and do not."""
-
-
 NO_CALL = "Your last reply holds the text of a tool call, which calls nothing. If you mean it, call the tool."
 
 
