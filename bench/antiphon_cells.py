@@ -7,8 +7,8 @@ import json
 from itertools import count, pairwise
 
 from antiphon import Agent, Piece, open_run, run, stream, tool
-from antiphon.model import Reply
 from antiphon.styles.loop import LoopAgent
+from antiphon.values.model import Reply
 from bench import durable, prefix, profile_teams, rounds, workloads
 from bench.cell import Cell, Go, Marks, Metrics, main, passes, per_unit
 from bench.distributions import needed

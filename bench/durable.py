@@ -12,8 +12,8 @@ from typing import Any
 import apsw
 
 from antiphon import Agent, Tool, run, tool
-from antiphon.history import fold
 from antiphon.journal import Journal, open_journal
+from antiphon.kernel.run.rows import fold
 from bench import bare, workloads
 from bench.cell import Go, Marks, Metrics, Sample, passes, per_unit, timed
 from bench.fake import AMPLE, Fake, turns

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from antiphon import Limits, ToolCall
-from antiphon.model import Delta, Emit, Reply, Request
+from antiphon.values.model import Delta, Emit, Reply, Request
 from bench.cell import Marks
 from bench.workloads import WORD
 
@@ -28,7 +28,7 @@ class Fake:
         self._answer, self._delay, self._marks = answer, delay, marks
 
     async def complete(self, request: Request, emit: Emit) -> Reply:
-        """See `antiphon.model.Model`."""
+        """See `antiphon.values.model.Model`."""
         if self._marks is not None:
             self._marks.mark()
         if self._delay:
@@ -45,7 +45,7 @@ class Talker:
         self._n, self._burst = n, burst
 
     async def complete(self, request: Request, emit: Emit) -> Reply:
-        """See `antiphon.model.Model`."""
+        """See `antiphon.values.model.Model`."""
         for said in range(1, self._n + 1):
             emit(Delta("text", WORD))
             if said % self._burst == 0:

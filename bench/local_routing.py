@@ -18,11 +18,11 @@ from typing import Any
 
 import yaml
 
-from antiphon.agent import Agent
-from antiphon.model import ChatMessage, Example, Reply, Request
+from antiphon.kernel.rules.team import SPECS, write_prompt
 from antiphon.models.local import LocalModel
-from antiphon.team import SPECS, write_prompt
-from antiphon.tool import as_tool
+from antiphon.values.agent import Agent
+from antiphon.values.model import ChatMessage, Example, Reply, Request
+from antiphon.values.tool import as_tool
 
 ROOT = Path(__file__).resolve().parent.parent
 LISTS = [ROOT / "tests" / "local" / f"{name}_60.yaml" for name in ("routing", "heldout", "third")]

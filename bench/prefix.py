@@ -8,8 +8,8 @@ from itertools import pairwise
 import msgspec
 
 from antiphon import Usage, tool
-from antiphon.model import Emit, Reply, Request
 from antiphon.styles.loop import LoopAgent
+from antiphon.values.model import Emit, Reply, Request
 from bench.fake import call
 
 WINDOW = 16_000
@@ -49,7 +49,7 @@ class Listener:
         self.breaks: set[int] = set()
 
     async def complete(self, request: Request, emit: Emit) -> Reply:
-        """See `antiphon.model.Model`."""
+        """See `antiphon.values.model.Model`."""
         prompt = prompt_of(request)
         usage = Usage(len(prompt) // 4, 50)
         if request.tool_choice == "none":

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from antiphon.arguments import MAX_CHARACTERS, MAX_DEPTH, MAX_DIGITS, Invalid, parse, repair
-from antiphon.tool import Tool, as_tool
+from antiphon.schema.arguments import MAX_CHARACTERS, MAX_DEPTH, MAX_DIGITS, Invalid, parse, repair
+from antiphon.values.tool import Tool, as_tool
 
 
 def search(q: str, limit: int = 10, exact: bool = False, kind: Literal["web", "news"] = "web") -> str:

@@ -20,9 +20,9 @@ import pytest
 from msgspec import Meta
 
 from antiphon.errors import ToolDefinitionError, ToolError
-from antiphon.message import Attachment, ToolResult
-from antiphon.model import Example
-from antiphon.tool import Invalid, Tool, ToolContext, as_tool, result_of, tool
+from antiphon.values.message import Attachment, ToolResult
+from antiphon.values.model import Example
+from antiphon.values.tool import Invalid, Tool, ToolContext, as_tool, result_of, tool
 
 CTX = ToolContext("run", "1/1.c0", "writer", "key")
 
@@ -359,7 +359,7 @@ def test_a_result_that_json_cannot_carry_is_named_with_its_path() -> None:
 
 
 def test_pydantic_is_not_imported() -> None:
-    code = "import antiphon.tool, sys; sys.exit('pydantic' in sys.modules)"
+    code = "import antiphon.values.tool, sys; sys.exit('pydantic' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from contextlib import aclosing
 from typing import Any
 
-from antiphon import Record, Result, RunFailed, stream
-from antiphon.event import (
+from antiphon import Record, Result, RunFailed
+from antiphon.kernel.facts.events import (
     CancelRequested,
     EffectFinished,
     EffectStarted,
@@ -28,6 +28,7 @@ from antiphon.event import (
     TurnFinished,
     TurnStarted,
 )
+from antiphon.kernel.run.api import stream
 
 
 def line(record: Record) -> str:

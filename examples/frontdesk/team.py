@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from antiphon import Agent
-from antiphon.model import Example
-from antiphon.tool import as_tool
 from antiphon.tools import calculate, convert, date_tools, folder_tools
+from antiphon.values.model import Example
+from antiphon.values.tool import as_tool
 
 GREETING = (
     "Hello! Ask me about the documents and files of this folder, or for a calculation, a date or a "

@@ -17,8 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from antiphon import Agent, Model, Tool, tool
-from antiphon.action import ActionContext
 from antiphon.styles.tasks import Controller, StructuredMessage, Worker
+from antiphon.values.actions import ActionContext
 
 REPORTER = """You report. Look up what the wire says about the subject, then hand all of it over to the \
 editor with call_agent and hand_over, in your own words and without an opinion."""

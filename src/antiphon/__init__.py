@@ -1,17 +1,17 @@
 """Antiphon: a runtime for teams of LLM agents. One kernel, five wiring styles, every run a journal."""
 
-from antiphon.agent import ALL, Agent, Retry
-from antiphon.conversation import Conversation, open_run
-from antiphon.entry import run, run_sync, stream
 from antiphon.errors import AntiphonError, ModelError, RunFailed, ToolError, UserError
 from antiphon.journal import open_journal
-from antiphon.limits import UNLIMITED, Limits
-from antiphon.message import Attachment, Message, ToolCall, ToolResult
-from antiphon.model import Example, Model, Usage
-from antiphon.policy import Policy
-from antiphon.result import Result
-from antiphon.stream import Piece, Record
-from antiphon.tool import Tool, ToolContext, tool
+from antiphon.kernel.facts.records import Piece, Record
+from antiphon.kernel.run.api import run, run_sync, stream
+from antiphon.kernel.run.conversation import Conversation, open_run
+from antiphon.values.agent import ALL, Agent, Retry
+from antiphon.values.limits import UNLIMITED, Limits
+from antiphon.values.message import Attachment, Message, ToolCall, ToolResult
+from antiphon.values.model import Example, Model, Usage
+from antiphon.values.policy import Policy
+from antiphon.values.result import Result
+from antiphon.values.tool import Tool, ToolContext, tool
 
 __version__ = "0.1.0"
 

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from antiphon import Agent, Tool, ToolContext, run, tool
-from antiphon.model import ChatMessage, Emit, Reply, Request
-from antiphon.transcript import Transcript
+from antiphon.kernel.context.transcript import Transcript
+from antiphon.values.model import ChatMessage, Emit, Reply, Request
 from bench import gates
 from bench.antiphon_cells import add, prepare_turns
 from bench.cell import Go, Marks

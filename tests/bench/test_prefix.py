@@ -2,7 +2,7 @@
 
 import asyncio
 
-from antiphon.model import ChatMessage, Request
+from antiphon.values.model import ChatMessage, Request
 from bench.antiphon_cells import prompt_prefix
 from bench.prefix import Listener, prefix_shares, prompt_of
 

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from antiphon.cli.drive import Bell
+from antiphon.cli.session.drive import Bell
 from tests.cli.shell import PATIENCE, plain
 from tests.cli.test_terminal import ALLOW, CODE
 

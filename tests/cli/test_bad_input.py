@@ -6,7 +6,7 @@ import subprocess
 import apsw
 import pytest
 
-from antiphon.cli import ends
+from antiphon.cli import exit_codes
 from antiphon.errors import Fenced, Full, NewerFormat, Parked, RunFailed
 
 SMALL_DISK = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (256 * 1024, 256 * 1024))"
@@ -127,7 +127,7 @@ def test_a_record_of_a_newer_version(shell):
     run_id = shell("runs", "ls", "--json").value[0]["run_id"]
     export = shell("runs", "export", run_id).value
     assert export["antiphon_export"] == 1
-    assert ends.code_of(NewerFormat("x")) == 5
+    assert exit_codes.code_of(NewerFormat("x")) == 5
 
 
 def test_a_damaged_run_is_not_resumed(shell):
@@ -199,28 +199,34 @@ def test_a_reader_that_goes_away_is_no_error(shell):
         (Full("x"), 5),
         (Parked("r", "x"), 8),
         (RunFailed(None), 1),
-        (ends.NotFound("x"), 4),
+        (exit_codes.NotFound("x"), 4),
         (ConnectionError("x"), 70),
         (PermissionError(13, "Permission denied", "/x"), 5),
         (KeyboardInterrupt(), 130),
     ],
 )
 def test_codes_of_errors(error, code, capsys):
-    assert ends.failed(error) == code
+    assert exit_codes.failed(error) == code
     assert "Traceback" not in capsys.readouterr().err
 
 
 def test_a_fault_of_our_own_can_be_looked_at(monkeypatch, capsys):
-    assert ends.failed(ZeroDivisionError("x")) == 70
+    assert exit_codes.failed(ZeroDivisionError("x")) == 70
     assert "ANTIPHON_DEBUG=1" in capsys.readouterr().err
     monkeypatch.setenv("ANTIPHON_DEBUG", "1")
     with pytest.raises(ZeroDivisionError) as raised:
         raise ZeroDivisionError("x")
-    assert ends.failed(raised.value) == 70
+    assert exit_codes.failed(raised.value) == 70
     assert "Traceback" in capsys.readouterr().err
 
 
 def test_the_codes_are_stable():
-    first = [ends.COMPLETED, ends.FAILED, ends.USAGE, ends.CONFIG, ends.NOT_FOUND]
-    second = [ends.JOURNAL, ends.LIMIT, ends.CANCELLED, ends.PARKED, ends.TAKEN]
-    assert [*first, *second, ends.FAULT] == [*range(10), 70]
+    first = [
+        exit_codes.COMPLETED,
+        exit_codes.FAILED,
+        exit_codes.USAGE,
+        exit_codes.CONFIG,
+        exit_codes.NOT_FOUND,
+    ]
+    second = [exit_codes.JOURNAL, exit_codes.LIMIT, exit_codes.CANCELLED, exit_codes.PARKED, exit_codes.TAKEN]
+    assert [*first, *second, exit_codes.FAULT] == [*range(10), 70]

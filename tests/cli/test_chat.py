@@ -5,15 +5,16 @@ import subprocess
 import pytest
 
 from antiphon import Piece
-from antiphon.cli.spoken import Voice
+from antiphon.cli.display.reply_printer import Voice
 from tests.cli.shell import Terminal, plain
 
 CODE = '''
 import asyncio, os
-from antiphon import Agent, tool
+from antiphon import Agent
+from antiphon import tool
 from antiphon.errors import ModelError
-from antiphon.message import ToolCall
-from antiphon.model import Delta, Reply, Usage
+from antiphon.values.message import ToolCall
+from antiphon.values.model import Delta, Reply, Usage
 
 
 @tool
@@ -152,7 +153,7 @@ def test_commands(shell, piped):
 def test_every_command_is_told_in_the_documentation():
     from pathlib import Path
 
-    from antiphon.cli.slash import COMMANDS
+    from antiphon.cli.session.slash import COMMANDS
 
     text = (Path(__file__).resolve().parents[2] / "docs/cli.md").read_text("utf-8")
     assert [name for name in COMMANDS if f"`/{name}" not in text] == []
@@ -214,7 +215,7 @@ def test_a_plain_assistant(shell, piped, monkeypatch):
 
 
 def test_without_a_model_the_tiny_one_says_so(shell, piped, monkeypatch):
-    from antiphon.cli import chat
+    from antiphon.cli.commands import chat
 
     monkeypatch.setattr(chat, "TINY", "script:script.yaml")
     shell.write("script.yaml", "- {text: Hello.}\n")

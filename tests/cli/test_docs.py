@@ -4,7 +4,7 @@ import re
 import shlex
 from pathlib import Path
 
-from antiphon.cli import ends
+from antiphon.cli import exit_codes
 from antiphon.cli.app import COMMANDS
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs/cli.md"
@@ -50,7 +50,7 @@ def test_every_exit_code_is_told():
     text = DOCUMENT.read_text("utf-8")
     table = text.partition("## Exit codes")[2].partition("## Settings")[0]
     told = {int(code) for code in re.findall(r"^\| (\d+) \|", table, re.MULTILINE)}
-    known = {value for name, value in vars(ends).items() if name.isupper() and isinstance(value, int)}
+    known = {value for name, value in vars(exit_codes).items() if name.isupper() and isinstance(value, int)}
     assert told == known
 
 

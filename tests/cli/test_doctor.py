@@ -6,7 +6,7 @@ from importlib.metadata import PackageNotFoundError
 
 import pytest
 
-from antiphon.cli import doctor
+from antiphon.cli.commands import doctor
 
 SECRET = "sk-very-secret-value"
 

@@ -5,10 +5,10 @@ import time
 import pytest
 
 from antiphon import Message, Piece, Record, ToolCall, Usage
-from antiphon.cli.draw import FOLDED, Drawing, seconds, tokens
-from antiphon.cli.tell import progress, spoken, told
-from antiphon.cli.tree import CallTree
-from antiphon.event import (
+from antiphon.cli.display.draw import FOLDED, Drawing, seconds, tokens
+from antiphon.cli.display.record_line import progress, spoken, told
+from antiphon.cli.display.tree import CallTree
+from antiphon.kernel.facts.events import (
     CancelRequested,
     EffectFinished,
     EffectStarted,
@@ -21,8 +21,8 @@ from antiphon.event import (
     TurnFinished,
     TurnStarted,
 )
-from antiphon.model import Reply
-from antiphon.stream import Cast
+from antiphon.kernel.facts.records import Cast
+from antiphon.values.model import Reply
 
 
 class Story:

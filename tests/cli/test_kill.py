@@ -10,7 +10,8 @@ pytestmark = pytest.mark.slow
 
 TEAM = '''
 import os, time
-from antiphon import Agent, tool
+from antiphon import Agent
+from antiphon import tool
 from antiphon.models.script import Script, call, finish
 
 

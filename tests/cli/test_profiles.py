@@ -1,6 +1,6 @@
 """`antiphon profiles`: what is wrong in a folder of profiles, and the schema of its files."""
 
-from antiphon.styles.profiles.fields import SHAPES
+from antiphon.styles.profiles.files.fields import SHAPES
 
 GOOD = "type: associate\ntool_access_policy: {allowed_toolsets: [arithmetic, G]}\n"
 BAD = "type: asociate\nflow_decider:\n- {id: a, condition: stat, action: {type: await_user_input}}\n"

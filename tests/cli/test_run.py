@@ -7,7 +7,8 @@ import pytest
 from antiphon import Limits
 
 CODE = """
-from antiphon import Agent, tool
+from antiphon import Agent
+from antiphon import tool
 from antiphon.models.script import Script, call, finish
 
 lead = Agent("lead", "Lead.", model=Script(["from code"], by="turn"))

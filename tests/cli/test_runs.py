@@ -7,11 +7,12 @@ import apsw
 import pytest
 
 from antiphon import Agent, Record, open_run
-from antiphon.cli import act, ends, runs, store
+from antiphon.cli import exit_codes, store
+from antiphon.cli.commands import manage, runs
 from antiphon.journal.port import RunEntry
 from antiphon.journal.sqlite import SqliteJournal
+from antiphon.kernel.facts.summary import Outline
 from antiphon.models.script import Script
-from antiphon.outline import Outline
 
 JOURNAL = ".antiphon/antiphon.db"
 
@@ -61,13 +62,13 @@ def test_a_run_is_renamed_listed_and_found_by_its_name(shell, run_id):
     assert shell("runs", "show", "sums of June").out.startswith(f"run {run_id} (sums of June): completed")
     assert shell("runs", "tail", "sums of June", "--json").out == records
     assert shell("runs", "rename", "sums of June", " ").out == f"run {run_id[:12]} has no name\n"
-    assert shell("runs", "show", "sums of June").code == ends.NOT_FOUND
+    assert shell("runs", "show", "sums of June").code == exit_codes.NOT_FOUND
 
 
 @pytest.mark.parametrize("name", ["two\nlines", "\x1b[2J", "x" * 121])
 def test_a_name_is_one_line(shell, run_id, name):
     said = shell("runs", "rename", run_id, name)
-    assert said.code == ends.USAGE
+    assert said.code == exit_codes.USAGE
     assert "A run's name is one line of at most 120 characters" in said.err
     assert shell("runs", "ls", "--json").value[0]["name"] == ""
 
@@ -182,7 +183,7 @@ def test_a_conversation_of_a_program_is_resumed_but_not_ended(shell):
 
 
 def test_cancel_when_the_owner_does_not_answer(shell, monkeypatch):
-    monkeypatch.setattr(act, "PATIENCE", 0.05)
+    monkeypatch.setattr(manage, "PATIENCE", 0.05)
     agent = Agent("a", model=Script(["never"]))
 
     async def hold():
@@ -217,13 +218,13 @@ def test_prefixes():
     named = [RunEntry(run_id, 0.0, 0.0, 0, 0, "", b"", name) for run_id, name in (("ab", "b"), ("b", "ab"))]
     assert store.choose(named, "b").run_id == "b"  # nor does a name stand in an id's way
     assert store.choose([named[0]], "b").run_id == "ab"
-    with pytest.raises(ends.NotFound, match="2 runs are called 'x': ab, b"):
+    with pytest.raises(exit_codes.NotFound, match="2 runs are called 'x': ab, b"):
         store.choose([RunEntry(each.run_id, 0.0, 0.0, 0, 0, "", b"", "x") for each in named], "x")
-    with pytest.raises(ends.NotFound, match="2 runs start with 'a': ab, abc"):
+    with pytest.raises(exit_codes.NotFound, match="2 runs start with 'a': ab, abc"):
         store.choose(found, "a")
-    with pytest.raises(ends.NotFound, match="No run starts with ''"):
+    with pytest.raises(exit_codes.NotFound, match="No run starts with ''"):
         store.choose(found, "")
-    with pytest.raises(ends.NotFound, match=r"newest: \(none\)"):
+    with pytest.raises(exit_codes.NotFound, match=r"newest: \(none\)"):
         store.choose([], "a")
 
 

@@ -6,8 +6,8 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.cli import safe
-from antiphon.cli.tree import message_of, short_arguments
+from antiphon.cli.display import terminal_escape
+from antiphon.cli.display.tree import message_of, short_arguments
 
 ANYTHING = st.text(st.characters(codec=None), max_size=200)
 
@@ -21,8 +21,8 @@ def harmless(text):
 
 @given(ANYTHING)
 def test_nothing_harmful_is_left(text):
-    assert harmless(safe.clean(text))
-    one = safe.line(text, 20)
+    assert harmless(terminal_escape.clean(text))
+    one = terminal_escape.line(text, 20)
     assert harmless(one)
     assert "\n" not in one
     assert len(one) <= 20
@@ -31,26 +31,26 @@ def test_nothing_harmful_is_left(text):
 @given(ANYTHING)
 def test_json_keeps_its_value(text):
     text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    for written in (safe.json_line({"x": text}), safe.json_text({"x": text})):
+    for written in (terminal_escape.json_line({"x": text}), terminal_escape.json_text({"x": text})):
         assert json.loads(written) == {"x": text}
         assert harmless(written)
-    assert "\n" not in safe.json_line({"x": text})
+    assert "\n" not in terminal_escape.json_line({"x": text})
 
 
 def test_signs_say_what_was_there():
-    assert safe.clean("a\x1b[31mb\x07\x00c\x7f\x9b") == "a␛[31mb␇␀c␡\ufffd"
-    assert safe.clean("one\r\ntwo\rthree\tfour") == "one\ntwo␍three    four"
-    assert safe.clean("a\u202eb\u2066c") == "a\ufffdb\ufffdc"
-    assert safe.clean("Zürich 東京 🙂") == "Zürich 東京 🙂"
-    assert safe.clean("👩\u200d🔬 a\u200db") == "👩\u200d🔬 a\ufffdb"
-    assert safe.clean("plain") == "plain"
+    assert terminal_escape.clean("a\x1b[31mb\x07\x00c\x7f\x9b") == "a␛[31mb␇␀c␡\ufffd"
+    assert terminal_escape.clean("one\r\ntwo\rthree\tfour") == "one\ntwo␍three    four"
+    assert terminal_escape.clean("a\u202eb\u2066c") == "a\ufffdb\ufffdc"
+    assert terminal_escape.clean("Zürich 東京 🙂") == "Zürich 東京 🙂"
+    assert terminal_escape.clean("👩\u200d🔬 a\u200db") == "👩\u200d🔬 a\ufffdb"
+    assert terminal_escape.clean("plain") == "plain"
 
 
 def test_lines_are_cut_visibly():
-    assert safe.line("  one\n two\t three ") == "one two three"
-    assert safe.line("one two three", 8) == "one two…"
-    assert safe.line("x" * 1_000_000, 5) == "xxxx…"
-    assert safe.line("", 5) == ""
+    assert terminal_escape.line("  one\n two\t three ") == "one two three"
+    assert terminal_escape.line("one two three", 8) == "one two…"
+    assert terminal_escape.line("x" * 1_000_000, 5) == "xxxx…"
+    assert terminal_escape.line("", 5) == ""
 
 
 def test_arguments_on_one_line():

@@ -4,8 +4,8 @@ import pytest
 
 from antiphon import Example, Limits
 from antiphon.cli.team_file import read_team
+from antiphon.config.yaml import MAX_BYTES
 from antiphon.errors import ConfigError
-from antiphon.yaml_file import MAX_BYTES
 
 
 @pytest.fixture

@@ -12,7 +12,8 @@ pytestmark = pytest.mark.slow
 
 CODE = '''
 import asyncio
-from antiphon import Agent, tool
+from antiphon import Agent
+from antiphon import tool
 from antiphon.models.script import Script, call, finish
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from antiphon import Agent, Record, UserError, open_journal, open_run, tool
-from antiphon.history import fold
+from antiphon.kernel.run.rows import fold
 from antiphon.models.script import Script, call
 from antiphon.testing.invariants import check_run
 from tests.transcript import recorded, shown

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from antiphon import Agent, ToolCall, UserError, open_run, run, run_sync, stream, tool
+from antiphon import Agent, ToolCall, UserError, open_run, run, run_sync, tool
 from antiphon.errors import Parked, UnknownName
 from antiphon.journal import open_journal
+from antiphon.kernel.run.api import stream
+from antiphon.kernel.run.rows import read
 from antiphon.models.script import Script, call, finish
-from antiphon.stream import read
 from tests.transcript import effects, lines, recorded, results_shown, shown
 
 A, B = Agent("a", "You lead."), Agent("b", "You write.")
@@ -104,7 +105,7 @@ def test_cancel_everything() -> None:
 
 
 def test_a_cancelled_request_keeps_its_best_partial_output() -> None:
-    from antiphon.model import Reply
+    from antiphon.values.model import Reply
 
     async def main() -> None:
         model = Script([Reply("half of it", (ask("nobody"),), "calls"), never])

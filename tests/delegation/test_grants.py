@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from antiphon import Agent, Policy, Record, ToolCall, UserError, open_journal, open_run, tool
-from antiphon.event import EffectStarted, PermissionDecided
+from antiphon.kernel.facts.events import EffectStarted, PermissionDecided
 from antiphon.models.script import Script, call
-from antiphon.policy import Grant, covers
 from antiphon.testing.clock import VirtualClock
+from antiphon.values.policy import Grant, covers
 from tests.transcript import effects
 
 NOW = 1_000.0

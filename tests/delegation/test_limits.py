@@ -7,10 +7,10 @@ import pytest
 
 from antiphon import Agent, Limits, RunFailed, ToolCall, Usage, run_sync, tool
 from antiphon.errors import ModelError
-from antiphon.event import EffectFinished, EffectStarted
-from antiphon.model import Reply
+from antiphon.kernel.facts.events import EffectFinished, EffectStarted
 from antiphon.models.script import Script, call, finish
 from antiphon.testing.clock import VirtualClock
+from antiphon.values.model import Reply
 from tests.transcript import effects, recorded, results_shown, sent
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from antiphon import Agent, Policy, Record, ToolCall, UserError, open_run, run, tool
-from antiphon.event import EffectStarted
+from antiphon.kernel.facts.events import EffectStarted
 from antiphon.models.script import Script, call, finish
 from tests.transcript import effects, recorded, results_shown
 

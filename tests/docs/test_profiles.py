@@ -3,11 +3,11 @@
 import re
 from pathlib import Path
 
-from antiphon.styles.profiles.fields import SHAPES, Each, Many, Shape, Variants
-from antiphon.styles.profiles.grammar import FUNCTIONS, METHODS
-from antiphon.styles.profiles.loader import load_profiles
-from antiphon.styles.profiles.path import PREFIXES
-from antiphon.styles.profiles.vocabulary import INGESTORS, SOURCES, TOOLSETS
+from antiphon.styles.profiles.conditions.grammar import FUNCTIONS, METHODS
+from antiphon.styles.profiles.conditions.path import PREFIXES
+from antiphon.styles.profiles.files.fields import SHAPES, Each, Many, Shape, Variants
+from antiphon.styles.profiles.files.loader import load_profiles
+from antiphon.styles.profiles.files.vocabulary import INGESTORS, SOURCES, TOOLSETS
 
 DOCUMENT = (Path(__file__).parents[2] / "docs/profiles.md").read_text("utf-8")
 

@@ -4,10 +4,10 @@ import asyncio
 import re
 
 from antiphon import Agent, Message
-from antiphon.event import EffectStarted
-from antiphon.hook import Continue, Do, Return
+from antiphon.kernel.facts.events import EffectStarted
 from antiphon.models.script import Script
 from antiphon.testing.clock import VirtualClock
+from antiphon.values.hooks import Continue, Do, Return
 from tests.transcript import effects, recorded
 
 B = Agent("b")

@@ -5,14 +5,15 @@ import copy
 
 import pytest
 
-from antiphon import Agent, Limits, Message, ModelError, open_journal, open_run, stream, tool
+from antiphon import Agent, Limits, Message, ModelError, open_journal, open_run, tool
 from antiphon.errors import EffectFailed, UserError
-from antiphon.event import EffectFinished, EffectStarted, StateChanged
-from antiphon.hook import Call
-from antiphon.model import Reply
+from antiphon.kernel.facts.events import EffectFinished, EffectStarted, StateChanged
+from antiphon.kernel.facts.records import Piece
+from antiphon.kernel.run.api import stream
 from antiphon.models.script import Script, call
-from antiphon.stream import Piece
 from antiphon.testing.clock import VirtualClock
+from antiphon.values.hooks import Call
+from antiphon.values.model import Reply
 from tests.kernel.teams import acted, actor, contents, inside, never, opened, rounds
 from tests.transcript import effects, recorded, results_shown, shown
 

@@ -4,11 +4,12 @@ import asyncio
 
 import pytest
 
-from antiphon import Agent, Limits, acting, open_journal, open_run
+from antiphon import Agent, Limits, open_journal, open_run
 from antiphon.errors import EffectFailed, Parked
-from antiphon.event import EffectFinished, EffectStarted, StateChanged
+from antiphon.kernel.facts.events import EffectFinished, EffectStarted, StateChanged
+from antiphon.kernel.run import actions
+from antiphon.kernel.run.runtime import Runtime
 from antiphon.models.script import Script
-from antiphon.runtime import Runtime
 from antiphon.testing.clock import VirtualClock
 from tests.kernel.teams import B, acted, actor, inside, never, opened
 
@@ -161,7 +162,7 @@ def test_a_fault_of_the_kernels_own_parks_the_run_and_is_not_the_actions(monkeyp
         return await ctx.question("Which?")
 
     async def main():
-        monkeypatch.setattr(acting, "begin", lambda *arguments: EffectFinished("9/1.c1"))
+        monkeypatch.setattr(actions, "begin", lambda *arguments: EffectFinished("9/1.c1"))
         async with open_run([actor(act)], model=Script([])) as conversation:
             with pytest.raises(Parked):
                 await conversation.result(await conversation.post("a", "go"))

@@ -4,11 +4,11 @@ import asyncio
 from typing import Any
 
 from antiphon import Agent, Record, Result, open_run, tool
-from antiphon.event import EffectStarted
-from antiphon.hook import Call, Do, Ended, Moment, Return
-from antiphon.message import ToolCall
+from antiphon.kernel.facts.events import EffectStarted
 from antiphon.models.script import Script, call
 from antiphon.testing.clock import VirtualClock
+from antiphon.values.hooks import Call, Do, Ended, Moment, Return
+from antiphon.values.message import ToolCall
 from tests.transcript import effects, recorded_run
 
 

@@ -6,12 +6,11 @@ import msgspec
 import pytest
 from msgspec import structs
 
-from antiphon import finished
-from antiphon import state as state_of_runs
-from antiphon.activation import NONE, Activation
-from antiphon.apply import apply, apply_all
 from antiphon.errors import Corrupt, NewerFormat
-from antiphon.event import (
+from antiphon.kernel.facts import fold_finished
+from antiphon.kernel.facts import state as state_of_runs
+from antiphon.kernel.facts.activation import NONE, Activation
+from antiphon.kernel.facts.events import (
     CancelRequested,
     EffectFinished,
     EffectStarted,
@@ -25,12 +24,13 @@ from antiphon.event import (
     decode,
     encode,
 )
-from antiphon.letter import Ask, request
-from antiphon.limits import Limits
-from antiphon.message import Message, ToolCall
-from antiphon.model import ChatMessage, Reply
-from antiphon.policy import Grant
-from antiphon.state import State
+from antiphon.kernel.facts.fold import apply, apply_all
+from antiphon.kernel.facts.state import State
+from antiphon.kernel.run.commands import Ask, request
+from antiphon.values.limits import Limits
+from antiphon.values.message import Message, ToolCall
+from antiphon.values.model import ChatMessage, Reply
+from antiphon.values.policy import Grant
 
 CALL = "0/1.c1"
 
@@ -104,7 +104,7 @@ def test_the_log_forgets_its_older_half(monkeypatch):
 
 
 def test_the_oldest_ends_of_background_calls_are_forgotten(monkeypatch):
-    monkeypatch.setattr(finished, "KEPT", 1)
+    monkeypatch.setattr(fold_finished, "KEPT", 1)
     events = []
     for turn in (1, 2):
         events += [
@@ -137,7 +137,7 @@ def test_two_folds_of_the_same_bytes_are_equal():
 
 
 def test_an_event_of_an_earlier_format_is_read_as_todays(monkeypatch):
-    import antiphon.event as events
+    import antiphon.kernel.facts.events as events
 
     monkeypatch.setattr(events, "UPCASTERS", {TurnStarted: lambda old: TurnFinished(old.activation)})
     assert decode(encode([TurnStarted(1), TurnFinished(2)])) == [TurnFinished(1), TurnFinished(2)]

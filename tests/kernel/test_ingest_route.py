@@ -3,10 +3,10 @@
 import asyncio
 
 from antiphon import Agent, Message, open_run, tool
-from antiphon.hook import Answer, Call, Continue, Return, Shown
-from antiphon.message import USER
-from antiphon.model import ChatMessage
 from antiphon.models.script import Script, call
+from antiphon.values.hooks import Answer, Call, Continue, Return, Shown
+from antiphon.values.message import USER
+from antiphon.values.model import ChatMessage
 from tests.transcript import lines, recorded, shown
 
 

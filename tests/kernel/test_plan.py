@@ -6,9 +6,9 @@ import pytest
 from msgspec import structs
 
 from antiphon import Agent, Limits, Message, ToolCall, UserError, open_run, tool
-from antiphon.hook import Call, Continue, Do, Return
 from antiphon.models.script import Script, call
 from antiphon.testing.clock import VirtualClock
+from antiphon.values.hooks import Call, Continue, Do, Return
 from tests.kernel.teams import broker, contents, ended, never, player, rounds, says
 from tests.transcript import effects, lines, recorded, results_shown, shown
 

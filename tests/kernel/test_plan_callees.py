@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from antiphon import Agent, Limits, Message, open_journal, open_run, tool
-from antiphon.event import EffectFinished, MessagePosted
-from antiphon.hook import Call, Continue, Do, Return
+from antiphon.kernel.facts.events import EffectFinished, MessagePosted
 from antiphon.models.script import Script, call
+from antiphon.values.hooks import Call, Continue, Do, Return
 from tests.kernel.teams import broker, contents, ended, opened, player, rounds, says
 from tests.transcript import Gate, lines, recorded
 

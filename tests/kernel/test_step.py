@@ -1,8 +1,7 @@
 """step alone: a state in, events out; nothing is performed."""
 
 from antiphon import Agent, Limits, tool
-from antiphon.apply import apply
-from antiphon.event import (
+from antiphon.kernel.facts.events import (
     CancelRequested,
     EffectFinished,
     EffectStarted,
@@ -12,13 +11,14 @@ from antiphon.event import (
     RunStarted,
     TurnStarted,
 )
-from antiphon.letter import Ask, request
-from antiphon.message import ToolCall
-from antiphon.model import Reply
+from antiphon.kernel.facts.fold import apply
+from antiphon.kernel.facts.state import State
+from antiphon.kernel.rules.step import step
+from antiphon.kernel.rules.team import Choice, make_team
+from antiphon.kernel.run.commands import Ask, request
 from antiphon.models.script import Script, call
-from antiphon.state import State
-from antiphon.step import step
-from antiphon.team import Choice, make_team
+from antiphon.values.message import ToolCall
+from antiphon.values.model import Reply
 
 
 @tool

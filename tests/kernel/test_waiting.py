@@ -6,11 +6,11 @@ import pytest
 from msgspec.structs import replace
 
 from antiphon import Agent, Limits, open_run, tool
-from antiphon.hook import Answer, Call, Continue, Return, Shown
 from antiphon.journal import open_journal
-from antiphon.model import ChatMessage, Reply, Usage
 from antiphon.models.script import Script, call
 from antiphon.testing.invariants import check_run
+from antiphon.values.hooks import Answer, Call, Continue, Return, Shown
+from antiphon.values.model import ChatMessage, Reply, Usage
 from tests.transcript import Gate, effects, lines, recorded, shown, until
 
 

@@ -22,17 +22,17 @@ from antiphon import (
     run,
     tool,
 )
-from antiphon import conversation as face
 from antiphon.errors import UnknownName
-from antiphon.event import EffectStarted
-from antiphon.history import fold
-from antiphon.letter import Answer, encode
-from antiphon.limits import NANO
-from antiphon.model import Reply
+from antiphon.kernel.facts.events import EffectStarted
+from antiphon.kernel.facts.ledger import NANO
+from antiphon.kernel.rules.team import Choice
+from antiphon.kernel.run import conversation as face
+from antiphon.kernel.run.commands import Answer, encode
+from antiphon.kernel.run.rows import fold
 from antiphon.models.script import Script, call
-from antiphon.team import Choice
 from antiphon.testing.clock import VirtualClock
 from antiphon.testing.invariants import check_run
+from antiphon.values.model import Reply
 from tests.transcript import effects, recorded, shown
 
 LOOK = Reply("so far", (call("look"),), "calls", Usage(80, 20))

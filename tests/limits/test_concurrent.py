@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from antiphon import Agent, Limits, ModelError, Retry, RunFailed, Usage, open_journal, open_run
-from antiphon import conversation as face
-from antiphon.limits import NANO
-from antiphon.model import Reply, Request
+from antiphon.kernel.facts.ledger import NANO
+from antiphon.kernel.rules.team import Choice
+from antiphon.kernel.run import conversation as face
 from antiphon.models.script import call
-from antiphon.team import Choice
 from antiphon.testing.clock import VirtualClock
 from antiphon.testing.invariants import check_run
+from antiphon.values.model import Reply, Request
 
 
 class Spender:

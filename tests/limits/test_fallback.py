@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from antiphon import Agent, ModelError, Retry, RunFailed, UserError, open_run, run_sync, tool
-from antiphon.ask import CIRCUIT, COOL_DOWN
-from antiphon.event import EffectStarted
+from antiphon.kernel.facts.events import EffectStarted
+from antiphon.kernel.rules.models import CIRCUIT, COOL_DOWN
 from antiphon.models.script import Script, call
 from antiphon.testing.clock import VirtualClock
 from tests.transcript import recorded

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from antiphon import Agent, Limits, Record, ToolContext, open_journal, open_run, tool
-from antiphon.event import EffectStarted
+from antiphon.kernel.facts.events import EffectStarted
 from antiphon.models.script import Script, call
 from antiphon.testing.clock import VirtualClock
 from antiphon.testing.invariants import check_run

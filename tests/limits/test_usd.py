@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from antiphon import Agent, Limits, Usage, open_journal, run_sync, tool
-from antiphon import conversation as face
-from antiphon.history import fold
-from antiphon.limits import NANO
-from antiphon.model import Reply
+from antiphon.kernel.facts.ledger import NANO
+from antiphon.kernel.rules.team import Choice
+from antiphon.kernel.run import conversation as face
+from antiphon.kernel.run.rows import fold
 from antiphon.models.script import Script, call
-from antiphon.team import Choice
 from antiphon.testing.invariants import check_run
+from antiphon.values.model import Reply
 from tests.transcript import recorded_run
 
 

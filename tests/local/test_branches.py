@@ -8,8 +8,6 @@ from typing import Any
 import pytest
 
 from antiphon.errors import ModelError
-from antiphon.message import ToolCall
-from antiphon.model import ChatMessage, Example, Request, ToolSpec
 from antiphon.models.local.branches import (
     AT_A_LOSS,
     MAX_COMBINATIONS,
@@ -20,6 +18,8 @@ from antiphon.models.local.branches import (
     scene,
     schema_of,
 )
+from antiphon.values.message import ToolCall
+from antiphon.values.model import ChatMessage, Example, Request, ToolSpec
 
 
 def spec(name: str, required: tuple[str, ...] = (), **properties: Any) -> ToolSpec:

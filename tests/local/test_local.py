@@ -15,9 +15,9 @@ import pytest
 pytest.importorskip("xllamacpp", reason="the extra `local` is not installed")
 
 from antiphon.errors import ConfigError, ModelError, UnknownName
-from antiphon.model import ChatMessage, Delta, Example, Request, ToolSpec
 from antiphon.models.local import LocalModel, _string
 from antiphon.models.local.engine import find_weights, load
+from antiphon.values.model import ChatMessage, Delta, Example, Request, ToolSpec
 
 TEXT = {"type": "string"}
 
@@ -124,7 +124,7 @@ def test_cancelling_returns_at_once_and_closing_ends_the_thread() -> None:
 
 LEAVING = """
 import asyncio
-from antiphon.model import ChatMessage, Request
+from antiphon.values.model import ChatMessage, Request
 from antiphon.models.local import LocalModel
 
 async def main():

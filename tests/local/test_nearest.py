@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from antiphon.model import Example
 from antiphon.models.local.nearest import features, nearest
+from antiphon.values.model import Example
 
 BANK = [
     Example("What is 4 times 9?", "calculate"),

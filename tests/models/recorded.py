@@ -8,8 +8,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from antiphon.model import ChatMessage, Delta, Reply, Request, ToolSpec
 from antiphon.models.providers import ProviderModel
+from antiphon.values.model import ChatMessage, Delta, Reply, Request, ToolSpec
 
 Respond = Callable[[httpx2.Request], httpx2.Response]
 KEY = "sk-ant-very-secret"

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from antiphon import Agent, run
-from antiphon.model import Reply, Request
 from antiphon.models.bounded import Bounded
+from antiphon.values.model import Reply, Request
 
 
 class Slow:

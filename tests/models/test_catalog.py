@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from antiphon.config.yaml import MAX_BYTES
 from antiphon.errors import ConfigError
-from antiphon.model import Usage
 from antiphon.models.catalog import Catalog, ModelSpec, Prices, Tier, cost, load_catalog
 from antiphon.models.catalog.snapshot import FILE, figures
-from antiphon.yaml_file import MAX_BYTES
+from antiphon.values.model import Usage
 
 USD = Decimal
 CATALOG = Catalog()

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from antiphon.errors import ModelError
-from antiphon.model import ChatMessage, Reply, Request
 from antiphon.models.openai import OpenAIModel
 from antiphon.testing.wire import GOOD_STREAM, Answer, WireServer, chunk, chunked, sse
+from antiphon.values.model import ChatMessage, Reply, Request
 
 ASKED = Request("wire", "", (ChatMessage("user", "Hello"),))
 SLOW: Answer = tuple(

@@ -8,7 +8,7 @@ import httpx2
 import pytest
 
 from antiphon.errors import ModelError
-from antiphon.model import Delta
+from antiphon.values.model import Delta
 from tests.models.recorded import (
     KEY,
     SPEC,

@@ -13,10 +13,10 @@ import pytest
 from msgspec.structs import replace
 
 from antiphon.errors import ConfigError, ModelError
-from antiphon.message import Attachment, ToolCall
-from antiphon.model import ChatMessage, Reply, Usage
 from antiphon.models import resolve_model
 from antiphon.models.providers import ProviderModel
+from antiphon.values.message import Attachment, ToolCall
+from antiphon.values.model import ChatMessage, Reply, Usage
 from tests.models.recorded import (
     HELLO,
     KEY,

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from antiphon import Agent, Limits, run_sync
 from antiphon.errors import ConfigError
-from antiphon.model import Reply, Usage
 from antiphon.models.catalog import Prices, load_catalog
 from antiphon.models.rates import rates_of
 from antiphon.models.script import Script
+from antiphon.values.model import Reply, Usage
 
 NOTHING = Usage()
 

@@ -15,14 +15,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.dotenv import environment, parse_dotenv
+from antiphon.config.dotenv import environment, parse_dotenv
 from antiphon.errors import ConfigError, ModelError
-from antiphon.model import Request
 from antiphon.models import default_model, resolve_model
 from antiphon.models.openai import OpenAIModel
 from antiphon.models.script import Script
-from antiphon.secret import Secret
 from antiphon.testing.wire import WireServer
+from antiphon.values.model import Request
+from antiphon.values.secret import Secret
 
 KEY = {"OPENAI_API_KEY": "sk-1"}
 OPENAI = "https://api.openai.com/v1"

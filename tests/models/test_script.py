@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from antiphon.errors import ConfigError, ModelError
-from antiphon.message import ToolCall
-from antiphon.model import ChatMessage, Delta, Reply, Request, Usage
 from antiphon.models.script import Script, by_agent, call, finish
 from antiphon.models.script.file import parse_script
+from antiphon.values.message import ToolCall
+from antiphon.values.model import ChatMessage, Delta, Reply, Request, Usage
 
 
 def request(*messages: ChatMessage, agent: str = "", effect_id: str = "") -> Request:

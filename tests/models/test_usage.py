@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.model import Usage
 from antiphon.models.catalog import Catalog, ModelSpec, load_catalog
 from antiphon.models.usage import UsageLedger, context_left
+from antiphon.values.model import Usage
 
 
 def test_u01_usage_is_counted_by_model() -> None:

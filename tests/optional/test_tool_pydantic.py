@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from antiphon.arguments import Invalid
-from antiphon.tool import ToolContext, as_tool, result_of
+from antiphon.schema.arguments import Invalid
+from antiphon.values.tool import ToolContext, as_tool, result_of
 
 pydantic = pytest.importorskip("pydantic", reason="pydantic is for users who have it; it is not installed")
 CTX = ToolContext("run", "1/1.c0", "writer", "key")

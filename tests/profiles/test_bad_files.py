@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from antiphon.config.yaml import MAX_BYTES, MAX_EVENTS
 from antiphon.styles.profiles import load_profiles
-from antiphon.yaml_file import MAX_BYTES, MAX_EVENTS
 
 FOLDERS = {"profile": "profiles", "llm_config": "llm_configs", "handover_protocol": "handover_protocols"}
 CASE = re.compile(r"### (\w+): (.*)\n((?:(?!###|>>>).*\n)*)((?:>>> .*\n)+)")

@@ -11,7 +11,7 @@ from antiphon.styles.profiles import (
     read_expression,
     read_template,
 )
-from antiphon.styles.profiles.profile import (
+from antiphon.styles.profiles.files.profile import (
     AwaitUserInput,
     ContinueWithTool,
     EndAgentTurn,

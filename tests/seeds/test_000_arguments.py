@@ -10,11 +10,11 @@ from typing import Annotated, Any, Literal
 import pytest
 
 from antiphon import Agent, tool
-from antiphon.arguments import Invalid
-from antiphon.message import ToolCall
-from antiphon.model import Reply
 from antiphon.models.openai.tags import TagDivider, strip_reasoning
 from antiphon.models.script import Script
+from antiphon.schema.arguments import Invalid
+from antiphon.values.message import ToolCall
+from antiphon.values.model import Reply
 from tests.transcript import recorded, results_shown
 
 

@@ -12,8 +12,8 @@ import msgspec
 import pytest
 
 from antiphon import Agent, Message, ToolCall, run, tool
-from antiphon.message import USER
 from antiphon.models.script import Script, call, finish
+from antiphon.values.message import USER
 from tests.transcript import effects, recorded, results_shown, sent, shown
 
 
@@ -136,7 +136,7 @@ def test_section_4_a_text_without_calls_is_the_result() -> None:
 
 def test_section_4_the_text_that_counts_is_that_of_the_reply_without_calls() -> None:
     """`response.content` is the last reply's, also when that is empty and an earlier one was not."""
-    from antiphon.model import Reply
+    from antiphon.values.model import Reply
 
     replies = [Reply("let me look", (ask("b"),), "calls"), finish("found"), ""]
     a, b = Agent("a"), Agent("b")

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from antiphon import Agent, RunFailed, ToolCall, UserError, run_sync, tool
+from antiphon.kernel.rules.team import NUDGE
 from antiphon.models.script import Script, call, finish
 from antiphon.styles.delegation import format_trace, trace
-from antiphon.team import NUDGE
 from tests.transcript import effects, recorded, recorded_run, results_shown, sent, shown
 
 

@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from antiphon import Agent, ModelError, Usage, tool
-from antiphon.memory import SUMMARY, Gist, read_gist
-from antiphon.model import Reply
+from antiphon.kernel.context.compaction import SUMMARY, read_gist
 from antiphon.models.script import Script, call
+from antiphon.values.agent import Compaction
+from antiphon.values.model import Reply
 from tests.transcript import lines, recorded, shown
 
 WINDOW = {"script": 200}
@@ -94,14 +95,16 @@ def test_p33_next_steps_are_shown() -> None:
 
 
 def test_p34_a_callback_replaces_the_summary() -> None:
-    _, model, told = long("<summary>s</summary>", "done", on_compact=lambda gist: f"mine: {gist.summary}")
+    _, model, told = long(
+        "<summary>s</summary>", "done", compaction=Compaction(revise=lambda text: f"mine: {text}")
+    )
     assert shown(model.requests[5])[0] == f"user: {SUMMARY}\nmine: s"
     assert "1 a compacted: mine: s" in told
 
 
 def test_p34_a_callback_that_raises_is_ignored() -> None:
-    def broken(gist: Gist) -> str:
+    def broken(text: str) -> str:
         raise ValueError("no")
 
-    output, model, _ = long("<summary>s</summary>", "done", on_compact=broken)
+    output, model, _ = long("<summary>s</summary>", "done", compaction=Compaction(revise=broken))
     assert (output, shown(model.requests[5])[0]) == ("done", f"user: {SUMMARY}\ns")

@@ -16,10 +16,8 @@ from antiphon import (
     open_run,
     tool,
 )
-from antiphon.memory import RETAINED, SUMMARY, Compaction, Gist, read_gist, remember, to_compact
-from antiphon.model import ChatMessage, Reply
+from antiphon.kernel.context.compaction import RETAINED, SUMMARY, Gist, read_gist, remember, to_compact
 from antiphon.models.script import Script, call
-from antiphon.outputs import OutputLimits
 from antiphon.styles.loop import (
     CompactionCompleteEvent,
     CompactionStartEvent,
@@ -27,6 +25,9 @@ from antiphon.styles.loop import (
     LoopAgent,
 )
 from antiphon.tools import grep_output, read_output
+from antiphon.values.agent import Compaction
+from antiphon.values.limits import OutputLimits
+from antiphon.values.model import ChatMessage, Reply
 from tests.transcript import recorded, results_shown, shown
 
 

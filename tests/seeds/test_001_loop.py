@@ -7,7 +7,6 @@ import msgspec
 import pytest
 
 from antiphon import ModelError, RunFailed, ToolContext, tool
-from antiphon.model import Reply
 from antiphon.models.script import Script, call
 from antiphon.styles.loop import (
     MARKER,
@@ -26,6 +25,7 @@ from antiphon.styles.loop import (
 )
 from antiphon.styles.loop.options import AgentOptions
 from antiphon.testing.clock import VirtualClock
+from antiphon.values.model import Reply
 from tests.seeds.looping import ask, done, echo, kinds, play
 from tests.transcript import results_shown, shown
 

@@ -7,7 +7,6 @@ import msgspec
 import pytest
 
 from antiphon import ModelError, RunFailed, Usage, open_run, tool
-from antiphon.model import Reply
 from antiphon.models.script import Script, call
 from antiphon.styles.loop import (
     AgentServices,
@@ -17,6 +16,7 @@ from antiphon.styles.loop import (
 )
 from antiphon.styles.loop.options import AgentOptions, agent_of, retry_policy
 from antiphon.testing.clock import VirtualClock
+from antiphon.values.model import Reply
 from tests.seeds.looping import ask, done, echo, kinds, play, waiting
 from tests.transcript import results_shown, shown
 
@@ -188,7 +188,7 @@ def test_inside_async_with_sessions_stay_open() -> None:
 
 
 def test_replace_history_messages_heals_what_is_open() -> None:
-    from antiphon.model import ChatMessage
+    from antiphon.values.model import ChatMessage
 
     model = Script(["ok", "next"])
     agent = LoopAgent(llm=model, system_prompt="P")

@@ -8,7 +8,6 @@ import msgspec
 import pytest
 
 from antiphon import Attachment, ToolContext, ToolResult, UserError, tool
-from antiphon.model import Reply
 from antiphon.models.script import Script, call
 from antiphon.styles.loop import (
     AbortError,
@@ -21,6 +20,7 @@ from antiphon.styles.loop import (
     ToolResultEvent,
 )
 from antiphon.testing.clock import VirtualClock
+from antiphon.values.model import Reply
 from tests.seeds.looping import ask, done, echo, kinds, play
 from tests.transcript import results_shown
 

@@ -133,7 +133,10 @@ def test_message_structure() -> None:
     assert message.id
     assert message.instruct_content is None
     assert message.role == "user"
-    assert (message.cause_by, message.sent_from) == ("antiphon.styles.environment.action.UserRequirement", "")
+    assert (message.cause_by, message.sent_from) == (
+        "antiphon.styles.environment.roles.action.UserRequirement",
+        "",
+    )
     assert message.send_to == {MESSAGE_ROUTE_TO_ALL}
 
 

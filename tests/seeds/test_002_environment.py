@@ -10,10 +10,10 @@ import pytest
 from antiphon import Agent, Conversation, Limits, RunFailed, UserError, open_run
 from antiphon.errors import DuplicateName
 from antiphon.journal.memory import MemoryJournal
-from antiphon.message import Message as KernelMessage
 from antiphon.styles.environment import Action, Environment, Message, Role
 from antiphon.styles.environment.rounds import Routes
 from antiphon.testing.invariants import check_run
+from antiphon.values.message import Message as KernelMessage
 from tests.seeds.ensemble import Diary, member, play, rounds_of, texts
 
 # -- who gets what, and when it is over ------------------------------------------------------------------

@@ -4,7 +4,7 @@ import pytest
 
 from antiphon import UserError
 from antiphon.errors import DuplicateName, UnknownName
-from antiphon.styles.environment.plan import Plan, Task, TaskResult
+from antiphon.styles.environment.metagpt.plan import Plan, Task, TaskResult
 
 
 def task(task_id: str, *needs: str, say: str = "") -> Task:

@@ -7,7 +7,6 @@ import pytest
 
 from antiphon import RunFailed, UserError
 from antiphon.journal.memory import MemoryJournal
-from antiphon.message import Message as KernelMessage
 from antiphon.models.script import Script
 from antiphon.styles.environment import (
     Action,
@@ -17,9 +16,10 @@ from antiphon.styles.environment import (
     RoleReactMode,
     UserRequirement,
 )
+from antiphon.values.message import Message as KernelMessage
 from tests.seeds.ensemble import Diary, member, play, rounds_of, texts
 
-REQUIREMENT = "antiphon.styles.environment.action.UserRequirement"
+REQUIREMENT = "antiphon.styles.environment.roles.action.UserRequirement"
 
 
 class Writer(Role):

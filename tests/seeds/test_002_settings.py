@@ -8,8 +8,8 @@ import pytest
 from antiphon.errors import ConfigError, UnknownName
 from antiphon.models.providers import KNOWN
 from antiphon.styles.environment.context import Context
-from antiphon.styles.environment.cost import CostManager
-from antiphon.styles.environment.settings import (
+from antiphon.styles.environment.metagpt.cost import CostManager
+from antiphon.styles.environment.metagpt.settings import (
     PROVIDERS,
     ModelSettings,
     Settings,

@@ -14,8 +14,8 @@ import pytest
 from antiphon import UserError
 from antiphon.errors import UnknownName
 from antiphon.styles.environment.api import ExtEnv, UnknownAPI, mark_as_readable, mark_as_writeable
-from antiphon.styles.environment.cost import CostManager, NoMoneyException
-from antiphon.styles.environment.subscription import SubscriptionRunner
+from antiphon.styles.environment.metagpt.cost import CostManager, NoMoneyException
+from antiphon.styles.environment.metagpt.subscription import SubscriptionRunner
 
 PRICES = {"priced": {"prompt": 0.01, "completion": 0.03}}
 

@@ -12,7 +12,6 @@ import pytest
 from antiphon import Agent, RunFailed, Usage, UserError, open_journal, open_run
 from antiphon.errors import ConfigError, UnknownName
 from antiphon.journal.memory import MemoryJournal
-from antiphon.model import Reply
 from antiphon.models.catalog import Prices
 from antiphon.models.script import Script, by_agent, call
 from antiphon.styles.environment import (
@@ -26,6 +25,7 @@ from antiphon.styles.environment import (
     Team,
 )
 from antiphon.testing.invariants import check_run
+from antiphon.values.model import Reply
 from tests.seeds.ensemble import Diary, Note, member, play, rounds_of, texts
 
 

@@ -14,7 +14,6 @@ import pytest
 
 from antiphon import Message as KernelMessage
 from antiphon import UserError
-from antiphon.styles.environment.memory import IGNORED_ID, Memory, NotRemembered
 from antiphon.styles.environment.message import (
     AIMessage,
     Message,
@@ -23,7 +22,8 @@ from antiphon.styles.environment.message import (
     from_kernel,
     to_kernel,
 )
-from antiphon.styles.environment.queue import MessageQueue
+from antiphon.styles.environment.roles.memory import IGNORED_ID, Memory, NotRemembered
+from antiphon.styles.environment.roles.queue import MessageQueue
 from antiphon.styles.environment.topic import (
     MESSAGE_ROUTE_TO_ALL,
     MESSAGE_ROUTE_TO_NONE,

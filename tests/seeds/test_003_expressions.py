@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.styles.profiles import ExpressionError, evaluate, holds, operations, read_expression
-from antiphon.styles.profiles.expression import MAX_STEPS, Expression, constant
-from antiphon.styles.profiles.grammar import parse, problems
+from antiphon.styles.profiles import ExpressionError, evaluate, holds, read_expression
+from antiphon.styles.profiles.conditions import operations
+from antiphon.styles.profiles.conditions.expression import MAX_STEPS, Expression, constant
+from antiphon.styles.profiles.conditions.grammar import parse, problems
 
 HOSTILE = (Path(__file__).parents[1] / "profiles/hostile.txt").read_text("utf-8").splitlines()
 WORLD = {

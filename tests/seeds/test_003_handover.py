@@ -9,7 +9,7 @@ from antiphon import open_run
 from antiphon.errors import ConfigError, UnknownName
 from antiphon.models.script import Script, call
 from antiphon.styles.profiles import load_profiles
-from antiphon.styles.profiles.bounds import Bounds
+from antiphon.styles.profiles.limits import Bounds
 from antiphon.styles.profiles.team import ProfileTeam
 from tests.seeds.profiled import ASSOCIATE, PARTNER, PRINCIPAL, TEAM, of, script, team
 from tests.seeds.test_003_modules import DONE, dispatch, finishing, planned, state, work

@@ -7,9 +7,9 @@ import pytest
 
 from antiphon import ToolError, ToolResult, UserError, open_run, tool
 from antiphon.journal import MemoryJournal
-from antiphon.letter import Answer, encode
+from antiphon.kernel.run.commands import Answer, encode
 from antiphon.models.script import call
-from antiphon.styles.profiles.turns import turns_of
+from antiphon.styles.profiles.history.turns import turns_of
 from tests.journal.writing import opened
 from tests.seeds.profiled import ASSOCIATE, PARTNER, of, one, script, team
 from tests.transcript import Gate, lines, recorded, results_shown, shown, until

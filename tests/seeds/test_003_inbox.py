@@ -6,11 +6,11 @@ import pytest
 
 from antiphon import Attachment, Message, open_run, tool
 from antiphon.models.script import call
-from antiphon.styles.profiles.bounds import Bounds
-from antiphon.styles.profiles.ingestors import INGESTORS, ingestor
-from antiphon.styles.profiles.item import Item, in_order
-from antiphon.styles.profiles.vocabulary import INGESTORS as NAMES
-from antiphon.styles.profiles.vocabulary import SOURCES
+from antiphon.styles.profiles.files.vocabulary import INGESTORS as NAMES
+from antiphon.styles.profiles.files.vocabulary import SOURCES
+from antiphon.styles.profiles.limits import Bounds
+from antiphon.styles.profiles.turns.ingestors import INGESTORS, ingestor
+from antiphon.styles.profiles.turns.item import Item, in_order
 from tests.seeds.profiled import one
 from tests.transcript import Gate, recorded, results_shown, shown
 

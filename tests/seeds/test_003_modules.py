@@ -7,9 +7,9 @@ import pytest
 
 from antiphon import Limits, open_run
 from antiphon.models.script import call
-from antiphon.styles.profiles.admission import Delegation
-from antiphon.styles.profiles.bounds import Bounds
-from antiphon.styles.profiles.modules import ModuleAction, Refused, manage
+from antiphon.styles.profiles.limits import Bounds
+from antiphon.styles.profiles.work.admission import Delegation
+from antiphon.styles.profiles.work.modules import ModuleAction, Refused, manage
 from antiphon.testing.clock import VirtualClock
 from tests.seeds.profiled import ASSOCIATE, PRINCIPAL, of, script, team
 from tests.transcript import recorded, results_shown, shown

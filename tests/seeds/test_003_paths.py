@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from antiphon.styles.profiles import hand_over, load_profiles, lookup, read_template, render
-from antiphon.styles.profiles.path import MAX_PATH, fault
-from antiphon.styles.profiles.template import MISSING
+from antiphon.styles.profiles.conditions.path import MAX_PATH, fault
+from antiphon.styles.profiles.files.template import MISSING
 
 DOCUMENTED = Path(__file__).parents[1] / "profiles/documented"
 WORLD = {

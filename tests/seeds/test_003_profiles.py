@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from antiphon.errors import ConfigError, UnknownName
-from antiphon.secret import Secret
 from antiphon.styles.profiles import Place, holds, load_profiles
-from antiphon.styles.profiles.profile import (
+from antiphon.styles.profiles.files.profile import (
     AddToInbox,
     AwaitUserInput,
     ContinueWithTool,
@@ -15,6 +14,7 @@ from antiphon.styles.profiles.profile import (
     LoopWithInboxItem,
     UpdateState,
 )
+from antiphon.values.secret import Secret
 
 DOCUMENTED = Path(__file__).parents[1] / "profiles/documented"
 
@@ -389,7 +389,7 @@ def test_a_folder_without_profiles_is_refused(tmp_path):
 
 
 def test_two_hundred_profiles_are_each_merged_once(folder, monkeypatch):
-    from antiphon.styles.profiles import loader
+    from antiphon.styles.profiles.files import loader
 
     merges = []
     inherit = loader.inherit

@@ -3,7 +3,7 @@
 import asyncio
 
 from antiphon import open_run
-from antiphon.cli.profiles import _installed
+from antiphon.cli.commands.profiles import _installed
 from antiphon.cli.target import load_target
 from antiphon.models.script import Script, call
 from antiphon.styles.profiles import load_profiles, turns_of

@@ -6,15 +6,15 @@ import pytest
 
 from antiphon import UserError, open_run, tool
 from antiphon.errors import ConfigError, DuplicateName
-from antiphon.model import Reply, Usage
 from antiphon.models.script import call
-from antiphon.secret import Secret
 from antiphon.styles.profiles import load_profiles
-from antiphon.styles.profiles.bounds import Bounds
-from antiphon.styles.profiles.finding import Place
-from antiphon.styles.profiles.llm_config import LlmConfig
+from antiphon.styles.profiles.files.diagnostics import Place
+from antiphon.styles.profiles.files.llm_config import LlmConfig
+from antiphon.styles.profiles.limits import Bounds
+from antiphon.styles.profiles.model_config import thinking
 from antiphon.styles.profiles.team import ProfileTeam
-from antiphon.styles.profiles.thinking import thinking
+from antiphon.values.model import Reply, Usage
+from antiphon.values.secret import Secret
 from tests.seeds.profiled import ASSOCIATE, PARTNER, one, script, team
 from tests.transcript import recorded, results_shown, shown
 

@@ -6,7 +6,7 @@ import pytest
 from msgspec import structs
 
 from antiphon import ModelError, open_run
-from antiphon.event import RunResumed
+from antiphon.kernel.facts.events import RunResumed
 from antiphon.models.script import call
 from antiphon.styles.profiles import ProfileTeam, turns_of
 from antiphon.testing.clock import VirtualClock

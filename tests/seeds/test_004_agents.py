@@ -17,7 +17,7 @@ from antiphon.styles.tasks import (
     ToolCapableAgent,
 )
 from antiphon.styles.tasks.agent import GO_ON, ROUNDS
-from antiphon.styles.tasks.blocks import call_blocks
+from antiphon.styles.tasks.messages.blocks import call_blocks
 from tests.transcript import results_shown, shown
 
 

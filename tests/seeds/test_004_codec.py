@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from antiphon import UserError
 from antiphon.styles.tasks import InvalidMessage, StructuredMessage
-from antiphon.styles.tasks.codec import KIND, MAX_CHARACTERS, MAX_DEPTH, from_json, to_json
+from antiphon.styles.tasks.messages.codec import KIND, MAX_CHARACTERS, MAX_DEPTH, from_json, to_json
 
 PLAIN = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
 DAY = timedelta(hours=23, minutes=59)

@@ -20,9 +20,8 @@ from antiphon import (
     run,
     tool,
 )
-from antiphon.action import ActionContext
-from antiphon.event import EffectFinished, EffectStarted
 from antiphon.journal.memory import MemoryJournal
+from antiphon.kernel.facts.events import EffectFinished, EffectStarted
 from antiphon.models.script import Script, call, finish
 from antiphon.styles.loop.options import AgentOptions, agent_of
 from antiphon.styles.tasks import (
@@ -34,7 +33,8 @@ from antiphon.styles.tasks import (
     Worker,
 )
 from antiphon.testing.clock import VirtualClock
-from antiphon.tool import as_tool
+from antiphon.values.actions import ActionContext
+from antiphon.values.tool import as_tool
 from tests.transcript import Gate, effects, results_shown, sent, shown
 
 

@@ -10,15 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from antiphon import Agent, RunFailed, UserError, open_run
-from antiphon.action import ActionContext
 from antiphon.errors import DuplicateName
-from antiphon.event import EffectStarted
 from antiphon.journal.memory import MemoryJournal
-from antiphon.stream import read
+from antiphon.kernel.facts.events import EffectStarted
+from antiphon.kernel.run.rows import read
 from antiphon.styles.tasks import Controller, InvalidMessage, StructuredMessage, Worker
-from antiphon.styles.tasks.deadline import LAST, instant
-from antiphon.styles.tasks.task import read_priority
+from antiphon.styles.tasks.scheduling.deadline import LAST, instant
+from antiphon.styles.tasks.scheduling.task import read_priority
 from antiphon.testing.clock import VirtualClock
+from antiphon.values.actions import ActionContext
 
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 START = NOON.timestamp()

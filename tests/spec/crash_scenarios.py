@@ -5,17 +5,17 @@ import asyncio
 from msgspec.structs import replace
 
 from antiphon import Agent, Message, ModelError, ToolContext, tool
-from antiphon.event import EffectStarted
-from antiphon.hook import Call, Continue, Do, Return
-from antiphon.letter import Answer, Ask, Cancel
-from antiphon.model import Reply, Usage
+from antiphon.kernel.facts.events import EffectStarted
+from antiphon.kernel.run.commands import Answer, Ask, Cancel
 from antiphon.models.script import Script, call, finish
 from antiphon.styles.environment import Action, Environment, Role
 from antiphon.styles.environment import Message as Said
 from antiphon.styles.profiles import Bounds, ProfileTeam
 from antiphon.styles.tasks import Controller, StructuredMessage
-from antiphon.styles.tasks.task import mail_of
+from antiphon.styles.tasks.scheduling.task import mail_of
 from antiphon.testing.crash import Scenario
+from antiphon.values.hooks import Call, Continue, Do, Return
+from antiphon.values.model import Reply, Usage
 from tests.seeds.profiles_in_code import library
 
 

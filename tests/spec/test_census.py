@@ -9,8 +9,8 @@ import threading
 import pytest
 
 from antiphon import Agent, run_sync
+from antiphon.kernel.run.runtime import Runtime
 from antiphon.models.script import Script
-from antiphon.runtime import Runtime
 from antiphon.testing.census import census
 from antiphon.testing.witness import FoldDiffers, watching
 

@@ -3,12 +3,12 @@
 import pytest
 from msgspec import structs
 
-from antiphon import acting, runtime
-from antiphon.acting import Gate
-from antiphon.action import Step, perform
-from antiphon.history import fold
-from antiphon.runtime import Runtime
+from antiphon.kernel.run import actions, runtime
+from antiphon.kernel.run.actions import Gate
+from antiphon.kernel.run.rows import fold
+from antiphon.kernel.run.runtime import Runtime
 from antiphon.testing.crash import enumerate_crashes, rehearse
+from antiphon.values.actions import Step, perform
 from tests.spec.crash_scenarios import ACTION, ALL, CONTRACTS, ENVIRONMENT, LOOP, PROFILES, SINGLE
 
 MODES = ["at once", "deferred"]
@@ -112,14 +112,14 @@ def test_control_a_once_tool_run_again_is_found(tmp_path, monkeypatch):
 
 @pytest.mark.deep
 def test_control_a_role_that_forgets_is_found(tmp_path, monkeypatch):
-    monkeypatch.setattr("antiphon.styles.environment.record.Record.restore", lambda *given: None)
+    monkeypatch.setattr("antiphon.styles.environment.roles.record.Record.restore", lambda *given: None)
     report = enumerate_crashes(ENVIRONMENT, tmp_path, every=29)
     assert any("on record is" in text for bad in report.bad for text in bad.wrong), str(report)
 
 
 @pytest.mark.deep
 def test_control_a_step_done_again_is_found(tmp_path, monkeypatch):
-    monkeypatch.setattr("antiphon.acting.Gate.grant", _again(Gate.grant))
+    monkeypatch.setattr("antiphon.kernel.run.actions.Gate.grant", _again(Gate.grant))
     report = enumerate_crashes(ENVIRONMENT, tmp_path, every=7)
     assert any("had ended and ran again" in text for bad in report.bad for text in bad.wrong), str(report)
 
@@ -139,14 +139,14 @@ def test_control_mail_that_is_taken_in_twice_is_found(tmp_path, monkeypatch):
         state.mail = 0
         return state
 
-    monkeypatch.setattr("antiphon.conversation.fold", forgets_its_mail)
+    monkeypatch.setattr("antiphon.kernel.run.conversation.fold", forgets_its_mail)
     report = enumerate_crashes(SINGLE, tmp_path, every=3)
     assert any("mail 1 after mail 1" in text for bad in report.bad for text in bad.wrong), str(report)
 
 
 @pytest.mark.deep
 def test_control_an_action_that_forgets_its_steps_is_found(tmp_path, monkeypatch):
-    monkeypatch.setattr(acting.Gate, "grant", _by_heart(acting.Gate.grant))
+    monkeypatch.setattr(actions.Gate, "grant", _by_heart(actions.Gate.grant))
     report = enumerate_crashes(ACTION, tmp_path, every=3)
     assert any("had ended and ran again" in text for bad in report.bad for text in bad.wrong), str(report)
 

@@ -4,8 +4,9 @@ import os
 
 import pytest
 
-from antiphon import Agent, ToolContext, effects, runtime, tool
-from antiphon.event import EffectFinished
+from antiphon import Agent, ToolContext, tool
+from antiphon.kernel.facts.events import EffectFinished
+from antiphon.kernel.run import perform, runtime
 from antiphon.models.script import Script, call
 from antiphon.testing.crash import Scenario, enumerate_crashes
 from tests.spec.crash_scenarios import CONTRACTS, team
@@ -74,7 +75,7 @@ def test_control_a_rerun_under_another_key_is_found(tmp_path, monkeypatch):
 
 def test_control_a_guess_instead_of_unknown_is_found(tmp_path, monkeypatch):
     monkeypatch.setattr(
-        effects, "_in_doubt", lambda effect_id, why: EffectFinished(effect_id, content="surely")
+        perform, "_in_doubt", lambda effect_id, why: EffectFinished(effect_id, content="surely")
     )
     assert found(enumerate_crashes(CONTRACTS, tmp_path), "not unknown")
 

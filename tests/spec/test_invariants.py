@@ -5,7 +5,9 @@ import asyncio
 import pytest
 
 from antiphon import Limits
-from antiphon.event import (
+from antiphon.journal.check import Pen, put
+from antiphon.journal.memory import MemoryJournal
+from antiphon.kernel.facts.events import (
     EffectFinished,
     EffectStarted,
     HistoryCompacted,
@@ -18,12 +20,10 @@ from antiphon.event import (
     TurnStarted,
     encode,
 )
-from antiphon.journal.check import Pen, put
-from antiphon.journal.memory import MemoryJournal
-from antiphon.letter import Ask, request
-from antiphon.message import Message, ToolCall
-from antiphon.model import Reply, Usage
+from antiphon.kernel.run.commands import Ask, request
 from antiphon.testing.invariants import INVARIANTS, InvariantBroken, check_journal, check_run
+from antiphon.values.message import Message, ToolCall
+from antiphon.values.model import Reply, Usage
 
 ACT, LOOK = ToolCall("1", "act", '{"n":1}'), ToolCall("2", "look")
 CALL = ToolCall("1", "call_agent", '{"agent_name":"b"}')

@@ -10,10 +10,10 @@ import msgspec
 import pytest
 
 from antiphon import Agent, Limits, Usage, open_run, tool
-from antiphon.memory import Compaction
-from antiphon.model import Delta, Reply, Request
 from antiphon.models.script import call
-from antiphon.outputs import OutputLimits
+from antiphon.values.agent import Compaction
+from antiphon.values.limits import OutputLimits
+from antiphon.values.model import Delta, Reply, Request
 from bench.prefix import conversation
 
 WINDOW = 16_000

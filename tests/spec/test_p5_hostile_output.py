@@ -5,13 +5,13 @@ import asyncio
 import pytest
 
 from antiphon import Agent, Limits, ModelError, ToolContext, ToolError, open_run, run_sync, tool
-from antiphon.history import fold
 from antiphon.journal.memory import MemoryJournal
-from antiphon.message import ToolCall
-from antiphon.model import Reply
+from antiphon.kernel.run.rows import fold
 from antiphon.models.script import Script, call
-from antiphon.outputs import OutputLimits
 from antiphon.testing.invariants import check_run
+from antiphon.values.limits import OutputLimits
+from antiphon.values.message import ToolCall
+from antiphon.values.model import Reply
 
 ESC = "\x1b"
 ROOM = Limits(tokens=None)

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from antiphon import Agent, Conversation, Limits, ModelError, RunFailed, Usage, open_run, tool
-from antiphon.history import fold
 from antiphon.journal.memory import MemoryJournal
-from antiphon.memory import COMPACT
-from antiphon.model import Reply, Request
+from antiphon.kernel.context.compaction import COMPACT
+from antiphon.kernel.run.rows import fold
 from antiphon.models.script import Script, call
-from antiphon.outputs import OutputLimits
 from antiphon.testing.clock import VirtualClock
+from antiphon.values.limits import OutputLimits
+from antiphon.values.model import Reply, Request
 
 
 def openai_shape(request: Request) -> None:

@@ -6,9 +6,9 @@ import pytest
 
 from antiphon import Agent, Limits, run, run_sync, tool
 from antiphon.journal.memory import MemoryJournal
-from antiphon.message import ToolCall
-from antiphon.model import Reply
 from antiphon.models.script import Script, call
+from antiphon.values.message import ToolCall
+from antiphon.values.model import Reply
 
 
 @tool(effect="read")

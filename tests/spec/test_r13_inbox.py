@@ -6,9 +6,9 @@ import random
 import pytest
 
 from antiphon import Agent, Limits, open_run
-from antiphon.event import MessagePosted
 from antiphon.journal.memory import MemoryJournal
-from antiphon.letter import Ask, Tell, encode
+from antiphon.kernel.facts.events import MessagePosted
+from antiphon.kernel.run.commands import Ask, Tell, encode
 from antiphon.models.script import Script
 from antiphon.testing.invariants import check_run
 

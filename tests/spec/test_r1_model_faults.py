@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 from antiphon.errors import ModelError
-from antiphon.model import ChatMessage, Delta, Reply, Request, ToolSpec
 from antiphon.models.openai import OpenAIModel
-from antiphon.secret import Secret
 from antiphon.testing.wire import Wire, WireServer
 from antiphon.testing.wire_scripts import ECHO, LIMIT, wires
+from antiphon.values.model import ChatMessage, Delta, Reply, Request, ToolSpec
+from antiphon.values.secret import Secret
 
 SCRIPTS = wires()
 ASKED = Request(

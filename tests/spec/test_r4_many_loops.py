@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from antiphon import tool
-from antiphon.model import Reply, Request
 from antiphon.models.script import call
 from antiphon.styles.loop import AgentServices, LoopAgent
 from antiphon.testing.clock import VirtualClock
+from antiphon.values.model import Reply, Request
 
 STEPS = 4
 DELAY = 0.05

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from antiphon import Agent, Piece, open_run, stream
-from antiphon.event import EffectFinished
-from antiphon.model import Delta, Reply, Request
-from antiphon.stream import DELTA_BUFFER, Subscription
+from antiphon import Agent, Piece, open_run
+from antiphon.kernel.facts.events import EffectFinished
+from antiphon.kernel.run.api import stream
+from antiphon.kernel.run.feed import DELTA_BUFFER, Subscription
+from antiphon.values.model import Delta, Reply, Request
 
 Said = Sequence[Delta]
 

@@ -7,12 +7,12 @@ import pytest
 
 from antiphon import Agent, Message, open_run, run, tool
 from antiphon.errors import Parked
-from antiphon.event import CancelRequested, EffectFinished, EffectStarted
-from antiphon.history import fold
-from antiphon.hook import Call, Continue, Do, Return
 from antiphon.journal.memory import MemoryJournal
+from antiphon.kernel.facts.events import CancelRequested, EffectFinished, EffectStarted
+from antiphon.kernel.run.rows import fold
 from antiphon.models.script import Script, call, finish
 from antiphon.testing.invariants import check_journal
+from antiphon.values.hooks import Call, Continue, Do, Return
 
 
 @tool(effect="read")

@@ -6,7 +6,7 @@ import pytest
 
 from antiphon import Agent, RunFailed, open_run
 from antiphon.journal.memory import MemoryJournal
-from antiphon.letter import Ask, encode
+from antiphon.kernel.run.commands import Ask, encode
 from antiphon.models.script import Script
 
 

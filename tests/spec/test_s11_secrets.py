@@ -10,7 +10,7 @@ import pytest
 from antiphon import Agent, ModelError, RunFailed, ToolContext, open_run, run, tool
 from antiphon.journal.sqlite import SqliteJournal
 from antiphon.models.script import Script, call
-from antiphon.secret import Secret
+from antiphon.values.secret import Secret
 
 CANARY = "sk-canary-5f0e1d7c"
 

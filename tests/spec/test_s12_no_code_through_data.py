@@ -7,12 +7,13 @@ import sys
 import msgspec
 import pytest
 
-from antiphon import letter, outline
 from antiphon.errors import AntiphonError
-from antiphon.event import EffectFinished, MessagePosted, RunStarted, decode, encode
-from antiphon.history import unpack
-from antiphon.message import Message
-from antiphon.model import Reply
+from antiphon.kernel.facts import summary
+from antiphon.kernel.facts.events import EffectFinished, MessagePosted, RunStarted, decode, encode
+from antiphon.kernel.run import commands
+from antiphon.kernel.run.rows import unpack
+from antiphon.values.message import Message
+from antiphon.values.model import Reply
 
 FORBIDDEN = {
     "import", "exec", "compile", "open", "os.system", "os.exec", "os.posix_spawn", "os.fork",
@@ -63,7 +64,7 @@ MARKS = [
         "data": {"py/object": "os.system", "__reduce__": ["os.system", ["id"]]},
     },
     {"type": "os.system", "run_id": "id"},
-    {"type": "antiphon.event.RunStarted", "run_id": "r"},
+    {"type": "antiphon.kernel.facts.events.RunStarted", "run_id": "r"},
     {"type": "__import__", "run_id": "r"},
     {"type": ["RunStarted"], "run_id": "r"},
     {"type": "RunStarted", "run_id": {"__class__": "str"}},
@@ -71,7 +72,7 @@ MARKS = [
     ["ext", 1, "gASVIQAAAAAAAACMBXBvc2l4lIwGc3lzdGVtlJOUjAZpZCA+JjKUhZRSlC4="],
     "!!python/object/apply:os.system ['id']",
 ]
-DOORS = [decode, letter.decode, lambda body: unpack(body, (("/0/data", "x"),), {"x": body})]
+DOORS = [decode, commands.decode, lambda body: unpack(body, (("/0/data", "x"),), {"x": body})]
 
 
 def known(value):
@@ -144,15 +145,15 @@ def test_every_mark_stays_data():
 def test_depth_is_refused_not_survived_by_luck():
     for body in (b"[" * 200_000, b'[{"type":"RunStarted","run_id":"r","data":' + b"[" * 200_000):
         assert quietly(decode, body) is None
-        assert quietly(letter.decode, body) is None
+        assert quietly(commands.decode, body) is None
 
 
 def test_the_outline_is_read_the_same_way():
     for mark in MARKS:
         body = json.dumps({"seq": 7, "title": mark, "more": mark}).encode()
         title = mark if isinstance(mark, str) else None
-        assert quietly(outline.decode, body) == (title and outline.Outline(7, title=title))
-        assert quietly(outline.decode, json.dumps({"seq": 7, "more": mark}).encode()) == outline.Outline(7)
+        assert quietly(summary.decode, body) == (title and summary.Outline(7, title=title))
+        assert quietly(summary.decode, json.dumps({"seq": 7, "more": mark}).encode()) == summary.Outline(7)
 
 
 def test_the_hook_does_see():

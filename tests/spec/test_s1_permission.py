@@ -6,15 +6,15 @@ import itertools
 import pytest
 
 from antiphon import Agent, Policy, UserError, open_run, run_sync, tool
-from antiphon.event import EffectFinished, EffectStarted, PermissionDecided
 from antiphon.journal.memory import MemoryJournal
 from antiphon.journal.sqlite import SqliteJournal
-from antiphon.letter import Answer, encode
-from antiphon.message import ToolCall
-from antiphon.model import Reply
+from antiphon.kernel.facts.events import EffectFinished, EffectStarted, PermissionDecided
+from antiphon.kernel.run.commands import Answer, encode
 from antiphon.models.script import Script, call
-from antiphon.policy import Grant
 from antiphon.testing.invariants import check_journal
+from antiphon.values.message import ToolCall
+from antiphon.values.model import Reply
+from antiphon.values.policy import Grant
 
 GUARDED = Policy("guarded")
 

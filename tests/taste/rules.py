@@ -19,12 +19,12 @@ PRESCRIBED_NAMES: dict[str, str] = {"CostManager": "002"}  # name: seed
 # The conformance suite of journals races owners and waiters against each other. Seed 002's subscriptions
 # wait for many of the user's own triggers at once, outside any run.
 TASK_MAKERS = (
-    "src/antiphon/runtime.py",
+    "src/antiphon/kernel/run/runtime.py",
     "src/antiphon/journal/check.py",
-    "src/antiphon/styles/environment/subscription.py",
+    "src/antiphon/styles/environment/metagpt/subscription.py",
 )
 # Where a journal may be appended to, beside the runtime: the suite that tries journals out.
-APPENDERS = ("src/antiphon/runtime.py", "src/antiphon/journal/", "src/antiphon/testing/")
+APPENDERS = ("src/antiphon/kernel/run/runtime.py", "src/antiphon/journal/", "src/antiphon/testing/")
 
 MUTATORS = {
     "add", "append", "appendleft", "clear", "discard", "extend", "insert", "pop", "popitem",
@@ -36,14 +36,10 @@ BANNED_MODULES = {
 }  # fmt: skip
 
 # Where no effect may be: the fold, the rule of what comes next and what they stand on.
-PURE = tuple(
-    f"src/antiphon/{name}.py"
-    for name in (
-        *("activation", "answer", "apply", "ask", "calling", "closing", "event", "finished", "graph", "hook"),
-        *("inbox", "inside", "laps", "limits", "memory", "outputs", "plan", "policy", "route", "started"),
-        *("state", "step", "team", "view"),
-    )
-)
+PURE = (
+    "src/antiphon/kernel/context/", "src/antiphon/kernel/facts/", "src/antiphon/kernel/rules/",
+ "src/antiphon/view/graph.py",
+)  # fmt: skip
 IMPURE_MODULES = {
     "asyncio", "datetime", "io", "os", "pathlib", "random", "secrets", "socket", "subprocess", "threading",
     "time", "uuid",
@@ -320,7 +316,7 @@ def mutations(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 def impurity(source: Source) -> Iterator[Finding]:
     """The kernel's rules are pure: no await, clock, input, output or randomness."""
-    if source.path not in PURE:
+    if not source.inside(*PURE):
         return
     for module, line in imported(source):
         if module.split(".")[0] in IMPURE_MODULES:

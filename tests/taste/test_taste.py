@@ -142,7 +142,7 @@ BAD = [
 
 @pytest.mark.parametrize(("rule", "text"), BAD, ids=lambda value: getattr(value, "__name__", None))
 def test_a_rule_bites(rule: rules.Rule, text: str) -> None:
-    assert list(rule(Source.parse("src/antiphon/step.py", text)))
+    assert list(rule(Source.parse("src/antiphon/kernel/rules/step.py", text)))
 
 
 GOOD = [
@@ -161,15 +161,15 @@ GOOD = [
 
 @pytest.mark.parametrize("text", GOOD)
 def test_a_rule_leaves_good_code_alone(text: str) -> None:
-    assert broken(Source.parse("src/antiphon/step.py", text)) == []
+    assert broken(Source.parse("src/antiphon/kernel/rules/step.py", text)) == []
 
 
 @pytest.mark.parametrize(
     ("path", "text"),
     [
-        ("src/antiphon/runtime.py", "def f(): asyncio.create_task(g())"),
+        ("src/antiphon/kernel/run/runtime.py", "def f(): asyncio.create_task(g())"),
         ("src/antiphon/cli/target.py", "import importlib"),
-        ("src/antiphon/cli/run.py", "def f(): print(1)"),
+        ("src/antiphon/cli/commands/run.py", "def f(): print(1)"),
         ("tests/test_x.py", "async def f():\n await asyncio.sleep(0)\n assert 1"),
         ("tests/test_x.py", "def f(): pytest.skip('this machine has no second filesystem')"),
     ],
@@ -185,8 +185,8 @@ def test_a_module_name_is_judged() -> None:
 @pytest.mark.parametrize(
     ("text", "names", "unlisted"),
     [
-        ("from antiphon.runtime import run\n__all__ = ['run']", ["run"], set()),
-        ("from antiphon.runtime import run, stream\n__all__ = ['run']", ["run"], {"stream"}),
+        ("from antiphon.kernel.run.runtime import run\n__all__ = ['run']", ["run"], set()),
+        ("from antiphon.kernel.run.runtime import run, stream\n__all__ = ['run']", ["run"], {"stream"}),
         ("_x = 1\ndef f(): ...", [], {"f"}),
     ],
 )

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from antiphon import __version__
-from antiphon.cli import ends
+from antiphon.cli import exit_codes
 
 COMMANDS: Mapping[str, str] = {
     "run": "Ask a team of agents and watch it work.",
@@ -35,21 +35,21 @@ class Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         if cmd_name == "run":
-            from antiphon.cli.run import run as found
+            from antiphon.cli.commands.run import run as found
         elif cmd_name == "runs":
-            from antiphon.cli.runs import runs as found
+            from antiphon.cli.commands.runs import runs as found
         elif cmd_name == "chat":
-            from antiphon.cli.chat import chat as found
+            from antiphon.cli.commands.chat import chat as found
         elif cmd_name == "answer":
-            from antiphon.cli.answer import answer as found
+            from antiphon.cli.commands.answer import answer as found
         elif cmd_name == "graph":
-            from antiphon.cli.graph import graph as found
+            from antiphon.cli.commands.graph import graph as found
         elif cmd_name == "profiles":
-            from antiphon.cli.profiles import profiles as found
+            from antiphon.cli.commands.profiles import profiles as found
         elif cmd_name == "models":
-            from antiphon.cli.models import models as found
+            from antiphon.cli.commands.models import models as found
         else:
-            from antiphon.cli.doctor import doctor as found
+            from antiphon.cli.commands.doctor import doctor as found
         return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -77,7 +77,7 @@ def start(arguments: Sequence[str] | None = None) -> int:
         )
     except SystemExit:
         # click's way to end when whoever read our output has gone: not an error of ours.
-        return ends.COMPLETED
+        return exit_codes.COMPLETED
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the edge of the program: each has its message and code
-        return ends.failed(error)
+        return exit_codes.failed(error)
     return found if isinstance(found, int) else 0

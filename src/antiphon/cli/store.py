@@ -14,12 +14,12 @@ from urllib.parse import quote, unquote, urlsplit
 import click
 import msgspec
 
-from antiphon.cli import ends
-from antiphon.dotenv import environment
-from antiphon.history import fold
+from antiphon.cli import exit_codes
+from antiphon.config.dotenv import environment
 from antiphon.journal import Journal, open_journal
 from antiphon.journal.port import RunEntry
-from antiphon.outline import Outline, decode, outline
+from antiphon.kernel.facts.summary import Outline, decode, outline
+from antiphon.kernel.run.rows import fold
 
 FOLDER = ".antiphon"
 FILE = "antiphon.db"
@@ -49,7 +49,7 @@ async def opened(option: str | None) -> AsyncIterator[Journal]:
     url = url_of(option, environment())
     path = unquote(urlsplit(url).path[1:])
     if url.startswith("sqlite:") and path and not os.path.exists(path):  # noqa: ASYNC240 - one look
-        raise ends.NotFound(
+        raise exit_codes.NotFound(
             f"There is no journal at {path}. `antiphon run` makes one;"
             " --journal PATH or ANTIPHON_HOME names another"
         )
@@ -74,12 +74,14 @@ def choose(runs: Sequence[RunEntry], prefix: str) -> RunEntry:
         return found[0]
     if not found:
         newest = ", ".join(entry.run_id[:SHORT] for entry in runs[:5]) or "(none)"
-        raise ends.NotFound(
+        raise exit_codes.NotFound(
             f"No run starts with {prefix!r}. The newest: {newest}. `antiphon runs ls` lists all"
         )
     listed = ", ".join(entry.run_id[: max(SHORT, len(prefix) + 4)] for entry in found[:8])
     said = "are called" if exact else "start with"
-    raise ends.NotFound(f"{len(found)} runs {said} {prefix!r}: {listed}. Give more characters of the id")
+    raise exit_codes.NotFound(
+        f"{len(found)} runs {said} {prefix!r}: {listed}. Give more characters of the id"
+    )
 
 
 async def outline_of(journal: Journal, entry: RunEntry) -> Outline:

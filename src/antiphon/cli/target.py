@@ -20,11 +20,11 @@ import click
 from msgspec import Struct
 
 from antiphon import Agent, Tool
-from antiphon.cli import safe
+from antiphon.cli.display import terminal_escape
 from antiphon.cli.team_file import SETS, read_team, toolbox
 from antiphon.errors import AntiphonError, ConfigError
-from antiphon.graph import Graph
 from antiphon.styles.profiles import ProfileTeam
+from antiphon.view.graph import Graph
 
 FORMS = "a team file (team.yaml), a folder of profiles, file.py:name or package.module:name"
 IN_CODE = "team.py"
@@ -200,7 +200,7 @@ def _team(text: str, found: Any, folder: str | None) -> Target:
 def _drawn(text: str, found: Any) -> Target:
     """An environment, a team of profiles: whatever says itself which agents it is, the first one asked."""
     for finding in getattr(found, "findings", ()):
-        click.echo(safe.clean(str(finding)), err=True)
+        click.echo(terminal_escape.clean(str(finding)), err=True)
     agents = tuple(found.agents())
     drawn = found.graph() if callable(getattr(found, "graph", None)) else None
     return Target(text, agents[0].name, agents, drawn)

@@ -22,9 +22,9 @@ import msgspec
 import yaml
 
 from antiphon import Agent, Example, Limits, Retry, Tool
+from antiphon.config.yaml import Reader, compose_file, is_null, meant
 from antiphon.errors import AntiphonError, ConfigError
 from antiphon.tools import calculate, convert, date_tools, folder_tools
-from antiphon.yaml_file import Reader, compose_file, is_null, meant
 
 SETS = ("documents", "files", "arithmetic", "dates", "units")
 

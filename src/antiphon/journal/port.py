@@ -1,7 +1,7 @@
 """The Journal port: where runs are kept.
 
 A run is a chain of rows. One append is one row: the events of one step, encoded by
-`antiphon.event`, with the digest of everything before it. A row is refused unless the lease's
+`antiphon.kernel.facts.events`, with the digest of everything before it. A row is refused unless the lease's
 epoch is the run's and its first event follows the last one stored.
 
 Implementations: `journal.memory`, `journal.sqlite`. Every one passes `journal.check`.

@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from typing import Any
 
-from antiphon.model import Emit, Model, Reply, Request
+from antiphon.values.model import Emit, Model, Reply, Request
 
 MINUTE = 60.0
 

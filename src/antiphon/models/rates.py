@@ -14,8 +14,8 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from antiphon.model import Model, Usage
 from antiphon.models.catalog import Catalog, ModelSpec, Prices, cost, load_catalog
+from antiphon.values.model import Model, Usage
 
 _NANO_PER_TOKEN = 1_000
 """A dollar per million tokens is a thousand nano-USD per token."""

@@ -18,9 +18,9 @@ from collections.abc import Mapping
 from typing import cast
 
 from antiphon.errors import ConfigError
-from antiphon.model import Model
 from antiphon.models.providers import KNOWN, ProviderModel
-from antiphon.secret import Secret
+from antiphon.values.model import Model
+from antiphon.values.secret import Secret
 
 OPENAI_URL = "https://api.openai.com/v1"
 OPENROUTER_URL = "https://openrouter.ai/api/v1"

@@ -9,8 +9,8 @@ from decimal import Decimal
 
 from msgspec import Struct
 
-from antiphon.model import Usage
 from antiphon.models.catalog import Catalog, ModelSpec, cost
+from antiphon.values.model import Usage
 
 UNKNOWN = "unknown"
 """The name calls are counted under whose model nobody named."""

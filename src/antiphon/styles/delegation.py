@@ -21,8 +21,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from antiphon import Record, ToolCall
-from antiphon.event import EffectFinished, EffectStarted, MessagePosted, TurnStarted
-from antiphon.message import USER
+from antiphon.kernel.facts.events import EffectFinished, EffectStarted, MessagePosted, TurnStarted
+from antiphon.values.message import USER
 
 EntryType = Literal["llm_call", "llm_response", "tool_exec", "agent_call", "agent_return", "finish", "error"]
 """What an entry tells of: a model asked or heard; a tool's result; a call and its return; a `finish`;

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from antiphon.event import EffectFinished, EffectStarted
-from antiphon.limits import NANO, Limits, more
+from antiphon.kernel.facts.events import EffectFinished, EffectStarted
+from antiphon.kernel.facts.ledger import NANO, more
+from antiphon.values.limits import Limits
 
 
 class Books(Struct):

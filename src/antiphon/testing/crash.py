@@ -29,18 +29,18 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from antiphon.agent import Agent
-from antiphon.conversation import Conversation, open_run
-from antiphon.event import EffectFinished
-from antiphon.history import fold
 from antiphon.journal.port import Row
-from antiphon.letter import Ask, Letter, encode
-from antiphon.model import Model
-from antiphon.stream import Record
+from antiphon.kernel.facts.events import EffectFinished
+from antiphon.kernel.facts.records import Record
+from antiphon.kernel.run.commands import Ask, Letter, encode
+from antiphon.kernel.run.conversation import Conversation, open_run
+from antiphon.kernel.run.rows import fold
 from antiphon.testing.clock import VirtualClock
 from antiphon.testing.points import Points, SynchronousJournal, mark_effects
 from antiphon.testing.verdict import Account, Life, account_of, judge, look
 from antiphon.testing.world import World, add_line
+from antiphon.values.agent import Agent
+from antiphon.values.model import Model
 
 PATIENCE_S = 20
 Commit = Literal["at once", "deferred"]

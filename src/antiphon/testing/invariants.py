@@ -3,7 +3,7 @@
     await check_run(journal, run_id)                 # raises InvariantBroken: run, seq, which, why
     await check_journal(journal)                     # every run of the store
 
-The books kept here are the audit's own: nothing is asked of `antiphon.state`, so that a fault in
+The books kept here are the audit's own: nothing is asked of `antiphon.kernel.facts.state`, so that a fault in
 the fold cannot excuse itself.
 """
 
@@ -14,8 +14,9 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from antiphon.calling import read_call
-from antiphon.event import (
+from antiphon.journal.port import Journal, Row, chain, genesis
+from antiphon.kernel.facts.agent_call import read_call
+from antiphon.kernel.facts.events import (
     ASKING,
     CancelRequested,
     EffectFinished,
@@ -32,10 +33,9 @@ from antiphon.event import (
     TurnFinished,
     TurnStarted,
 )
-from antiphon.history import events_of
-from antiphon.journal.port import Journal, Row, chain, genesis
-from antiphon.message import Message, ToolCall
+from antiphon.kernel.run.rows import events_of
 from antiphon.testing.books import Books
+from antiphon.values.message import Message, ToolCall
 
 Acts = Callable[[str, str], bool]
 """Whether the tool of this agent (agent, tool) acts on the world."""

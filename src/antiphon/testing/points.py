@@ -12,11 +12,11 @@ from typing import Any, TypeVar
 
 import apsw
 
-from antiphon import acting, runtime
 from antiphon.errors import JournalError
 from antiphon.journal.port import Done, Lease, Row
 from antiphon.journal.sqlite import SqliteJournal
 from antiphon.journal.sqlite_writer import Job
+from antiphon.kernel.run import actions, runtime
 
 T = TypeVar("T")
 
@@ -154,6 +154,6 @@ def mark_effects(point: Callable[[str], None]) -> None:
 
         return performing
 
-    places = (("model", runtime, "ask_model"), ("tool", runtime, "use_tool"), ("step", acting, "perform"))
+    places = (("model", runtime, "ask_model"), ("tool", runtime, "use_tool"), ("step", actions, "perform"))
     for name, module, attribute in places:
         setattr(module, attribute, marked(name, getattr(module, attribute)))

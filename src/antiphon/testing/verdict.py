@@ -10,15 +10,15 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from antiphon.agent import Agent
-from antiphon.apply import apply
-from antiphon.event import EffectFinished, EffectStarted, place
-from antiphon.history import events_of
 from antiphon.journal.port import Journal
-from antiphon.state import State
+from antiphon.kernel.facts.events import EffectFinished, EffectStarted, place
+from antiphon.kernel.facts.fold import apply
+from antiphon.kernel.facts.state import State
+from antiphon.kernel.run.rows import events_of
 from antiphon.testing.invariants import InvariantBroken, check_run
 from antiphon.testing.world import World, lines
-from antiphon.tool import Tool, as_tool, tool
+from antiphon.values.agent import Agent
+from antiphon.values.tool import Tool, as_tool, tool
 
 IN_DOUBT = "it may or may not have taken effect"
 """What an agent is told of a tool that a crash left unknown."""

@@ -20,14 +20,14 @@ from typing import Any
 
 from msgspec import Struct
 
-from antiphon.activation import Activation
-from antiphon.event import decode
-from antiphon.history import fold_row, unpack
 from antiphon.journal.memory import MemoryJournal
 from antiphon.journal.port import Done, Lease, Row
 from antiphon.journal.sqlite import SqliteJournal
-from antiphon.runtime import Runtime
-from antiphon.state import State
+from antiphon.kernel.facts.activation import Activation
+from antiphon.kernel.facts.events import decode
+from antiphon.kernel.facts.state import State
+from antiphon.kernel.run.rows import fold_row, unpack
+from antiphon.kernel.run.runtime import Runtime
 from antiphon.testing.invariants import Audit, InvariantBroken
 
 DENSE, SPARSE = 200, 50

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from antiphon.tool import ToolContext
+from antiphon.values.tool import ToolContext
 
 
 class Deed(Struct, frozen=True):

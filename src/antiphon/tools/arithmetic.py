@@ -21,8 +21,8 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from antiphon.errors import ToolError
-from antiphon.model import Example
-from antiphon.tool import tool
+from antiphon.values.model import Example
+from antiphon.values.tool import tool
 
 MAX_LENGTH = 1000
 """Characters of an expression."""

@@ -9,8 +9,8 @@ from datetime import date, timedelta
 from typing import Literal
 
 from antiphon.errors import ToolError
-from antiphon.model import Example
-from antiphon.tool import Tool, tool
+from antiphon.values.model import Example
+from antiphon.values.tool import Tool, tool
 
 _MONTHS = [name.lower() for name in calendar.month_name]
 _DAYS = list(calendar.day_name)

@@ -9,9 +9,9 @@ import json
 import subprocess
 import sys
 
-from antiphon import outputs
 from antiphon.errors import ToolError
-from antiphon.tool import ToolContext, tool
+from antiphon.kernel.context import output_store
+from antiphon.values.tool import ToolContext, tool
 
 SECONDS = 5.0
 """How long a search may take; a pattern that takes longer is given up."""
@@ -26,7 +26,7 @@ def read_output(ctx: ToolContext, handle: str, offset: int = 1, limit: int = 200
         offset: Number of the first line, from 1.
         limit: How many lines at most.
     """
-    return outputs.read(_kept(ctx, handle), offset, limit)
+    return output_store.read(_kept(ctx, handle), offset, limit)
 
 
 @tool(effect="read", timeout=SECONDS)
@@ -43,8 +43,8 @@ def grep_output(
         most: How many matches at most.
     """
     lines = _kept(ctx, handle).split("\n")
-    hits = _search(lines, pattern) if regex else outputs.find(lines, pattern)
-    return outputs.matches(lines, hits, pattern, max(around, 0), max(most, 1))
+    hits = _search(lines, pattern) if regex else output_store.find(lines, pattern)
+    return output_store.matches(lines, hits, pattern, max(around, 0), max(most, 1))
 
 
 _PROGRAM = """

@@ -10,8 +10,8 @@ import re
 from fractions import Fraction
 
 from antiphon.errors import ToolError
-from antiphon.model import Example
-from antiphon.tool import tool
+from antiphon.values.model import Example
+from antiphon.values.tool import tool
 
 _F = Fraction
 _INCH = _F("0.0254")

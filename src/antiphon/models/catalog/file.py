@@ -19,7 +19,7 @@ from typing import Any
 
 import yaml
 
-from antiphon.yaml_file import Reader, compose_file, is_null
+from antiphon.config.yaml import Reader, compose_file, is_null
 
 TOKENS = ("context_window", "max_input", "max_output")
 ABLE = ("tools", "reasoning", "structured_output")

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from msgspec import Struct
 
-from antiphon.model import Usage
+from antiphon.values.model import Usage
 
 
 class Tier(Struct, frozen=True, omit_defaults=True):

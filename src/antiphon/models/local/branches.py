@@ -17,8 +17,8 @@ from typing import Any
 from msgspec import Struct
 
 from antiphon.errors import ModelError
-from antiphon.model import ChatMessage, Example, Request, ToolSpec
 from antiphon.models.local.spans import candidates, learn
+from antiphon.values.model import ChatMessage, Example, Request, ToolSpec
 
 CALL_AGENT, FINISH, ANSWER = "call_agent", "finish", "answer"
 """The two tools of delegation, and what the model says where an answer is plain text."""

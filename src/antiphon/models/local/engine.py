@@ -25,7 +25,7 @@ import xllamacpp
 from msgspec import Struct
 
 from antiphon.errors import ConfigError, ModelError
-from antiphon.model import Usage
+from antiphon.values.model import Usage
 
 CONTEXT = 2048
 """Tokens of prompt and reply together. The model was trained for 8192; each costs 23 KB of memory."""

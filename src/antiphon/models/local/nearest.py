@@ -12,8 +12,8 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from antiphon.model import Example
 from antiphon.models.local.spans import WRITTEN_DATE
+from antiphon.values.model import Example
 
 _FILE = re.compile(r"[\w./-]*(?:\.[A-Za-z]\w{0,5}|/)[\w./-]*")
 _CAPITALS = re.compile(r"(?<!\w)[A-Z]{6,}(?!\w)")

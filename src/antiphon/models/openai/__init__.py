@@ -13,12 +13,12 @@ import httpx2
 from msgspec import Struct
 
 from antiphon.errors import ConfigError, ModelError
-from antiphon.model import Emit, Reply, Request, ToolSpec
 from antiphon.models.openai.answer import Answer
 from antiphon.models.openai.failures import broken, shown, status_error, transport_error
 from antiphon.models.openai.tags import strip_reasoning
 from antiphon.models.openai.wire import Dialect, encode_request, encode_tools
-from antiphon.secret import MASK, Secret
+from antiphon.values.model import Emit, Reply, Request, ToolSpec
+from antiphon.values.secret import MASK, Secret
 
 __all__ = ["OpenAIModel", "OutputCap", "strip_reasoning"]
 

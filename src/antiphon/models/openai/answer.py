@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from antiphon.errors import ModelError
-from antiphon.model import Emit, Reply
 from antiphon.models.openai.failures import body_error
 from antiphon.models.openai.reply import ReplyMaker, decode_chunk
 from antiphon.models.sse import SSEReader
+from antiphon.values.model import Emit, Reply
 
 _DONE = b"[DONE]"
 _BOM = b"\xef\xbb\xbf"

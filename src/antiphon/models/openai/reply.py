@@ -9,10 +9,10 @@ import msgspec
 from msgspec import Raw, Struct
 
 from antiphon.errors import ModelError
-from antiphon.message import ToolCall, new_id
-from antiphon.model import Delta, Emit, Reply, Stop, Usage
 from antiphon.models.openai.failures import body_error, shown
 from antiphon.models.openai.tags import TagDivider, strip_reasoning
+from antiphon.values.message import ToolCall, new_id
+from antiphon.values.model import Delta, Emit, Reply, Stop, Usage
 
 _STOPS: dict[str, Stop] = {
     "stop": "stop",

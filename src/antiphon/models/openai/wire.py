@@ -11,8 +11,8 @@ import msgspec
 from msgspec import Struct
 
 from antiphon.errors import ModelError
-from antiphon.message import Attachment, ToolCall
-from antiphon.model import ChatMessage, Request, ToolSpec
+from antiphon.values.message import Attachment, ToolCall
+from antiphon.values.model import ChatMessage, Request, ToolSpec
 
 _json = msgspec.json.Encoder()
 _OWN = frozenset(

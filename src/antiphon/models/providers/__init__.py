@@ -16,8 +16,8 @@ from typing import Any
 from msgspec import Struct
 
 from antiphon.errors import ConfigError, ModelError
-from antiphon.model import Emit, Reply, Request
 from antiphon.models.providers.known import KNOWN, Known, check_settings, make, secrets, wanted
+from antiphon.values.model import Emit, Reply, Request
 
 __all__ = ["KNOWN", "ProviderModel"]
 

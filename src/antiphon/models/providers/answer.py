@@ -18,9 +18,9 @@ from pydantic_ai.messages import (
 )
 
 from antiphon.errors import ModelError
-from antiphon.message import ToolCall, new_id
-from antiphon.model import Delta, Emit, Reply, Stop, Usage
 from antiphon.models.providers.kept import pack
+from antiphon.values.message import ToolCall, new_id
+from antiphon.values.model import Delta, Emit, Reply, Stop, Usage
 
 _STOPS: dict[str, Stop] = {
     "stop": "stop",

@@ -29,9 +29,9 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
 from antiphon.errors import ModelError
-from antiphon.message import Attachment, ToolCall
-from antiphon.model import ChatMessage, Request
 from antiphon.models.providers.kept import unpack
+from antiphon.values.message import Attachment, ToolCall
+from antiphon.values.model import ChatMessage, Request
 
 _OWN = frozenset(
     {"max_tokens", "max_output", "max_retries", "tool_choice", "model", "messages", "tools", "stream"}

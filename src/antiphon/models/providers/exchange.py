@@ -10,10 +10,10 @@ from pydantic_ai.direct import model_request_stream
 from pydantic_ai.messages import ModelResponse
 
 from antiphon.errors import ModelError
-from antiphon.model import Emit, Reply, Request
 from antiphon.models.providers.answer import Deltas, reply_of
 from antiphon.models.providers.ask import conversation, parameters, settings
 from antiphon.models.providers.failures import failure
+from antiphon.values.model import Emit, Reply, Request
 
 
 class Patience(Struct, frozen=True):

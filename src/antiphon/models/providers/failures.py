@@ -8,7 +8,7 @@ from typing import Any
 from pydantic_ai import exceptions as theirs
 
 from antiphon.errors import HINT, ModelError, ModelErrorKind
-from antiphon.secret import MASK
+from antiphon.values.secret import MASK
 
 _BY_TYPE: tuple[tuple[type[Exception], ModelErrorKind], ...] = (
     (theirs.ModelQuotaExceededError, "quota"),

@@ -18,7 +18,7 @@ from pydantic_ai.messages import (
     ToolCallPart,
 )
 
-from antiphon.model import ChatMessage
+from antiphon.values.model import ChatMessage
 
 KEY = "providers"
 _PASSING = ("finish_reason", "timestamp")

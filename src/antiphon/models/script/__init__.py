@@ -20,8 +20,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from antiphon.errors import ConfigError, ModelError
-from antiphon.message import ToolCall
-from antiphon.model import ChatMessage, Delta, Emit, Reply, Request, Usage
+from antiphon.values.message import ToolCall
+from antiphon.values.model import ChatMessage, Delta, Emit, Reply, Request, Usage
 
 Line: TypeAlias = (
     "str | Reply | ToolCall | Sequence[ToolCall] | Exception | Callable[[Request], Line | Awaitable[Line]]"

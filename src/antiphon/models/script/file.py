@@ -17,10 +17,10 @@ from typing import Any, get_args
 import msgspec
 import yaml
 
+from antiphon.config.yaml import Reader, compose, compose_file
 from antiphon.errors import ConfigError, ModelError, ModelErrorKind
-from antiphon.message import ToolCall
-from antiphon.model import Reply, Stop
-from antiphon.yaml_file import Reader, compose, compose_file
+from antiphon.values.message import ToolCall
+from antiphon.values.model import Reply, Stop
 
 _KEYS = ("text", "reasoning", "call", "args", "calls", "finish", "error")
 _CALL_KEYS = ("call", "args")

@@ -12,18 +12,18 @@ The words are the seed's; the work is the kernel's: a round is a turn of one age
 call, and what a role does in `ctx.step` is done once even if the process dies after it.
 """
 
-from antiphon.styles.environment.action import Action, UserRequirement
 from antiphon.styles.environment.api import ExtEnv, mark_as_readable, mark_as_writeable
 from antiphon.styles.environment.context import Context
-from antiphon.styles.environment.cost import CostManager, NoMoneyException
 from antiphon.styles.environment.environment import Environment, Receipt
-from antiphon.styles.environment.memory import Memory
 from antiphon.styles.environment.message import AIMessage, Message, SystemMessage, UserMessage
-from antiphon.styles.environment.plan import Plan, Task, TaskResult
-from antiphon.styles.environment.queue import MessageQueue
-from antiphon.styles.environment.rc import RoleContext, RoleReactMode
-from antiphon.styles.environment.role import Role
-from antiphon.styles.environment.subscription import SubscriptionRunner
+from antiphon.styles.environment.metagpt.cost import CostManager, NoMoneyException
+from antiphon.styles.environment.metagpt.plan import Plan, Task, TaskResult
+from antiphon.styles.environment.metagpt.subscription import SubscriptionRunner
+from antiphon.styles.environment.roles.action import Action, UserRequirement
+from antiphon.styles.environment.roles.memory import Memory
+from antiphon.styles.environment.roles.queue import MessageQueue
+from antiphon.styles.environment.roles.rc import RoleContext, RoleReactMode
+from antiphon.styles.environment.roles.role import Role
 from antiphon.styles.environment.team import Team
 from antiphon.styles.environment.topic import (
     MESSAGE_ROUTE_TO_ALL,

@@ -6,8 +6,8 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from antiphon.styles.environment.cost import CostManager
-from antiphon.styles.environment.settings import ModelSettings, Settings, find_settings, read_settings
+from antiphon.styles.environment.metagpt.cost import CostManager
+from antiphon.styles.environment.metagpt.settings import ModelSettings, Settings, find_settings, read_settings
 
 
 class Values(dict[str, Any]):

@@ -15,26 +15,32 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from antiphon import UNLIMITED, Agent, Conversation, Limits, Result, Usage, UserError, open_run
-from antiphon.action import Act, ActionContext
 from antiphon.errors import DuplicateName
-from antiphon.event import MessagePosted, TurnStarted
-from antiphon.graph import Graph, graph_of
-from antiphon.message import Message as KernelMessage
-from antiphon.message import new_id
-from antiphon.model import Model
-from antiphon.result import View
-from antiphon.styles.environment.action import Action
-from antiphon.styles.environment.alone import Cast, agent_of, models_of_actions
+from antiphon.kernel.facts.events import MessagePosted, TurnStarted
 from antiphon.styles.environment.api import ExtEnv
 from antiphon.styles.environment.context import Context
-from antiphon.styles.environment.cost import NoMoneyException
-from antiphon.styles.environment.memory import Memory
 from antiphon.styles.environment.message import Message, from_kernel, to_kernel
+from antiphon.styles.environment.metagpt.cost import NoMoneyException
+from antiphon.styles.environment.metagpt.serialize import (
+    SavedEnvironment,
+    fill,
+    read,
+    saved_environment,
+    write,
+)
 from antiphon.styles.environment.models import Models
-from antiphon.styles.environment.role import Role
+from antiphon.styles.environment.roles.action import Action
+from antiphon.styles.environment.roles.alone import Cast, agent_of, models_of_actions
+from antiphon.styles.environment.roles.memory import Memory
+from antiphon.styles.environment.roles.role import Role
 from antiphon.styles.environment.rounds import MOVED, ROUNDS, Rounds, Routes, Seat
-from antiphon.styles.environment.serialize import SavedEnvironment, fill, read, saved_environment, write
 from antiphon.styles.environment.topic import USER_REQUIREMENT
+from antiphon.values.actions import Act, ActionContext
+from antiphon.values.message import Message as KernelMessage
+from antiphon.values.message import new_id
+from antiphon.values.model import Model
+from antiphon.values.result import View
+from antiphon.view.graph import Graph, graph_of
 
 LOG = logging.getLogger(__name__)
 TOLD = 3

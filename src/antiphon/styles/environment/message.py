@@ -16,15 +16,16 @@ import msgspec
 from msgspec import Struct, field
 
 from antiphon.errors import UserError
-from antiphon.message import Message as KernelMessage
-from antiphon.message import new_id, whole
-from antiphon.signature import fitted, from_json, to_json
+from antiphon.schema.signature import fitted, from_json, to_json
 from antiphon.styles.environment.topic import (
     MESSAGE_ROUTE_TO_ALL,
     USER_REQUIREMENT,
     addresses_of,
     topic_of,
 )
+from antiphon.values.codec import whole
+from antiphon.values.message import Message as KernelMessage
+from antiphon.values.message import new_id
 
 
 class Message:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from antiphon.model import Model
 from antiphon.models import resolve_model
+from antiphon.values.model import Model
 
 if TYPE_CHECKING:
     from antiphon.styles.environment.context import Context
-    from antiphon.styles.environment.role import Role
-    from antiphon.styles.environment.settings import ModelSettings
+    from antiphon.styles.environment.metagpt.settings import ModelSettings
+    from antiphon.styles.environment.roles.role import Role
 
 
 class Models:

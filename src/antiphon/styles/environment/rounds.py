@@ -12,14 +12,14 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from antiphon.hook import Call, Continue, Do, Moment, Return
-from antiphon.message import Message
 from antiphon.styles.environment.topic import (
     MESSAGE_ROUTE_TO_ALL,
     MESSAGE_ROUTE_TO_NONE,
     MESSAGE_ROUTE_TO_SELF,
     USER_REQUIREMENT,
 )
+from antiphon.values.hooks import Call, Continue, Do, Moment, Return
+from antiphon.values.message import Message
 
 ROUNDS = "rounds"
 """The intent of the request that has an environment do rounds; its data say how many at most."""

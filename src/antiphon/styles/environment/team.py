@@ -7,15 +7,15 @@ from collections.abc import Iterable
 from typing import Any, Self
 
 from antiphon import Agent, Result, RunFailed
-from antiphon.graph import Graph
-from antiphon.styles.environment.action import Action
 from antiphon.styles.environment.context import Context
-from antiphon.styles.environment.cost import NoMoneyException
 from antiphon.styles.environment.environment import Environment
-from antiphon.styles.environment.memory import Memory
 from antiphon.styles.environment.message import Message
-from antiphon.styles.environment.role import Role
-from antiphon.styles.environment.serialize import SavedTeam, fill, read, saved_environment, write
+from antiphon.styles.environment.metagpt.cost import NoMoneyException
+from antiphon.styles.environment.metagpt.serialize import SavedTeam, fill, read, saved_environment, write
+from antiphon.styles.environment.roles.action import Action
+from antiphon.styles.environment.roles.memory import Memory
+from antiphon.styles.environment.roles.role import Role
+from antiphon.view.graph import Graph
 
 
 class Team:

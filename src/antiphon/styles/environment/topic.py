@@ -9,7 +9,7 @@ MESSAGE_ROUTE_TO_ALL = "<all>"
 MESSAGE_ROUTE_TO_NONE = "<none>"
 MESSAGE_ROUTE_TO_SELF = "<self>"
 
-USER_REQUIREMENT = "antiphon.styles.environment.action.UserRequirement"
+USER_REQUIREMENT = "antiphon.styles.environment.roles.action.UserRequirement"
 """The topic of a message that names none: what a user wants."""
 
 

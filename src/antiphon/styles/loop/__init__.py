@@ -38,7 +38,7 @@ from antiphon.styles.loop.options import (
     ToolPermissionHook,
     UsageSummary,
 )  # fmt: skip
-from antiphon.tool import Dependency, Done
+from antiphon.values.tool import Dependency, Done
 
 TaskComplete = Done
 """The seed's name of the exception by which a tool ends the task."""

@@ -25,15 +25,15 @@ from antiphon import (
     open_journal,
     open_run,
 )  # fmt: skip
-from antiphon.agent import equip
 from antiphon.errors import Parked
-from antiphon.event import EffectFinished, EffectStarted, RunResumed
-from antiphon.memory import COMPACT, HISTORY
-from antiphon.message import new_id
-from antiphon.model import ChatMessage
-from antiphon.outputs import OutputLimits
+from antiphon.kernel.context.compaction import COMPACT, HISTORY
+from antiphon.kernel.facts.events import EffectFinished, EffectStarted, RunResumed
 from antiphon.styles.loop.events import FinalResponseEvent, LoopEvent, Projection
 from antiphon.styles.loop.options import NAME, AgentOptions, ModelUsage, UsageSummary, agent_of
+from antiphon.values.agent import equip
+from antiphon.values.limits import OutputLimits
+from antiphon.values.message import new_id
+from antiphon.values.model import ChatMessage
 
 OnMessage = Callable[[Message], Awaitable[Any]]
 

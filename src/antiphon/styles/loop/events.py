@@ -16,7 +16,8 @@ import msgspec
 from msgspec import Struct, field
 
 from antiphon import Attachment, Record, ToolCall
-from antiphon.event import (
+from antiphon.kernel.context.output_store import DONE
+from antiphon.kernel.facts.events import (
     EffectFinished,
     EffectStarted,
     HistoryCompacted,
@@ -24,7 +25,6 @@ from antiphon.event import (
     TurnFinished,
     TurnStarted,
 )
-from antiphon.outputs import DONE
 
 MARKER = "[Max Iterations Reached]"
 """What the answer begins with when the iterations are used up."""

@@ -12,11 +12,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from antiphon import UNLIMITED, Agent, Limits, Model, Retry, Tool, ToolContext, UserError
-from antiphon.agent import Judge, Verdict
-from antiphon.memory import Compaction
-from antiphon.model import ChatMessage
-from antiphon.outputs import OutputLimits
-from antiphon.tool import Dependency
+from antiphon.values.agent import Compaction, Judge, Verdict
+from antiphon.values.limits import OutputLimits
+from antiphon.values.model import ChatMessage
+from antiphon.values.tool import Dependency
 
 NAME = "agent"
 """What the journal knows a loop's agent by."""

@@ -8,18 +8,14 @@ for finding in library.findings:
 partner = library.profile("Partner")        # a frozen Profile, or an error that says why not
 """
 
-from antiphon.styles.profiles.admission import Delegation
-from antiphon.styles.profiles.bounds import Bounds
-from antiphon.styles.profiles.expression import Expression, evaluate, holds, read_expression
-from antiphon.styles.profiles.fields import SHAPES
-from antiphon.styles.profiles.finding import Finding, Place
-from antiphon.styles.profiles.grammar import ExpressionError
-from antiphon.styles.profiles.handover import hand_over
-from antiphon.styles.profiles.ingestors import Ingestor, ingestor
-from antiphon.styles.profiles.llm_config import FromEnv, FromFile, LlmConfig
-from antiphon.styles.profiles.loader import Library, load_profiles
-from antiphon.styles.profiles.path import lookup
-from antiphon.styles.profiles.profile import (
+from antiphon.styles.profiles.conditions.expression import Expression, evaluate, holds, read_expression
+from antiphon.styles.profiles.conditions.grammar import ExpressionError
+from antiphon.styles.profiles.conditions.path import lookup
+from antiphon.styles.profiles.files.diagnostics import Finding, Place
+from antiphon.styles.profiles.files.fields import SHAPES
+from antiphon.styles.profiles.files.llm_config import FromEnv, FromFile, LlmConfig
+from antiphon.styles.profiles.files.loader import Library, load_profiles
+from antiphon.styles.profiles.files.profile import (
     InboxItem,
     InboxStrategy,
     Observer,
@@ -28,14 +24,18 @@ from antiphon.styles.profiles.profile import (
     Segment,
     ToolAccess,
 )
-from antiphon.styles.profiles.protocol import Inheritance, Protocol
+from antiphon.styles.profiles.files.protocol import Inheritance, Protocol
+from antiphon.styles.profiles.files.schema import json_schema
+from antiphon.styles.profiles.files.template import Template, read_template, render
+from antiphon.styles.profiles.files.vocabulary import SOURCES, TOOLSETS
+from antiphon.styles.profiles.history.turn import Turn
+from antiphon.styles.profiles.history.turns import turns_of
+from antiphon.styles.profiles.limits import Bounds
 from antiphon.styles.profiles.run_context import RunContext, SubContext, run_context
-from antiphon.styles.profiles.schema import json_schema
 from antiphon.styles.profiles.team import ProfileTeam
-from antiphon.styles.profiles.template import Template, read_template, render
-from antiphon.styles.profiles.turn import Turn
-from antiphon.styles.profiles.turns import turns_of
-from antiphon.styles.profiles.vocabulary import SOURCES, TOOLSETS
+from antiphon.styles.profiles.turns.ingestors import Ingestor, ingestor
+from antiphon.styles.profiles.work.admission import Delegation
+from antiphon.styles.profiles.work.handover import hand_over
 
 __all__ = [
     "Bounds",

@@ -15,13 +15,13 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from antiphon import Conversation, Record
-from antiphon.event import ASKING, EffectFinished, EffectStarted, RunClosed, RunStarted
-from antiphon.result import View
-from antiphon.styles.profiles.item import from_mail, recorded
-from antiphon.styles.profiles.path import lookup
-from antiphon.styles.profiles.recalled import messages
+from antiphon.kernel.facts.events import ASKING, EffectFinished, EffectStarted, RunClosed, RunStarted
+from antiphon.styles.profiles.conditions.path import lookup
 from antiphon.styles.profiles.team import ProfileTeam
-from antiphon.styles.profiles.view import described, team_state
+from antiphon.styles.profiles.turns.item import from_mail, recorded
+from antiphon.styles.profiles.world.transcript_data import messages
+from antiphon.styles.profiles.world.world import described, team_state
+from antiphon.values.result import View
 
 RunStatus = Literal["CREATED", "RUNNING", "AWAITING_INPUT", "COMPLETED", "FAILED", "CANCELLED"]
 _ENDED: Mapping[str, RunStatus] = {"completed": "COMPLETED", "cancelled": "CANCELLED"}

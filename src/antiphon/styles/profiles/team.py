@@ -15,23 +15,23 @@ from msgspec.structs import replace
 
 from antiphon import UNLIMITED, Agent, Limits, Model, Tool, UserError
 from antiphon.errors import DuplicateName
-from antiphon.styles.profiles.admission import Delegation, staff
-from antiphon.styles.profiles.bounds import Bounds
-from antiphon.styles.profiles.dispatch import broker, broker_name
-from antiphon.styles.profiles.finding import Finding
-from antiphon.styles.profiles.flow import decide
-from antiphon.styles.profiles.ingestors import INGESTORS, Ingestor
-from antiphon.styles.profiles.loader import Library, load_profiles
-from antiphon.styles.profiles.profile import Profile
-from antiphon.styles.profiles.prompt import instructions, is_dynamic
-from antiphon.styles.profiles.protocol import Protocol
-from antiphon.styles.profiles.routing import route
-from antiphon.styles.profiles.seat import Seat, hands_over_messages, reads
-from antiphon.styles.profiles.taking import START, take
-from antiphon.styles.profiles.thinking import Thinking, thinking
-from antiphon.styles.profiles.toolset import TOOLS, with_context
-from antiphon.styles.profiles.vocabulary import TOOLSETS
-from antiphon.tool import as_tool
+from antiphon.styles.profiles.files.diagnostics import Finding
+from antiphon.styles.profiles.files.loader import Library, load_profiles
+from antiphon.styles.profiles.files.profile import Profile
+from antiphon.styles.profiles.files.protocol import Protocol
+from antiphon.styles.profiles.files.vocabulary import TOOLSETS
+from antiphon.styles.profiles.limits import Bounds
+from antiphon.styles.profiles.model_config import Thinking, thinking
+from antiphon.styles.profiles.turns.flow import decide
+from antiphon.styles.profiles.turns.ingestors import INGESTORS, Ingestor
+from antiphon.styles.profiles.turns.prompt import instructions, is_dynamic
+from antiphon.styles.profiles.turns.routing import route
+from antiphon.styles.profiles.turns.turn_input import START, take
+from antiphon.styles.profiles.work.admission import Delegation, staff
+from antiphon.styles.profiles.work.dispatch import broker, broker_name
+from antiphon.styles.profiles.work.toolset import TOOLS, with_context
+from antiphon.styles.profiles.world.binding import Seat, hands_over_messages, reads
+from antiphon.values.tool import as_tool
 
 HANDOVERS: Mapping[str, str] = {
     "LaunchPrincipalExecutionTool": "partner_to_principal_initial_briefing",

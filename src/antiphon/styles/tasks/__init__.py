@@ -16,7 +16,6 @@ controller is an `Agent` without a model: two rules that say, from the journal, 
 
 from antiphon.styles.tasks.agent import ToolCapableAgent
 from antiphon.styles.tasks.controller import Controller
-from antiphon.styles.tasks.declared import ExecutableTool
 from antiphon.styles.tasks.errors import (
     DuplicateTool,
     InvalidArguments,
@@ -24,10 +23,11 @@ from antiphon.styles.tasks.errors import (
     NotPermitted,
     UnknownTool,
 )
-from antiphon.styles.tasks.message import MessageType, StructuredMessage
-from antiphon.styles.tasks.permissions import AuditEntry
-from antiphon.styles.tasks.progress import TaskStatus
-from antiphon.styles.tasks.toolkit import AgentToolkit
+from antiphon.styles.tasks.messages.message import MessageType, StructuredMessage
+from antiphon.styles.tasks.scheduling.progress import TaskStatus
+from antiphon.styles.tasks.toolkits.declared import ExecutableTool
+from antiphon.styles.tasks.toolkits.permissions import AuditEntry
+from antiphon.styles.tasks.toolkits.toolkit import AgentToolkit
 from antiphon.styles.tasks.worker import Worker
 
 __all__ = [

@@ -10,17 +10,17 @@ from typing import Any
 from msgspec.structs import replace
 
 from antiphon import Agent, Conversation, Model, Result, RunFailed, Tool, ToolCall, UserError, open_run
-from antiphon.agent import Verdict
-from antiphon.message import new_id
-from antiphon.styles.tasks import codec
 from antiphon.styles.tasks.blocking import blocking
-from antiphon.styles.tasks.blocks import call_blocks
-from antiphon.styles.tasks.declared import ExecutableTool
-from antiphon.styles.tasks.message import MESSAGE_TYPES, StructuredMessage
-from antiphon.styles.tasks.reply import reply_to
-from antiphon.styles.tasks.results import tool_results
-from antiphon.styles.tasks.toolkit import AgentToolkit, arguments_json
-from antiphon.tool import as_tool
+from antiphon.styles.tasks.messages import codec
+from antiphon.styles.tasks.messages.blocks import call_blocks
+from antiphon.styles.tasks.messages.message import MESSAGE_TYPES, StructuredMessage
+from antiphon.styles.tasks.messages.reply import reply_to
+from antiphon.styles.tasks.scheduling.results import tool_results
+from antiphon.styles.tasks.toolkits.declared import ExecutableTool
+from antiphon.styles.tasks.toolkits.toolkit import AgentToolkit, arguments_json
+from antiphon.values.agent import Verdict
+from antiphon.values.message import new_id
+from antiphon.values.tool import as_tool
 
 ROUNDS = 8
 """How often the calls that a model wrote into its text are done before the answer is given up."""

@@ -7,18 +7,18 @@ from typing import Any
 
 from antiphon import Agent, Conversation, Model, Record, RunFailed, UserError, open_run
 from antiphon.errors import DuplicateName
-from antiphon.styles.tasks import codec
 from antiphon.styles.tasks.agent import ToolCapableAgent, calls_of
 from antiphon.styles.tasks.blocking import blocking
 from antiphon.styles.tasks.errors import InvalidMessage
-from antiphon.styles.tasks.message import MESSAGE_TYPES, MessageType, StructuredMessage
-from antiphon.styles.tasks.progress import TaskStatus, progress
-from antiphon.styles.tasks.reply import reply_to
-from antiphon.styles.tasks.results import tool_results
-from antiphon.styles.tasks.schedule import dealer, lane, lane_name
-from antiphon.styles.tasks.task import mail_of
+from antiphon.styles.tasks.messages import codec
+from antiphon.styles.tasks.messages.message import MESSAGE_TYPES, MessageType, StructuredMessage
+from antiphon.styles.tasks.messages.reply import reply_to
+from antiphon.styles.tasks.scheduling.progress import TaskStatus, progress
+from antiphon.styles.tasks.scheduling.results import tool_results
+from antiphon.styles.tasks.scheduling.schedule import dealer, lane, lane_name
+from antiphon.styles.tasks.scheduling.task import mail_of
 from antiphon.styles.tasks.worker import Worker
-from antiphon.tool import as_tool
+from antiphon.values.tool import as_tool
 
 INSTRUCTIONS = (
     "You know who can do what. Give each request to the colleague it is for, and answer with the result."

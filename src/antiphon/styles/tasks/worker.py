@@ -7,9 +7,9 @@ from collections.abc import Collection
 from msgspec.structs import replace
 
 from antiphon import Agent, UserError
-from antiphon.action import Act
-from antiphon.agent import ALL
 from antiphon.styles.tasks.agent import ToolCapableAgent
+from antiphon.values.actions import Act
+from antiphon.values.agent import ALL
 
 
 class Worker:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 
-from antiphon.tool import Tool
 from antiphon.tools.folder.documents import document_tools
 from antiphon.tools.folder.files import file_tools
 from antiphon.tools.folder.root import Root
+from antiphon.values.tool import Tool
 
 
 def folder_tools(root: str | os.PathLike[str]) -> list[Tool]:

@@ -15,9 +15,9 @@ from pathlib import PurePosixPath
 from msgspec import Struct
 
 from antiphon.errors import ToolError
-from antiphon.model import Example
-from antiphon.tool import Tool, tool
 from antiphon.tools.folder.root import Entry, Root, decoded
+from antiphon.values.model import Example
+from antiphon.values.tool import Tool, tool
 
 MAX_DOCUMENTS = 5000
 MAX_DOCUMENT = 1_000_000

@@ -6,9 +6,9 @@ from collections import Counter
 from pathlib import PurePosixPath
 
 from antiphon.errors import ToolError
-from antiphon.model import Example
-from antiphon.tool import Tool, tool
 from antiphon.tools.folder.root import MAX_FILES, Root, decoded
+from antiphon.values.model import Example
+from antiphon.values.tool import Tool, tool
 
 LISTED = 200
 """Names in one listing."""

@@ -1,0 +1,363 @@
+"""`antiphon answer`: answer what a run asks, from another terminal or process."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import re
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+import click
+import msgspec
+from msgspec import Struct
+
+from antiphon.cli import exit_codes
+from antiphon.cli.display import terminal_escape
+from antiphon.cli.session.questions import MORE, laid_out, ruled, verdict
+from antiphon.cli.session.request import manner_of
+from antiphon.cli.store import SHORT, command, find, journal_option, json_option, opened, outline_of
+from antiphon.errors import JournalError
+from antiphon.journal import Journal
+from antiphon.journal.port import RunEntry
+from antiphon.kernel.facts.events import ASKING, EffectFinished, EffectStarted
+from antiphon.kernel.facts.state import State
+from antiphon.kernel.run.commands import VERDICTS, Answer, decode, encode
+from antiphon.kernel.run.rows import events_of, fold
+from antiphon.values.message import USER
+from antiphon.values.policy import Grant
+
+PATIENCE = 5.0
+"""Seconds that an owner gets to take an answer in before the command reports without it."""
+NO_MAIL = 1 << 62
+EFFECT = re.compile(r"\d+/\d+\.[clx]\S*")
+SPAN = re.compile(r"(\d+(?:\.\d+)?)(s|m|h|d)")
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+class Asked(Struct, frozen=True):
+    """An open question of an agent, or (with a `tool`) a permission it needs. since: Unix seconds."""
+
+    id: str
+    agent: str
+    tool: str
+    arguments: str
+    text: str
+    since: float
+
+    @property
+    def short(self) -> str:
+        """The id without what a shell would take for a pattern."""
+        return self.id.removesuffix("?")
+
+
+@click.command(short_help="Answer what a run asks, from anywhere.")
+@click.argument("run_id", metavar="[RUN]", default="")
+@click.argument("words", nargs=-1, metavar="[EFFECT] [yes|no|always|TEXT]")
+@click.option("--arguments", metavar="JSON", help="Allow the tool with these arguments instead.")
+@click.option("--where", metavar="NAME=PATTERN", multiple=True,
+              help="With always: only calls whose argument NAME matches, as file names do.")  # fmt: skip
+@click.option("--this-agent", is_flag=True, help="With always: only calls of the agent that asks.")
+@click.option("--for", "span", metavar="TIME", help="With always: only for so long, such as 30m, 2h or 1d.")
+@click.option("--by", metavar="NAME", help="Who answers, as it is recorded. [default: your user name]")
+@journal_option
+@json_option
+def answer(
+    run_id: str,
+    words: Sequence[str],
+    arguments: str | None,
+    where: Sequence[str],
+    this_agent: bool,
+    span: str | None,
+    by: str | None,
+    journal: str | None,
+    as_json: bool,
+) -> int:
+    """Answer an open question or permission of a run; without an answer, list what is open.
+
+    EFFECT is its id as listed; it may be left out where only one thing is asked. A run that nobody
+    drives takes the answer in when it is resumed. Without RUN, what every run asks is listed.
+
+    With always, every later call of the same tool in the run is allowed, as far as the options say.
+    """
+    if not run_id:
+        return asyncio.run(_inbox(journal, as_json))
+    reach = _Reach(tuple(map(_pattern, where)), this_agent, _until(span))
+    return asyncio.run(_answer(run_id, words, arguments, reach, by, journal, as_json))
+
+
+async def _answer(
+    prefix: str,
+    words: Sequence[str],
+    arguments: str | None,
+    reach: _Reach,
+    by: str | None,
+    option: str | None,
+    as_json: bool,
+) -> int:
+    async with opened(option) as journal:
+        entry = await find(journal, prefix)
+        state = await fold(journal, entry.run_id)
+        asked = open_questions(state)
+        question, text = await _chosen(journal, entry, asked, words)
+        if not text:
+            if arguments is not None:
+                raise click.UsageError("--arguments comes with an answer: yes or always.")
+            shown = [question] if question is not None else asked
+            if as_json:
+                click.echo(terminal_escape.json_text(_plain(entry, shown)))
+            elif not shown:
+                click.echo(f"run {entry.run_id[:SHORT]} asks nothing now")
+            else:
+                _list(shown, entry, option)
+            return exit_codes.COMPLETED
+        if question is None:
+            raise exit_codes.NotFound(f"Run {entry.run_id[:SHORT]} asks nothing now")
+        content = _content(question, text)
+        edited = _edited(question, text, arguments)
+        letter = Answer(question.id, content, edited, by or _me(), _grant(question, content, reach))
+        return await _send(journal, entry, state, letter, option)
+
+
+async def _inbox(option: str | None, as_json: bool) -> int:
+    """Everything that any run asks."""
+    found: list[tuple[RunEntry, list[Asked]]] = []
+    async with opened(option) as journal:
+        for entry in await journal.runs():
+            # One damaged run must not hide the others; `verify` says what is wrong with it.
+            with suppress(JournalError):
+                if (await outline_of(journal, entry)).state == "waiting":
+                    found.append((entry, open_questions(await fold(journal, entry.run_id))))
+    if as_json:
+        click.echo(
+            terminal_escape.json_text([each for entry, asked in found for each in _plain(entry, asked)])
+        )
+        return exit_codes.COMPLETED
+    for entry, asked in found:
+        click.echo(f"run {entry.run_id[:SHORT]}{'' if entry.owner else ' (nobody drives it now)'}")
+        _list(asked, entry, option)
+    if not found:
+        click.echo("no run asks anything now")
+    return exit_codes.COMPLETED
+
+
+def open_questions(state: State) -> list[Asked]:
+    """What a run asks people now, oldest first."""
+    return [
+        Asked(
+            effect.id,
+            state.activations[each.activation].agent,
+            ruled(effect),
+            effect.arguments,
+            effect.text,
+            each.since,
+        )
+        for each in state.open.values()
+        if (effect := each.effect).purpose in ASKING
+    ]
+
+
+async def _chosen(
+    journal: Journal, entry: RunEntry, asked: list[Asked], words: Sequence[str]
+) -> tuple[Asked | None, str]:
+    """Which question is meant, and what is said to it; no question where there is none to be meant."""
+    if not words:
+        return None, ""
+    named = [each for each in asked if words[0] in (each.id, each.short)]
+    if named:
+        return named[0], " ".join(words[1:]).strip()
+    if EFFECT.fullmatch(words[0]):
+        ended = await _end_of(journal, entry.run_id, words[0])
+        if ended is not None:
+            raise exit_codes.Settled(f"{words[0]} is settled already: {_how(ended)}")
+        listed = ", ".join(each.short for each in asked) or "(none)"
+        raise exit_codes.NotFound(f"Run {entry.run_id[:SHORT]} does not ask {words[0]!r}. Open: {listed}")
+    if len(asked) > 1:
+        listed = ", ".join(each.short for each in asked)
+        raise click.UsageError(f"{len(asked)} things are asked; say which one is meant: {listed}")
+    return (asked[0] if asked else None), " ".join(words).strip()
+
+
+async def _end_of(journal: Journal, run_id: str, effect_id: str) -> EffectFinished | None:
+    """How a question ended that is not open any more."""
+    wanted: set[str] = set()
+    for row in await journal.read(run_id):
+        for event in await events_of(journal, run_id, row):
+            if isinstance(event, EffectStarted) and event.purpose in ASKING:
+                if effect_id in (event.id, event.id.removesuffix("?")):
+                    wanted.add(event.id)
+            elif isinstance(event, EffectFinished) and event.id in wanted:
+                return event
+    return None
+
+
+def _how(event: EffectFinished) -> str:
+    if event.outcome != "completed":
+        return f"{event.outcome}{f' ({terminal_escape.line(event.why, 80)})' if event.why else ''}"
+    by = f" by {terminal_escape.line(event.by, 40)}" if event.by else ""
+    return f"answered {terminal_escape.line(event.content, 60)!r}{by}"
+
+
+def _content(question: Asked, text: str) -> str:
+    """What is answered; to a permission one of the verdicts."""
+    if not question.tool:
+        return text
+    found = verdict(text)
+    if found is None:
+        raise click.UsageError(f"A permission is answered {', '.join(VERDICTS)}; got {text!r}.")
+    return found
+
+
+def _edited(question: Asked, text: str, arguments: str | None) -> str:
+    """The arguments to be used instead, as canonical JSON; empty for those that were asked for."""
+    if arguments is None:
+        return ""
+    if not question.tool or verdict(text) == "no":
+        raise click.UsageError("--arguments goes with allowing a tool: yes or always.")
+    try:
+        found = msgspec.json.decode(arguments)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise click.UsageError(f"--arguments is not JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise click.UsageError(f'--arguments is an object, such as {{"name": 1}}; got {type(found).__name__}')
+    return msgspec.json.encode(found).decode()
+
+
+class _Reach(Struct, frozen=True):
+    """How far `always` is to reach. until: Unix seconds, 0 for ever."""
+
+    arguments: tuple[tuple[str, str], ...]
+    this_agent: bool
+    until: float
+
+
+def _pattern(said: str) -> tuple[str, str]:
+    name, sign, pattern = said.partition("=")
+    if not name or not sign:
+        raise click.UsageError(f"--where is NAME=PATTERN, such as path='docs/*'; got {said!r}.")
+    return name, pattern
+
+
+def _until(span: str | None) -> float:
+    if span is None:
+        return 0.0
+    if not span or SPAN.sub("", span):
+        raise click.UsageError(f"--for is a time such as 45s, 30m, 2h or 1d; got {span!r}.")
+    return time.time() + sum(float(number) * _SECONDS[unit] for number, unit in SPAN.findall(span))
+
+
+def _grant(question: Asked, content: str, reach: _Reach) -> Grant | None:
+    """How far the answer reaches; None for all calls of the tool in the run."""
+    if reach == _Reach((), False, 0.0):
+        return None
+    if content != "always" or not question.tool or question.tool == MORE:
+        raise click.UsageError("--where, --this-agent and --for say how far `always` to a tool reaches.")
+    return Grant(reach.arguments, question.agent if reach.this_agent else "", reach.until)
+
+
+def _me() -> str:
+    # A process without an entry in the user database has no name.
+    with suppress(OSError, KeyError):
+        return getpass.getuser()
+    return USER
+
+
+async def _send(journal: Journal, entry: RunEntry, state: State, letter: Answer, option: str | None) -> int:
+    """Post the answer under the question's own key, so that a question is answered once."""
+    short = entry.run_id[:SHORT]
+    if not await journal.post(entry.run_id, f"answer:{letter.effect_id}", encode(letter)):
+        waiting = await _waiting(journal, entry.run_id, letter.effect_id)
+        same = waiting is not None and (waiting.content, waiting.arguments, waiting.grant) == (
+            letter.content,
+            letter.arguments,
+            letter.grant,
+        )
+        if not same:
+            said = (
+                f"{terminal_escape.line(waiting.content, 60)!r} by {terminal_escape.line(waiting.by, 40)}"
+                if waiting
+                else "another"
+            )
+            raise exit_codes.Settled(
+                f"{letter.effect_id} has an answer already, which waits to be read: {said}"
+            )
+    if entry.owner:
+        return await _told(journal, entry, letter)
+    click.echo(f"run {short}: nobody drives it now; the answer waits for whoever resumes it")
+    manner = manner_of(state.data, option)
+    if manner is not None:
+        click.echo(f"  {terminal_escape.clean(manner.resume(entry.run_id))}")
+    return exit_codes.COMPLETED
+
+
+async def _waiting(journal: Journal, run_id: str, effect_id: str) -> Answer | None:
+    """The answer that was posted before."""
+    for mail in await journal.mail(run_id):
+        if mail.key == f"answer:{effect_id}":
+            with suppress(msgspec.DecodeError, RecursionError):
+                found = decode(mail.body)
+                return found if isinstance(found, Answer) else None
+    return None
+
+
+async def _told(journal: Journal, entry: RunEntry, letter: Answer) -> int:
+    """See whether the owner takes it in, or something else came first."""
+    short, after = entry.run_id[:SHORT], entry.seq
+    owner = terminal_escape.line(entry.owner, 80)
+    try:
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                await journal.wait(entry.run_id, after, NO_MAIL)
+                for row in await journal.read(entry.run_id, after):
+                    after = row.seq
+                    for event in await events_of(journal, entry.run_id, row):
+                        if isinstance(event, EffectFinished) and event.id == letter.effect_id:
+                            if not event.mail:
+                                raise exit_codes.Settled(
+                                    f"{letter.effect_id} was settled before the answer came: {_how(event)}"
+                                )
+                            click.echo(f"run {short}: {_how(event)}, taken in by {owner}")
+                            return exit_codes.COMPLETED
+    except TimeoutError:
+        click.echo(
+            f"run {short}: {owner} has been told, but did not answer within {PATIENCE:g} s; it will take"
+            " the answer in when it reads its mail"
+        )
+        return exit_codes.TAKEN
+
+
+def _list(asked: list[Asked], entry: RunEntry, option: str | None) -> None:
+    short = entry.run_id[:SHORT]
+    for each in asked:
+        agent = terminal_escape.line(each.agent, 60)
+        if not each.tool:
+            click.echo(
+                f"{each.short}  {agent} asks:\n  {terminal_escape.clean(each.text)}".replace("\n", "\n  ")
+            )
+            continue
+        click.echo(f"{each.short}  {agent} asks to use {terminal_escape.line(each.tool, 64)}")
+        for line in laid_out(each.arguments):
+            click.echo(f"  {line}")
+        if each.text:
+            click.echo(f"  ({terminal_escape.line(each.text, 200)})")
+    first = asked[0]
+    said = "yes" if first.tool else "your answer"
+    click.echo(f"\nto answer: {command('answer', short, first.short, said, journal=option)}")
+
+
+def _plain(entry: RunEntry, asked: list[Asked]) -> list[dict[str, Any]]:
+    return [
+        {
+            "run_id": entry.run_id,
+            "effect": each.id,
+            "kind": "approval" if each.tool else "question",
+            "agent": each.agent,
+            "tool": each.tool,
+            "arguments": msgspec.json.decode(each.arguments) if each.arguments else None,
+            "text": each.text,
+            "since": each.since,
+        }
+        for each in asked
+    ]

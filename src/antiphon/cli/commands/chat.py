@@ -1,0 +1,205 @@
+"""`antiphon chat`: a conversation in the terminal, kept as a run that stays open."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import click
+from msgspec.structs import replace
+
+from antiphon import Agent, Policy, open_run
+from antiphon.cli import exit_codes
+from antiphon.cli.commands.run import folder_option, model_option
+from antiphon.cli.display import terminal_escape
+from antiphon.cli.session.conversation import Person, Talk, name_of
+from antiphon.cli.session.request import CHAT, Manner, manner_of
+from antiphon.cli.session.slash import Opening
+from antiphon.cli.store import SHORT, find, journal_option, outline_of, url_of
+from antiphon.cli.target import FORMS, Target, load_target
+from antiphon.config.dotenv import environment
+from antiphon.errors import AntiphonError, Parked
+from antiphon.journal import Journal, open_journal
+from antiphon.journal.port import RunEntry
+from antiphon.kernel.run.rows import events_of
+
+ASSISTANT = Agent("assistant", "You are a helpful assistant.", solo=True)
+TINY = "local:smollm2"
+KEYED = "openai:gpt-4.1-mini"
+
+
+@click.command(
+    epilog=f"TARGET is {FORMS}; without one it is a plain assistant. /help lists what can be said."
+)
+@click.argument("target", required=False)
+@model_option
+@folder_option
+@journal_option
+@click.option(
+    "--policy",
+    type=click.Choice(["open", "guarded", "strict"]),
+    default="guarded",
+    show_default=True,
+    help="What tools may do: guarded asks before a tool acts, strict allows nothing, open everything.",
+)
+@click.option("--resume", metavar="RUN", help="Go on with this conversation; repeat its TARGET.")
+@click.option("--continue", "newest", is_flag=True, help="Go on with the newest conversation.")
+@click.option("--quiet", "-q", is_flag=True, help="Show the answers only.")
+def chat(
+    target: str | None,
+    model: str | None,
+    folder: str | None,
+    journal: str | None,
+    policy: Any,
+    resume: str | None,
+    newest: bool,
+    quiet: bool,
+) -> int:
+    """Talk with an agent or a team. Every conversation is a run: it stays open and can be gone on with.
+
+    Ctrl-C stops what an agent does, a second one leaves. Piped in, each line is a message.
+    """
+    if resume and newest:
+        raise click.UsageError("--resume and --continue exclude each other.")
+    loaded = Target("", ASSISTANT.name, (ASSISTANT,)) if target is None else load_target(target, folder)
+    entered = tuple(
+        replace(agent, context="continue") if agent.name == loaded.entry else agent for agent in loaded.agents
+    )
+    loaded = Target(loaded.text, loaded.entry, entered)
+    manner = Manner(target or "", journal, folder, model, quiet=quiet, chat=True)
+    return asyncio.run(_chat(loaded, manner, Policy(policy), resume, newest))
+
+
+async def _chat(target: Target, manner: Manner, policy: Policy, resume: str | None, newest: bool) -> int:
+    env = environment()
+    journal = open_journal(url_of(manner.journal, env))
+    person = Person(manner.quiet)
+    person.install()
+    sessions = _Sessions(journal, target, manner, policy, person, env)
+    try:
+        run_id: str | None = None
+        if resume:
+            run_id = (await find(journal, resume)).run_id
+        elif newest:
+            run_id = (await _newest(journal)).run_id
+        return await sessions.all(Opening(run_id, manner.model))
+    finally:
+        person.typed.close()
+        await journal.close()
+
+
+class _Sessions:
+    """The conversations of one call of the program, one after another."""
+
+    def __init__(
+        self, journal: Journal, target: Target, manner: Manner, policy: Policy, person: Person,
+        env: Mapping[str, str],
+    ) -> None:  # fmt: skip
+        self._journal, self._target, self._manner, self._policy = journal, target, manner, policy
+        self._person, self._env = person, env
+        self._code = exit_codes.COMPLETED
+
+    async def all(self, opening: Opening | None) -> int:
+        """Lead one after another; the exit code."""
+        before: Opening | None = None
+        while opening is not None:
+            try:
+                before, opening = await self._lead(opening, before)
+            except Parked as parked:
+                exit_codes.complain(str(parked))
+                return exit_codes.code_of(parked)
+            except AntiphonError as error:
+                # A wish that cannot be met ends no conversation that was well before.
+                if before is None:
+                    raise
+                exit_codes.complain(str(error))
+                opening, before = before, None
+        return self._code
+
+    async def _lead(self, opening: Opening, before: Opening | None) -> tuple[Opening, Opening | None]:
+        """One conversation: what would open it again, and what is opened next."""
+        opening = await self._settled(opening)
+        again = before is not None and opening.run_id is not None and before.run_id == opening.run_id
+        manner = replace(self._manner, model=opening.model)
+        person, target = self._person, self._target
+        async with open_run(
+            target.agents, journal=self._journal, run_id=opening.run_id, model=opening.model,
+            policy=self._policy, attended=person.attended, data=manner.data,
+        ) as conversation:  # fmt: skip
+            run_id = conversation.run_id
+            person.farewell = _farewell(manner, run_id)
+            if person.attended and not opening.run_id:
+                person.screen.note(
+                    f"You talk with {name_of(target)}. /help lists what can be said; Ctrl-D leaves."
+                )
+            talk = Talk(conversation, target, opening.model, person)
+            if again and before is not None and before.model != opening.model:
+                person.screen.note(f"From now on {terminal_escape.line(opening.model or '', 80)} is asked.")
+            after = await talk.until_end(again=again)
+            empty = not talk.tree.root.items
+            if empty and not opening.run_id:
+                await conversation.close("nothing was said")
+            self._code = (
+                exit_codes.PARKED if talk.call else exit_codes.COMPLETED if person.attended else talk.code
+            )
+        if not empty and after is None and self._journal.durability != "none":
+            person.screen.note(person.farewell)
+        return Opening(None if empty else run_id, opening.model), after
+
+    async def _settled(self, opening: Opening) -> Opening:
+        """The run's id in full, and the model that is asked when nothing else names one."""
+        run_id, model = opening.run_id, opening.model
+        if run_id is not None:
+            entry = await find(self._journal, run_id)
+            run_id = entry.run_id
+            kept = await _kept(self._journal, entry)
+            if kept is not None and kept.target != self._manner.target:
+                raise exit_codes.NotFound(
+                    f"Run {run_id[:SHORT]} is a conversation with"
+                    f" {terminal_escape.line(kept.target, 80) or 'the plain assistant'}:"
+                    f" {replace(kept, journal=self._manner.journal).resume(run_id)}"
+                )
+            if model is None and kept is not None:
+                model = kept.model
+        if model is None and not self._manner.target:
+            model = self._fallback()
+        return Opening(run_id, model)
+
+    def _fallback(self) -> str | None:
+        """The plain assistant's model where none is set: nobody should need a key to see how it is."""
+        env = self._env
+        if any(env.get(name, "").strip() for name in ("ANTIPHON_MODEL", "OPENAI_DEFAULT_MODEL")):
+            return None
+        if any(env.get(name, "").strip() for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL")):
+            return KEYED
+        if not self._manner.quiet:
+            print(
+                f"No model is set, so this is {TINY}: tiny, in this process, and often wrong."
+                " --model or ANTIPHON_MODEL names a real one.",
+                file=sys.stderr,
+            )
+        return TINY
+
+
+def _farewell(manner: Manner, run_id: str) -> str:
+    return f"run {run_id[:SHORT]}; to go on: {manner.resume(run_id)}"
+
+
+async def _newest(journal: Journal) -> RunEntry:
+    """The newest conversation that can be gone on with."""
+    for entry in await journal.runs():
+        if await _kept(journal, entry) is not None and (await outline_of(journal, entry)).state != "closed":
+            return entry
+    raise exit_codes.NotFound("There is no conversation to go on with; `antiphon chat` begins one")
+
+
+async def _kept(journal: Journal, entry: RunEntry) -> Manner | None:
+    """How a conversation was begun; None for a run that is none."""
+    rows = await journal.read(entry.run_id)
+    if not rows:
+        return None
+    first = (await events_of(journal, entry.run_id, rows[0]))[0]
+    data = getattr(first, "data", None)
+    return manner_of(data, None) if isinstance(data, dict) and CHAT in data else None

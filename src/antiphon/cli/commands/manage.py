@@ -1,0 +1,192 @@
+"""`runs resume`, `runs rename` and `runs cancel`: what changes a run that exists."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from uuid import uuid4
+
+import click
+
+from antiphon import Result
+from antiphon.cli import exit_codes
+from antiphon.cli.commands.run import (
+    events_option,
+    folder_option,
+    model_option,
+    quiet_option,
+    target_argument,
+)
+from antiphon.cli.display import terminal_escape
+from antiphon.cli.display.tree import CallTree
+from antiphon.cli.session.request import COMMAND_LINE, Manner, Request, finish, perform
+from antiphon.cli.store import SHORT, find, journal_option, opened
+from antiphon.cli.target import Target, load_target
+from antiphon.errors import UserError
+from antiphon.journal import Journal
+from antiphon.journal.port import MAX_NAME, RunEntry, check_name
+from antiphon.kernel.facts.events import CancelRequested
+from antiphon.kernel.facts.state import State
+from antiphon.kernel.run.commands import Cancel, encode
+from antiphon.kernel.run.conversation import cancel_run
+from antiphon.kernel.run.rows import events_of, fold, read
+
+PATIENCE = 5.0
+"""Seconds that an owner gets to take a cancellation in before the command reports without it."""
+NO_MAIL = 1 << 62
+
+
+@click.command("resume", short_help="Go on with a run where it is.")
+@click.argument("run_id", metavar="RUN")
+@target_argument
+@model_option
+@folder_option
+@journal_option
+@events_option
+@quiet_option
+def resume(
+    run_id: str,
+    target: str,
+    model: str | None,
+    folder: str | None,
+    journal: str | None,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    """Go on with a run where it is, with the agents of TARGET. What has ended is not done again.
+
+    A run that has ended already is not changed: its answer is printed once more.
+    """
+    loaded = load_target(target, folder)
+    return asyncio.run(_resume(run_id, loaded, Manner(target, journal, folder, model, as_json, quiet)))
+
+
+async def _resume(prefix: str, target: Target, manner: Manner) -> int:
+    async with opened(manner.journal) as journal:
+        entry = await find(journal, prefix)
+        state = await fold(journal, entry.run_id)
+        user = state.activations[0]
+        if state.closed or not user.open:
+            return await _told_again(journal, entry, state, manner)
+        ends_it = isinstance(state.data, dict) and COMMAND_LINE in state.data
+        request = Request(run_id=entry.run_id, after=entry.seq, calls=tuple(user.open), ends=ends_it)
+        return await perform(request, target, manner, journal)
+
+
+async def _told_again(journal: Journal, entry: RunEntry, state: State, manner: Manner) -> int:
+    """The answer of a run that is over."""
+    ended = list(state.activations[0].done.items())
+    if not ended:
+        raise exit_codes.NotFound(
+            f"Run {entry.run_id[:SHORT]} has no request to go on with; ask anew with `antiphon run`"
+        )
+    tree = CallTree()
+    for record in await read(journal, entry.run_id):
+        tree.take(record)
+    call, end = ended[-1]
+    event = end.event
+    messages = tuple(logged.message for logged in state.log if logged.request == call)
+    result = Result(event.content, event.outcome, event.why, entry.run_id, call, end.usage, messages)
+    if not manner.quiet and not manner.as_json:
+        print(f"run {entry.run_id[:SHORT]} had ended already", file=sys.stderr)
+    return finish([result], manner, entry.run_id, tree, entry.updated_at - entry.created_at)
+
+
+@click.command("rename", short_help="Give a run a name.")
+@click.argument("run_id", metavar="RUN")
+@click.argument("name")
+@journal_option
+def rename(run_id: str, name: str, journal: str | None) -> int:
+    """Call a run NAME: it is listed under it and found by it. An empty NAME takes the name away.
+
+    Its records do not change, so a run that is over may be renamed, and one that somebody drives.
+    """
+    name = name.strip()
+    try:
+        check_name(name)
+    except UserError as error:
+        raise click.BadParameter(str(error), param_hint="NAME") from error
+    return asyncio.run(_rename(run_id, name, journal))
+
+
+async def _rename(prefix: str, name: str, option: str | None) -> int:
+    async with opened(option) as journal:
+        entry = await find(journal, prefix)
+        await journal.rename(entry.run_id, name)
+    short = entry.run_id[:SHORT]
+    click.echo(
+        f"run {short} is called {terminal_escape.line(name, MAX_NAME)}"
+        if name
+        else f"run {short} has no name"
+    )
+    return exit_codes.COMPLETED
+
+
+@click.command("cancel", short_help="Stop a run, or one call of it.")
+@click.argument("run_id", metavar="RUN")
+@click.argument("effect", required=False)
+@journal_option
+@click.option("--why", default="cancelled from the command line", help="The reason that is recorded.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+def cancel(run_id: str, effect: str | None, journal: str | None, why: str, yes: bool) -> int:
+    """Stop every request of a run, or only EFFECT (an id that `runs tail --json` shows) and all under it."""
+    return asyncio.run(_cancel(run_id, effect or "", journal, why, yes))
+
+
+async def _cancel(prefix: str, effect: str, option: str | None, why: str, yes: bool) -> int:
+    async with opened(option) as journal:
+        entry = await find(journal, prefix)
+        state = await fold(journal, entry.run_id)
+        short = entry.run_id[:SHORT]
+        if state.closed:
+            click.echo(f"run {short} has ended already; nothing to cancel")
+            return exit_codes.COMPLETED
+        if effect and state.find(effect) is None:
+            opened_now = (
+                ", ".join(key for each in state.activations.values() for key in each.open) or "(none)"
+            )
+            raise exit_codes.NotFound(
+                f"Run {short} has no open effect {effect!r}. Open: {terminal_escape.line(opened_now, 400)}"
+            )
+        if not yes and not _agreed(f"cancel {'effect ' + effect + ' of ' if effect else ''}run {short}?"):
+            click.echo("not cancelled")
+            return exit_codes.COMPLETED
+        if entry.owner:
+            return await _post(journal, entry, Cancel(effect, why))
+        if effect:
+            await journal.post(entry.run_id, uuid4().hex, encode(Cancel(effect, why)))
+            click.echo(f"run {short} is parked; {effect} will be cancelled when it is resumed")
+            return exit_codes.COMPLETED
+        await cancel_run(journal, entry.run_id, why)
+        click.echo(f"run {short} is cancelled")
+        return exit_codes.COMPLETED
+
+
+def _agreed(question: str) -> bool:
+    """Ask the person; without one, nothing is destroyed."""
+    if not (sys.stdin is not None and sys.stdin.isatty()):
+        raise click.UsageError(f"{question} Say --yes where nobody can be asked.")
+    return click.confirm(question, default=False, err=True)
+
+
+async def _post(journal: Journal, entry: RunEntry, letter: Cancel) -> int:
+    """Tell the owner, and see whether it listens."""
+    short = entry.run_id[:SHORT]
+    await journal.post(entry.run_id, uuid4().hex, encode(letter))
+    after = entry.seq
+    try:
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                await journal.wait(entry.run_id, after, NO_MAIL)
+                for row in await journal.read(entry.run_id, after):
+                    after = row.seq
+                    events = await events_of(journal, entry.run_id, row)
+                    if any(isinstance(event, CancelRequested) for event in events):
+                        click.echo(f"run {short}: cancelled by {terminal_escape.line(entry.owner, 80)}")
+                        return exit_codes.COMPLETED
+    except TimeoutError:
+        click.echo(
+            f"run {short}: {terminal_escape.line(entry.owner, 80)} has been told, but did not answer within"
+            f" {PATIENCE:g} s; it will cancel when it reads its mail"
+        )
+        return exit_codes.TAKEN

@@ -1,0 +1,84 @@
+"""`antiphon profiles`: agents described in YAML, checked before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from antiphon.cli import exit_codes
+from antiphon.cli.display import terminal_escape
+from antiphon.cli.store import json_option
+from antiphon.cli.team_file import SETS, toolbox
+from antiphon.styles.profiles import SHAPES, TOOLSETS, Finding, Library, json_schema, load_profiles
+
+WIDTH = 1_000
+
+
+@click.group()
+def profiles() -> None:
+    """Agents described in YAML: profiles, LLM configs and handover protocols; see docs/profiles.md."""
+
+
+@profiles.command("check", short_help="Find everything that is wrong in a folder of profiles.")
+@click.argument("folder", metavar="DIR")
+@json_option
+def check(folder: str, as_json: bool) -> int:
+    """Read DIR/profiles, DIR/llm_configs and DIR/handover_protocols, and tell every error and warning with
+    file, line and column. The exit code is 3 when there are errors; warnings alone leave it at 0.
+    """
+    library = load_profiles(folder, toolsets=_installed())
+    errors = [finding for finding in library.findings if finding.severity == "error"]
+    if as_json:
+        click.echo(terminal_escape.json_text(_plain(library)))
+    else:
+        for finding in library.findings:
+            click.echo(terminal_escape.line(str(finding), WIDTH))
+        click.echo(_summary(library, len(errors)))
+    return exit_codes.CONFIG if errors else exit_codes.COMPLETED
+
+
+@profiles.command("schema", short_help="Print the JSON Schema of a kind of file, for editors.")
+@click.argument("kind", type=click.Choice(list(SHAPES)), default="profile")
+def schema(kind: str) -> int:
+    """Print the JSON Schema of a kind of file. Editors complete and check YAML by it."""
+    click.echo(terminal_escape.json_text(json_schema(kind)))
+    return exit_codes.COMPLETED
+
+
+def _installed() -> Mapping[str, Sequence[str]]:
+    box = toolbox(".")
+    return {**TOOLSETS, **{name: [tool.name for tool in box[name]()] for name in SETS}}
+
+
+def _summary(library: Library, errors: int) -> str:
+    usable = (
+        f"{len(library.profiles)} profiles, {len(library.llm_configs)} LLM configs, {len(library.protocols)} "
+    )
+    refused = [f"{what} {terminal_escape.line(name, 80)}" for what, name in sorted(library.refused)]
+    lines = [f"{errors} errors, {len(library.findings) - errors} warnings"]
+    lines += [f"refused: {', '.join(refused)}"] if refused else []
+    return "\n".join([*lines, f"usable: {usable}handover protocols"])
+
+
+def _plain(library: Library) -> dict[str, Any]:
+    return {
+        "profiles": list(library.profiles),
+        "llm_configs": list(library.llm_configs),
+        "handover_protocols": list(library.protocols),
+        "refused": [{"kind": what, "name": name} for what, name in sorted(library.refused)],
+        "findings": [_finding(finding) for finding in library.findings],
+    }
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    place = finding.place
+    return {
+        "severity": finding.severity,
+        "file": place.file,
+        "line": place.line,
+        "column": place.column,
+        "path": place.path,
+        "text": finding.text,
+    }

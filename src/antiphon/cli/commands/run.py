@@ -1,0 +1,119 @@
+"""`antiphon run`: ask a team, watch it, get the answer."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+from msgspec.structs import replace
+
+from antiphon import Limits, Policy
+from antiphon.cli.display import terminal_escape
+from antiphon.cli.session.request import Manner, Request, perform
+from antiphon.cli.store import journal_option, url_of
+from antiphon.cli.target import FORMS, Target, load_target
+from antiphon.config.dotenv import environment
+from antiphon.journal import open_journal
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+MAX_MESSAGE = 10_000_000
+"""Characters of a message from the standard input."""
+
+target_argument = click.argument("target")
+folder_option = click.option(
+    "--folder",
+    metavar="PATH",
+    type=click.Path(exists=True, file_okay=False),
+    help="What the team's file tools may read. [default: .]",
+)
+model_option = click.option(
+    "--model", metavar="MODEL", help="For every agent, instead of its own, such as openai:gpt-4.1-mini."
+)
+quiet_option = click.option("--quiet", "-q", is_flag=True, help="Print the answer only.")
+events_option = click.option("--json", "as_json", is_flag=True, help="Write every event as a line of JSON.")
+
+
+def _limits(given: dict[str, Any]) -> Limits:
+    chosen = {name.removeprefix("limit_"): value for name, value in given.items() if value is not None}
+    return replace(Limits(), **chosen)
+
+
+def _limit_option(name: str, text: str) -> Callable[[Command], Command]:
+    default = getattr(Limits(), name)
+    return click.option(
+        f"--limit-{name}", type=click.IntRange(min=0), metavar="N", help=f"{text} [default: {default:,}]"
+    )
+
+
+@click.command(epilog=f"TARGET is {FORMS}. MESSAGE is read from the standard input when it is not given.")
+@target_argument
+@click.argument("message", required=False)
+@model_option
+@folder_option
+@journal_option
+@click.option(
+    "--policy",
+    type=click.Choice(["open", "guarded", "strict"]),
+    default="guarded",
+    show_default=True,
+    help="What tools may do: guarded asks before a tool acts, strict allows nothing, open everything.",
+)
+@_limit_option("tokens", "Tokens that the request may use, input and output.")
+@_limit_option("turns", "Turns of one agent.")
+@_limit_option("calls", "Tool and agent calls.")
+@_limit_option("depth", "Agent calls within agent calls.")
+@events_option
+@quiet_option
+def run(
+    target: str,
+    message: str | None,
+    model: str | None,
+    folder: str | None,
+    journal: str | None,
+    policy: Any,
+    as_json: bool,
+    quiet: bool,
+    **limits: Any,
+) -> int:
+    """Ask the team TARGET and watch it work; the answer is printed at the end.
+
+    Ctrl-C parks the run: nothing is lost, and the command that resumes it is printed.
+    """
+    loaded = load_target(target, folder)
+    manner = Manner(target, journal, folder, model, as_json, quiet)
+    request = Request(_message(message, loaded), policy=Policy(policy), limits=_limits(limits))
+    return asyncio.run(_run(request, loaded, manner))
+
+
+async def _run(request: Request, target: Target, manner: Manner) -> int:
+    journal = open_journal(url_of(manner.journal, environment()))
+    try:
+        return await perform(request, target, manner, journal)
+    finally:
+        await journal.close()
+
+
+def _message(given: str | None, target: Target) -> str:
+    """The message: as given, else from the standard input; asked for when that is a terminal."""
+    if given is None and sys.stdin is not None:
+        if sys.stdin.isatty():
+            print(
+                f"What do you want from {terminal_escape.line(target.entry, 60)}? ",
+                end="",
+                file=sys.stderr,
+                flush=True,
+            )
+            given = sys.stdin.readline()
+        else:
+            given = sys.stdin.read(MAX_MESSAGE + 1)
+            if len(given) > MAX_MESSAGE:
+                raise click.UsageError(
+                    f"The message on the standard input is longer than {MAX_MESSAGE:,} characters."
+                )
+    if given is None or not given.strip():
+        raise click.UsageError("There is no message: give one after TARGET, or on the standard input.")
+    return given.rstrip("\n")

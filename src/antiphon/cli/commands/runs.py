@@ -1,0 +1,300 @@
+"""`antiphon runs`: look at runs, follow, resume, rename, cancel, check and export them."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from typing import Any
+
+import click
+
+from antiphon import Record
+from antiphon.cli import exit_codes
+from antiphon.cli.commands.manage import cancel, rename, resume
+from antiphon.cli.commands.verify import export, import_run, verify
+from antiphon.cli.display import terminal_escape
+from antiphon.cli.display.draw import Drawing, parts, seconds, tokens
+from antiphon.cli.display.record_line import told
+from antiphon.cli.display.tree import Bill, CallTree, Node, dollars
+from antiphon.cli.display.watch import terminal
+from antiphon.cli.session.request import manner_of
+from antiphon.cli.store import SHORT, find, journal_option, json_option, opened, outline_of
+from antiphon.errors import JournalError
+from antiphon.journal import Journal
+from antiphon.journal.port import MAX_NAME, RunEntry
+from antiphon.kernel.facts.events import RunClosed
+from antiphon.kernel.facts.ledger import NANO
+from antiphon.kernel.facts.records import Cast
+from antiphon.kernel.facts.summary import Outline, outline
+from antiphon.kernel.run.rows import events_of, fold, read
+from antiphon.values.message import Message
+
+NO_MAIL = 1 << 62
+
+run_argument = click.argument("run_id", metavar="RUN")
+
+
+@click.group(
+    commands=[cancel, rename, resume, verify, export, import_run],
+    epilog="RUN is the start of a run's id, as long as only one run begins so, or its name.",
+)
+def runs() -> None:
+    """Look at runs, resume, rename or cancel them, check and export them."""
+
+
+@runs.command("ls", short_help="List the newest runs.")
+@journal_option
+@json_option
+@click.option(
+    "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="The newest N.", metavar="N"
+)
+def ls(journal: str | None, as_json: bool, limit: int) -> int:
+    """List the newest runs: id, age, state, entry, tokens, cost, owner, and the name or the first words."""
+    return asyncio.run(_ls(journal, as_json, limit))
+
+
+async def _ls(option: str | None, as_json: bool, limit: int) -> int:
+    rows: list[tuple[RunEntry, Outline | None, str]] = []
+    try:
+        async with opened(option) as journal:
+            found = await journal.runs()
+            for entry in found[:limit]:
+                try:
+                    known = await outline_of(journal, entry)
+                    rows.append((entry, known, state_of(entry, known)))
+                except JournalError:
+                    # One damaged run must not hide the others; `verify` says what is wrong with it.
+                    rows.append((entry, None, "damaged"))
+    except exit_codes.NotFound as error:
+        found = []
+        if not as_json:
+            click.echo(terminal_escape.clean(str(error)))
+    if as_json:
+        click.echo(terminal_escape.json_text([_listed(*row) for row in rows]))
+        return exit_codes.COMPLETED
+    if rows:
+        for line in _table(rows, terminal_width()):
+            click.echo(line)
+    if len(found) > limit:
+        click.echo(f"{len(found) - limit:,} older runs are not shown; --limit shows more")
+    return exit_codes.COMPLETED
+
+
+def terminal_width() -> int:
+    """Columns of the standard output; 0 when it is no terminal and nothing needs to be cut."""
+    return terminal().size.width if sys.stdout.isatty() else 0
+
+
+def state_of(entry: RunEntry, known: Outline) -> str:
+    """A run's state in one word: whether somebody drives it, waits, or how it ended."""
+    if known.state in ("open", "waiting"):
+        if not entry.owner:
+            return "parked"
+        return "running" if known.state == "open" else "waiting"
+    return known.outcome or ("closed" if known.state == "closed" else "rest")
+
+
+def _listed(entry: RunEntry, known: Outline | None, state: str) -> dict[str, Any]:
+    return {
+        "run_id": entry.run_id,
+        "name": entry.name,
+        "created_at": entry.created_at,
+        "updated_at": entry.updated_at,
+        "state": state,
+        "closed": known is not None and known.state == "closed",
+        "entry": known.entry if known is not None else "",
+        "title": known.title if known is not None else "",
+        "outcome": known.outcome if known is not None else "",
+        "tokens": known.tokens if known is not None else 0,
+        "cost_usd": known.spent / NANO if known is not None else None,
+        "unpriced_calls": known.unpriced if known is not None else 0,
+        "records": entry.seq,
+        "owner": entry.owner,
+    }
+
+
+def _table(rows: list[tuple[RunEntry, Outline | None, str]], width: int) -> list[str]:
+    now = time.time()
+    cells = [["RUN", "AGE", "STATE", "ENTRY", "TOKENS", "COST", "OWNER", "MESSAGE"]]
+    for entry, known, state in rows:
+        title = known.title if known is not None else f"antiphon runs verify {entry.run_id[:SHORT]}"
+        title = f"[{entry.name}] {title}" if entry.name else title
+        cells.append([
+            entry.run_id[:SHORT],
+            age(now - entry.created_at),
+            state,
+            terminal_escape.line(known.entry, 20) if known is not None else "",
+            f"{known.tokens:,}" if known is not None else "",
+            short_cost(Bill(known.spent, known.unpriced)) if known is not None else "",
+            terminal_escape.line(entry.owner, 30) or "-",
+            terminal_escape.line(title, 80),
+        ])  # fmt: skip
+    widths = [max(len(row[column]) for row in cells) for column in range(7)]
+    lines = [
+        "  ".join([*(cell.ljust(size) for cell, size in zip(row, widths, strict=False)), row[7]])
+        for row in cells
+    ]
+    return [line[:width].rstrip() if width else line.rstrip() for line in lines]
+
+
+def short_cost(bill: Bill) -> str:
+    """A cost that fits into a column; `>` where a part of it is not known."""
+    if bill.unpriced:
+        return f">{dollars(bill.spent)}" if bill.spent else "unknown"
+    return dollars(bill.spent)
+
+
+def age(span: float) -> str:
+    """How long ago, in one unit."""
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if span >= size:
+            return f"{span / size:.0f} {unit}"
+    return f"{max(span, 0):.0f} s"
+
+
+@runs.command("show", short_help="Show a run's call tree and messages.")
+@run_argument
+@journal_option
+@json_option
+def show(run_id: str, journal: str | None, as_json: bool) -> int:
+    """Show a run: its call tree with outcomes and tokens, and the messages."""
+    return asyncio.run(_show(run_id, journal, as_json))
+
+
+async def _show(prefix: str, option: str | None, as_json: bool) -> int:
+    async with opened(option) as journal:
+        entry = await find(journal, prefix)
+        tree = CallTree()
+        for record in await read(journal, entry.run_id):
+            tree.take(record)
+        state = await fold(journal, entry.run_id)
+    known = outline(state, entry.seq)
+    messages = [logged.message for logged in state.log]
+    if as_json:
+        click.echo(terminal_escape.json_text(_shown(entry, known, tree, messages)))
+        return exit_codes.COMPLETED
+    facts = [
+        state_of(entry, known),
+        f"{entry.seq:,} records",
+        seconds(entry.updated_at - entry.created_at),
+        tokens(tree),
+    ]
+    called = f" ({terminal_escape.line(entry.name, MAX_NAME)})" if entry.name else ""
+    click.echo(f"run {entry.run_id}{called}: {', '.join(facts)}")
+    if entry.owner:
+        click.echo(f"held by {terminal_escape.line(entry.owner, 80)}")
+    elif (manner := manner_of(state.data, option)) is not None:
+        if known.state in ("open", "waiting"):
+            click.echo(f"to resume it: {terminal_escape.clean(manner.resume(entry.run_id))}")
+        elif manner.chat and known.state == "rest":
+            click.echo(f"to go on with it: {terminal_escape.clean(manner.resume(entry.run_id))}")
+    for model, usage in tree.models.items():
+        click.echo(f"  {terminal_escape.line(model, 60)}: {parts(usage)}, {tree.bills[model].text}")
+    click.echo()
+    encoding = (sys.stdout.encoding or "").lower()
+    drawing = Drawing(tree, terminal_width(), ascii_only=not encoding.startswith("utf"), whole=True)
+    for line in drawing.lines(entry.updated_at):
+        click.echo(line.plain)
+    if messages:
+        click.echo("\nmessages")
+    for message in messages:
+        arrow = ">" if message.type == "forward" else "<"
+        pair = (message.sender, message.receiver) if arrow == ">" else (message.receiver, message.sender)
+        text = terminal_escape.clean(message.content).replace("\n", "\n      ")
+        click.echo(
+            f"  {terminal_escape.line(pair[0], 40)} {arrow} {terminal_escape.line(pair[1], 40)}\n      {text}"
+        )
+    for text, why in tree.dead:
+        click.echo(f"  not delivered ({terminal_escape.line(why)}): {terminal_escape.line(text, 200)}")
+    return exit_codes.COMPLETED
+
+
+def _shown(entry: RunEntry, known: Outline, tree: CallTree, messages: list[Message]) -> dict[str, Any]:
+    return {
+        **_listed(entry, known, state_of(entry, known)),
+        "usage": tree.models,
+        "costs": {
+            model: {"cost_usd": bill.spent / NANO, "unpriced_calls": bill.unpriced}
+            for model, bill in tree.bills.items()
+        },
+        "requests": [_node(item.node) for item in tree.root.items if item.node is not None],
+        "messages": messages,
+        "dead_letters": [{"text": text, "why": why} for text, why in tree.dead],
+    }
+
+
+def _node(node: Node) -> dict[str, Any]:
+    items = [
+        _node(item.node)
+        if item.node is not None
+        else {
+            "id": item.id, "kind": item.kind, "name": item.name, "purpose": item.purpose,
+            "arguments": item.arguments, "outcome": item.outcome, "text": item.text,
+            "started": item.started, "ended": item.ended,
+        }
+        for item in node.items
+    ]  # fmt: skip
+    return {
+        "id": node.call, "kind": "call", "agent": node.agent, "asked": node.asked, "outcome": node.outcome,
+        "result": node.result, "why": node.why, "usage": node.usage, "started": node.started,
+        "ended": node.ended, "items": items,
+    }  # fmt: skip
+
+
+@runs.command("tail", short_help="Print a run's records; -f follows.")
+@run_argument
+@journal_option
+@click.option(
+    "--follow", "-f", is_flag=True, help="Go on with what comes, until the run is closed or Ctrl-C."
+)
+@click.option("--json", "as_json", is_flag=True, help="Write every record as a line of JSON.")
+@click.option(
+    "--lines",
+    "-n",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Only the last N records of those there are.",
+)
+def tail(run_id: str, journal: str | None, follow: bool, as_json: bool, lines: int | None) -> int:
+    """Print a run's records, one per line, oldest first."""
+    try:
+        return asyncio.run(_tail(run_id, journal, follow, as_json, lines))
+    except KeyboardInterrupt:
+        return exit_codes.COMPLETED
+
+
+async def _tail(prefix: str, option: str | None, follow: bool, as_json: bool, lines: int | None) -> int:
+    async with opened(option) as journal:
+        entry = await find(journal, prefix)
+        cast, tree, after = Cast(), CallTree(), 0
+        while True:
+            found, after = await _records(journal, entry.run_id, after, cast)
+            shown = found if lines is None else found[max(len(found) - lines, 0) :]
+            lines = None
+            skipped = len(found) - len(shown)
+            for place, record in enumerate(found):
+                tree.take(record)
+                if place >= skipped:
+                    click.echo(terminal_escape.json_line(record) if as_json else _line(record, tree))
+            over = bool(found) and isinstance(found[-1].event, RunClosed)
+            if not follow or over:
+                return exit_codes.COMPLETED
+            await journal.wait(entry.run_id, after, NO_MAIL)
+
+
+async def _records(journal: Journal, run_id: str, after: int, cast: Cast) -> tuple[list[Record], int]:
+    """The records above `after`, and the number of the last one."""
+    found: list[Record] = []
+    for row in await journal.read(run_id, after):
+        events = await events_of(journal, run_id, row)
+        for index, event in enumerate(events):
+            cast.learn(event)
+            found.append(cast.record(row.seq - len(events) + 1 + index, row.at, run_id, event))
+        after = row.seq
+    return found, after
+
+
+def _line(record: Record, tree: CallTree) -> str:
+    clock = time.strftime("%H:%M:%S", time.localtime(record.at))
+    return f"{record.seq:>6}  {clock}  {told(record, tree)}"

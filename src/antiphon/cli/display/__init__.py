@@ -1,0 +1,1 @@
+"""What a terminal shows of a run: trees, lines, replies; every foreign text made safe first."""

@@ -1,0 +1,166 @@
+"""What a person sees while a run goes on: a live tree, plain lines, JSON lines, or nothing.
+
+Progress goes to the error output, so that the answer alone is on the standard output; only JSON
+lines go there instead of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from typing import Protocol
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.text import Text
+
+from antiphon import Piece, Record
+from antiphon.cli.display import terminal_escape
+from antiphon.cli.display.draw import Drawing, seconds, tokens
+from antiphon.cli.display.record_line import progress, spoken
+from antiphon.cli.display.tree import CallTree
+
+PERIOD = 0.12
+"""Seconds between two drawings at most; often enough for text, rare enough for slow lines."""
+
+
+class Watcher(Protocol):
+    """Shows a run. `take` may be called before `start`: what happened earlier is not shown again."""
+
+    def start(self) -> None:
+        """Everything from now on is new."""
+        ...
+
+    def take(self, found: Record | Piece) -> None:
+        """Something happened."""
+        ...
+
+    def pause(self) -> None:
+        """Leave the terminal alone until `start`."""
+        ...
+
+    def stop(self) -> None:
+        """The run is over or left; the last state stays on the screen."""
+        ...
+
+
+def terminal() -> Console:
+    """The error output as rich knows it: no colour under NO_COLOR, none where nobody looks."""
+    return Console(stderr=True, highlight=False, emoji=False, markup=False)
+
+
+def watcher(tree: CallTree, *, as_json: bool, quiet: bool) -> Watcher:
+    """The watcher that fits the options and the output."""
+    if as_json:
+        return JsonLines()
+    if quiet:
+        return Silent()
+    console = terminal()
+    if console.is_terminal and not console.is_dumb_terminal:
+        return LiveTree(tree, console)
+    return PlainLines(tree)
+
+
+class Silent:
+    """Shows nothing."""
+
+    def start(self) -> None: ...
+
+    def take(self, found: Record | Piece) -> None: ...
+
+    def pause(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+class JsonLines(Silent):
+    """One JSON object per record on the standard output."""
+
+    def __init__(self) -> None:
+        self._started = False
+
+    def start(self) -> None:
+        """See Watcher."""
+        self._started = True
+
+    def take(self, found: Record | Piece) -> None:
+        """See Watcher."""
+        if self._started and isinstance(found, Record):
+            print(terminal_escape.json_line(found), flush=True)
+
+
+class PlainLines(Silent):
+    """One line per noteworthy record on the error output."""
+
+    def __init__(self, tree: CallTree) -> None:
+        self._tree, self._started = tree, False
+
+    def start(self) -> None:
+        """See Watcher."""
+        self._started = True
+
+    def take(self, found: Record | Piece) -> None:
+        """See Watcher."""
+        if self._started and isinstance(found, Record):
+            for text in filter(None, (spoken(self._tree), progress(found, self._tree))):
+                print(text, file=sys.stderr, flush=True)
+
+
+class LiveTree:
+    """The call tree, drawn again where it stands; timed by the event loop, no thread and no task."""
+
+    def __init__(self, tree: CallTree, console: Console) -> None:
+        self._tree, self._console = tree, console
+        self._live: Live | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._ascii = not (console.encoding or "").lower().startswith("utf")
+        self._changed = True
+        self._second = 0
+
+    def start(self) -> None:
+        """See Watcher."""
+        if self._live is not None:
+            return
+        self._live = Live(console=self._console, auto_refresh=False, vertical_overflow="crop")
+        self._live.start()
+        self._tick()
+
+    def take(self, found: Record | Piece) -> None:
+        """See Watcher."""
+        self._changed = True
+
+    def pause(self) -> None:
+        """See Watcher."""
+        if self._live is not None:
+            self._live.transient = True
+        self.stop()
+
+    def stop(self) -> None:
+        """See Watcher."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._live is not None:
+            self._live.update(self._picture(), refresh=False)
+            self._live.stop()
+            self._live = None
+
+    def _tick(self) -> None:
+        if self._live is None:
+            return
+        second = int(time.monotonic())
+        if self._changed or second != self._second:
+            self._changed, self._second = False, second
+            self._live.update(self._picture(), refresh=True)
+        self._timer = asyncio.get_running_loop().call_later(PERIOD, self._tick)
+
+    def _picture(self) -> Group:
+        size, now = self._console.size, time.time()
+        # One column stays free: some terminals break the line when the last one is filled.
+        width = max(size.width - 1, 10)
+        lines = Drawing(self._tree, width, ascii_only=self._ascii).screen(now, max(size.height - 3, 1))
+        spent = seconds(now - self._tree.started) if self._tree.started else "starting"
+        status = Text(f"{spent}, {tokens(self._tree)}", "dim", no_wrap=True)
+        status.truncate(width, overflow="ellipsis")
+        return Group(*lines, status)

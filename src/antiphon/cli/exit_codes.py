@@ -1,0 +1,105 @@
+"""How a command ends: its exit codes, and one clear message for every error.
+
+0   completed                     5   the journal cannot be read or written, or is damaged
+1   the request failed            6   a limit, the budget or the nudges are used up
+2   wrong usage                   7   cancelled
+3   a bad setting, file or target 8   parked: it can be resumed
+4   no such run or file           9   somebody else has the run
+10  answered already              70  a fault of Antiphon itself
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+import traceback
+from collections.abc import Mapping
+
+import click
+
+from antiphon.cli.display import terminal_escape
+from antiphon.errors import (
+    AntiphonError,
+    Fenced,
+    JournalError,
+    Owned,
+    Parked,
+    UnknownName,
+    UserError,
+)
+
+COMPLETED, FAILED, USAGE, CONFIG, NOT_FOUND, JOURNAL, LIMIT, CANCELLED, PARKED, TAKEN, SETTLED = range(11)
+FAULT = 70
+INTERRUPTED = 130
+"""Ctrl-C in a command that drives no run, as shells expect it."""
+
+OUTCOMES: Mapping[str, int] = {
+    "completed": COMPLETED,
+    "failed": FAILED,
+    "limit": LIMIT,
+    "budget": LIMIT,
+    "no_progress": LIMIT,
+    "cancelled": CANCELLED,
+    "interrupted": CANCELLED,
+}
+
+
+class NotFound(UserError):
+    """No such run, or more than one that a prefix could mean, or no such file."""
+
+
+class Settled(UserError):
+    """A question that somebody or something has answered already."""
+
+
+def code_of(error: BaseException) -> int:
+    """The exit code that an error ends the command with."""
+    if isinstance(error, Parked):
+        cause = error.__cause__
+        return code_of(cause) if isinstance(cause, JournalError) else PARKED
+    if isinstance(error, Owned | Fenced):
+        return TAKEN
+    if isinstance(error, JournalError):
+        return JOURNAL
+    if isinstance(error, NotFound) or (isinstance(error, UnknownName) and error.what == "run"):
+        return NOT_FOUND
+    if isinstance(error, Settled):
+        return SETTLED
+    return CONFIG if isinstance(error, UserError) else FAILED
+
+
+def complain(text: str) -> None:
+    """Say on the error output what is wrong; the text is cleaned first."""
+    print(f"error: {terminal_escape.clean(text)}", file=sys.stderr)
+
+
+def remark(text: str) -> None:
+    """Say on the error output what is worth knowing though nothing is wrong; the text is cleaned first."""
+    print(f"note: {terminal_escape.clean(text)}", file=sys.stderr)
+
+
+def failed(error: BaseException) -> int:
+    """Tell the person what happened and what to do; the exit code."""
+    if isinstance(error, click.exceptions.Exit):
+        return error.exit_code
+    if isinstance(error, click.ClickException):
+        error.show()
+        return error.exit_code
+    if isinstance(error, click.Abort | KeyboardInterrupt):
+        return INTERRUPTED
+    if isinstance(error, AntiphonError):
+        complain(str(error))
+        return code_of(error)
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES):
+        complain(f"{error.filename or 'a file'} cannot be written: {error.strerror}")
+        return JOURNAL
+    complain(f"{type(error).__name__}: {error}")
+    if os.environ.get("ANTIPHON_DEBUG"):
+        traceback.print_exception(error)
+    else:
+        print(
+            "This is a fault of Antiphon; what was recorded is safe. ANTIPHON_DEBUG=1 shows where.",
+            file=sys.stderr,
+        )
+    return FAULT

@@ -1,0 +1,1 @@
+"""One conversation or request at the terminal: drive it, ask the person, read lines."""

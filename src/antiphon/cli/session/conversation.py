@@ -1,0 +1,359 @@
+"""One open conversation at the terminal: what is typed goes in, what happens is shown."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+
+from antiphon import Conversation, Piece, Record, Usage, UserError
+from antiphon.cli import exit_codes
+from antiphon.cli.display import terminal_escape
+from antiphon.cli.display.draw import parts, seconds
+from antiphon.cli.display.record_line import progress, spoken
+from antiphon.cli.display.reply_printer import Screen, Voice
+from antiphon.cli.display.tree import COMPACT, Bill, CallTree, Item
+from antiphon.cli.session import slash
+from antiphon.cli.session.drive import Bell, on_signals
+from antiphon.cli.session.line_input import Typed
+from antiphon.cli.session.questions import Question, Questions, show, verdict
+from antiphon.cli.session.slash import Opening
+from antiphon.cli.target import Target
+from antiphon.kernel.facts.events import ASKING, EffectFinished, EffectStarted
+from antiphon.kernel.run.feed import Subscription
+
+SHOWN = 2
+"""Exchanges that are shown again when a conversation is gone on with."""
+
+
+class Person:
+    """Who sits there: what they type and see, and how they stop; the same over several runs."""
+
+    def __init__(self, quiet: bool) -> None:
+        self.bell = Bell()
+        self.screen = Screen(quiet)
+        self.typed = Typed(self.bell.ring)
+        self.attended = self.typed.terminal and self.screen.console.is_terminal
+        self.breaks = 0
+        self.left = False
+        self.farewell = ""
+
+    def install(self) -> None:
+        """Take the signals over, for as long as the event loop lives."""
+        on_signals(self._break, "SIGINT")
+        on_signals(self._leave, "SIGTERM", "SIGHUP")
+
+    def _break(self) -> None:
+        self.breaks += 1
+        self._again()
+
+    def _leave(self) -> None:
+        self._again()
+        self.left = True
+
+    def _again(self) -> None:
+        """Who has left and still asks to stop does not want to wait."""
+        if self.left:
+            with suppress(OSError):
+                os.write(2, f"\n{self.farewell}\n".encode())
+            os._exit(exit_codes.PARKED)
+        self.bell.ring()
+
+
+class Talk:
+    """Lead one open run until the person leaves it, or wants another one."""
+
+    def __init__(self, conversation: Conversation, target: Target, model: str | None, person: Person) -> None:
+        self.conversation, self.target, self.model, self.person = conversation, target, model, person
+        self.tree = CallTree()
+        self.call = ""
+        self.next: Opening | None = None
+        self.leaving = False
+        self.code = exit_codes.COMPLETED
+        self.last: tuple[str, Usage] | None = None
+        self._questions = Questions()
+        self._asking: Question | None = None
+        self._models: dict[str, EffectStarted] = {}
+        self._held: list[Piece] = []
+        self._voice, self._writing = Voice(), ""
+        self._before = (Usage(), Bill())
+        self._cancelling = self._compacting = False
+        self._breaks = person.breaks
+
+    @property
+    def screen(self) -> Screen:
+        """Where it is shown."""
+        return self.person.screen
+
+    async def until_end(self, *, again: bool = False) -> Opening | None:
+        """What to open next; None when the person has left. again: they know what was said so far."""
+        for record in await self.conversation.records():
+            self._learn(record)
+        subscription = self.conversation.events(self.tree.seq)
+        if not again:
+            self._welcome()
+        for call in await self.conversation.requests():
+            self._begin(call)
+            self.screen.note("(going on with what was asked last)")
+        try:
+            self._ask()
+            self.person.typed.listen()
+            await self._hear()
+            while not self.leaving and not self.person.left:
+                if not await self.person.bell.listen(self._watch(subscription)):
+                    # The interrupted reader may have taken the signal of something it had not read.
+                    subscription.wake()
+                await self._hear()
+        finally:
+            subscription.close()
+            self.screen.end_line()
+        return self.next
+
+    # -- what happens -----------------------------------------------------------------------
+
+    async def _watch(self, subscription: Subscription) -> None:
+        """Show what happens, until the request has ended or the run has."""
+        async for found in subscription:
+            if isinstance(found, Piece):
+                self._piece(found)
+                continue
+            self._learn(found)
+            if self._note(found):
+                return
+        self.leaving = True
+        # Nothing follows: the run was closed, or it was parked, which is said by raising.
+        await self.conversation.records(self.tree.seq)
+
+    def _learn(self, record: Record) -> None:
+        self.tree.take(record)
+        self._questions.take(record)
+        event = record.event
+        if isinstance(event, EffectStarted) and event.kind == "model":
+            self._models[event.id] = event
+        elif isinstance(event, EffectFinished):
+            started = self._models.pop(event.id, None)
+            if started is not None and event.reply is not None and event.reply.usage.total:
+                self.last = (started.name, event.reply.usage)
+
+    def _note(self, record: Record) -> bool:
+        """Show a record; whether the request has ended with it."""
+        event = record.event
+        self._say()
+        if isinstance(event, EffectStarted) and event.kind == "model":
+            if self._is_ours(record.activation) and event.purpose != COMPACT:
+                self.screen.status("thinking…" if self._asking is None else "")
+            held, self._held = self._held, []
+            for piece in held:
+                if piece.effect_id in self._models:
+                    self._piece(piece)
+        elif isinstance(event, EffectFinished) and event.id == self.call:
+            self._end(event, record.at)
+            return True
+        elif not self._cancelling and (line := self._line(record)):
+            self.screen.note(line)
+        if self._asking is not None and not self._questions.is_open(self._asking):
+            self._put_away("" if self._cancelling else "(it was settled elsewhere)")
+        self._ask()
+        return False
+
+    def _say(self) -> None:
+        """What was said on the way to the answer."""
+        if self.tree.spoken is None or self._cancelling:
+            return
+        node, text = self.tree.spoken
+        if not self._is_ours(node.number):
+            self.screen.note(f"  {spoken(self.tree)}")
+            return
+        self.screen.end_line()
+        if self._voice.said.strip() != text:
+            self.screen.say(text + "\n")
+
+    def _line(self, record: Record) -> str:
+        """The line for a record, or an empty one: what is shown in another way is not said twice."""
+        event = record.event
+        if isinstance(event, EffectStarted):
+            asks = event.purpose in ASKING
+            if event.id == self.call or (asks and self.person.attended):
+                return ""
+        if isinstance(event, EffectFinished):
+            item = self.tree.items.get(event.id)
+            if item is not None and item.purpose in ASKING:
+                return ""
+        line = progress(record, self.tree)
+        return f"  {line}" if line else ""
+
+    def _is_ours(self, activation: int) -> bool:
+        item = self._item
+        return item is not None and item.node is not None and item.node.number == activation
+
+    @property
+    def _item(self) -> Item | None:
+        return self.tree.items.get(self.call) if self.call else None
+
+    def _piece(self, piece: Piece) -> None:
+        if not self.screen.live:
+            return
+        if piece.effect_id not in self._models:
+            # What is said can come before the record that it is being said.
+            self._held.append(piece)
+            return
+        if not self._is_ours(piece.activation) or self._models[piece.effect_id].purpose == COMPACT:
+            return
+        if piece.effect_id != self._writing:
+            if self._voice.said and self._same_turn(piece.effect_id):
+                self.screen.note("(that answer was cut off; here is another)")
+            self._writing, self._voice = piece.effect_id, Voice()
+        self.screen.say(self._voice.take(piece))
+
+    def _same_turn(self, effect_id: str) -> bool:
+        return effect_id.rpartition(".")[0] == self._writing.rpartition(".")[0]
+
+    # -- requests ---------------------------------------------------------------------------
+
+    async def ask(self, text: str, *, compact: bool = False) -> None:
+        """Send a message to the entry agent; while it works, to what it works on."""
+        try:
+            if self.call:
+                await self.conversation.post(self.call, text)
+                return
+            self._compacting = compact
+            self._begin(
+                await self.conversation.post(self.target.entry, text, intent=COMPACT if compact else "")
+            )
+        except UserError as error:
+            self.screen.note(str(error), "red")
+
+    def _begin(self, call: str) -> None:
+        self.call, self._cancelling = call, False
+        self._voice, self._writing, self._held = Voice(), "", []
+        self._before = (self.tree.usage, self.tree.bill)
+
+    def _end(self, event: EffectFinished, at: float) -> None:
+        """The request has ended: whatever of the answer is not on the screen yet, and what it cost."""
+        item = self._item
+        took = at - item.started if item is not None else 0.0
+        output = event.content
+        self.call, self._cancelling = "", False
+        if self._compacting and event.outcome == "completed":
+            self.screen.note(output)
+        elif self.screen.live and output and self._voice.said.strip() == output.strip():
+            self.screen.end_line()
+        elif output:
+            self.screen.end_line()
+            self.screen.say(output.rstrip("\n") + "\n")
+        self._compacting = False
+        if event.outcome != "completed":
+            style = "yellow" if event.outcome == "cancelled" else "red"
+            self.screen.note(f"({event.outcome}: {event.why})", style)
+            self.code = exit_codes.OUTCOMES.get(event.outcome, exit_codes.FAILED)
+        else:
+            self.code = exit_codes.COMPLETED
+        usage, bill = self._before
+        spent = less(self.tree.usage, usage)
+        if spent.total:
+            cost = Bill(self.tree.bill.spent - bill.spent, self.tree.bill.unpriced - bill.unpriced)
+            self.screen.note(f"  {spent.total:,} tokens ({parts(spent)}), {cost.text}, {seconds(took)}")
+
+    # -- what is typed ----------------------------------------------------------------------
+
+    async def _hear(self) -> None:
+        """Take up what was typed and what Ctrl-C means, then ask for more."""
+        typed = self.person.typed
+        if self.person.breaks > self._breaks:
+            self._breaks = self.person.breaks
+            await self._broke_off()
+        elif typed.unfinished:
+            self.screen.entered()
+        while typed.messages and not self.leaving and not (self.call and not typed.terminal):
+            message = typed.messages.popleft()
+            self.person.breaks = self._breaks = 0
+            if message is None:
+                self.leaving = True
+                break
+            self.screen.entered()
+            if self._asking is not None:
+                await self._answer(self._asking, message)
+            elif message.startswith("/") and not message.startswith("//"):
+                await slash.obey(self, message)
+            elif message.strip():
+                await self.ask(message[1:] if message.startswith("//") else message)
+        self._prompt()
+
+    async def _broke_off(self) -> None:
+        """Ctrl-C: the first one stops what goes on, the second one leaves."""
+        self.person.typed.drop()
+        if self.person.breaks > 1:
+            self.leaving = True
+        elif self.call:
+            self._cancelling = True
+            self.screen.note("(stopping; Ctrl-C once more leaves)")
+            with suppress(UserError):
+                await self.conversation.cancel(self.call, "stopped by the user")
+        else:
+            self.screen.note("(Ctrl-C once more leaves, as Ctrl-D and /quit do)")
+
+    def _prompt(self) -> None:
+        if self._asking is not None or self.call or self.leaving or not self.person.attended:
+            return
+        self.screen.prompt("… " if self.person.typed.unfinished else "> ")
+
+    def _welcome(self) -> None:
+        """What was said last, where a conversation is gone on with."""
+        said = [item for item in self.tree.root.items if item.node is not None and item.outcome]
+        if not said or self.screen.quiet:
+            return
+        if len(said) > SHOWN:
+            self.screen.note(f"({len(said) - SHOWN:,} earlier; /history shows all)")
+        for item in said[-SHOWN:]:
+            slash.exchange(self.screen, item, whole=False)
+
+    # -- questions --------------------------------------------------------------------------
+
+    def _ask(self) -> None:
+        """Put the oldest open question to the person, one at a time."""
+        question = self._questions.next()
+        if question is None or self._asking is not None or not self.person.attended:
+            return
+        self._asking = question
+        typed = self.person.typed
+        if question.tool in self._questions.always:
+            typed.messages.appendleft("always")
+            self.person.bell.ring()
+            return
+        typed.raw = True
+        typed.forget()
+        self._show(question)
+
+    def _show(self, question: Question, whole: bool = False) -> None:
+        self.screen.end_line()
+        show(self.screen.console, question, whole)
+        self.screen.asked()
+
+    async def _answer(self, question: Question, line: str) -> None:
+        answer: str | None = line.strip()
+        if question.tool:
+            answer = verdict(line)
+        if not answer:
+            self._show(question, bool(question.tool) and line.strip().lower() in ("v", "view"))
+            return
+        try:
+            await self.conversation.answer(question.id, answer)
+        except UserError:
+            self.screen.note("(it was settled elsewhere)")
+        self._questions.answered(question, answer)
+        self._put_away("")
+        self._ask()
+
+    def _put_away(self, why: str) -> None:
+        self._asking, self.person.typed.raw = None, False
+        if why:
+            self.screen.note(why)
+
+
+def less(whole: Usage, part: Usage) -> Usage:
+    """The tokens of `whole` without those of `part`."""
+    return Usage(*(getattr(whole, name) - getattr(part, name) for name in Usage.__struct_fields__))
+
+
+def name_of(target: Target) -> str:
+    """Whom one talks to, fit for the screen."""
+    return terminal_escape.line(target.entry, 60)

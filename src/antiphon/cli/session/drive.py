@@ -1,0 +1,240 @@
+"""Drive one run from the command line until its request ends, or somebody stops it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from msgspec import Struct
+
+from antiphon import Conversation, Record, Result, RunFailed, UserError
+from antiphon.cli import exit_codes
+from antiphon.cli.display.tree import CallTree
+from antiphon.cli.display.watch import Watcher, terminal
+from antiphon.cli.session.questions import Keyboard, Question, Questions, show, verdict
+from antiphon.kernel.facts.events import EffectFinished, EffectStarted
+from antiphon.kernel.run.feed import Subscription
+
+
+class Bell:
+    """Lets a callback of the event loop (a signal, a typed line) interrupt a coroutine that waits."""
+
+    def __init__(self) -> None:
+        self._scope: asyncio.Timeout | None = None
+        self._rung = False
+
+    def ring(self) -> None:
+        """Whoever listens goes on at once; who listens later goes on at once then."""
+        self._rung = True
+        if self._scope is not None and not self._scope.expired():
+            self._scope.reschedule(asyncio.get_running_loop().time())
+
+    async def listen(self, watching: Any) -> bool:
+        """Await `watching` until it is done (True) or the bell rings (False), which cancels it."""
+        if self._rang():
+            watching.close()
+            return False
+        try:
+            async with asyncio.timeout(None) as self._scope:
+                await watching
+        except TimeoutError:
+            if not self._rang():
+                raise
+            return False
+        finally:
+            self._scope = None
+        return True
+
+    def _rang(self) -> bool:
+        rung, self._rung = self._rung, False
+        return rung
+
+
+class Stop:
+    """Ctrl-C, SIGTERM and a closed terminal: the first parks the run, the second leaves at once.
+
+    `farewell` is told to the person before leaving at once; the run itself needs no care.
+    """
+
+    def __init__(self, bell: Bell) -> None:
+        self.asked = False
+        self.farewell = ""
+        self._bell = bell
+
+    def install(self) -> None:
+        """Take the signals over, for as long as the event loop lives."""
+        on_signals(self.come, "SIGINT", "SIGTERM", "SIGHUP")
+
+    def come(self) -> None:
+        """Somebody wants to stop."""
+        if self.asked:
+            with suppress(OSError):
+                os.write(2, f"\n{self.farewell}\n".encode())
+            os._exit(exit_codes.PARKED)
+        self.asked = True
+        self._bell.ring()
+
+
+def on_signals(come: Callable[[], None], *names: str) -> None:
+    """Call `come` at these signals, for as long as the event loop lives."""
+    loop = asyncio.get_running_loop()
+    for name in names:
+        # What the caller has told us to ignore (nohup, a job in the background) stays ignored.
+        if hasattr(signal, name) and signal.getsignal(getattr(signal, name)) is not signal.SIG_IGN:
+            # Windows has no such loops; there Ctrl-C cancels the main task, which parks too.
+            with suppress(NotImplementedError):
+                loop.add_signal_handler(getattr(signal, name), come)
+
+
+class Drive(Struct):
+    """What a command gives to drive: the open run, its requests, and where the new records begin.
+
+    announce: called once, when the requests are durable and the run can be resumed.
+    """
+
+    conversation: Conversation
+    calls: tuple[str, ...]
+    after: int
+    tree: CallTree
+    watcher: Watcher
+    attended: bool
+    announce: Any
+
+
+class Driver:
+    """One drive. Nothing here is a task: the event loop's callbacks ring, and one coroutine does."""
+
+    def __init__(self, drive: Drive, bell: Bell, stop: Stop) -> None:
+        self._drive, self._bell, self._stop = drive, bell, stop
+        self._open = set(drive.calls)
+        self._questions = Questions()
+        self._asking: Question | None = None
+        self._typed: list[str | None] = []
+        self._keyboard = Keyboard(self._on_line) if drive.attended else None
+        self._started = self._announced = False
+
+    async def until_end(self) -> list[Result] | None:
+        """The results of the requests; None when somebody stopped the run before. Raises Parked."""
+        conversation = self._drive.conversation
+        subscription = conversation.events()
+        try:
+            while self._open and not self._stop.asked:
+                if not await self._bell.listen(self._watch(subscription)):
+                    # The interrupted reader may have taken the signal of something it had not read.
+                    subscription.wake()
+                elif self._open:
+                    break
+                await self._hear()
+        finally:
+            subscription.close()
+            if self._keyboard is not None:
+                self._keyboard.close()
+            self._drive.watcher.stop()
+        if self._open and self._stop.asked:
+            print("parking the run (Ctrl-C once more: leave at once)", file=sys.stderr, flush=True)
+            return None
+        return [await _result(conversation, call) for call in self._drive.calls]
+
+    async def _watch(self, subscription: Subscription) -> None:
+        """Show what happens, until the requests have ended or a person must be asked."""
+        drive = self._drive
+        async for found in subscription:
+            drive.tree.take(found)
+            drive.watcher.take(found)
+            if not isinstance(found, Record):
+                continue
+            self._questions.take(found)
+            if found.seq > drive.after:
+                self._note(found)
+            elif isinstance(found.event, EffectFinished):
+                self._open.discard(found.event.id)
+            if not self._open:
+                return
+
+    def _note(self, record: Record) -> None:
+        """A new record: the ones of this drive."""
+        event = record.event
+        if not self._started:
+            self._started = True
+            self._drive.watcher.start()
+            self._drive.watcher.take(record)
+        known = isinstance(event, EffectStarted) and event.id in self._open
+        if not self._announced and (known or self._drive.after):
+            self._announced = True
+            self._pausing(self._drive.announce)
+        if isinstance(event, EffectFinished):
+            self._open.discard(event.id)
+        if self._asking is not None and not self._questions.is_open(self._asking):
+            print("\n(it was settled elsewhere)", file=sys.stderr)
+            self._asking = None
+            self._drive.watcher.start()
+        self._ask()
+
+    def _pausing(self, say: Any) -> None:
+        self._drive.watcher.pause()
+        say()
+        self._drive.watcher.start()
+
+    # -- questions --------------------------------------------------------------------------
+
+    def _ask(self) -> None:
+        """Put the oldest open question to the person, one at a time."""
+        question = self._questions.next()
+        if question is None or self._asking is not None or self._keyboard is None:
+            return
+        self._asking = question
+        if question.tool in self._questions.always:
+            self._on_line("always")
+            return
+        self._drive.watcher.pause()
+        self._keyboard.listen()
+        show(terminal(), question)
+
+    def _on_line(self, line: str | None) -> None:
+        self._typed.append(line)
+        self._bell.ring()
+
+    async def _hear(self) -> None:
+        """Take up what was typed."""
+        typed, self._typed = self._typed, []
+        for line in typed:
+            question = self._asking
+            if line is None:
+                self._stop.asked = True
+                return
+            if question is not None:
+                await self._answer(question, line)
+        self._ask()
+
+    async def _answer(self, question: Question, line: str) -> None:
+        answer: str | None = line.strip()
+        if question.tool:
+            answer = verdict(line)
+        if not answer:
+            whole = bool(question.tool) and line.strip().lower() in ("v", "view")
+            show(terminal(), question, whole)
+            return
+        try:
+            await self._drive.conversation.answer(question.id, answer)
+        except UserError:
+            print("(it was settled elsewhere)", file=sys.stderr)
+        self._questions.answered(question, answer)
+        self._asking = None
+        if self._questions.next() is None:
+            if self._keyboard is not None:
+                self._keyboard.close()
+            self._drive.watcher.start()
+
+
+async def _result(conversation: Conversation, call: str) -> Result:
+    try:
+        return await conversation.result(call)
+    except RunFailed as failed:
+        if isinstance(failed.result, Result):
+            return failed.result
+        raise

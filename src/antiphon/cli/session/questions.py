@@ -1,0 +1,186 @@
+"""Questions of a run to the person at the terminal: permissions, and what agents ask the user."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+
+import msgspec
+from msgspec import Struct
+from rich.console import Console
+from rich.text import Text
+
+from antiphon import Record
+from antiphon.cli.display import terminal_escape
+from antiphon.kernel.facts.events import RULED, EffectFinished, EffectStarted
+
+LINES = 24
+"""Lines of arguments shown at once; the rest on request, and never is anything left out silently."""
+ANSWERS = {"y": "yes", "yes": "yes", "n": "no", "no": "no", "a": "always", "always": "always"}
+
+
+MORE = "more of its limit"
+"""What an agent asks to use that has reached a limit."""
+
+
+class Question(Struct, frozen=True):
+    """One open question. `tool` is empty for a question of an agent to the user."""
+
+    id: str
+    agent: str
+    text: str
+    tool: str = ""
+    arguments: str = ""
+
+
+def attended() -> bool:
+    """Whether somebody can answer: a terminal to read from, and one to ask on."""
+    return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def ruled(effect: EffectStarted) -> str:
+    """What permission an effect asks for: the tool, or more of a limit; empty for a plain question."""
+    if effect.purpose not in RULED:
+        return ""
+    return effect.name if effect.purpose == "approval" else MORE
+
+
+class Questions:
+    """The questions that are open, in the order they were asked, and the rulings made for the run."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, Question] = {}
+        self.always: set[str] = set()
+
+    def take(self, record: Record) -> None:
+        """Take note of what is asked and answered; earlier records too."""
+        event = record.event
+        if isinstance(event, EffectStarted) and event.purpose in RULED:
+            self._open[event.id] = Question(event.id, record.agent, event.text, ruled(event), event.arguments)
+        elif isinstance(event, EffectStarted) and event.purpose == "question":
+            self._open[event.id] = Question(event.id, record.agent, event.text)
+        elif isinstance(event, EffectFinished):
+            self._open.pop(event.id, None)
+
+    def next(self) -> Question | None:
+        """The oldest open question."""
+        return next(iter(self._open.values()), None)
+
+    def is_open(self, question: Question) -> bool:
+        """Whether it still waits for an answer."""
+        return question.id in self._open
+
+    def answered(self, question: Question, answer: str) -> None:
+        """It needs no further attention."""
+        self._open.pop(question.id, None)
+        if question.tool and question.tool != MORE and answer == "always":
+            self.always.add(question.tool)
+
+
+def show(console: Console, question: Question, whole: bool = False) -> None:
+    """Put a question on the terminal; whatever came from a model is cleaned."""
+    agent = terminal_escape.line(question.agent, 60)
+    console.print()
+    if not question.tool:
+        console.print(Text.assemble((agent, "bold"), " asks you:"))
+        console.print(Text(terminal_escape.clean(question.text)))
+        console.print(Text("your answer: ", "bold"), end="")
+        return
+    console.print(
+        Text.assemble(
+            (agent, "bold"), " asks to use ", (terminal_escape.line(question.tool, 64), "bold yellow")
+        )
+    )
+    lines = laid_out(question.arguments, max(console.width - 2, 20))
+    shown = lines if whole else lines[:LINES]
+    for each in shown:
+        console.print(Text("  " + each), soft_wrap=True)
+    hidden = len(lines) - len(shown)
+    if hidden:
+        console.print(Text(f"  {terminal_escape.CUT} {hidden:,} more lines: v shows them", "yellow"))
+    if question.text:
+        console.print(Text(f"({terminal_escape.line(question.text, 200)})", "dim"))
+    console.print(Text("allow? [y]es, [n]o, [a]lways for this run: ", "bold"), end="")
+
+
+def verdict(text: str) -> str | None:
+    """What a typed line says to a permission: yes, no, always; None when it says nothing clear."""
+    return ANSWERS.get(text.strip().lower())
+
+
+def laid_out(arguments: str, width: int = 10_000) -> list[str]:
+    """Arguments, one per line, long texts broken; every character of them is there to be read."""
+    try:
+        found = msgspec.json.decode(arguments or "{}")
+    except msgspec.DecodeError:
+        found = arguments
+    rows = found.items() if isinstance(found, dict) else [("arguments", found)]
+    lines: list[str] = []
+    for name, value in rows:
+        text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+        parts = terminal_escape.clean(text).split("\n")
+        first = f"{terminal_escape.line(str(name), 60)}: {parts[0]}"
+        for part in [first, *(f"    {each}" for each in parts[1:])]:
+            lines.extend(part[at : at + width] for at in range(0, max(len(part), 1), width))
+    return lines
+
+
+class Keyboard:
+    """Lines typed at the terminal, without a thread: the event loop says when one is there.
+
+    `typed` is called with each line, and with None when the input has ended.
+    """
+
+    def __init__(self, typed: Callable[[str | None], None]) -> None:
+        self._typed, self._fd = typed, sys.stdin.fileno()
+        self._rest = b""
+        self._listening = False
+
+    def listen(self, forget: bool = True) -> None:
+        """From now on; what was typed before is forgotten, so that nothing is allowed by accident."""
+        if forget:
+            self._rest = b""
+            if os.name == "posix":
+                import termios
+
+                with suppress(termios.error):
+                    termios.tcflush(self._fd, termios.TCIFLUSH)
+        if self._listening:
+            return
+        try:
+            asyncio.get_running_loop().add_reader(self._fd, self._read)
+            self._listening = True
+        except (PermissionError, NotImplementedError):
+            # A plain file is always ready, so the event loop does not watch it: all of it is there.
+            self._listening = True
+            while self._listening:
+                self._read()
+
+    def close(self) -> None:
+        """Listen no more."""
+        if self._listening:
+            with suppress(NotImplementedError):
+                asyncio.get_running_loop().remove_reader(self._fd)
+            self._listening = False
+
+    def _read(self) -> None:
+        try:
+            data = os.read(self._fd, 65536)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self.close()
+            # Of a person only what was sent counts; a file's last line may lack its end.
+            if self._rest and not os.isatty(self._fd):
+                self._typed(self._rest.decode("utf-8", "replace"))
+                self._rest = b""
+            self._typed(None)
+            return
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for each in lines:
+            self._typed(each.decode("utf-8", "replace"))

@@ -1,0 +1,222 @@
+"""A request from the command line: ask or resume, show, end, and say how to go on."""
+
+from __future__ import annotations
+
+import sys
+import time
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from antiphon import Limits, Policy, Result, open_run
+from antiphon.cli import exit_codes
+from antiphon.cli.display import terminal_escape
+from antiphon.cli.display.draw import seconds, tokens
+from antiphon.cli.display.tree import CallTree
+from antiphon.cli.display.watch import watcher
+from antiphon.cli.session.drive import Bell, Drive, Driver, Stop
+from antiphon.cli.session.questions import attended
+from antiphon.cli.store import SHORT, command
+from antiphon.cli.target import Target
+from antiphon.errors import Parked
+from antiphon.journal import Journal
+
+COMMAND_LINE = "command_line"
+"""The key in a run's data that says it was started by this program, and how."""
+
+
+CHAT = "chat"
+"""The same for a conversation, which stays open when the program ends."""
+
+
+class Manner(Struct, frozen=True):
+    """How a person wants a run shown, and the options that a resume command must repeat.
+
+    target: empty for a chat without a team. chat: it goes on with `antiphon chat`.
+    """
+
+    target: str
+    journal: str | None = None
+    folder: str | None = None
+    model: str | None = None
+    as_json: bool = False
+    quiet: bool = False
+    chat: bool = False
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """What a run keeps of it: who asked, and what a resume command must repeat."""
+        kept = {"target": self.target, "folder": self.folder, "model": self.model}
+        return {CHAT if self.chat else COMMAND_LINE: kept}
+
+    def resume(self, run_id: str) -> str:
+        """The command that goes on with the run."""
+        words = ["chat", "--resume"] if self.chat else ["runs", "resume"]
+        words += [run_id[:SHORT], self.target] if self.target else [run_id[:SHORT]]
+        words += ["--folder", self.folder] if self.folder is not None else []
+        words += ["--model", self.model] if self.model is not None else []
+        return command(*words, journal=self.journal)
+
+
+def manner_of(data: Any, journal: str | None) -> Manner | None:
+    """How a run was started from the command line, if it was; `data` is what it keeps of its own."""
+    for key in (COMMAND_LINE, CHAT):
+        with suppress(LookupError, TypeError, msgspec.ValidationError):
+            return msgspec.convert({**data[key], "journal": journal, "chat": key == CHAT}, Manner)
+    return None
+
+
+class Request(Struct, frozen=True):
+    """What to do: say `message` to the target, or go on with `run_id` from record `after`.
+
+    calls: the requests that a resumed run waits for. ends: the run is closed once it is answered;
+    a conversation that a program has started goes on.
+    """
+
+    message: str = ""
+    run_id: str | None = None
+    after: int = 0
+    calls: tuple[str, ...] = ()
+    ends: bool = True
+    policy: Policy | None = None
+    limits: Limits | None = None
+
+
+async def perform(request: Request, target: Target, manner: Manner, journal: Journal) -> int:
+    """Do it and show it; the exit code. The journal stays open."""
+    bell = Bell()
+    stop = Stop(bell)
+    stop.install()
+    tree = CallTree()
+    view = watcher(tree, as_json=manner.as_json, quiet=manner.quiet)
+    results: list[Result] | None = None
+    people = attended() and not manner.as_json
+    options: dict[str, Any] = {
+        "limits": request.limits,
+        "policy": request.policy,
+        "run_id": request.run_id,
+        "data": manner.data,
+    }
+    run_id = request.run_id or ""
+    started = time.monotonic()
+    announce: Announcement | None = None
+    if not (manner.quiet or manner.as_json):
+        _warn_of_tiny_models(target, manner)
+    try:
+        async with open_run(
+            target.agents, journal=journal, model=manner.model, attended=people, **options
+        ) as conversation:
+            run_id = conversation.run_id
+            stop.farewell = _how_to_resume(manner, run_id)
+            calls = request.calls or (await conversation.post(target.entry, request.message),)
+            announce = Announcement(manner, run_id, journal.durability)
+            drive = Drive(conversation, calls, request.after, tree, view, people, announce)
+            results = await Driver(drive, bell, stop).until_end()
+            if results is not None and request.ends and not await conversation.requests():
+                await conversation.close()
+    except Parked as parked:
+        exit_codes.complain(str(parked))
+        if announce is not None and announce.made:
+            _say(_how_to_resume(manner, run_id))
+        else:
+            _say("The request was not recorded; once the journal can be written, ask again.")
+        return exit_codes.code_of(parked)
+    if results is None:
+        return _parked(manner, run_id)
+    return finish(results, manner, run_id, tree, time.monotonic() - started)
+
+
+class Announcement:
+    """Says how to resume the run, as soon as it can be. `made`: that is so."""
+
+    def __init__(self, manner: Manner, run_id: str, durability: str) -> None:
+        self.made = False
+        self._manner, self._run_id, self._durability = manner, run_id, durability
+
+    def __call__(self) -> None:
+        self.made = True
+        if self._manner.quiet or self._manner.as_json:
+            return
+        if self._durability == "none":
+            _say(f"run {self._run_id[:SHORT]} (kept in memory only)")
+        else:
+            _say(f"run {self._run_id[:SHORT]}; to resume it: {self._manner.resume(self._run_id)}")
+
+
+def _warn_of_tiny_models(target: Target, manner: Manner) -> None:
+    """Who sees a small model at work should know that it is one."""
+    for spec in dict.fromkeys(str(manner.model or each.model) for each in target.agents):
+        if spec.startswith("local:"):
+            _say(
+                f"{spec} is a tiny model in this process: it chooses and copies, it does not reason or write"
+            )
+
+
+def _parked(manner: Manner, run_id: str) -> int:
+    if manner.as_json:
+        print(
+            terminal_escape.json_line({"type": "Parked", "run_id": run_id, "resume": manner.resume(run_id)}),
+            flush=True,
+        )
+    else:
+        _say(_how_to_resume(manner, run_id))
+    return exit_codes.PARKED
+
+
+def _how_to_resume(manner: Manner, run_id: str) -> str:
+    return f"run {run_id[:SHORT]} is parked; nothing is lost. To resume it:\n  {manner.resume(run_id)}"
+
+
+def finish(results: list[Result], manner: Manner, run_id: str, tree: CallTree, spent: float) -> int:
+    """Print the answer, then what became of the run; the exit code."""
+    worst = next((each for each in results if each.outcome != "completed"), results[-1])
+    if manner.as_json:
+        for each in results:
+            print(terminal_escape.json_line({"type": "Result", **_plain(each)}), flush=True)
+        return exit_codes.OUTCOMES[worst.outcome]
+    if not manner.quiet and sys.stderr.isatty():
+        _say("")
+    for each in results:
+        if each.output:
+            print(terminal_escape.clean(each.output).rstrip("\n"), flush=True)
+    if worst.outcome == "completed" and worst.why:
+        exit_codes.remark(worst.why)
+    if worst.outcome != "completed":
+        exit_codes.complain(f"the request ended {worst.outcome}: {worst.why}")
+        if worst.outcome == "failed" and any(mark in worst.why for mark in ("network:", "auth:")):
+            _say("`antiphon doctor` checks the model's settings and endpoint.")
+    if not manner.quiet:
+        _say(f"\nrun {run_id[:SHORT]}: {worst.outcome}, {seconds(spent)}, {tokens(tree)}")
+        for line in commands(manner, run_id):
+            _say(f"  {line}")
+    return exit_codes.OUTCOMES[worst.outcome]
+
+
+def commands(manner: Manner, run_id: str) -> list[str]:
+    """The commands that show, tail and resume a run, to be pasted."""
+    if manner.journal == "memory":
+        return []
+    short = run_id[:SHORT]
+    return [
+        command("runs", "show", short, journal=manner.journal),
+        command("runs", "tail", short, journal=manner.journal),
+        manner.resume(run_id),
+    ]
+
+
+def _plain(result: Result) -> dict[str, Any]:
+    return {
+        "run_id": result.run_id,
+        "call_id": result.call_id,
+        "outcome": result.outcome,
+        "output": result.output,
+        "why": result.why,
+        "usage": result.usage,
+        "messages": result.messages,
+    }
+
+
+def _say(text: str) -> None:
+    print(terminal_escape.clean(text), file=sys.stderr, flush=True)

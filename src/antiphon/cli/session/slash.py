@@ -1,0 +1,173 @@
+"""The `/` commands of a conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from rich.text import Text
+
+from antiphon import Agent
+from antiphon.cli.display import terminal_escape
+from antiphon.cli.display.draw import parts, tokens
+from antiphon.cli.display.reply_printer import Screen
+from antiphon.cli.display.tree import Bill, Item
+from antiphon.cli.store import SHORT
+from antiphon.config.dotenv import environment
+from antiphon.models.catalog import load_catalog
+from antiphon.models.usage import context_left
+
+if TYPE_CHECKING:
+    from antiphon.cli.session.conversation import Talk
+
+
+class Opening(Struct, frozen=True):
+    """Which run is opened next: `run_id`, or a new one. model: for every agent, instead of its own."""
+
+    run_id: str | None = None
+    model: str | None = None
+
+
+class Command(Struct, frozen=True):
+    """One of them. wants: what follows its name, empty for nothing."""
+
+    do: Callable[[Talk, str], Awaitable[None]]
+    text: str
+    wants: str = ""
+
+
+async def obey(talk: Talk, line: str) -> None:
+    """Do what a line that begins with a slash says."""
+    name, _, rest = line[1:].strip().partition(" ")
+    found = COMMANDS.get(name.lower())
+    if found is None:
+        talk.screen.note(
+            f"There is no /{terminal_escape.line(name, 40)}. /help lists all; //text says what begins with /"
+        )
+        return
+    await found.do(talk, rest.strip())
+
+
+async def _help(talk: Talk, rest: str) -> None:
+    width = max(len(name) + len(each.wants) for name, each in COMMANDS.items()) + 2
+    for name, each in COMMANDS.items():
+        talk.screen.note(f"  {f'/{name} {each.wants}'.ljust(width)}  {each.text}", "")
+    talk.screen.note(
+        "A line that ends with \\ goes on in the next; lines pasted together are one message. What you say"
+        " while an agent works is told to it before its next step. Ctrl-C stops it; a second one leaves.",
+        wrap=True,
+    )
+
+
+async def _quit(talk: Talk, rest: str) -> None:
+    talk.leaving = True
+
+
+async def _cost(talk: Talk, rest: str) -> None:
+    tree = talk.tree
+    for model, usage in tree.models.items():
+        bill = tree.bills.get(model, Bill())
+        talk.screen.note(f"  {terminal_escape.line(model, 60)}: {parts(usage)}, {bill.text}", "")
+    talk.screen.note(f"  in all: {tokens(tree)}", "")
+    if talk.last is not None:
+        model, usage = talk.last
+        left = context_left(usage, load_catalog(env=environment()).find(model))
+        talk.screen.note(f"  context left: {f'{left} %' if left is not None else 'unknown'}", "")
+
+
+async def _tools(talk: Talk, rest: str) -> None:
+    found = False
+    for agent in _team(talk):
+        for tool in agent.tools:
+            found = True
+            first = tool.description.strip().partition("\n")[0]  # type: ignore[union-attr]
+            name, effect = tool.name, tool.effect  # type: ignore[union-attr]
+            acts = "reads" if effect == "read" else "acts"
+            talk.screen.note(
+                f"  {agent.name}: {name} ({acts})  {terminal_escape.line(first, 100)}", "", wrap=True
+            )
+    if not found:
+        talk.screen.note("  no agent here has tools", "")
+
+
+async def _agents(talk: Talk, rest: str) -> None:
+    for agent in _team(talk):
+        mark = "you talk with it" if agent.name == talk.target.entry else ""
+        told = terminal_escape.line(agent.description or agent.instructions, 100)
+        talk.screen.note("  " + "  ".join(part for part in (agent.name, told, mark) if part), "", wrap=True)
+
+
+async def _model(talk: Talk, rest: str) -> None:
+    if rest:
+        if talk.call:
+            talk.screen.note("It is still at work: Ctrl-C stops it")
+            return
+        talk.next, talk.leaving = Opening(talk.conversation.run_id, rest), True
+        return
+    env = environment()
+    for agent in _team(talk):
+        spec = talk.model or agent.model or env.get("ANTIPHON_MODEL") or env.get("OPENAI_DEFAULT_MODEL") or ""
+        name = spec if isinstance(spec, str) else spec.name
+        known = load_catalog(env=env).find(name)
+        window = f"{known.input_limit:,} tokens" if known is not None and known.input_limit else "unknown"
+        talk.screen.note(f"  {agent.name}: {terminal_escape.line(name, 80)}  (window {window})", "")
+
+
+async def _compact(talk: Talk, rest: str) -> None:
+    if talk.call:
+        talk.screen.note("It is still at work: Ctrl-C stops it")
+    elif not any(item.node is not None for item in talk.tree.root.items):
+        talk.screen.note("Nothing was said yet")
+    else:
+        talk.screen.status("compacting…")
+        await talk.ask("", compact=True)
+
+
+async def _history(talk: Talk, rest: str) -> None:
+    items = [item for item in talk.tree.root.items if item.node is not None]
+    for item in items:
+        exchange(talk.screen, item, whole=True)
+    if not items:
+        talk.screen.note("Nothing was said yet")
+
+
+async def _clear(talk: Talk, rest: str) -> None:
+    talk.next, talk.leaving = Opening(None, talk.model), True
+
+
+async def _resume(talk: Talk, rest: str) -> None:
+    if not rest:
+        talk.screen.note(f"This is run {talk.conversation.run_id[:SHORT]}; `antiphon runs ls` lists all")
+        return
+    talk.next, talk.leaving = Opening(rest, talk.model), True
+
+
+def exchange(screen: Screen, item: Item, *, whole: bool) -> None:
+    """What was asked and answered; `whole`: all of it."""
+    node = item.node
+    if node is None or not (node.asked or node.result):
+        return
+    said = node.result if node.outcome == "completed" else f"({node.outcome or 'at work'}: {node.why})"
+    screen.end_line()
+    for mark, text in (("> ", node.asked), ("", said)):
+        shown = terminal_escape.clean(text) if whole else terminal_escape.line(text, 400)
+        screen.console.print(Text(mark + shown, "bold" if mark else ""), soft_wrap=True)
+
+
+def _team(talk: Talk) -> list[Agent]:
+    return sorted(talk.target.agents, key=lambda agent: agent.name != talk.target.entry)
+
+
+COMMANDS: Mapping[str, Command] = {
+    "help": Command(_help, "what can be said here"),
+    "history": Command(_history, "the conversation so far"),
+    "cost": Command(_cost, "tokens and US dollars, by model; what is left of the context"),
+    "tools": Command(_tools, "the tools of every agent"),
+    "agents": Command(_agents, "the team"),
+    "model": Command(_model, "which models are asked; with NAME: another one from now on", "[NAME]"),
+    "compact": Command(_compact, "have the conversation so far shortened to a summary"),
+    "clear": Command(_clear, "begin anew; what was said stays in its run"),
+    "resume": Command(_resume, "go on with another run", "[RUN]"),
+    "quit": Command(_quit, "leave; so do Ctrl-D and a second Ctrl-C"),
+}

@@ -1,0 +1,87 @@
+"""A conversation as it grows: append-only, measured and digested once per message."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from hashlib import blake2b
+from typing import overload
+
+import msgspec
+
+from antiphon.values.model import ChatMessage
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Transcript:
+    """What one activation has said and heard. It only grows; each message is measured once."""
+
+    __slots__ = ("_digest", "_encodings", "_measured", "_size", "messages")
+
+    def __init__(self, messages: Iterable[ChatMessage] = ()) -> None:
+        self.messages = list(messages)
+        self._measured = self._size = 0
+        self._digest = b""
+        self._encodings: dict[str, list[bytes]] | None = None
+
+    def append(self, message: ChatMessage) -> None:
+        """Add one message at the end."""
+        self.messages.append(message)
+
+    def measure(self) -> tuple[int, bytes]:
+        """Bytes of all messages as JSON, an upper bound of their tokens; and 16 bytes of digest over them."""
+        messages = self.messages
+        for index in range(self._measured, len(messages)):
+            data = _encode(messages[index])
+            self._size += len(data)
+            self._digest = blake2b(self._digest + data, digest_size=16).digest()
+        self._measured = len(messages)
+        return self._size, self._digest
+
+    def upto_now(self) -> TranscriptView:
+        """The messages so far; later ones do not show in it."""
+        return TranscriptView(self, len(self.messages))
+
+    def encoded(self, key: str, encode: Callable[[ChatMessage], bytes], count: int) -> Sequence[bytes]:
+        """The first `count` messages in an adapter's encoding, each encoded once per `key`."""
+        if self._encodings is None:
+            self._encodings = {}
+        done = self._encodings.setdefault(key, [])
+        done.extend(encode(message) for message in self.messages[len(done) : count])
+        return done if len(done) == count else done[:count]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Transcript) and self.messages == other.messages
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class TranscriptView(Sequence[ChatMessage]):
+    """The first `count` messages of a transcript, without a copy."""
+
+    __slots__ = ("_count", "_transcript")
+
+    def __init__(self, transcript: Transcript, count: int) -> None:
+        self._transcript, self._count = transcript, count
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, index: int) -> ChatMessage: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[ChatMessage]: ...
+    def __getitem__(self, index: int | slice) -> ChatMessage | Sequence[ChatMessage]:
+        if isinstance(index, slice):
+            return self._transcript.messages[: self._count][index]
+        if not -self._count <= index < self._count:
+            raise IndexError(index)
+        return self._transcript.messages[index % self._count]
+
+    def __iter__(self) -> Iterator[ChatMessage]:
+        messages = self._transcript.messages
+        return (messages[index] for index in range(self._count))
+
+    def encoded(self, key: str, encode: Callable[[ChatMessage], bytes]) -> Sequence[bytes]:
+        """Each message in an adapter's encoding; encoded once per `key`, however often asked."""
+        return self._transcript.encoded(key, encode, self._count)

@@ -1,0 +1,57 @@
+"""laps: how often each agent has reacted in the chain of messages that led to one of them.
+
+A chain is a path, not a tree: of ten messages that an agent publishes at once, each has its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from antiphon.kernel.facts.activation import NONE, Activation
+from antiphon.kernel.facts.inbox import deliver
+from antiphon.values.message import Message
+
+FIRST: Mapping[str, int] = NONE
+"""Nobody has reacted yet."""
+
+
+def of(activation: Activation, message: Message) -> Mapping[str, int]:
+    """How often each agent has reacted in the chain of a message in the inbox, or taken."""
+    return activation.laps.get(message.id, FIRST)
+
+
+def hand_on(giver: Activation, receiver: Activation, position: int) -> None:
+    """Give a message that one activation has taken to another."""
+    message = giver.taken[position]
+    deliver(receiver, message)
+    _note(receiver, message, of(giver, message))
+
+
+def published(publisher: Activation, receiver: Activation, message: Message) -> None:
+    """Note a message that was published for what its publisher had taken, or one of these handed on."""
+    if any(cause.id == message.id for cause in publisher.taken):
+        _note(receiver, message, of(publisher, message))
+        return
+    first, *others = publisher.taken or (message,)
+    counts = dict(of(publisher, first))
+    for cause in others:
+        for agent, count in of(publisher, cause).items():
+            if count > counts.get(agent, 0):
+                counts[agent] = count
+    counts[publisher.agent] = counts.get(publisher.agent, 0) + 1
+    _note(receiver, message, counts)
+
+
+def forget(activation: Activation) -> None:
+    """Drop what was known of the messages of a turn that is over."""
+    if activation.laps:
+        for message in activation.taken:
+            activation.laps.pop(message.id, None)
+
+
+def _note(activation: Activation, message: Message, counts: Mapping[str, int]) -> None:
+    if not counts:
+        return
+    if activation.laps is NONE:
+        activation.laps = {}
+    activation.laps[message.id] = counts

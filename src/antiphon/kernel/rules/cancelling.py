@@ -1,0 +1,48 @@
+"""closing: how whatever is in flight ends when its caller does, or somebody cancels it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from antiphon.kernel.facts.activation import Activation, Open
+from antiphon.kernel.facts.events import EffectFinished, Event, MessagePosted
+from antiphon.kernel.facts.state import State
+
+
+def close(state: State, activation: Activation) -> Iterator[Event]:
+    """Cancel every effect in flight under an activation, innermost first; unread mail is dead.
+
+    Mail of an agent that acts or plans, and is to be continued, waits for that.
+    """
+    effects = list(activation.open.values())
+    if activation.phase == "act":
+        # What an action began stands after it, and ends before it.
+        effects.reverse()
+    for opened in effects:
+        yield from cancel(state, opened, "the caller ended")
+    call = state.open.get(activation.call)
+    own = activation.past is not None or activation.planned
+    if own and call is not None and call.effect.keep:
+        return
+    for message in list(activation.inbox):
+        yield MessagePosted(message, activation.id, dead=f"{activation.agent} ended before it read this")
+
+
+def cancel(state: State, opened: Open, why: str) -> Iterator[Event]:
+    """End an effect in flight, and everything under it."""
+    child = state.activations.get(opened.child) if opened.child else None
+    if child is not None:
+        yield from close(state, child)
+    yield EffectFinished(opened.effect.id, "cancelled", child.said if child else "", why=why)
+
+
+def results(state: State, call: str) -> Iterator[Event]:
+    """End the waits for the result of a background call."""
+    caller = state.activations.get(int(call[: call.index("/")]))
+    if caller is not None and call in caller.done:
+        event = caller.done[call].event
+        for opened in list(caller.open.values()):
+            if opened.effect.purpose == "result" and opened.effect.name == call:
+                yield msgspec.structs.replace(event, id=opened.effect.id)

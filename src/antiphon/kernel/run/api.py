@@ -1,0 +1,164 @@
+"""One request, from its entry agents to its result: run, run_sync, stream."""
+
+from __future__ import annotations
+
+import asyncio
+import warnings
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+
+from antiphon.errors import RunFailed, UserError
+from antiphon.kernel.facts.events import EffectFinished
+from antiphon.kernel.facts.records import Piece, Record
+from antiphon.kernel.run.conversation import Conversation, OnMessage, open_run
+from antiphon.kernel.run.feed import Subscription
+from antiphon.values.agent import Agent, equip
+from antiphon.values.message import Attachment
+from antiphon.values.model import Usage
+from antiphon.values.result import Result
+from antiphon.values.tool import Tool
+
+Entry = Agent | str | Sequence["Agent | str"]
+
+
+async def run(
+    entry: Entry, message: str, *, agents: Iterable[Agent] = (), attachments: Iterable[Attachment] = (),
+    on_message: OnMessage | None = None, tools: Iterable[Tool | Callable[..., Any]] = (), **options: Any,
+) -> Result:  # fmt: skip
+    """Ask the entry agent and wait for its answer; all other options are those of `open_run`.
+
+    entry: an agent, a name among `agents`, or several, which then all work on the message: their
+    outputs are joined as `[name]…[/name]`. tools: for this run and the entry agents only, after their
+    own; of two of one name the agent's own stays. on_message: an async function that is shown each
+    message an agent has for the user and returns the answer; a message with the intent `approval`
+    or `limit` asks for `yes`, `no` or `always`, and any other answer is no. Raises RunFailed for the outcome
+    `failed`, UserError, Parked.
+    """
+    team, names = _line_up(entry, agents, tuple(tools))
+    async with open_run(team, attended=on_message is not None, **options) as conversation:
+        asked = await _ask(conversation, names, message, attachments)
+        if on_message is not None:
+            await asked.serve(on_message)
+        try:
+            return await asked.result()
+        finally:
+            await asked.close()
+
+
+def run_sync(entry: Entry, message: str, **options: Any) -> Result:
+    """`run` for programs without an event loop."""
+    return asyncio.run(run(entry, message, **options))
+
+
+class _Watch:
+    """What a subscription shows, up to the end of the calls that are watched."""
+
+    def __init__(self, subscription: Subscription, calls: set[str]) -> None:
+        self._subscription, self._calls = subscription, calls
+
+    def __aiter__(self) -> _Watch:
+        return self
+
+    async def __anext__(self) -> Record | Piece:
+        if not self._calls:
+            self._subscription.close()
+            raise StopAsyncIteration
+        item = await anext(self._subscription)
+        if isinstance(item, Record) and isinstance(item.event, EffectFinished):
+            self._calls.discard(item.event.id)
+        return item
+
+
+class Stream:
+    """The live records and pieces of one request, until it has ended. Made by `stream`."""
+
+    def __init__(self, conversation: Conversation, names: Sequence[str], calls: Sequence[str]) -> None:
+        self.conversation, self._names, self._calls = conversation, names, calls
+
+    @property
+    def run_id(self) -> str:
+        """The run's id."""
+        return self.conversation.run_id
+
+    def __aiter__(self) -> AsyncIterator[Record | Piece]:
+        return _Watch(self.conversation.events(), set(self._calls))
+
+    async def serve(self, on_message: OnMessage) -> None:
+        """Show every question and approval to `on_message` and send back what it returns."""
+        async for item in self:
+            if isinstance(item, Record):
+                await self.conversation._put(item.event, item.agent, on_message)
+
+    async def result(self) -> Result:
+        """The result, once there is one; see `run`."""
+        if len(self._calls) == 1:
+            return await self.conversation.result(self._calls[0])
+        results = [await self._outcome(call) for call in self._calls]
+        joined = "\n\n".join(
+            f"[{name}]{each.output}[/{name}]" for name, each in zip(self._names, results, strict=True)
+        )
+        worst = min(results, key=lambda each: {"failed": 0, "completed": 2}.get(each.outcome, 1))
+        usage = sum((each.usage for each in results), Usage())
+        messages = tuple(message for each in results for message in each.messages)
+        found = msgspec.structs.replace(worst, output=joined, usage=usage, messages=messages)
+        if found.outcome == "failed":
+            raise RunFailed(found)
+        return found
+
+    async def close(self) -> None:
+        """End the run, unless something is still open in it."""
+        if not await self.conversation.requests():
+            await self.conversation.close()
+
+    async def _outcome(self, call: str) -> Result:
+        try:
+            return await self.conversation.result(call)
+        except RunFailed as failed:
+            result: Result = failed.result
+            return result
+
+
+@asynccontextmanager
+async def stream(
+    entry: Entry, message: str, *, agents: Iterable[Agent] = (), attachments: Iterable[Attachment] = (),
+    attended: bool = False, tools: Iterable[Tool | Callable[..., Any]] = (), **options: Any,
+) -> AsyncIterator[Stream]:  # fmt: skip
+    """Ask as `run` does, and hand out what happens while it happens.
+
+    Leaving the block before the end does not cancel: with a durable journal the run can be opened
+    again, and goes on.
+    """
+    team, names = _line_up(entry, agents, tuple(tools))
+    async with open_run(team, attended=attended, **options) as conversation:
+        asked = await _ask(conversation, names, message, attachments)
+        yield asked
+        await asked.close()
+
+
+def _line_up(
+    entry: Entry, agents: Iterable[Agent], tools: tuple[Tool | Callable[..., Any], ...]
+) -> tuple[list[Agent], list[str]]:
+    """The team, entry agents included and equipped, and whom the user asks."""
+    team = list(agents)
+    entries = [entry] if isinstance(entry, Agent | str) else list(entry)
+    if not entries:
+        raise UserError("A run needs an entry agent")
+    missing = [each for each in entries if isinstance(each, Agent) and each not in team]
+    if team and missing:
+        named = ", ".join(each.name for each in missing)
+        warnings.warn(f"{named} is not among the agents; it takes part all the same", stacklevel=3)
+    names = [each.name if isinstance(each, Agent) else each for each in entries]
+    everyone = [*team, *missing]
+    return [equip(each, tools) if tools and each.name in names else each for each in everyone], names
+
+
+async def _ask(
+    conversation: Conversation, names: list[str], message: str, attachments: Iterable[Attachment]
+) -> Stream:
+    files = tuple(attachments)
+    return Stream(
+        conversation, names, [await conversation.post(name, message, attachments=files) for name in names]
+    )

@@ -1,0 +1,122 @@
+"""History: events to rows and rows to events, large payloads apart, and the fold over them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from antiphon.errors import Corrupt
+from antiphon.journal.port import Journal, Refs, Row, blob_digest
+from antiphon.kernel.facts.events import Event, decode
+from antiphon.kernel.facts.fold import apply_all
+from antiphon.kernel.facts.records import Cast, Record
+from antiphon.kernel.facts.state import State
+from antiphon.values.codec import encode_value
+
+LARGE = 4096
+"""Bytes above which a payload is stored once, by its digest, beside the rows."""
+
+
+def pack(events: Sequence[Event]) -> tuple[bytes, Refs, dict[str, bytes]]:
+    """Encode events with every large payload apart: the body, where payloads belong, the payloads.
+
+    Of nested values the innermost that is large goes, so what stays readable stays small.
+    """
+    refs: list[tuple[str, str]] = []
+    blobs: dict[str, bytes] = {}
+    bodies = []
+    for index, event in enumerate(events):
+        data = encode_value(event)
+        if len(data) > LARGE:
+            small = _shrink(msgspec.json.decode(data), f"/{index}", refs, blobs)
+            data = encode_value(small)
+        bodies.append(data)
+    return b"[" + b",".join(bodies) + b"]", tuple(refs), blobs
+
+
+def _shrink(value: Any, path: str, refs: list[tuple[str, str]], blobs: dict[str, bytes]) -> Any:
+    """The value with its large parts taken out; None in place of a value that goes as a whole."""
+    data = encode_value(value)
+    if len(data) <= LARGE:
+        return value
+    mark = len(refs)
+    kept = value
+    if isinstance(value, dict):
+        kept = {key: _shrink(each, f"{path}/{_escape(key)}", refs, blobs) for key, each in value.items()}
+    elif isinstance(value, list):
+        kept = [_shrink(each, f"{path}/{index}", refs, blobs) for index, each in enumerate(value)]
+    # An event itself always stays, however large its small parts are together.
+    if path.count("/") == 1 or (len(refs) > mark and len(encode_value(kept)) <= LARGE):
+        return kept
+    del refs[mark:]
+    name = blob_digest(data)
+    blobs[name] = data
+    refs.append((path, name))
+    return None
+
+
+def unpack(body: bytes, refs: Refs, blobs: dict[str, bytes]) -> bytes:
+    """What `pack` was given."""
+    value = msgspec.json.decode(body)
+    for path, name in refs:
+        *parents, last = [_unescape(part) for part in path.split("/")[1:]]
+        target = value
+        for key in parents:
+            target = target[int(key) if isinstance(target, list) else key]
+        target[int(last) if isinstance(target, list) else last] = msgspec.json.decode(blobs[name])
+    return msgspec.json.encode(value)
+
+
+def _escape(key: str) -> str:
+    return key.replace("~", "~0").replace("/", "~1")
+
+
+def _unescape(part: str) -> str:
+    return part.replace("~1", "/").replace("~0", "~")
+
+
+async def events_of(journal: Journal, run_id: str, row: Row) -> list[Event]:
+    """The events of one stored row, payloads in place. Raises Corrupt, NewerFormat."""
+    if not row.refs:
+        return decode(row.body)
+    blobs = {name: await journal.blob(run_id, name) for _, name in row.refs}
+    try:
+        return decode(unpack(row.body, row.refs, blobs))
+    except (LookupError, ValueError, TypeError) as error:
+        raise Corrupt(run_id, row.seq, f"a payload does not fit its place ({error})") from error
+
+
+async def fold(journal: Journal, run_id: str, seen: Callable[[Event], None] | None = None) -> State:
+    """The state of a stored run; `seen` is shown each event. Raises Corrupt."""
+    state = State()
+    for row in await journal.read(run_id):
+        events = await events_of(journal, run_id, row)
+        try:
+            fold_row(state, row, events)
+        except Corrupt as error:
+            raise Corrupt(run_id, row.seq, str(error)) from error
+        if seen is not None:
+            for event in events:
+                seen(event)
+    return state
+
+
+def fold_row(state: State, row: Row, events: Sequence[Event]) -> None:
+    """Fold one row in, at its own time."""
+    state.at = row.at
+    apply_all(state, events)
+
+
+async def read(journal: Journal, run_id: str, after: int = 0) -> list[Record]:
+    """The stored records of a run numbered above `after`. Raises UnknownName, Corrupt."""
+    cast, records = Cast(), []
+    for row in await journal.read(run_id):
+        events = await events_of(journal, run_id, row)
+        for index, event in enumerate(events):
+            cast.learn(event)
+            record = cast.record(row.seq - len(events) + 1 + index, row.at, run_id, event)
+            if record.seq > after:
+                records.append(record)
+    return records

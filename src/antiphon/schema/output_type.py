@@ -1,0 +1,49 @@
+"""answer: an agent's typed result: the schema its model is given, and how its text is read."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from antiphon.errors import UserError
+from antiphon.schema.signature import fitted, from_json, schema_of
+
+_FENCED = re.compile(r"\s*```[A-Za-z]*\n(.*)\n```\s*", re.DOTALL)
+
+
+class Answer(Struct, frozen=True, eq=False):
+    """What `output_type` asks for. `schema`: the JSON Schema of it."""
+
+    kind: Any
+    schema: dict[str, Any]
+
+    def read(self, text: str) -> Any:
+        """The value in a reply, which may stand in a code fence. Raises ValueError."""
+        fenced = _FENCED.fullmatch(text)
+        try:
+            return msgspec.convert(
+                msgspec.json.decode(fenced[1] if fenced else text), self.kind, dec_hook=from_json
+            )
+        except msgspec.DecodeError as error:
+            raise ValueError(str(error)) from error
+
+    def wrong(self, text: str) -> str:
+        """What the model is told of a reply that does not fit; empty when it fits."""
+        try:
+            self.read(text)
+        except Exception as error:  # noqa: BLE001 - a type's own check may raise anything; the model is told
+            return f"[system] The answer does not fit the schema: {error}. Answer again, with JSON alone."
+        return ""
+
+
+def answer_of(kind: Any) -> Answer | None:
+    """How results of this type are read; None for plain text. Raises UserError for what JSON cannot carry."""
+    if kind is None or kind is str:
+        return None
+    found = fitted(kind)
+    if found is str:
+        raise UserError(f"output_type {kind!r} cannot be written as JSON")
+    return Answer(found, schema_of(found))

@@ -1,0 +1,1 @@
+"""The vocabulary of the origin: settings, costs, plans, saved teams, subscriptions."""

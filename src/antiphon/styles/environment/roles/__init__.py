@@ -1,0 +1,1 @@
+"""A role: what it observes, remembers, thinks and does."""

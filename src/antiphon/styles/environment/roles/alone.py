@@ -1,0 +1,117 @@
+"""alone: a role as an agent, and a reaction of its own without an environment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from antiphon import Agent, open_run
+from antiphon.errors import UserError
+from antiphon.styles.environment.message import Message, from_kernel, to_kernel
+from antiphon.styles.environment.roles.record import Record
+from antiphon.styles.environment.roles.role import message_of, own_model_of
+from antiphon.styles.environment.topic import topic_of
+from antiphon.values.actions import Act, ActionContext
+from antiphon.values.message import Message as KernelMessage
+
+if TYPE_CHECKING:
+    from antiphon.styles.environment.roles.role import Role
+    from antiphon.values.model import Model
+
+
+class Cast:
+    """A role as an actor. read: the façade of a message. response: what its last reaction came to."""
+
+    def __init__(self, role: Role, read: Callable[[KernelMessage], Message] = from_kernel) -> None:
+        self.role, self._read = role, read
+        self.record = Record(role)
+        self.response: Message | None = None
+        self._place: tuple[frozenset[str], frozenset[str] | set[str] | None] = (frozenset(), None)
+        self.moved()
+
+    def moved(self) -> bool:
+        """Whether the role watches or is reached by something else than when this was asked last."""
+        role, place = self.role, self._place
+        self._place = frozenset(role.rc.watch), role._addresses and frozenset(role._addresses)
+        return self._place != place
+
+    async def act(self, ctx: ActionContext) -> str:
+        """One reaction of the role."""
+        role, record = self.role, self.record
+        if role._ctx is not None:
+            raise UserError(f"{role.key} is reacting to something else now; it cannot be called meanwhile")
+        record.begin(ctx)
+        role._ctx = ctx
+        done = False
+        try:
+            for each in ctx.taken:
+                role.rc.msg_buffer.push(self._read(each) if not each.call_id else _called(each, role))
+            self.response = response = await role.run()
+            done = True
+        except Exception:
+            done = True
+            role.rc.msg_buffer.pop_all()
+            ctx.published.clear()  # nobody gets it, so nothing on record may point at it
+            raise
+        finally:
+            role._ctx = None
+            if done:
+                record.end(ctx)
+            else:
+                role.rc.msg_buffer.pop_all()
+                record.lost()
+        return "" if ctx.distributes or response is None else response.content
+
+
+def _called(message: KernelMessage, role: Role) -> Message:
+    """What somebody said who called the role by its name."""
+    found = from_kernel(message)
+    found.send_to = {role.key}
+    return found
+
+
+def agent_of(role: Role, act: Act, model: str | Model | None) -> Agent:
+    """The role as its team sees it."""
+    return Agent(
+        role.key,
+        role._get_prefix(),
+        model=model,
+        tools=tuple(role.tools),
+        description=role.profile,
+        solo=True,
+        context="continue",
+        consume=role.consume,
+        limits=role.limits,
+        watch=tuple(sorted(role.rc.watch)),
+        publishes=tuple(topic_of(action) for action in role.actions),
+        act=act,
+    )
+
+
+def models_of_actions(role: Role, model: Any) -> list[Agent]:
+    """The agents that actions with models of their own ask; `model` finds one by name."""
+    return [
+        Agent(own_model_of(role, action), role._get_prefix(), model=model(action.llm_name_or_type), solo=True)
+        for action in role.actions
+        if action.llm_name_or_type
+    ]
+
+
+async def run_alone(role: Role, said: str | Message | list[str] | None) -> Message | None:
+    """One reaction to what is in the role's buffer and to what is said; in a run of its own."""
+    if said is not None:
+        role.rc.msg_buffer.push(message_of(said))
+    waiting = role.rc.msg_buffer.pop_all()
+    if not waiting:
+        return None
+    cast = Cast(role)
+    agents = [agent_of(role, cast.act, role.llm), *models_of_actions(role, lambda name: name)]
+    async with open_run(agents, attended=False) as conversation:
+        mail = [to_kernel(each, role.key) for each in waiting]
+        try:
+            await conversation.result(await conversation.post(role.key, mail=mail))
+        except BaseException:
+            for message in waiting:
+                role.rc.msg_buffer.push(message)
+            raise
+    return cast.response

@@ -1,0 +1,1 @@
+"""Profile, LLM config and protocol files: keys, inheritance, checks, errors with places."""

@@ -1,0 +1,1 @@
+"""A run of profiles read back as turns."""

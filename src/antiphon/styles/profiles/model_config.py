@@ -1,0 +1,75 @@
+"""thinking: what an LLM config means for an agent: which model, how it is asked, how often."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from antiphon import Model, Retry
+from antiphon.errors import ConfigError
+from antiphon.models import resolve_model
+from antiphon.styles.profiles.files.llm_config import LlmConfig
+from antiphon.values.secret import Secret
+
+_ADDRESS = ("base_url", "api_base")
+_READ = ("model", "max_tokens", "max_retries", "wait_seconds_on_retry", "api_key", "stream", *_ADDRESS)
+"""Keys that mean something here; the others are sent to the model as they are."""
+
+
+class Thinking(Struct, frozen=True, eq=False):
+    """The fields of an Agent that an LLM config decides."""
+
+    model: str | Model | None = None
+    settings: Mapping[str, Any] = {}
+    max_output: int = 4096
+    retry: Retry = Retry()
+
+
+def thinking(config: LlmConfig, env: Mapping[str, str]) -> Thinking:
+    """Read a config. `max_retries` counts the calls after the first, `wait_seconds_on_retry` the first wait.
+
+    Raises ConfigError for a variable that is not set, a secret among the settings, a wrong number.
+    """
+    given = config.resolve(env)
+    settings = {key: value for key, value in given.items() if key not in _READ}
+    for key, value in settings.items():
+        if isinstance(value, Secret):
+            raise _wrong(config, f"{key} is a secret, and settings are on record; only api_key may be one")
+    retry = Retry()
+    if "max_retries" in given or "wait_seconds_on_retry" in given:
+        attempts = 1 + int(_number(config, given, "max_retries", retry.attempts - 1))
+        retry = Retry(attempts=attempts, base=_number(config, given, "wait_seconds_on_retry", retry.base))
+    most = int(_number(config, given, "max_tokens", 4096))
+    return Thinking(_model(config, given, env), settings, most, retry)
+
+
+def _number(config: LlmConfig, given: Mapping[str, Any], key: str, default: float) -> float:
+    value = given.get(key, default)
+    if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+        raise _wrong(config, f"{key}: expected a number that is not negative, not {value!r}")
+    return value
+
+
+def _model(config: LlmConfig, given: Mapping[str, Any], env: Mapping[str, str]) -> str | Model | None:
+    """The model: as a string where nothing but its name is said, so that the run makes and closes it."""
+    name = given.get("model")
+    if name is None:
+        return None
+    if not isinstance(name, str) or not name:
+        raise _wrong(config, f"model: expected a text, not {name!r}")
+    address = next((given[key] for key in _ADDRESS if given.get(key)), "")
+    key = given.get("api_key")
+    if not address and key is None:
+        return name
+    provider = name.partition(":")[0] if ":" in name else name.partition("/")[0] if "/" in name else "openai"
+    prefix = provider.upper().replace("-", "_")
+    own = {f"{prefix}_BASE_URL": str(address)} if address else {}
+    if isinstance(key, Secret):
+        own[f"{prefix}_API_KEY"] = key.reveal()
+    return resolve_model(name, {**env, **own})
+
+
+def _wrong(config: LlmConfig, text: str) -> ConfigError:
+    return ConfigError(f"config.{text}", config.place.file, config.place.line, config.place.column)

@@ -1,0 +1,1 @@
+"""A turn of a profile: observers, inbox, prompt, routing, flow decider."""

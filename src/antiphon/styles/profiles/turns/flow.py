@@ -1,0 +1,134 @@
+"""flow: what follows a turn. Observers, then the rules of the flow decider, the first that holds."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from antiphon.styles.profiles.conditions.expression import holds
+from antiphon.styles.profiles.conditions.grammar import ExpressionError
+from antiphon.styles.profiles.files.profile import (
+    AwaitUserInput,
+    ContinueWithTool,
+    EndAgentTurn,
+    LoopWithInboxItem,
+    Rule,
+)
+from antiphon.styles.profiles.turns.ingestors import RECENT, cut
+from antiphon.styles.profiles.turns.observers import add, observe
+from antiphon.styles.profiles.work.launch import returned
+from antiphon.styles.profiles.world.binding import Seat
+from antiphon.styles.profiles.world.transcript_data import messages
+from antiphon.styles.profiles.world.world import ARCHIVE, View, last_said
+from antiphon.values.hooks import Continue, Moment, Return
+
+LOOPS = "_loops"
+"""Where it is kept how many turns in a row made no call."""
+TOLD = "_markup_told"
+"""Where it is kept that the agent was told to call tools, and not to write calls."""
+MARKUP = re.compile(r"<\|?(?:tool_calls?|function_calls?)\b|<function=\w|\[TOOL_CALLS\]")
+"""What models write that mean to call a tool and do not."""
+NO_CALL = "Your last reply holds the text of a tool call, which calls nothing. If you mean it, call the tool."
+
+
+def decide(seat: Seat, moment: Moment) -> Continue | Return:
+    """What follows a turn: another one, the end, or a wait. A profile without rules ends with its text."""
+    called = moment.called[0] if moment.called else ""
+    view = View(seat, moment, {"type": called, "tool_name": called} if called else None)
+    news = returned(view)
+    observe(seat.profile.post_turn_observers, view)
+    if seat.monitored:
+        recent = [{**each, "content": cut(each["content"])} for each in messages(moment.messages[-RECENT:])]
+        view.team.put(f"{seat.profile.type}_activity", recent)
+    steps = seat.bounds.steps
+    if steps is not None and moment.turn >= steps and (moment.called or moment.inbox or news):
+        return _end(
+            view, Return("limit", last_said(moment.messages), f"the budget of {steps} steps is used up")
+        )
+    if moment.called or moment.inbox or news:
+        _reset(view)
+        return _go_on(view)
+    if not seat.profile.flow_decider:
+        return _end(view, Return("completed", moment.said))
+    return _ruled(view)
+
+
+def _ruled(view: View) -> Continue | Return:
+    """What the first rule says that holds; without one, another turn."""
+    if MARKUP.search(view.moment.said) and not view.private.values.get(TOLD):
+        view.private.put(TOLD, True)
+        add(view, "INTERNAL_DIRECTIVE", {"content": NO_CALL})
+        return _go_on(view)
+    rule = _first(view)
+    action = rule.action if rule is not None else None
+    if isinstance(action, EndAgentTurn):
+        said = last_said(view.moment.messages)
+        if action.outcome == "success":
+            return _end(view, Return("completed", said))
+        return _end(
+            view,
+            Return("failed", said, action.error_message or f"the rule {rule.id if rule else ''} ended it"),
+        )
+    if isinstance(action, AwaitUserInput):
+        _reset(view)
+        if view.moment.running:
+            return Continue(set=view.private.changed, team=view.team.changed, wait=True)
+        return _end(view, Return("completed", last_said(view.moment.messages)))
+    loops = int(view.private.values.get(LOOPS, 0)) + 1
+    view.private.put(LOOPS, loops)
+    if loops > view.seat.bounds.loops:
+        why = f"{view.seat.bounds.loops} turns without a call in a row"
+        return _end(view, Return("no_progress", last_said(view.moment.messages), why))
+    if isinstance(action, LoopWithInboxItem):
+        add(view, "INTERNAL_DIRECTIVE", {"content_key": action.content_key}, rule.id if rule else "")
+        return _go_on(view)
+    if isinstance(action, ContinueWithTool):
+        return _go_on(view)
+    add(view, "INTERNAL_DIRECTIVE", {"content": "You called no tool, and no rule says what follows. Go on."})
+    return _go_on(view)
+
+
+def _first(view: View) -> Rule | None:
+    """The first rule that holds. One that fails does not, and the agent finds that in its inbox."""
+    for rule in view.seat.profile.flow_decider:
+        try:
+            if holds(rule.condition, view.world):
+                return rule
+        except ExpressionError as error:
+            add(
+                view,
+                "OBSERVER_FAILURE",
+                {"observer_id": rule.id, "place": str(rule.place), "error": str(error)},
+            )
+    return None
+
+
+def _reset(view: View) -> None:
+    """Forget what was counted of turns without a call."""
+    for key, nothing in ((LOOPS, 0), (TOLD, False)):
+        if view.private.values.get(key):
+            view.private.put(key, nothing)
+
+
+def _go_on(view: View) -> Continue:
+    return Continue(set=view.private.changed, team=view.team.changed)
+
+
+def _end(view: View, ending: Return) -> Return:
+    """The end, with what the agent leaves to the team."""
+    _reset(view)
+    leave(view, ending.value)
+    return Return(ending.outcome, ending.value, ending.why, view.private.changed, view.team.changed)
+
+
+def leave(view: View, said: str) -> None:
+    """What an agent that ends leaves: its deliverables, and what it did to the archive of its module."""
+    deliverables: dict[str, Any] = {**view.private.values.get("deliverables", {})}
+    if said:
+        deliverables["primary_summary"] = said
+        view.private.put("deliverables", deliverables)
+    module = view.private.values.get("module_id")
+    if module:
+        last = messages(view.moment.messages[-view.seat.bounds.archived :])
+        entry = {"agent_id": view.moment.agent, "deliverables": deliverables, "messages": last}
+        view.team.put(ARCHIVE + module, [*view.team.values.get(ARCHIVE + module, []), entry])

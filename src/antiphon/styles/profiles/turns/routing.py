@@ -1,0 +1,98 @@
+"""routing: what a call of one of this style's tools becomes. Other tools are run as ever."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from antiphon.errors import UserError
+from antiphon.styles.profiles.conditions.grammar import ExpressionError
+from antiphon.styles.profiles.turns.flow import leave
+from antiphon.styles.profiles.work.dispatch import assign
+from antiphon.styles.profiles.work.launch import directive, launch, status
+from antiphon.styles.profiles.work.modules import ModuleAction, Refused, manage
+from antiphon.styles.profiles.work.toolset import Assignment
+from antiphon.styles.profiles.world.binding import Seat
+from antiphon.styles.profiles.world.world import View, last_said
+from antiphon.values.hooks import Answer, Call, Moment
+
+SUMMARY = """Write the summary of your work now, as your next reply and without calling a tool:
+- what was asked, in one sentence;
+- what you found, with the source of every fact (file and line, or address);
+- what is open or uncertain.
+Write what the reader needs and nothing else.{focus} When it is written, end your task."""
+REPORT = """Write the report now, as your next reply, in Markdown and without calling a tool:
+- begin with `# {title}`;
+- one section for each work module that has a result, in an order that tells a story;
+- after every statement its source in brackets, as the associates gave it;
+- end with `## Sources`: every source once, and `## Open questions` if there are any.
+Take nothing in that no associate has reported.{audience}"""
+
+
+def route(seat: Seat, moment: Moment, name: str, arguments: str) -> Answer | Call | None:
+    """What a call with these arguments (canonical JSON) becomes; None runs the tool."""
+    if name not in _ROUTES:
+        return None
+    given: dict[str, Any] = msgspec.json.decode(arguments)
+    return _ROUTES[name](View(seat, moment, {"type": name, "tool_name": name, "parameters": given}), given)
+
+
+def _manage(view: View, given: Mapping[str, Any]) -> Answer:
+    actions = msgspec.convert(given.get("actions", []), list[ModuleAction])
+    next_id = int(view.team.values.get("_work_module_next_id", 1))
+    try:
+        plan = manage(view.team.values.get("work_modules", {}), next_id, actions, view.moment.at)
+    except Refused as error:
+        return Answer(str(error), "failed", team={"_work_module_next_id": error.next_id})
+    changed = {"work_modules": plan.modules, "_work_module_next_id": plan.next_id}
+    return Answer("\n".join(plan.said) or "There was nothing to do.", team=changed)
+
+
+def _dispatch(view: View, given: Mapping[str, Any]) -> Answer | Call:
+    assignments = msgspec.convert(given.get("assignments", []), list[Assignment])
+    return assign(view, assignments, given.get("shared_context_for_all_assignments", ""))
+
+
+def _finish(view: View, given: Mapping[str, Any]) -> Answer:
+    said = given.get("summary") or last_said(view.moment.messages)
+    leave(view, said)
+    return Answer(said, ends=True, set=view.private.changed, team=view.team.changed)
+
+
+def _summary(view: View, given: Mapping[str, Any]) -> Answer:
+    focus = given.get("focus", "")
+    return Answer(SUMMARY.replace("{focus}", f" Above all: {focus}." if focus else ""))
+
+
+def _markdown(view: View, given: Mapping[str, Any]) -> Answer:
+    title, audience = (
+        given.get("title") or view.team.values.get("question") or "Report",
+        given.get("audience", ""),
+    )
+    said = REPORT.replace("{audience}", f" It is for {audience}." if audience else "").replace(
+        "{title}", title
+    )
+    return Answer(said)
+
+
+def _launch(view: View, given: Mapping[str, Any]) -> Answer | Call:
+    try:
+        return launch(view, given)
+    except (UserError, ExpressionError) as error:
+        return Answer(f"the principal cannot be launched: {error}", "failed")
+
+
+_ROUTES: Mapping[str, Callable[[View, Mapping[str, Any]], Answer | Call]] = {
+    "manage_work_modules": _manage,
+    "dispatch_submodules": _dispatch,
+    "finish_flow": _finish,
+    "generate_message_summary": _summary,
+    "generate_markdown_report": _markdown,
+    "LaunchPrincipalExecutionTool": _launch,
+    "GetPrincipalStatusSummaryTool": lambda view, given: status(view),
+    "SendDirectiveToPrincipalTool": lambda view, given: directive(
+        view, given.get("directive_type", ""), given.get("content", "")
+    ),
+}

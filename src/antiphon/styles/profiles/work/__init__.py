@@ -1,0 +1,1 @@
+"""Work modules and who works on them: dispatch, launch, handover."""

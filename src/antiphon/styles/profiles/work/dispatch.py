@@ -1,0 +1,248 @@
+"""dispatch: modules to associates, all at once, and what comes of it.
+
+A broker without a model stands between: its plan calls every associate, its decision waits for all of them.
+
+    Principal ── Principal/dispatch ─┬─ Researcher   WM_1
+                                     └─ Researcher   WM_2
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from antiphon import Agent, UserError
+from antiphon.styles.profiles.conditions.grammar import ExpressionError
+from antiphon.styles.profiles.limits import REMEMBERED, Bounds
+from antiphon.styles.profiles.work.admission import INHERITED, admit
+from antiphon.styles.profiles.work.handover import hand_over
+from antiphon.styles.profiles.work.modules import DISPATCHABLE, find, status_of
+from antiphon.styles.profiles.work.toolset import Assignment
+from antiphon.styles.profiles.world.transcript_data import BRIEFING
+from antiphon.styles.profiles.world.world import View
+from antiphon.values.hooks import Answer, Call, Do, Ended, Moment, Return
+
+STATES: Mapping[str, str] = {"completed": "success", "limit": "timeout"}
+"""How an associate's end is called; anything else is `failed`."""
+
+
+RESULTS = "inherited_deliverables"
+_TITLES: Mapping[str, str] = {
+    "module": "Your work module",
+    "instructions": "What to do",
+    "shared_context": "What everybody knows",
+    RESULTS: "What has been found",
+    INHERITED: "What was said before",
+}
+
+
+def broker_name(principal: str) -> str:
+    """The name of the agent that dispatches for a principal."""
+    return f"{principal}/dispatch"
+
+
+def assign(view: View, assignments: Sequence[Assignment], shared: str) -> Answer | Call:
+    """What a dispatch becomes: a call of the broker with what can be done, or an answer why nothing can."""
+    most = view.seat.bounds.fan_out
+    if most is not None and len(assignments) > most:
+        return Answer(
+            f"{len(assignments)} assignments, and at most {most} at once; dispatch them in parts", "failed"
+        )
+    prepared: list[dict[str, Any]] = []
+    refused: list[dict[str, Any]] = []
+    taken: set[str] = set()
+    for index, assignment in enumerate(assignments):
+        try:
+            prepared.append({"index": index, **_prepare(view, assignment, shared, taken)})
+            taken.add(assignment.module_id_to_assign)
+        except (UserError, ExpressionError) as error:
+            found = _result(index, assignment.module_id_to_assign, assignment.agent_profile_logical_name)
+            refused.append(
+                {**found, "status": "failed_preparation", "message": f"assignments[{index}]: {error}"}
+            )
+    if not prepared:
+        status = "TOTAL_FAILURE_PREPARATION" if assignments else "NO_ASSIGNMENTS_REQUESTED"
+        return Answer(_report(status, refused), "failed" if assignments else "completed")
+    # The text is for people who look on; what is done stands in the data.
+    said = ", ".join(f"{each['module_id']} to {each['agent']}" for each in prepared)
+    return Call(view.seat.broker, said, data={"assignments": prepared, "refused": refused})
+
+
+def _prepare(view: View, assignment: Assignment, shared: str, taken: set[str]) -> dict[str, Any]:
+    """An assignment with its briefing. Raises UserError: unknown, not free, twice, too large."""
+    module_id, name = assignment.module_id_to_assign, assignment.agent_profile_logical_name
+    modules = view.team.values.get("work_modules", {})
+    module = find(modules, module_id)
+    if module_id in taken:
+        raise UserError(f"{module_id} is assigned twice")
+    if status_of(module) not in DISPATCHABLE:
+        raise UserError(f"{module_id} is {status_of(module)}; it must be one of: {', '.join(DISPATCHABLE)}")
+    if name not in view.seat.associates:
+        known = ", ".join(view.seat.associates) or "(none)"
+        raise UserError(f"there is no associate {name!r} that may be given work. Known: {known}")
+    payload = admit(_briefing(view, assignment, module, shared), view.seat.bounds.briefing)
+    return {
+        "agent": name,
+        "module_id": module_id,
+        "assigned_role_name": assignment.assigned_role_name or name,
+        "briefing": {"source": BRIEFING, "payload": payload},
+    }
+
+
+def _briefing(view: View, assignment: Assignment, module: Mapping[str, Any], shared: str) -> dict[str, Any]:
+    """What an associate is told, by the handover protocol if there is one."""
+    protocol = view.seat.protocols.get("dispatch_submodules")
+    archives = _archives(view, assignment.inherit_messages_from)
+    inherited = [each for entry in archives for each in _said(entry)]
+    handed = _handed(view, assignment.inherit_deliverables_from)
+    if protocol is not None:
+        said = {**msgspec.to_builtins(assignment), **assignment.context}
+        said["shared_context_for_all_assignments"] = shared
+        found: dict[str, Any] = hand_over(protocol, view.acting(said))["payload"]
+        found["data"] = {**handed, **({INHERITED: inherited} if inherited else {}), **found["data"]}
+        return found
+    data = {
+        "module": {key: module.get(key, "") for key in ("module_id", "name", "description")},
+        "instructions": assignment.assignment_specific_instructions,
+        "shared_context": shared,
+        **assignment.context,
+        **handed,
+    }
+    if inherited:
+        data[INHERITED] = inherited
+    properties = {name: {"x-handover-title": title} for name, title in _TITLES.items() if name in data}
+    return {"data": data, "schema_for_rendering": {"type": "object", "properties": properties}}
+
+
+def _archives(view: View, module_ids: Sequence[str]) -> list[Mapping[str, Any]]:
+    """What agents did for these modules, one entry for each. Raises UserError for an unknown module."""
+    modules = view.at("team.work_modules") or {}
+    return [entry for each in module_ids for entry in find(modules, each).get("context_archive", [])]
+
+
+def _said(entry: Mapping[str, Any]) -> list[Any]:
+    """The conversation of an archive, without what the agent was briefed with."""
+    return [each for each in entry.get("messages", []) if not each.get("_internal")]
+
+
+def _handed(view: View, module_ids: Sequence[str]) -> dict[str, Any]:
+    """The last results of modules, for those who begin from them."""
+    found = {
+        each: archives[-1]["deliverables"] for each in module_ids if (archives := _archives(view, [each]))
+    }
+    return {RESULTS: found} if found else {}
+
+
+def broker(principal: str, associates: Sequence[str], bounds: Bounds) -> Agent:
+    """The agent that dispatches for a principal."""
+    return Agent(
+        broker_name(principal),
+        description=f"gives out the work of {principal}",
+        can_call=tuple(associates),
+        solo=True,
+        plan=_plan(bounds),
+        decide=_decide,
+    )
+
+
+def _plan(bounds: Bounds) -> Callable[[Moment], Do]:
+    def plan(moment: Moment) -> Do:
+        asked = moment.taken[0].data
+        modules = dict(moment.team.get("work_modules", {}))
+        until = None if bounds.deadline is None else moment.at + bounds.deadline
+        calls = [
+            Call(each["agent"], _title(each, modules), data=each, task_id=each["module_id"], until=until)
+            for each in asked["assignments"]
+        ]
+        for each in asked["assignments"]:
+            name = each["module_id"]
+            given = {"agent": each["agent"], "role": each["assigned_role_name"], "at": moment.at}
+            history = [*modules[name].get("assignee_history", []), {**given, "by": moment.agent}]
+            modules[name] = {
+                **modules[name],
+                "status": "ongoing",
+                "updated_at": moment.at,
+                "assignee_history": history,
+            }
+        return Do(calls, set={"asked": asked}, team={"work_modules": modules})
+
+    return plan
+
+
+def _title(assignment: Mapping[str, Any], modules: Mapping[str, Any]) -> str:
+    module_id = assignment["module_id"]
+    return f"{module_id}: {modules.get(module_id, {}).get('name', '')}"
+
+
+def _decide(moment: Moment) -> Return | None:
+    """Every module is to be looked at now, whatever came of it."""
+    asked = moment.data["asked"]
+    ends = [each for each in (*moment.ended, *moment.returned) if each.outcome != "skipped"]
+    if len(ends) < len(asked["assignments"]):
+        return None
+    results = [*asked["refused"], *_results(asked["assignments"], ends)]
+    results.sort(key=lambda each: each["index"])
+    modules = dict(moment.team.get("work_modules", {}))
+    for each in asked["assignments"]:
+        modules[each["module_id"]] = {
+            **modules[each["module_id"]], "status": "pending_review", "updated_at": moment.at,
+        }  # fmt: skip
+    status = overall(results)
+    brief = [{key: each[key] for key in ("module_id", "agent", "status")} for each in results]
+    history = [
+        *moment.team.get("dispatch_history", []),
+        {"at": moment.at, "overall_status": status, "results": brief},
+    ]
+    kept = {"work_modules": modules, "dispatch_history": history[-REMEMBERED:]}
+    return Return(value=_report(status, results), team=kept)
+
+
+def left_behind(view: View, broker: str) -> None:
+    """Work that this broker gave out and that is not under way any more is to be looked at."""
+    modules = view.team.values.get("work_modules", {})
+    left = [
+        name
+        for name, each in modules.items()
+        if each["status"] == "ongoing" and each["assignee_history"][-1].get("by") == broker
+    ]
+    if left:
+        at = {"status": "pending_review", "updated_at": view.moment.at}
+        view.team.put("work_modules", modules | {name: {**modules[name], **at} for name in left})
+
+
+def _results(assignments: Sequence[Mapping[str, Any]], ends: Sequence[Ended]) -> list[dict[str, Any]]:
+    """What came of each assignment; every module is assigned once, so its thread tells the ends apart."""
+    by_module = {each.task_id: each for each in ends}
+    return [
+        {
+            **_result(each["index"], each["module_id"], each["agent"]),
+            "status": STATES.get(end.outcome, "failed"),
+            "message": end.why or ("" if end.content else "it ended without a result"),
+            "deliverables": {"primary_summary": end.content} if end.content else {},
+        }
+        for each in assignments
+        for end in (by_module[each["module_id"]],)
+    ]
+
+
+def _result(index: int, module_id: str, agent: str) -> dict[str, Any]:
+    return {"index": index, "module_id": module_id, "agent": agent, "deliverables": {}}
+
+
+def overall(results: Sequence[Mapping[str, Any]]) -> str:
+    """One word for all ends: a success, a failure, or a success in part and where it failed."""
+    states = [each["status"] for each in results]
+    where = "PREPARATION" if "failed_preparation" in states else "EXECUTION"
+    if all(state == "success" for state in states):
+        return "SUCCESS"
+    if "success" in states:
+        return f"PARTIAL_SUCCESS_{where}"
+    if all(state == "timeout" for state in states):
+        return "TOTAL_FAILURE_TIMEOUT"
+    return f"TOTAL_FAILURE_{where}"
+
+
+def _report(status: str, results: Sequence[Mapping[str, Any]]) -> str:
+    return msgspec.json.encode({"overall_status": status, "assignment_execution_results": results}).decode()

@@ -1,0 +1,120 @@
+"""launch: a partner starts the principal, looks at what it does and tells it something."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from antiphon.styles.profiles.limits import REMEMBERED
+from antiphon.styles.profiles.turns.ingestors import INGESTORS
+from antiphon.styles.profiles.turns.observers import add
+from antiphon.styles.profiles.work.admission import admit
+from antiphon.styles.profiles.work.dispatch import broker_name, left_behind
+from antiphon.styles.profiles.work.handover import hand_over
+from antiphon.styles.profiles.world.transcript_data import BRIEFING
+from antiphon.styles.profiles.world.world import View
+from antiphon.values.hooks import Answer, Call
+
+TITLE = 200
+"""Characters of the question that people who look on are shown."""
+ANSWERED = "_question_answered"
+"""Where the team keeps that its principal has ended with its question."""
+SESSIONS = "principal_execution_sessions"
+"""Where the team keeps how often its principal was launched, and what came of it."""
+
+
+def launch(view: View, given: Mapping[str, Any]) -> Answer | Call:
+    """A call of the principal in the background, or why there is none."""
+    name = view.seat.principal
+    if not name:
+        return Answer("the team has no principal", "failed")
+    anew = bool(given.get("force_terminate_and_relaunch"))
+    if name in view.moment.running and not anew:
+        said = "send it a directive, wait for its end, or set force_terminate_and_relaunch"
+        return Answer(f"{name} is already running; {said}", "failed")
+    if not view.team.values.get("work_modules"):
+        return Answer("the plan is empty; create work modules with manage_work_modules first", "failed")
+    if anew:
+        left_behind(view, broker_name(name))
+    payload = admit(_briefing(view, given), view.seat.bounds.briefing)
+    briefing = {"source": BRIEFING, "payload": payload}
+    # One that ended in this very turn is told of before the next one begins.
+    returned(view)
+    session = {"mode": payload["data"]["iteration_mode"], "started_at": view.moment.at, "status": "running"}
+    view.team.put(SESSIONS, [*_over(view, "cancelled"), session][-REMEMBERED:])
+    view.team.put("is_principal_flow_running", True)
+    return Call(
+        name, str(view.team.values.get("question", ""))[:TITLE], data={"briefing": briefing},
+        background=True, replaces=anew, set=view.private.changed, team=view.team.changed,
+    )  # fmt: skip
+
+
+def returned(view: View) -> bool:
+    """What was launched has ended: the one who launched it finds that in its inbox, once. Whether it did.
+
+    Of one that gave way to another one it knows already; of one that was cancelled with its request nobody
+    is left to be told.
+    """
+    sessions = view.team.values.get(SESSIONS, [])
+    name, moment = view.seat.principal, view.moment
+    if not name or not sessions or sessions[-1]["status"] != "running" or name in moment.running:
+        return False
+    ends = [each for each in moment.returned if each.agent == name and not each.replaced]
+    if ends:
+        end = ends[-1]
+        said = [f"{end.agent} has ended ({end.outcome}).", end.why, end.content]
+        payload = {"content": "\n".join(filter(None, said)), "outcome": end.outcome}
+        add(view, "PRINCIPAL_COMPLETED", payload)
+        view.team.put(ANSWERED, True)
+    view.team.put(SESSIONS, _over(view, ends[-1].outcome if ends else "cancelled"))
+    view.team.put("is_principal_flow_running", False)
+    return bool(ends)
+
+
+def _over(view: View, status: str) -> list[dict[str, Any]]:
+    """The principal's sessions, those that still run ended so."""
+    ended = {"status": status, "ended_at": view.moment.at}
+    sessions: list[dict[str, Any]] = view.team.values.get(SESSIONS, [])
+    return [{**each, **ended} if each["status"] == "running" else each for each in sessions]
+
+
+def _briefing(view: View, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What the principal is told, by the handover protocol if there is one."""
+    mode, context = given.get("iteration_mode", "start_fresh"), given.get("context", {})
+    protocol = view.seat.protocols.get("LaunchPrincipalExecutionTool")
+    data: dict[str, Any] = {"iteration_mode": mode}
+    schema: dict[str, Any] = {}
+    if protocol is not None:
+        handed = hand_over(protocol, view.acting({**given, **context}))["payload"]
+        data |= handed["data"]
+        schema = handed["schema_for_rendering"]
+    else:
+        data["question"] = view.team.values.get("question", "")
+        data["work_modules"] = INGESTORS["work_modules"].write(None, {}, view)
+        data |= context
+    if given.get("briefing"):
+        data["briefing"] = given["briefing"]
+    if mode == "continue_from_previous":
+        data["previous_steps"] = INGESTORS["principal_history_summary"].write(None, {}, view)
+    return {"data": data, "schema_for_rendering": schema}
+
+
+def status(view: View) -> Answer:
+    """What the principal is doing, in words."""
+    name = view.seat.principal
+    running = "is running" if name and name in view.moment.running else "is not running"
+    parts = [f"{name or 'The principal'} {running}."]
+    parts += [INGESTORS[each].write(None, {}, view) for each in ("work_modules", "principal_history_summary")]
+    return Answer("\n\n".join(parts))
+
+
+def directive(view: View, kind: str, content: str) -> Answer:
+    """A word for the principal, which reads it before its next step."""
+    name = view.seat.principal
+    if name not in view.moment.running:
+        return Answer(f"{name or 'the principal'} is not running; launch it first", "failed")
+    queue = [
+        *view.team.values.get("partner_directives_queue", []),
+        {"directive_type": kind, "content": content},
+    ]
+    return Answer("Sent; it is read before the next step.", team={"partner_directives_queue": queue})

@@ -1,0 +1,1 @@
+"""The data that rules of a profile read and change."""

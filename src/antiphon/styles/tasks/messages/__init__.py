@@ -1,0 +1,1 @@
+"""Structured messages: their values as JSON, replies, tool calls written into text."""

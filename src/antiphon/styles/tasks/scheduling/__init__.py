@@ -1,0 +1,1 @@
+"""Which task begins when, what tasks are, how far they are."""

@@ -1,0 +1,1 @@
+"""Toolkits: tools by declaration, and who may use which."""

@@ -1,0 +1,182 @@
+"""action: what an agent's own coroutine may do, and what it may know.
+
+    async def act(ctx: ActionContext) -> str:
+        page = await ctx.step("fetch", fetch, "https://…")     # once, even if the process dies after it
+        draft = await ctx.ask(f"Summarise: {page}")
+        ctx.set("drafts", ctx.data.get("drafts", 0) + 1)
+        return draft
+
+A coroutine is the only code that is run again after a crash. What it did through its context is on
+record: the same step, asked for again, gives what it gave. What it publishes and sets is recorded
+together with its end, so that a second run does neither twice.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from hashlib import blake2b
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from antiphon.errors import EffectFailed, UserError
+from antiphon.values.codec import mend, stored, whole
+from antiphon.values.message import Message
+
+
+class Step(Struct, frozen=True):
+    """A wish: run `function(*args)`, once."""
+
+    name: str
+    function: Callable[..., Any]
+    args: tuple[Any, ...] = ()
+
+
+class Ask(Struct, frozen=True):
+    """A wish: ask the agent's own model, with its instructions and tools."""
+
+    text: str
+    name: str = "ask"
+
+
+class Call(Struct, frozen=True):
+    """A wish: let another agent do something."""
+
+    agent: str
+    text: str
+    name: str = "call"
+
+
+class Question(Struct, frozen=True):
+    """A wish: ask the user."""
+
+    text: str
+    name: str = "question"
+
+
+Wish = Step | Ask | Call | Question
+_Value = TypeVar("_Value")
+
+
+class Door(Protocol):
+    """How a wish is granted: recorded, performed, and its result given back."""
+
+    async def grant(self, effect_id: str, wish: Wish) -> Any:
+        """The result of the effect `effect_id`. Raises EffectFailed for any outcome but `completed`."""
+        ...
+
+
+class ActionContext:
+    """What one action may do. Belongs to that action: of no use once it has ended.
+
+    taken: the messages that the action is for. history: all that the activation has taken and
+    published, in order, `taken` included. data: what it has recorded with `set`. attempt: 1, and one
+    more each time the action is run again after a crash. deps: what the caller of the run passed.
+    distributes: whether the caller hands on what is published; if not, publishing is refused.
+    """
+
+    def __init__(
+        self, door: Door, effect_id: str, agent: str, taken: Sequence[Message], history: Sequence[Message],
+        data: Mapping[str, Any], *, run_id: str = "", attempt: int = 1, deps: Any = None,
+        distributes: bool = False,
+    ) -> None:  # fmt: skip
+        self.run_id, self.effect_id, self.agent = run_id, effect_id, agent
+        self.taken, self.history, self.data = taken, history, data
+        self.attempt, self.deps, self.distributes = attempt, deps, distributes
+        self.published: list[Message] = []
+        self.changed: dict[str, Any] = {}
+        self.appended: dict[str, list[Any]] = {}
+        self._door = door
+        self._seen: dict[str, int] = {}
+
+    async def step(self, name: str, function: Callable[..., Any], *args: Any) -> Any:
+        """Run `function(*args)`, or `await` it, and keep its result, as JSON has it.
+
+        A step that a crash cut off is run again, one that ended never: it is known by its name, its
+        arguments and how often both came. Raises EffectFailed when the function raises, or its result
+        is not JSON.
+        """
+        return await self._grant(Step(name, function, args), args)
+
+    async def ask(self, text: str) -> str:
+        """Ask the agent's own model, with its instructions and tools. Raises EffectFailed."""
+        text = whole(text)
+        return str(await self._grant(Ask(text), text))
+
+    async def call(self, agent: str, text: str) -> str:
+        """Let another agent of the team do something. Raises EffectFailed; unknown names too."""
+        agent, text = whole(agent), whole(text)
+        return str(await self._grant(Call(agent, text), (agent, text)))
+
+    async def question(self, text: str) -> str:
+        """Ask the user, who may take days. Raises EffectFailed when nobody is there to answer."""
+        text = whole(text)
+        return str(await self._grant(Question(text), text))
+
+    def publish(self, message: Message) -> None:
+        """Give a message to the caller for distribution, once the action has ended.
+
+        Raises UserError when the caller distributes nothing, or the message's data is not JSON.
+        """
+        if not self.distributes:
+            raise UserError(f"{self.agent} was called by somebody who distributes nothing; return the result")
+        self.published.append(self._json(mend(message), "what it publishes"))
+
+    def set(self, key: str, value: Any) -> None:
+        """Record `data[key] = value` once the action has ended. Raises UserError when it is not JSON."""
+        self.changed |= self._json({key: value}, f"data[{key!r}]")
+        self.appended.pop(key, None)
+
+    def append(self, key: str, values: Sequence[Any]) -> None:
+        """Record that the list `data[key]` goes on with `values`; the list itself is not written again.
+
+        Raises UserError when there is something else, or the values are not JSON.
+        """
+        held = self.changed.get(key, self.data.get(key, []))
+        if not isinstance(held, list):
+            raise UserError(f"{self.agent}: data[{key!r}] is no list that could go on; set it")
+        found = self._json(list(values), f"data[{key!r}]")
+        (held if key in self.changed else self.appended.setdefault(key, [])).extend(found)
+
+    def _json(self, value: _Value, what: str) -> _Value:
+        """A value as it will be read back."""
+        try:
+            return stored(value)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise UserError(f"{self.agent}: {what} must be what JSON can hold: {error}") from error
+
+    async def _grant(self, wish: Wish, content: Any) -> Any:
+        place = f"{self.effect_id}:{_slug(wish.name)}:{_digest(wish.name, content)}"
+        count = self._seen[place] = self._seen.get(place, 0) + 1
+        return await self._door.grant(place if count == 1 else f"{place}:{count}", wish)
+
+
+async def perform(step: Step) -> str:
+    """Run a step; its result as JSON. Raises EffectFailed, also when its result is not JSON."""
+    try:
+        found = step.function(*step.args)
+        if inspect.isawaitable(found):
+            found = await found
+    except Exception as error:
+        raise EffectFailed("failed", f"step {step.name}: {type(error).__name__}: {error}") from error
+    try:
+        return msgspec.json.encode(found).decode()
+    except (TypeError, ValueError) as error:
+        raise EffectFailed("failed", f"step {step.name} must return what JSON can hold: {error}") from error
+
+
+Act = Callable[[ActionContext], Awaitable[Any]]
+"""An agent's own coroutine; what it returns is the agent's result."""
+
+
+def _slug(name: str) -> str:
+    return "".join(each if each.isalnum() or each in "_-" else "_" for each in name)[:40]
+
+
+_encode = msgspec.json.Encoder(enc_hook=lambda value: type(value).__qualname__, order="deterministic").encode
+
+
+def _digest(name: str, content: Any) -> str:
+    return blake2b(_encode((name, content)), digest_size=6).hexdigest()

@@ -1,0 +1,70 @@
+"""Limits: what a request may use, held before it is spent.
+
+A `Scope` keeps the books of one request, or of one agent's part of it, over the whole call tree
+below. Before an effect starts its worst case is held in every scope it stands in; when it ends the
+hold is given back and what was used is spent. So `spent + held <= limit` is true at every prefix
+of every journal, however many effects run at once.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+
+class Limits(Struct, frozen=True, gc=False, omit_defaults=True):
+    """What one request may use, its whole call tree included. `None` lifts a limit.
+
+    depth: nested agent calls. activations: agents started. turns: of one activation.
+    calls: tool and agent calls. tokens: input and output, as billed. usd: what they cost, in US
+    dollars; a model whose price is unknown is then refused. seconds: from the request's start,
+    without the time that people were waited for.
+    inbox: unread messages of one activation; the newest is refused beyond it.
+
+    breach: what happens when turns, tokens or USD do not suffice for the next model call. `stop` ends the
+    activation; `ask` asks the user for as much again; `degrade` goes on with the cheaper model `to`;
+    `hand_over` lets the agent `to` take over from there. What cannot be done becomes `stop`; the other
+    limits always stop.
+    """
+
+    depth: int | None = 256
+    activations: int | None = 1_000
+    turns: int | None = 200
+    calls: int | None = 5_000
+    tokens: int | None = 2_000_000
+    inbox: int | None = 100
+    usd: float | None = None
+    seconds: float | None = None
+    breach: Literal["stop", "ask", "degrade", "hand_over"] = "stop"
+    to: str = ""
+
+
+UNLIMITED = Limits(None, None, None, None, None, None)
+
+
+def tightest(one: Limits | None, other: Limits | None) -> Limits | None:
+    """Of each limit the lower one."""
+    if one is None or other is None:
+        return one or other
+    least = {
+        name: min(
+            filter(lambda each: each is not None, (getattr(one, name), getattr(other, name))), default=None
+        )
+        for name in ("depth", "activations", "turns", "calls", "tokens", "inbox", "usd", "seconds")
+    }
+    return msgspec.structs.replace(one, **least)
+
+
+class OutputLimits(Struct, frozen=True, gc=False, omit_defaults=True):
+    """How much of tool results a model is shown. `None` lifts a limit.
+
+    message: bytes of one result; more is cut at a line end and can be read by its handle.
+    total: tokens (UTF-8 bytes / 4) of all results of a conversation; the oldest go first.
+    kept: bytes of cut results that a run keeps for reading; the oldest go first.
+    """
+
+    message: int | None = 51_200
+    total: int | None = 100_000
+    kept: int = 64_000_000

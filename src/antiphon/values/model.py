@@ -1,0 +1,147 @@
+"""The Model port: what is asked of a language model and what it answers.
+
+An adapter is any object with a `name` and one coroutine, `complete(request, emit)`. It calls
+`emit` for each piece that arrives and returns exactly one `Reply`, or raises `ModelError`. A
+reply exists only after the provider's explicit end mark; partial text is never a reply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, Protocol
+
+from msgspec import Struct
+
+from antiphon.values.message import Attachment, ToolCall
+
+Stop = Literal["stop", "calls", "length", "refusal"]
+"""Why a model stopped, as the provider said it; an adapter never invents one."""
+
+
+class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
+    """Tokens as the provider billed them. `reasoning` is part of `output`.
+
+    cached, cache_write: parts of `input`, read from the provider's cache and written to it.
+    """
+
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+    reasoning: int = 0
+    cache_write: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.input + other.input,
+            self.output + other.output,
+            self.cached + other.cached,
+            self.reasoning + other.reasoning,
+            self.cache_write + other.cache_write,
+        )
+
+    @property
+    def total(self) -> int:
+        """Input and output tokens together."""
+        return self.input + self.output
+
+
+class ChatMessage(Struct, frozen=True, gc=False, omit_defaults=True):
+    """One entry of a conversation as a model is shown it.
+
+    role `tool` answers the call `call_id` of tool `name`; `ref` is the handle of its output.
+    `opaque` is a provider's own data on an assistant message (signed reasoning, for one), sent back
+    to that provider untouched. given: the calls came with a message; no model made them.
+    """
+
+    role: Literal["system", "user", "assistant", "tool"]
+    content: str
+    calls: tuple[ToolCall, ...] = ()
+    call_id: str = ""
+    name: str = ""
+    is_error: bool = False
+    ref: str = ""
+    attachments: tuple[Attachment, ...] = ()
+    reasoning: str = ""
+    opaque: Any = None
+    given: bool = False
+
+
+class ToolSpec(Struct, frozen=True, omit_defaults=True):
+    """A tool as a model is shown it; `parameters` is a JSON Schema of type object."""
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+
+
+class Example(Struct, frozen=True, omit_defaults=True):
+    """A past request and the call that was right for it: `call` with `arguments`.
+
+    Adapters may show the nearest ones to a small model; large models do without.
+    """
+
+    request: str
+    call: str
+    arguments: dict[str, Any] = {}
+
+
+class Request(Struct, frozen=True):
+    """Everything one model call depends on.
+
+    messages: an append-only conversation; the adapter must not change it.
+    tail: dynamic text for this call only, placed after the last message.
+    max_output: tokens; always sent to the provider as its cap.
+    settings: temperature, reasoning_effort and so on, passed through under the field's names.
+    effect_id: where in the run the call stands; unique per attempt.
+    session: the same for all calls of a run; a provider may keep its cache by it.
+    """
+
+    model: str
+    system: str
+    messages: Sequence[ChatMessage]
+    tools: tuple[ToolSpec, ...] = ()
+    tool_choice: str = "auto"
+    tail: str = ""
+    max_output: int = 4096
+    output_schema: dict[str, Any] | None = None
+    settings: Mapping[str, Any] = {}
+    examples: tuple[Example, ...] = ()
+    effect_id: str = ""
+    session: str = ""
+
+
+class Delta(Struct, frozen=True, gc=False, omit_defaults=True):
+    """A piece of a reply on its way. `index` tells the calls of one reply apart.
+
+    A reader that ignores deltas misses nothing: the reply holds all of it.
+    """
+
+    kind: Literal["text", "reasoning", "call_name", "call_arguments"]
+    text: str
+    index: int = 0
+
+
+class Reply(Struct, frozen=True, gc=False, omit_defaults=True):
+    """A whole answer."""
+
+    content: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    stop: Stop = "stop"
+    usage: Usage = Usage()
+    reasoning: str = ""
+    model: str = ""
+    opaque: Any = None
+
+
+Emit = Callable[[Delta], None]
+
+
+class Model(Protocol):
+    """The port. `name` is what the journal and the prices know the model by."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def complete(self, request: Request, emit: Emit) -> Reply:
+        """Ask once. Cancellation must close the connection; raises only `ModelError`."""
+        ...

@@ -1,0 +1,63 @@
+"""Result: how a request ended; View: a look at one that has not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from antiphon.values.message import Attachment, Message
+from antiphon.values.model import ChatMessage, Usage
+
+Outcome = Literal[
+    "completed", "failed", "cancelled", "limit", "budget", "no_progress", "interrupted",
+    "denied", "skipped", "invalid", "missing", "unknown",
+]  # fmt: skip
+"""How an effect ended. The first seven are also the outcomes of a request; the rest are a tool
+call's: denied by policy, skipped beside a finishing call, invalid arguments, missing (no such
+name), unknown (it may or may not have happened)."""
+
+
+class Result(Struct, frozen=True):
+    """How a request ended. `str(result)` is its output.
+
+    output: the entry agent's result, or the best partial text. why: the reason of any outcome but
+    `completed`, and of that one that the model was cut off or refused. usage: tokens of the whole
+    call tree. messages: every forward and return, in order.
+    value: the output as the agent's `output_type`, None without one.
+    """
+
+    output: str
+    outcome: Outcome
+    why: str
+    run_id: str
+    call_id: str
+    usage: Usage
+    messages: tuple[Message, ...] = ()
+    attachments: tuple[Attachment, ...] = ()
+    value: Any = None
+
+    def __str__(self) -> str:
+        return self.output
+
+
+class View(Struct, frozen=True):
+    """A look at one activation: what it is doing, what it was told, what it has not read yet.
+
+    caller: the activation that called it, 0 for the user. data: what its hooks and action
+    recorded. past: what an acting agent has taken and published. unread: its callees at
+    rest with unread mail, and how much.
+    """
+
+    activation: int
+    agent: str
+    phase: str
+    turn: int
+    messages: tuple[ChatMessage, ...]
+    inbox: tuple[Message, ...]
+    in_flight: tuple[str, ...]
+    caller: int = 0
+    data: Mapping[str, Any] = {}
+    past: tuple[Message, ...] = ()
+    unread: Mapping[str, int] = {}

@@ -1,0 +1,371 @@
+"""Tools: a function as a model may call it, and the contract of its effect on the world.
+
+A tool's schema comes from its signature, once per function. Its effect says what happens when the
+process dies in the middle: `read` runs again, `idempotent` runs again with the same key, `once`
+asks `reconcile` or ends unknown.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import inspect
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, overload
+
+import msgspec
+from msgspec import Struct, field
+
+from antiphon.errors import ToolDefinitionError, ToolError
+from antiphon.schema.arguments import Invalid, Reader, Refused, check_length
+from antiphon.schema.signature import Shape, from_json, shape_of, to_json
+from antiphon.values.codec import mend, whole
+from antiphon.values.message import Attachment, ToolResult
+from antiphon.values.model import Example, ToolSpec
+
+Effect = Literal["read", "idempotent", "once"]
+
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_CACHED = "__antiphon_tool__"
+
+
+def _gone(handle: str) -> str | None:
+    """No output is kept."""
+    return None
+
+
+def _never() -> bool:
+    """Nobody stops it."""
+    return False
+
+
+def _silent(text: str) -> None:
+    """Progress that nobody listens to."""
+
+
+class Done(Exception):
+    """Raise it from a tool to end the agent's reaction; `result` is then what the agent returns."""
+
+    def __init__(self, result: str = "") -> None:
+        super().__init__(result)
+        self.result = result
+
+
+class Dependency(Struct, frozen=True):
+    """Something tools need: `create(ctx)` makes it when a tool asks for it, `id` is its name."""
+
+    id: str
+    create: Callable[[ToolContext], Any]
+
+
+class ToolContext(Struct, frozen=True):
+    """What a tool may know about its own call; injected into a first parameter named `ctx`.
+
+    idempotency_key: the same on every attempt of this effect; hand it to the outside system.
+    attempt: 1, and one more each time the effect is run again after a crash.
+    deps: whatever the caller of the run passed for its tools.
+    deadline: when the call is abandoned, seconds on the event loop's clock; None without a timeout.
+    output: the whole text of a tool result that was cut or removed, by its handle; None when it is gone.
+    report: tells whoever watches the run how far the tool has come; the model is not shown it.
+    cancelled: whether the call was given up, for functions in threads that nothing else can stop.
+    overrides: what `resolve` makes instead, by the id of the dependency.
+    """
+
+    run_id: str = ""
+    effect_id: str = ""
+    agent: str = ""
+    idempotency_key: str = ""
+    attempt: int = 1
+    deps: Any = None
+    deadline: float | None = None
+    output: Callable[[str], str | None] = _gone
+    report: Callable[[str], None] = _silent
+    cancelled: Callable[[], bool] = _never
+    overrides: Mapping[str, Callable[[ToolContext], Any]] = {}
+    resolved: dict[str, Any] = field(default_factory=dict)
+
+    def resolve(self, key: Dependency) -> Any:
+        """The dependency, made once in a call of a tool, however often it is asked for."""
+        if key.id not in self.resolved:
+            self.resolved[key.id] = self.overrides.get(key.id, key.create)(self)
+        return self.resolved[key.id]
+
+
+class Tool(Struct, frozen=True, eq=False, weakref=True, kw_only=True):
+    """A function offered to models. Made by `tool` or `as_tool`; immutable, shared freely.
+
+    parameters: JSON Schema of type object.
+    timeout: seconds; a call that takes longer is cancelled, or abandoned when it is synchronous.
+    reconcile: asked after a crash what became of a `once` effect.
+    raw: the only parameter receives the model's text as it is.
+    ends: its result ends the agent's reaction.
+    labels: what its results carry, such as `untrusted`.
+    serial: never run beside another tool of the same reply.
+    trusted: handed over in code by the developer; False when it came from a file or a server.
+    spec: what a model is shown; `digest` is 16 hex characters of BLAKE2b over its canonical JSON.
+    """
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+    function: Callable[..., Any]
+    effect: Effect = "once"
+    reconcile: Callable[..., Any] | None = None
+    timeout: float = 60.0
+    requires_approval: bool = False
+    examples: tuple[Example, ...] = ()
+    raw: bool = False
+    ends: bool = False
+    labels: tuple[str, ...] = ()
+    serial: bool = False
+    is_async: bool
+    trusted: bool = True
+    spec: ToolSpec
+    digest: str
+    _shape: Shape
+    _reader: Reader
+
+    @property
+    def acting(self) -> bool:
+        """Whether it may change the world, so that a ruling is needed before it starts."""
+        return self.effect != "read"
+
+    def prepare(self, raw: str) -> str | Invalid:
+        """The canonical JSON of the validated arguments, defaults filled in; pure, never raises."""
+        if not self.raw:
+            return self._reader.read(raw)
+        try:
+            check_length(raw)
+            return msgspec.json.encode({self._shape.type.__struct_fields__[0]: raw}).decode()
+        except Refused as error:
+            return self._reader.refuse(str(error))
+        except UnicodeEncodeError:
+            return self._reader.refuse("the text holds half of a surrogate pair; give the whole character")
+
+    @property
+    def takes_context(self) -> bool:
+        """Whether the function has a parameter for the ToolContext."""
+        return bool(self._shape.context)
+
+    def reread(self, arguments: str) -> str | Invalid:
+        """`prepare` for what is canonical already or a person edited: JSON, for a raw tool too."""
+        return self._reader.read(arguments)
+
+    def bind(self, arguments: str, ctx: ToolContext | None = None) -> Callable[[], Any]:
+        """A call of the function with canonical arguments; its result is awaitable when `is_async`.
+
+        Raises ToolError when the arguments no longer fit, because the function changed since.
+        """
+        try:
+            given = self._reader.decode(arguments)
+        except (msgspec.MsgspecError, ValueError) as error:
+            raise ToolError(
+                f"The recorded arguments do not fit tool {self.name!r} as it is now: {error}"
+            ) from error
+        shape = self._shape
+        if shape.plain:
+            if shape.context:
+                return functools.partial(self.function, ctx, *msgspec.structs.astuple(given))
+            return functools.partial(self.function, *msgspec.structs.astuple(given))
+        named = msgspec.structs.asdict(given)
+        if shape.sparse:
+            named = {name: value for name, value in named.items() if value is not msgspec.UNSET}
+        if shape.context:
+            named[shape.context] = ctx
+        return functools.partial(self.function, **named)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The function itself, as if it had not been decorated."""
+        return self.function(*args, **kwargs)
+
+    def __get__(self, instance: object, owner: type | None = None) -> Tool:
+        """A tool defined in a class is bound to the instance it is taken from."""
+        if instance is None or not self._shape.method:
+            return self
+        return _bound(self, functools.partial(self.function, instance))
+
+    def __repr__(self) -> str:
+        return f"Tool({self.name!r}, effect={self.effect!r})"
+
+
+@overload
+def tool(function: Callable[..., Any], /) -> Tool: ...
+
+
+@overload
+def tool(
+    *,
+    effect: Effect = "once",
+    reconcile: Callable[..., Any] | None = None,
+    timeout: float = 60.0,
+    requires_approval: bool = False,
+    examples: tuple[Example, ...] = (),
+    name: str | None = None,
+    description: str | None = None,
+    raw: bool = False,
+    ends: bool = False,
+    labels: tuple[str, ...] = (),
+    serial: bool = False,
+    trusted: bool = True,
+) -> Callable[[Callable[..., Any]], Tool]: ...
+
+
+def tool(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    **contract: Any,
+) -> Tool | Callable[[Callable[..., Any]], Tool]:
+    """Offer a function to models; use it bare or with the fields of `Tool` that differ.
+
+    Name, description and schema come from the function's name, docstring and signature. Raises
+    ToolDefinitionError when the signature cannot be offered.
+    """
+
+    def offered(function: Callable[..., Any]) -> Tool:
+        return _made(function, name, description, contract)
+
+    return offered if function is None else offered(function)
+
+
+def as_tool(obj: Tool | Callable[..., Any]) -> Tool:
+    """A tool as it is, a function as a tool with the default contract. Made once per function.
+
+    Raises ToolDefinitionError.
+    """
+    if isinstance(obj, Tool):
+        if obj._shape.method:
+            raise ToolDefinitionError(
+                f"{obj.name}: parameter 'self' is not bound; take the tool from an instance"
+            )
+        return obj
+    if not callable(obj):
+        raise ToolDefinitionError(f"{obj!r} is not a function and cannot be a tool")
+    source = obj.__func__ if inspect.ismethod(obj) else obj
+    if not inspect.isfunction(source):
+        return _made(obj, None, None, {})
+    # Kept on the function, so that it lives as long as the function and no longer. A decorator may
+    # have copied the attribute from the function it wraps, hence the comparison.
+    made = source.__dict__.get(_CACHED)
+    if not isinstance(made, Tool) or made.function is not source:
+        made = source.__dict__[_CACHED] = _made(source, None, None, {})
+    if source is obj:
+        return as_tool(made)
+    return _bound(made, obj) if made._shape.method else _made(obj, None, None, {})
+
+
+def _bound(unbound: Tool, function: Callable[..., Any]) -> Tool:
+    shape = msgspec.structs.replace(unbound._shape, method=False)
+    return msgspec.structs.replace(unbound, function=function, _shape=shape)
+
+
+def _made(
+    function: Callable[..., Any], name: str | None, description: str | None, contract: dict[str, Any]
+) -> Tool:
+    name = str(name or getattr(function, "__name__", ""))
+    if not _NAME.fullmatch(name):
+        raise ToolDefinitionError(
+            f"{name!r} cannot be a tool's name: use 1 to 64 letters, digits, '_' and '-' (give name=...)"
+        )
+    if isinstance(function, type):
+        raise ToolDefinitionError(f"{name}: a class cannot be a tool; offer a function or a method")
+    target = function.func if isinstance(function, functools.partial) else function
+    target = target if inspect.isroutine(target) else type(target).__call__
+    if inspect.isgeneratorfunction(target) or inspect.isasyncgenfunction(target):
+        raise ToolDefinitionError(f"{name}: a generator cannot be a tool; return the whole result")
+    shape = shape_of(function, name, ToolContext)
+    if contract.get("raw") and [one.type for one in msgspec.structs.fields(shape.type)] != [str]:
+        raise ToolDefinitionError(f"{name}: a raw tool takes exactly one parameter, the text, of type str")
+    if not contract.get("timeout", 1.0) > 0:
+        raise ToolDefinitionError(f"{name}: timeout must be more than 0 seconds")
+    described = shape.described if description is None else description
+    spec = ToolSpec(name, described, shape.parameters)
+    canonical = msgspec.json.encode(spec, order="sorted")
+    return Tool(
+        name=name,
+        description=described,
+        parameters=shape.parameters,
+        function=function,
+        is_async=inspect.iscoroutinefunction(target),
+        spec=spec,
+        digest=hashlib.blake2b(canonical, digest_size=8).hexdigest(),
+        _shape=shape,
+        _reader=Reader(
+            name,
+            shape.type,
+            shape.parameters,
+            from_json,
+            to_json,
+            ordered=shape.ordered,
+            foreign=shape.foreign,
+        ),
+        **contract,
+    )
+
+
+def result_of(value: Any) -> ToolResult:
+    """What a tool returned, as the model is shown it.
+
+    Text stays text, None is empty, an Attachment or a list that holds one is split into text and
+    attachments, anything else is JSON. Raises ToolError naming the type that JSON cannot carry.
+    """
+    if isinstance(value, str):
+        return ToolResult(whole(value))
+    if isinstance(value, ToolResult):
+        return mend(value)
+    if value is None:
+        return ToolResult("")
+    if isinstance(value, Attachment):
+        return ToolResult("", (mend(value),))
+    if isinstance(value, (list, tuple)) and any(isinstance(item, Attachment) for item in value):
+        parts = [result_of(item) for item in value]
+        files = tuple(file for part in parts for file in part.attachments)
+        return ToolResult("\n".join(part.content for part in parts if part.content), files)
+    return ToolResult(_json_of(value))
+
+
+_encode = msgspec.json.Encoder(enc_hook=to_json).encode
+
+
+def _json_of(value: Any) -> str:
+    try:
+        return str(_encode(value), "utf-8")
+    except UnicodeEncodeError:
+        plain = msgspec.to_builtins(value, enc_hook=to_json, str_keys=True)
+        return whole(json.dumps(plain, ensure_ascii=False, separators=(",", ":")))
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        path, culprit = _culprit(value)
+        raise ToolError(
+            f"The tool returned a {type(culprit).__qualname__} at {path}, which JSON cannot carry: {error}"
+        ) from error
+
+
+def _culprit(value: Any) -> tuple[str, Any]:
+    """The innermost part of a result that cannot be written as JSON, and the path to it."""
+    path = "$"
+    for _ in range(100):
+        parts: list[tuple[str, Any]] = []
+        if isinstance(value, dict):
+            parts = [(f"[{key!r}]", part) for key, part in value.items()]
+        elif isinstance(value, (list, tuple, set, frozenset)):
+            parts = [(f"[{place}]", part) for place, part in enumerate(value)]
+        elif hasattr(value, "__struct_fields__") or hasattr(value, "__dataclass_fields__"):
+            names = getattr(value, "__struct_fields__", None) or value.__dataclass_fields__
+            parts = [(f".{name}", getattr(value, name)) for name in names]
+        found = next(((step, part) for step, part in parts if not _writable(part)), None)
+        if found is None:
+            return path, value
+        path, value = path + found[0], found[1]
+    return path, value
+
+
+def _writable(value: Any) -> bool:
+    try:
+        msgspec.json.encode(value, enc_hook=to_json)
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return False
+    return True
