@@ -12,6 +12,7 @@ from antiphon.kernel.run.runtime import Runtime
 from antiphon.models.script import Script
 from antiphon.testing.clock import VirtualClock
 from tests.kernel.teams import B, acted, actor, inside, never, opened
+from tests.transcript import effects
 
 
 def test_an_action_that_raises_fails_its_call_and_nothing_is_published():
@@ -41,6 +42,22 @@ def test_what_an_action_was_for_is_unread_again_when_it_fails():
 
     asyncio.run(main())
     assert taken == [["one"], ["one", "two"]]
+
+
+def test_an_action_with_a_deadline_is_cancelled_before_its_timer():
+    async def main():
+        clock = VirtualClock(autojump=False)
+        async with open_run([actor(never)], limits=Limits(seconds=10), clock=clock) as conversation:
+            request = await conversation.post("a", "go")
+            await opened(conversation, "action")
+            await conversation.cancel(request)
+            assert (await conversation.result(request)).outcome == "cancelled"
+            return await conversation.records()
+
+    assert effects(asyncio.run(main()), "x", "d")[-2:] == [
+        "1/1.x cancelled: the caller ended",
+        "1/1.d1 cancelled: the caller ended",
+    ]
 
 
 def test_a_result_that_json_cannot_hold_fails_it():

@@ -386,8 +386,10 @@ class Audit:
                 self._calls(seat, event.reply.calls if started.purpose != "final" else ())
             return
         if started.kind == "action":
-            if seat.open:
-                self._broken("action", f"{event.id} ended before {', '.join(sorted(seat.open))}")
+            # The timer of a deadline is older than the action, and may outlast it.
+            within = sorted(each for each in seat.open if each.startswith(event.id + ":"))
+            if within:
+                self._broken("action", f"{event.id} ended before {', '.join(within)}")
             if event.outcome != "completed":
                 seat.inbox[:0] = seat.taken
         if started.kind == "call":

@@ -1,0 +1,287 @@
+"""A tree of calls may be 2,000 deep: what ends it ends all of it, innermost first, and every effect once."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import NamedTuple
+
+import pytest
+
+from antiphon import Agent, Limits, Message, RunFailed, open_run
+from antiphon.journal.memory import MemoryJournal
+from antiphon.kernel.facts.activation import Activation, Open
+from antiphon.kernel.facts.events import EffectFinished, EffectStarted
+from antiphon.kernel.facts.state import State
+from antiphon.kernel.rules.cancelling import close
+from antiphon.kernel.run.conversation import cancel_run
+from antiphon.kernel.run.rows import read
+from antiphon.models.script import Script, call
+from antiphon.testing.clock import VirtualClock
+from antiphon.values.hooks import Call, Do, Return
+from tests.kernel.teams import never
+
+DEPTH = 2_000
+UNDER = ("cancelled", "the caller ended")
+"""How everything ends that is under what was ended."""
+
+Bottom = Callable[[], Awaitable[str]]
+"""What the innermost agent does."""
+
+
+class Tree(NamedTuple):
+    """A team whose agent `down` calls the next level until its message is 0, in one of three ways."""
+
+    agents: list[Agent]
+    model: Script
+    limits: Limits
+
+
+def planned(bottom: Bottom) -> Tree:
+    """By plans, which add no depth; the model of the agent `bottom` is the innermost."""
+
+    def plan(moment):
+        left = int(moment.taken[0].content)
+        return Do([Call("down" if left else "bottom", str(left - 1))])
+
+    def decide(moment):
+        (inner,) = moment.ended
+        return Return(inner.outcome, inner.content, inner.why)
+
+    agents = [Agent("down", plan=plan, decide=decide), Agent("bottom")]
+    return Tree(agents, Script(lambda request: bottom()), Limits(activations=None, seconds=10))
+
+
+def asked(bottom: Bottom) -> Tree:
+    """By what models answer."""
+
+    def reply(request):
+        last = request.messages[-1]
+        if last.role == "tool":
+            return last.content
+        left = int(last.content)
+        return call("call_agent", agent_name="down", message=str(left - 1)) if left else bottom()
+
+    limits = Limits(depth=None, activations=None, tokens=None, seconds=10)
+    return Tree([Agent("down", can_call=["down"])], Script(reply), limits)
+
+
+def acted(bottom: Bottom) -> Tree:
+    """By actions."""
+
+    async def act(ctx):
+        left = int(ctx.taken[0].content)
+        return await (ctx.call("down", str(left - 1)) if left else bottom())
+
+    limits = Limits(depth=None, activations=None, seconds=10)
+    return Tree([Agent("down", act=act, can_call=["down"])], Script([]), limits)
+
+
+def ways(*found):
+    """The first way in every check, others in all but the fast one."""
+    first, *others = found
+    return pytest.mark.parametrize(
+        "way", [first, *(pytest.param(each, marks=pytest.mark.slow) for each in others)]
+    )
+
+
+class Deep:
+    """A tree whose clock stands still and whose innermost agent says `reached` when it begins."""
+
+    def __init__(self, way: Callable[[Bottom], Tree], last: Bottom = never) -> None:
+        async def bottom() -> str:
+            self.reached.set()
+            return await last()
+
+        self.tree, self.reached = way(bottom), asyncio.Event()
+        self.clock, self.journal, self.run_id = VirtualClock(autojump=False), MemoryJournal(), ""
+
+    @asynccontextmanager
+    async def opened(self, *more: Agent):
+        """The run: a new one, later the same again by another owner."""
+        agents, model, limits = self.tree
+        async with open_run(
+            [*agents, *more],
+            model=model,
+            limits=limits,
+            journal=self.journal,
+            clock=self.clock,
+            run_id=self.run_id or None,
+        ) as conversation:
+            self.run_id = conversation.run_id
+            yield conversation
+
+    @asynccontextmanager
+    async def grown(self, *more: Agent, entry: str = "down"):
+        """The run and its request, once the innermost agent is at work."""
+        async with self.opened(*more) as conversation:
+            request = await conversation.post(entry, str(DEPTH))
+            await self.reached.wait()
+            yield conversation, request
+
+    async def ended(self) -> list[EffectFinished]:
+        """The ends of all calls. Every effect has ended, once, and calls have from the innermost out."""
+        events = [record.event for record in await read(self.journal, self.run_id)]
+        started = [each for each in events if isinstance(each, EffectStarted)]
+        ends = {each.id: each for each in events if isinstance(each, EffectFinished)}
+        assert sorted(ends) == sorted(each.id for each in events if isinstance(each, EffectFinished))
+        assert set(ends) == {each.id for each in started}
+        calls = [each.id for each in started if each.kind == "call"]
+        found = [each for each in ends.values() if each.id in set(calls)]
+        assert len(found) > DEPTH
+        assert [each.id for each in found] == calls[::-1]
+        return found
+
+
+def outcomes(ends: list[EffectFinished]) -> set[tuple[str, str]]:
+    return {(each.outcome, each.why) for each in ends}
+
+
+@ways(planned, asked, acted)
+def test_it_is_cancelled(way):
+    async def playing():
+        deep = Deep(way)
+        async with deep.grown() as (conversation, request):
+            await conversation.cancel(why="enough")
+            result = await conversation.result(request)
+        assert (result.outcome, result.why) == ("cancelled", "enough")
+        *inner, _ = await deep.ended()
+        assert outcomes(inner) == {UNDER}
+
+    asyncio.run(playing())
+
+
+@ways(planned, asked)
+def test_it_ends_when_its_time_is_over(way):
+    async def playing():
+        deep = Deep(way)
+        async with deep.grown() as (conversation, request):
+            deep.clock.advance(10)
+            result = await conversation.result(request)
+        assert (result.outcome, result.why) == ("limit", "the limit of 10 s is used up")
+        *inner, _ = await deep.ended()
+        assert outcomes(inner) == {UNDER}
+
+    asyncio.run(playing())
+
+
+@ways(planned, asked, acted)
+def test_a_failure_at_the_bottom_is_handed_up_through_every_level(way):
+    async def fails():
+        raise ValueError("no more")
+
+    async def playing():
+        deep = Deep(way, fails)
+        async with deep.grown() as (conversation, request):
+            try:
+                result = await conversation.result(request)
+            except RunFailed as failed:
+                result = failed.result
+        innermost, *_, outermost = await deep.ended()
+        assert (innermost.outcome, outermost.outcome) == ("failed", result.outcome)
+        # A model is told of it and goes on; plans and actions here fail with it.
+        assert result.outcome == ("completed" if way is asked else "failed")
+        assert "ValueError: no more" in (result.output if way is asked else result.why)
+
+    asyncio.run(playing())
+
+
+@ways(planned, asked)
+def test_an_action_that_leaves_it_at_work_ends_it(way):
+    async def playing():
+        deep = Deep(way)
+
+        async def leave(ctx):
+            waits = asyncio.create_task(ctx.call("down", ctx.taken[0].content))
+            await deep.reached.wait()
+            waits.cancel()
+            return "left"
+
+        top = Agent("top", act=leave, can_call=["down"])
+        async with deep.grown(top, entry="top") as (conversation, request):
+            result = await conversation.result(request)
+        assert (result.outcome, result.output) == ("completed", "left")
+        *inner, first, _ = await deep.ended()
+        assert outcomes(inner) == {UNDER}
+        assert (first.outcome, first.why) == ("cancelled", "the action ended without it")
+
+    asyncio.run(playing())
+
+
+def test_it_ends_when_the_agent_at_its_top_is_gone():
+    async def playing():
+        deep = Deep(planned)
+        top = Agent("top", plan=lambda moment: Do([Call("down", moment.taken[0].content)]))
+        async with deep.grown(top, entry="top") as (_, request):
+            pass
+        async with deep.opened() as conversation:
+            with pytest.raises(RunFailed, match="no agent top any more"):
+                await conversation.result(request)
+        *inner, _ = await deep.ended()
+        assert outcomes(inner) == {UNDER}
+
+    asyncio.run(playing())
+
+
+@pytest.mark.parametrize("way", [planned, asked])
+def test_another_owner_goes_on_with_it_and_cancels_it(way):
+    async def playing():
+        deep = Deep(way)
+        async with deep.grown() as (_, request):
+            deep.reached.clear()
+        async with deep.opened() as conversation:
+            await deep.reached.wait()
+            await conversation.cancel(request, "enough")
+            result = await conversation.result(request)
+        assert (result.outcome, result.why) == ("cancelled", "enough")
+        *inner, _ = await deep.ended()
+        assert outcomes(inner) == {UNDER}
+
+    asyncio.run(playing())
+
+
+@ways(planned, asked)
+def test_it_is_cancelled_where_nobody_drives_it(way):
+    async def playing():
+        deep = Deep(way)
+        async with deep.grown():
+            pass
+        await cancel_run(deep.journal, deep.run_id, "enough")
+        *inner, outermost = await deep.ended()
+        assert outcomes(inner) == {UNDER}
+        assert (outermost.outcome, outermost.why) == ("cancelled", "enough")
+
+    asyncio.run(playing())
+
+
+def test_unread_mail_is_dead_when_all_under_its_reader_has_ended_and_before_the_reader_does():
+    state = State()
+
+    def activation(number, call="", phase="calls"):
+        said = Message("forward", "user", f"a{number}", "hurry", id=f"mail {number}")
+        state.activations[number] = Activation(number, f"a{number}", call, phase=phase, inbox=[said])
+        return state.activations[number]
+
+    def begin(caller, place, child=0, kind="tool"):
+        opened = Open(EffectStarted(f"{caller.id}/1.{place}", kind, ""), caller.id, child=child)
+        state.open[opened.effect.id] = caller.open[opened.effect.id] = opened
+        return opened.effect.id
+
+    top = activation(1)
+    acting = activation(2, begin(top, "c1", 2, "call"), "act")
+    begin(top, "c2")
+    begin(acting, "x", kind="action")
+    inner = activation(3, begin(acting, "x:1", 3, "call"))
+    begin(acting, "x:2")
+    begin(inner, "c1")
+    found = [each.id if isinstance(each, EffectFinished) else each.message.id for each in close(state, top)]
+    assert found == [
+        "2/1.x:2",
+        "3/1.c1",
+        "mail 3",
+        "2/1.x:1",
+        "2/1.x",
+        "mail 2",
+        "1/1.c1",
+        "1/1.c2",
+        "mail 1",
+    ]
