@@ -7,7 +7,7 @@ import pytest
 from antiphon import Message, Piece, Record, ToolCall, Usage
 from antiphon.cli.display.draw import FOLDED, Drawing, seconds, tokens
 from antiphon.cli.display.record_line import progress, spoken, told
-from antiphon.cli.display.tree import CallTree
+from antiphon.cli.display.tree import CallTree, Item, Node
 from antiphon.kernel.facts.events import (
     CancelRequested,
     EffectFinished,
@@ -310,3 +310,14 @@ def test_events_of_what_nobody_has_seen_begin():
     story = Story().add(EffectFinished("0/1.c1", "missing", why="x"), EffectStarted("0/2.c1", "tool", "t"))
     assert story.drawn()[0] == "✗ ?()  missing  → x"
     assert story.told[1] == "user uses t()"
+
+
+def test_calls_nested_deeper_than_python_calls_are_drawn_to_the_last():
+    inner = Item("1/1.x", "step", "dig")
+    for number in range(1_100, 0, -1):
+        inner = Item("", "call", "mole", node=Node(number, "mole", items=[inner]))
+    tree = CallTree()
+    tree.root.items.append(inner)
+    drawn = Drawing(tree, 0).lines(1.0)
+    assert len(drawn) == 1_101
+    assert drawn[-1].plain == "   " * 1_099 + "└─ ● step dig  1.0 s"

@@ -75,7 +75,7 @@ class Drawing:
         fold = not self._whole and len(self._tree.nodes) > FOLDED
         found: list[Text] = []
         for item in self._tree.root.items:
-            found.extend(self._item(item, "", "", now, fold))
+            found.extend(self._under(item, now, fold))
         return found
 
     def screen(self, now: float, height: int) -> list[Text]:
@@ -86,35 +86,39 @@ class Drawing:
         if len(found) > height:
             found = []
             for item in self._tree.root.items[-height:]:
-                found.extend(self._item(item, "", "", now, True))
+                found.extend(self._under(item, now, True))
         self._newest = 0
         if len(found) > height:
             found = [Text(f"{terminal_escape.CUT} more above", "dim"), *found[len(found) - height + 1 :]]
         return found
 
-    def _item(self, item: Item, lead: str, deeper: str, now: float, fold: bool) -> Iterator[Text]:
-        if item.node is None:
-            yield self._fit(self._leaf(item, lead, now))
-            return
-        node = item.node
-        yield self._fit(self._head(node, lead, now))
-        if fold and node.outcome:
-            return
-        rows: list[Item | None] = list(node.items)
-        if node.doing and not node.outcome:
-            rows.append(None)
-        if self._newest and len(rows) > self._newest:
-            older, rows = rows[: -self._newest], rows[-self._newest :]
-            working = [row for row in older if row is not None and not row.outcome]
-            yield Text(f"{deeper}{terminal_escape.CUT} {len(older) - len(working):,} earlier", "dim")
-            rows = [*working, *rows]
-        for place, row in enumerate(rows):
-            last = place == len(rows) - 1
-            branch, under = self._guides[1 if last else 0], self._guides[3 if last else 2]
-            if row is None:
-                yield self._fit(self._live(node, deeper + branch))
-            else:
-                yield from self._item(row, deeper + branch, deeper + under, now, fold)
+    def _under(self, request: Item, now: float, fold: bool) -> Iterator[Text]:
+        """The lines of a request and all under it. A node on its own stands for what its model is doing."""
+        # A stack of its own: calls may be nested deeper than Python's.
+        left: list[tuple[Item | Node, str, str]] = [(request, "", "")]
+        while left:
+            row, lead, deeper = left.pop()
+            if isinstance(row, Node):
+                yield self._fit(self._live(row, lead))
+                continue
+            if row.node is None:
+                yield self._fit(self._leaf(row, lead, now))
+                continue
+            node = row.node
+            yield self._fit(self._head(node, lead, now))
+            if fold and node.outcome:
+                continue
+            rows: list[Item | Node] = [*node.items]
+            if node.doing and not node.outcome:
+                rows.append(node)
+            if self._newest and len(rows) > self._newest:
+                older, rows = rows[: -self._newest], rows[-self._newest :]
+                working = [each for each in older if isinstance(each, Item) and not each.outcome]
+                yield Text(f"{deeper}{terminal_escape.CUT} {len(older) - len(working):,} earlier", "dim")
+                rows = [*working, *rows]
+            for place, each in enumerate(reversed(rows)):
+                branch, under = self._guides[0 if place else 1], self._guides[2 if place else 3]
+                left.append((each, deeper + branch, deeper + under))
 
     def _mark(self, outcome: str) -> tuple[str, str]:
         return self._marks.get(outcome, self._wrong) + " ", STYLES.get(outcome, "red")
