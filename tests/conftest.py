@@ -1,13 +1,16 @@
-"""Every test is watched: the runs it makes are folded twice and audited, and it leaves nothing behind."""
+"""Every test is watched: its runs are folded twice, audited and replayed, and it leaves nothing behind."""
 
 import pytest
 
 from antiphon.testing.census import census
 from antiphon.testing.witness import watching
 
+IMPURE = "impure(why): a hook rests on more than its context, so that a replay goes another way, and must"
+
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "unwatched: breaks invariants, or leaves things behind, on purpose")
+    config.addinivalue_line("markers", IMPURE)
 
 
 @pytest.fixture(autouse=True)
@@ -17,5 +20,5 @@ def _watched(request):
         return
     with census() as orphans, watching() as witness:
         yield
-    witness.verdict()
+    witness.verdict(pure=request.node.get_closest_marker("impure") is None)
     assert not orphans, "\n".join(orphans)

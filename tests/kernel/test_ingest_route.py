@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from antiphon import Agent, Message, open_run, tool
 from antiphon.models.script import Script, call
 from antiphon.values.hooks import Answer, Call, Continue, Return, Shown
@@ -145,6 +147,7 @@ def test_nudges_by_rule_are_bounded():
     assert result.why == "3 nudges were not followed"
 
 
+@pytest.mark.impure("a message draws its id when it is made")
 def test_what_is_posted_to_oneself_is_read_by_priority():
     def message(text, priority):
         return Message("forward", "a", "a", text, priority=priority)
@@ -159,6 +162,7 @@ def test_what_is_posted_to_oneself_is_read_by_priority():
     assert told == ["user: first", "user: early", "user: late", "user: also late"]
 
 
+@pytest.mark.impure("a message draws its id when it is made")
 def test_ingest_may_post_what_is_to_be_read_again():
     def ingest(moment):
         kept = [each for each in moment.taken if each.source == "poster"]

@@ -393,6 +393,7 @@ def test_data_that_is_not_its_own_goes_to_all_who_watch() -> None:
     assert diary == ["A: x"]
 
 
+@pytest.mark.impure("what is broken while it runs is whole again when it is replayed")
 def test_a_rule_of_the_environment_that_raises_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     diary: Diary = []
     env = Environment(roles=[member("A", diary)])
@@ -410,6 +411,7 @@ def test_a_rule_of_the_environment_that_raises_is_named(monkeypatch: pytest.Monk
     assert diary == ["A: x"]  # what could not be distributed was not lost
 
 
+@pytest.mark.impure("where a role sits is kept in the environment, which has moved it for good")
 def test_a_role_that_changes_its_topics_is_reached_by_the_new_ones_after_a_crash_too() -> None:
     class Turn(Action):
         async def run(self, with_messages: Any = None, **kwargs: Any) -> Message:

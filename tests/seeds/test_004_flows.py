@@ -292,6 +292,7 @@ def test_a_part_that_failed_is_never_completed() -> None:
     assert (all_well.outcome, all_well.why) == ("completed", "")
 
 
+@pytest.mark.impure("a permission is withdrawn while the task is worked on")
 def test_a_denied_tool_is_in_the_reply() -> None:
     toolkit = AgentToolkit()
     toolkit.register_tool(add)

@@ -6,7 +6,8 @@
 
 The second fold starts from the encoded bytes, so what lives only in the memory of the first (a
 state changed outside `apply`, a value that JSON does not carry) shows as a difference; the
-invariants of `antiphon.testing.invariants` are checked on the same events.
+invariants of `antiphon.testing.invariants` are checked on the same events. The verdict replays every
+run that was seen from its first row on (`antiphon.testing.replay`).
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from antiphon.kernel.facts.state import State
 from antiphon.kernel.run.rows import fold_row, unpack
 from antiphon.kernel.run.runtime import Runtime
 from antiphon.testing.invariants import Audit, InvariantBroken
+from antiphon.testing.replay import LONGEST, Recorded, TooLong, counting, differs
 
 DENSE, SPARSE = 200, 50
 """Every row of the first DENSE is compared, then every SPARSE-th: the cost per row stays bounded."""
@@ -40,8 +42,12 @@ class FoldDiffers(AssertionError):
     """The live state and the fold of what was written are not the same; the text says where."""
 
 
+class ReplayDiffers(AssertionError):
+    """Something else follows from what a run was given than what is on record; the text says where."""
+
+
 class _Watched(Struct):
-    """One run in one store. `live`: its runtime's state. audit: None where its past is unknown."""
+    """One run in one store. `live`: its runtime's state. audit, past: None where its past is unknown."""
 
     runtime: Runtime
     shadow: State
@@ -49,22 +55,36 @@ class _Watched(Struct):
     digest: bytes
     audit: Audit | None
     blobs: dict[str, bytes]
+    past: list[Recorded] | None
     rows: int = 0
     folding: float = 0.0
     comparing: float = 0.0
 
 
 class Witness:
-    """Watches the runtimes of this process. `rows` and `compared` count what it saw."""
+    """Watches the runtimes of this process. `rows` and `compared` count what it saw.
+
+    replayed, differed, skipped: runs that the verdict replayed, those of them that went another way,
+    and those that were too long for it.
+    """
 
     def __init__(self) -> None:
         self.faults: list[AssertionError] = []
-        self.rows = self.compared = 0
+        self.rows = self.compared = self.replayed = self.differed = self.skipped = 0
         self._process = os.getpid()
         self._runs: dict[tuple[Any, str], _Watched] = {}
+        self._given: dict[tuple[Runtime, int], int] = {}
 
-    def verdict(self) -> None:
-        """Raise the first fault, if there was any."""
+    def verdict(self, *, pure: bool = True) -> None:
+        """Replay each run, which calls its agents' hooks again; raise the first fault, if there was any.
+
+        pure: what follows rests on recorded facts alone. If not, a run that differs is expected.
+        """
+        self._replay(blame=pure)
+        if not pure and not self.differed:
+            self.blame(
+                ReplayDiffers("Every run followed as recorded; its hooks are pure, and may be said to be")
+            )
         if self.faults:
             raise self.faults[0]
 
@@ -77,8 +97,13 @@ class Witness:
             self._compare(known)
             return
         audit = Audit(lease.run_id, _acts(self._runs, key)) if not lease.seq else None
+        past: list[Recorded] | None = [] if not lease.seq else None
         shadow = copy.deepcopy(runtime.state)
-        self._runs[key] = _Watched(runtime, shadow, lease.seq, lease.digest, audit, {})
+        self._runs[key] = _Watched(runtime, shadow, lease.seq, lease.digest, audit, {}, past)
+
+    def given(self, runtime: Runtime, seq: int, count: int) -> None:
+        """The first `count` events of the row that ends with `seq` come from outside the rules."""
+        self._given[runtime, seq] = count
 
     def appended(self, journal: object, lease: Lease, row: Row, blobs: Mapping[str, bytes]) -> None:
         """A runtime is appending a row."""
@@ -89,6 +114,11 @@ class Witness:
         watched.blobs.update(blobs)
         body = unpack(row.body, row.refs, watched.blobs) if row.refs else row.body
         events = decode(body)
+        given = self._given.pop((watched.runtime, row.seq), None)
+        if given is None:
+            watched.past = None
+        elif watched.past is not None and len(watched.past) <= LONGEST:
+            watched.past.append(Recorded(row.seq, row.at, given, body, events, watched.runtime.team))
         fold_row(watched.shadow, row, events)
         watched.seq, watched.digest = row.seq, row.digest
         self.rows += 1
@@ -112,6 +142,22 @@ class Witness:
     def blame(self, fault: AssertionError) -> None:
         """Keep a fault for the verdict."""
         self.faults.append(fault)
+
+    def _replay(self, blame: bool) -> None:
+        for (_, run_id), watched in self._runs.items():
+            rows, watched.past = watched.past, None
+            if not rows:
+                continue
+            try:
+                found = differs(run_id, rows)
+            except TooLong:
+                self.skipped += 1
+                continue
+            self.replayed += 1
+            if found:
+                self.differed += 1
+            if found and blame:
+                self.blame(ReplayDiffers(found))
 
     def _compare(self, watched: _Watched) -> None:
         self.compared += 1
@@ -201,7 +247,8 @@ def watching() -> Iterator[Witness]:
     for kind, append in appends:
         kind.append = wrapped(append)  # type: ignore[method-assign]
     try:
-        yield witness
+        with counting(witness.given):
+            yield witness
     finally:
         Runtime.__init__ = begin  # type: ignore[method-assign]
         for kind, append in appends:

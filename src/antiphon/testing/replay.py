@@ -1,0 +1,148 @@
+"""Replay: a recorded run is taken through its rules again, and everything must follow as it did.
+
+A row is what the runtime was given from outside (a message, the end of an effect, an action's end
+with what it published) and what `step` made of it. Given the same facts, at the time of the row and
+with the same team, `step` must yield the same events, byte for byte; where it does not, a rule
+rests on something that no record holds, and a recovered, forked or upgraded run would go another way.
+
+    differs(run_id, rows)         # the first difference as a text, or ""
+
+Hooks are called again: those that read what changed since, count their calls or draw ids are found.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+import msgspec
+from msgspec import Struct
+
+from antiphon.kernel.facts.activation import Open
+from antiphon.kernel.facts.events import Event, encode
+from antiphon.kernel.facts.fold import apply
+from antiphon.kernel.facts.state import State
+from antiphon.kernel.rules.step import step
+from antiphon.kernel.rules.team import Team
+from antiphon.kernel.run.runtime import Runtime
+
+LONGEST, PATIENCE_S = 3_000, 0.5
+"""Rows, and seconds, of one run that are replayed at most; a run beyond either is skipped."""
+_SHOWN = 400
+"""Bytes of an event that a difference quotes."""
+_split = msgspec.json.Decoder(list[msgspec.Raw]).decode
+
+
+class Recorded(Struct, frozen=True, gc=False):
+    """One row as it was written. `given`: how many of its events came from outside.
+
+    body: its events as JSON, large payloads in place. team: what the runtime ran at the time.
+    """
+
+    seq: int
+    at: float
+    given: int
+    body: bytes
+    events: Sequence[Event]
+    team: Team
+
+
+class TooLong(Exception):
+    """The run is longer than a replay may take."""
+
+
+def differs(run_id: str, rows: Sequence[Recorded], patience: float = PATIENCE_S) -> str:
+    """The first place where a run does not follow from what it was given; empty when all of it does.
+
+    Raises TooLong beyond LONGEST rows or `patience` seconds.
+    """
+    if len(rows) > LONGEST:
+        raise TooLong
+    state, end = State(), time.perf_counter() + patience
+    for row in rows:
+        if time.perf_counter() > end:
+            raise TooLong
+        found = _row_differs(state, row)
+        if found:
+            return f"Run {run_id}, row {row.seq}, {found}"
+    return ""
+
+
+def _row_differs(state: State, row: Recorded) -> str:
+    """Fold one row's given events in and compare what follows from them."""
+    state.at = row.at
+    for event in row.events[: row.given]:
+        apply(state, event)
+    recorded = list(map(bytes, _split(row.body)))
+    following = _following(state, row.team)
+    for number, was in enumerate(recorded[row.given :], row.given + 1):
+        again = next(following, b"")
+        if again != was:
+            return f"event {number} of {len(recorded)}:\n  {_difference(was, again)}"
+    more = next(following, b"")
+    return f"after its {len(recorded)} events:\n  {_difference(b'', more)}" if more else ""
+
+
+def _following(state: State, team: Team) -> Iterator[bytes]:
+    """What `step` yields, encoded, each event applied before the next is asked for."""
+    try:
+        for event in step(state, team):
+            data = encode([event])[1:-1]
+            apply(state, event)
+            yield data
+    except Exception as error:  # noqa: BLE001 - a rule that raises now, and did not then, is a difference
+        yield f"{type(error).__name__}: {error}".encode()
+
+
+def _difference(was: bytes, again: bytes) -> str:
+    """Both texts from a little before the place where they part."""
+    parting = next((at for at, (a, b) in enumerate(zip(was, again, strict=False)) if a != b), 0)
+    start = max(parting - _SHOWN // 2, 0)
+    return f"recorded {_cut(was, start)}\n  replayed {_cut(again, start)}"
+
+
+def _cut(data: bytes, start: int) -> str:
+    if not data:
+        return "nothing"
+    shown = data[start : start + _SHOWN].decode("utf-8", "replace")
+    return "…" * (start > 0) + shown + "…" * (start + _SHOWN < len(data))
+
+
+class _Counted:
+    """Events on their way into the runtime, which may be made one by one as they are applied."""
+
+    def __init__(self, events: Iterable[Event]) -> None:
+        self.count, self._events = 0, iter(events)
+
+    def __iter__(self) -> _Counted:
+        return self
+
+    def __next__(self) -> Event:
+        event = next(self._events)
+        self.count += 1
+        return event
+
+
+@contextmanager
+def counting(note: Callable[[Runtime, int, int], None]) -> Iterator[None]:
+    """Inside the block, tell of each row that is about to be appended how many events were given.
+
+    `note(runtime, seq, given)`; `seq` is the row's last event.
+    """
+    advance, append = Runtime._advance, Runtime._append
+    coming: dict[Runtime, _Counted] = {}
+
+    def advancing(self: Runtime, events: Iterable[Event]) -> Open | None:
+        coming[self] = counted = _Counted(events)
+        return advance(self, counted)
+
+    def appending(self: Runtime, batch: list[Event], blobs: dict[str, bytes]) -> None:
+        note(self, self.seq + len(batch), coming.pop(self).count)
+        append(self, batch, blobs)
+
+    Runtime._advance, Runtime._append = advancing, appending  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        Runtime._advance, Runtime._append = advance, append  # type: ignore[method-assign]
