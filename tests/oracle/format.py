@@ -1,0 +1,182 @@
+"""How a transcript is written: all knowledge of what an event looks like is in `said`, and only in this file.
+
+    > message forward user>user: "" [call_agent {"agent_name":"a","message":"go"}] mail=1
+      0/1.c1 call a started background
+
+A line that begins with `>` came from outside, the lines after it are what the rules made of it. Texts
+and data are JSON. Left out is what a transcript cannot compare: times, digests, held amounts, and ids
+of messages that nobody names; other random ids are numbered as they come, `<1>`.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from antiphon import Record
+from antiphon.kernel.facts.events import (
+    CancelRequested,
+    EffectFinished,
+    EffectStarted,
+    HistoryCompacted,
+    MessagePosted,
+    PermissionDecided,
+    RunClosed,
+    RunResumed,
+    RunStarted,
+    StateChanged,
+    TurnFinished,
+    TurnStarted,
+)
+from antiphon.values.model import Request
+
+_RANDOM = re.compile(r"(?<![0-9a-zA-Z])(?:[0-9a-f]{32}|(?<=:)[0-9a-f]{12})(?![0-9a-zA-Z])")
+"""Ids that are drawn, and the hash in the id of what an action began."""
+_TIME = re.compile(r"\b1[6-9]\d{8}(?:\.\d+)?\b")
+"""Unix seconds of these years."""
+
+
+def said(record: Record) -> str:
+    """One record in one line."""
+    event, agent = record.event, record.agent
+    match event:
+        case RunStarted():
+            return _line("run started", **_said(event.options), data=event.data)
+        case RunResumed():
+            return _line("run resumed", attended=event.attended)
+        case RunClosed():
+            return _line("run closed", why=event.why)
+        case MessagePosted(message=message):
+            head = f"message {message.type} {message.sender}>{message.receiver} to {event.to}"
+            return _line(
+                f"{head}: {_json(message.content)}{_calls(message.calls)}",
+                dead=event.dead, by=event.by, mail=event.mail, call=message.call_id, thread=message.task_id,
+                reply_to=message.in_reply_to, intent=message.intent, topic=message.topic,
+                source=message.source, labels=message.labels, attachments=message.attachments,
+                data=message.data, priority=message.priority,
+            )  # fmt: skip
+        case TurnStarted():
+            shown = [_message(each) for each in event.shown or ()]
+            does = _calls(event.calls) or " [nothing]" if event.calls is not None else ""
+            return _line(
+                f"{event.activation} {agent} turn started, {event.taken} taken{' acts' * event.act}{does}",
+                shown=shown or (event.shown is not None and "nothing"),
+                tail=event.tail, only=event.only if event.only is None else list(event.only) or "nothing",
+            )  # fmt: skip
+        case EffectStarted() | EffectFinished():
+            return _effect(event)
+        case PermissionDecided():
+            ruling = "allowed" if event.allowed else "refused"
+            return _line(
+                f"{event.id} {ruling} by {event.by}",
+                why=event.why, arguments=event.arguments, remember=bool(event.remember), grant=event.grant,
+            )  # fmt: skip
+        case StateChanged():
+            return _line(f"{event.activation} {agent} data", set=event.set, append=event.append)
+        case HistoryCompacted():
+            return _line(
+                f"{event.activation} {agent} history compacted",
+                retain=event.retain, summary=event.summary, next=event.next, last_turns=event.last_turns,
+                trimmed=event.trimmed,
+            )  # fmt: skip
+        case TurnFinished():
+            return _line(f"{event.activation} {agent} turn finished", more=event.more, nudge=event.nudge)
+        case CancelRequested():
+            return _line(f"cancel {event.target or 'everything'}", why=event.why, mail=event.mail)
+    raise AssertionError(f"no line for {record.type}")
+
+
+def _effect(event: EffectStarted | EffectFinished) -> str:
+    """The start or the end of an effect."""
+    if isinstance(event, EffectStarted):
+        what = " ".join(part for part in (event.id, event.kind, event.purpose, event.name) if part)
+        return _line(
+            f"{what} started",
+            arguments=event.arguments, text=event.text, allowed=event.allowed, ends=event.ends,
+            background=event.background, keep=event.keep, continues=event.continues,
+            fallback=event.fallback, scope=event.scope, limits=event.limits,
+        )  # fmt: skip
+    reply = event.reply
+    answer = {}
+    if reply is not None:
+        answer = {"stop": reply.stop if reply.stop not in ("stop", "calls") else "",
+                  "reasoning": reply.reasoning, "billed": _usage(reply.usage),
+                  "unpriced": event.cost is None}  # fmt: skip
+    text = event.content if reply is None else reply.content
+    return _line(
+        f"{event.id} {event.outcome}" + (f": {_json(text)}" if text else "")
+        + (_calls(reply.calls) if reply is not None else ""),
+        why=event.why, ends=event.ends, by=event.by, arguments=event.arguments, grant=event.grant,
+        mail=event.mail, attachments=event.attachments, retry_after=event.retry_after,
+        status=event.status, cost=event.cost, usage=_usage(event.usage), **answer,
+    )  # fmt: skip
+
+
+def asked(requests: Iterable[Request]) -> Iterator[str]:
+    """What a model was asked: of each request what is new since the agent's last one."""
+    known: dict[str, tuple[Any, list[Any]]] = {}
+    for request in requests:
+        who = request.effect_id.partition("/")[0]
+        head = (request.system, request.tools, request.tool_choice, request.output_schema, request.examples)
+        old_head, old = known.get(who, (None, []))
+        messages = [_message(each) for each in request.messages]
+        same = messages[: len(old)] == old
+        choice = request.tool_choice if request.tool_choice != "auto" else ""
+        yield _line(f"{request.effect_id} asked", choice=choice, tail=request.tail)
+        if head != old_head:
+            yield _line("  told", system=request.system, tools=[each.name for each in request.tools],
+                        schema=request.output_schema, examples=request.examples)  # fmt: skip
+        if not same:
+            yield "  anew"
+        yield from (f"  {each}" for each in (messages[len(old) :] if same else messages))
+        known[who] = head, messages
+
+
+def normal(lines: Iterable[str], folder: str) -> str:
+    """A transcript as it is stored: ids numbered, times and the folder of the test blanked."""
+    numbers: dict[str, str] = {}
+    text = "\n".join(lines).replace(folder, "<folder>")
+    text = _RANDOM.sub(lambda found: numbers.setdefault(found[0], f"<{len(numbers) + 1}>"), text)
+    return _TIME.sub("<time>", text) + "\n"
+
+
+def _line(head: str, **parts: Any) -> str:
+    """The head, and those parts that say something."""
+    found = [head]
+    for name, value in parts.items():
+        text = value if value is True or isinstance(value, str) else _json(value)
+        if value is True:
+            found.append(name)
+        elif value not in ("", 0, None, (), [], {}) and text != "{}":
+            found.append(f"{name}={_json(value) if isinstance(value, str) else text}")
+    return " ".join(found)
+
+
+def _said(options: Any) -> dict[str, Any]:
+    """The options of a run that say something."""
+    return {name: value for name, value in msgspec.to_builtins(options).items() if value}
+
+
+def _message(message: Any) -> str:
+    """One message of a conversation."""
+    return _line(
+        f"{message.role}: {_json(message.content)}{_calls(message.calls)}",
+        name=message.name, error=message.is_error, attachments=message.attachments, given=message.given,
+    )  # fmt: skip
+
+
+def _calls(calls: Iterable[Any]) -> str:
+    found = [
+        f"{call.name} {call.arguments}" + (f" {_json(call.attachments)}" if call.attachments else "")
+        for call in calls
+    ]
+    return f" [{'; '.join(found)}]" if found else ""
+
+
+def _usage(usage: Any) -> str:
+    return f"{usage.input}+{usage.output}" if usage is not None and (usage.input or usage.output) else ""
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()

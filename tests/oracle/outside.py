@@ -1,0 +1,137 @@
+"""Scenarios: what people and other processes say to a run: cancel, tell, answer, close."""
+
+import asyncio
+
+from antiphon import Limits, Message
+from antiphon.errors import UserError
+from antiphon.kernel.run.commands import Answer, Ask, Cancel, Tell, encode
+from antiphon.kernel.run.conversation import cancel_run
+from antiphon.models.script import call, finish
+from antiphon.values.model import Reply
+from tests.oracle.stage import scenario
+from tests.oracle.tools import agent, never, to
+
+
+@scenario
+async def a_request_is_cancelled(stage):
+    replies = {"a": [Reply("half of it", (to("b"), call("look")), "calls")], "b": [[call("hang"), to("c")]],
+               "c": [never]}  # fmt: skip
+    async with stage.open(agent("a"), agent("b"), agent("c"), model=stage.script(replies)) as conversation:
+        request = await conversation.post("a", "go")
+        await stage.until(conversation, "3/1.m1 model")
+        await conversation.cancel(request, "not needed any more")
+        await stage.ended(conversation, request)
+
+
+@scenario
+async def parts_are_cancelled(stage):
+    """One call, one tool, a question: the agent is told and goes on. Then everything."""
+    replies = {"a": [[to("b"), to("b", "too")], call("hang"), to("user", "?"), never],
+               "b": [never, finish("b done")]}  # fmt: skip
+    async with stage.open(agent("a"), agent("b"), model=stage.script(replies)) as conversation:
+        request = await conversation.post("a", "go")
+        await stage.until(conversation, "2/1.m1 model", "1/1.c2 completed")
+        await conversation.cancel("1/1.c1", "too slow")
+        for place in ("1/2.c1", "1/3.c1"):
+            await stage.until(conversation, f"{place} ")
+            await conversation.cancel(place)
+        await stage.until(conversation, "1/4.m1 model")
+        other = await conversation.post("b", "go")
+        await conversation.cancel("9/9.c9", "not there")
+        await conversation.cancel()
+        for each in (request, other):
+            await stage.ended(conversation, each)
+
+
+@scenario
+async def several_requests_at_once(stage):
+    held = asyncio.Event()
+
+    async def late(request):
+        await held.wait()
+        return "a done"
+
+    model = stage.script({"a": [late], "b": ["b done"]})
+    async with stage.open(agent("a"), agent("b"), model=model) as conversation:
+        requests = [await conversation.post(name, "go") for name in "ab"]
+        await stage.until(conversation, "0/2.c1 completed")
+        held.set()
+        for each in requests:
+            await stage.ended(conversation, each)
+
+
+@scenario
+async def told_something_more(stage):
+    """It is read in the next turn; at the end what is unread is dead; then there is no such call."""
+    held, last = asyncio.Event(), asyncio.Event()
+
+    async def first(request):
+        await held.wait()
+        return "thought"
+
+    async def second(request):
+        await last.wait()
+        return finish("end")
+
+    async with stage.open(agent("a", model=stage.script([first, second])), agent("b")) as conversation:
+        request = await conversation.post("a", "go")
+        await stage.until(conversation, "1/1.m1 model")
+        await conversation.post(request, "one more thing")
+        held.set()
+        await stage.until(conversation, "1/2.m1 model")
+        mail = Message(
+            "forward", "ann", "a", "urgent", priority=-1, topic="news", labels=("private",), data=[1]
+        )
+        for text in ("too late", mail):
+            await conversation.post(request, text)
+        last.set()
+        await stage.ended(conversation, request)
+
+
+@scenario
+async def commands_by_mail(stage):
+    """By mail: requests, messages, answers, a cancellation; too late, twice, and what cannot be read."""
+    team = (
+        agent("a", model=stage.script([to("user", "?"), "a done"])),
+        agent("b", model=stage.script([never])),
+    )
+    async with stage.open(*team, limits=Limits(inbox=1)) as conversation:
+
+        async def post(key, letter, *lines):
+            body = letter if isinstance(letter, bytes) else encode(letter)
+            await stage.journal.post(conversation.run_id, key, body)
+            await stage.until(conversation, *lines)
+
+        await post("1", Ask("a", "go"), "1/1.c1 wait")
+        await post("2", Answer("1/1.c1", "!", by="ann"), "0/1.c1 completed")
+        await post("3", Answer("1/1.c1", "again"), "message forward user>1/1.c1")
+        await post("4", Ask("b", "go"), "2/1.m1 model")
+        await post("5", Tell("0/2.c1", "one"), 'message forward user>b to 2: "one"')
+        await post("6", Tell("0/2.c1", "two"), 'message forward user>b to 2: "two"')
+        await post("7", Tell("0/1.c1", "three"), "message forward user>0/1.c1")
+        await post("8", b"no JSON", 'message forward user>user to 0: "" dead')
+        await post("9", Ask("nobody", "go"), "0/3.c1 ")
+        await post("10", Cancel("0/2.c1", "enough"), "0/2.c1 cancelled")
+
+
+@scenario
+async def closed(stage):
+    model = stage.script({"a": ["done"], "b": [never]})
+    async with stage.open(agent("a"), agent("b"), model=model) as conversation:
+        await stage.ended(conversation, await conversation.post("a", "go"))
+        await conversation.post("b", "go")
+        await stage.until(conversation, "2/1.m1 model")
+        await conversation.close("that was it")
+        try:
+            await conversation.post("a", "more")
+        except UserError as error:
+            stage.note(str(error))
+
+
+@scenario
+async def cancelled_while_nobody_drives_it(stage):
+    async with stage.open(agent("a", model=stage.script([call("hang")]))) as conversation:
+        await conversation.post("a", "go")
+        await stage.until(conversation, "1/1.c1 tool")
+        run_id = conversation.run_id
+    await cancel_run(stage.journal, run_id, "nobody wants it")
