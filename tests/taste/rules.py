@@ -2,14 +2,34 @@
 
 import ast
 import re
-from collections.abc import Callable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePosixPath
 
+from scripts.house import fields
+
 MAX_FILE = 500
 MAX_FUNCTION = 60
 MAX_PUBLIC = 30
+MAX_FIELDS = 20
+MAX_ROOM = 14
+# What is larger than it may be, and classes that share a name, each with its number. Nothing is added
+# here, and what has become small enough is taken out.
+LARGE_STRUCTS: Mapping[str, int] = {"Activation": 56, "Agent": 36, "AgentOptions": 29, "State": 21}
+LARGE_ROOMS: Mapping[str, int] = {
+    "src/antiphon": 49, "src/antiphon/cli": 27, "src/antiphon/styles/environment": 22,
+    "src/antiphon/styles/profiles": 42, "src/antiphon/styles/tasks": 17,
+}  # fmt: skip
+TWIN_CLASSES: Mapping[str, int] = {
+    "Agent": 2, "Answer": 4, "Ask": 3, "Asked": 4, "Call": 2, "Cast": 2, "Choice": 4, "Clock": 2,
+    "Context": 2, "Ended": 2, "Entry": 2, "Finding": 2, "Head": 2, "Item": 2, "Job": 2, "Known": 2,
+    "Live": 2, "Message": 2, "ModelUsage": 2, "Part": 2, "Piece": 2, "Place": 2, "Plan": 2,
+    "Provider": 2, "Question": 2, "Reader": 10, "Reading": 2, "Record": 2, "Refused": 2, "Request": 3,
+    "Row": 2, "Run": 2, "Said": 2, "Seat": 3, "Shape": 2, "Slot": 2, "Step": 2, "Subscription": 2,
+    "Task": 2, "Team": 2, "Told": 2, "Values": 2, "View": 2, "Writer": 2, "Written": 2,
+}  # fmt: skip
 BANNED_WORDS = {
     "abstract", "base", "handler", "helper", "helpers", "manager", "service", "util", "utils",
 }  # fmt: skip
@@ -107,6 +127,38 @@ def function_length(source: Source) -> Iterator[Finding]:
             lines = (node.end_lineno or node.lineno) - node.lineno + 1
             if lines > MAX_FUNCTION:
                 yield node.lineno, f"{node.name} has {lines} lines"
+
+
+def struct_size(source: Source) -> Iterator[Finding]:
+    """A struct has at most 20 fields."""
+    for node in source.nodes:
+        if isinstance(node, ast.ClassDef):
+            size = len(fields(node))
+            if size > LARGE_STRUCTS.get(node.name, MAX_FIELDS):
+                yield node.lineno, f"{node.name} has {size} fields"
+
+
+def full_rooms(paths: Iterable[str]) -> dict[str, int]:
+    """A room has at most 14 modules: the folders with more, with how many.
+
+    A package's __init__.py and __main__.py are its door, not modules in it.
+    """
+    places = map(PurePosixPath, paths)
+    sizes = Counter(str(place.parent) for place in places if not place.name.startswith("__"))
+    return {room: size for room, size in sizes.items() if size > MAX_ROOM}
+
+
+def twin_classes(sources: Iterable[Source]) -> dict[str, list[str]]:
+    """A class name occurs once per package: those that do not, with where they do.
+
+    A leading underscore makes no other name.
+    """
+    found = defaultdict(list)
+    for source in sources:
+        for node in source.nodes:
+            if isinstance(node, ast.ClassDef):
+                found[node.name.lstrip("_")].append(f"{source.path}:{node.lineno}")
+    return {name: places for name, places in found.items() if len(places) > 1}
 
 
 def empty_words(source: Source) -> Iterator[Finding]:
@@ -374,7 +426,7 @@ def silent_skips(source: Source) -> Iterator[Finding]:
 EVERYWHERE: tuple[Rule, ...] = (file_length, function_length, empty_words)
 IN_SRC: tuple[Rule, ...] = (
     tasks_elsewhere, appends_elsewhere, code_from_data, imports_from_data, shells, foreign_templates,
-    asserts, swallowed_errors, built_sql, ambient_state, impurity, prints,
+    asserts, swallowed_errors, built_sql, ambient_state, impurity, prints, struct_size,
 )  # fmt: skip
 IN_TESTS: tuple[Rule, ...] = (sleeps, silent_skips)
 

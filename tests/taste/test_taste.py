@@ -1,12 +1,15 @@
 """The project's own files keep the rules, and every rule bites."""
 
+import ast
 import os
 import shutil
 import subprocess
+from functools import cache
 from pathlib import Path
 
 import pytest
 
+from scripts import house
 from tests.taste import rules
 from tests.taste.rules import Source
 
@@ -47,6 +50,7 @@ def broken(source: Source) -> list[str]:
     ]
 
 
+@cache
 def read(path: str) -> Source:
     return Source.parse(path, (ROOT / path).read_text("utf-8"))
 
@@ -54,6 +58,34 @@ def read(path: str) -> Source:
 def test_every_file_keeps_the_rules() -> None:
     found = [line for path in SOURCES for line in broken(read(path))]
     assert not found, "\n" + "\n".join(found)
+
+
+PACKAGE = [path for path in SOURCES if path.startswith("src/")]
+
+
+def test_no_room_is_full_but_those_listed() -> None:
+    found = rules.full_rooms(PACKAGE)
+    larger = {room: size for room, size in found.items() if size > rules.LARGE_ROOMS.get(room, 0)}
+    assert not larger, f"{rules.full_rooms.__doc__}"
+    assert rules.LARGE_ROOMS.keys() <= found.keys(), "take what is small enough out of LARGE_ROOMS"
+
+
+def test_no_class_name_is_used_twice_but_those_listed() -> None:
+    found = rules.twin_classes(map(read, PACKAGE))
+    more = {name: places for name, places in found.items() if len(places) > rules.TWIN_CLASSES.get(name, 1)}
+    assert not more, f"{rules.twin_classes.__doc__}"
+    assert rules.TWIN_CLASSES.keys() <= found.keys(), "take what is used once out of TWIN_CLASSES"
+
+
+def test_the_list_of_large_structs_holds_large_ones_only() -> None:
+    sizes = {
+        node.name: len(house.fields(node))
+        for path in PACKAGE
+        for node in read(path).nodes
+        if isinstance(node, ast.ClassDef)
+    }
+    small = [name for name in rules.LARGE_STRUCTS if sizes.get(name, 0) <= rules.MAX_FIELDS]
+    assert not small, "take what is small enough out of LARGE_STRUCTS"
 
 
 def test_no_registry_is_named() -> None:
@@ -76,11 +108,13 @@ def test_public_names_are_few_sorted_and_complete() -> None:
 
 
 LONG = "\n".join(["x = 1"] * 501) + "\n"
+LARGE_STRUCT = "class Large(Struct):\n" + "".join(f"    x{n}: int = 0\n" for n in range(21))
 LONG_FUNCTION = "def f():\n" + "    x = 1\n" * 60
 
 BAD = [
     (rules.file_length, LONG),
     (rules.function_length, LONG_FUNCTION),
+    (rules.struct_size, LARGE_STRUCT),
     (rules.empty_words, "class RunManager: pass"),
     (rules.empty_words, "class HTTPBase: pass"),
     (rules.tasks_elsewhere, "async def f(): asyncio.create_task(g())"),
@@ -156,6 +190,7 @@ GOOD = [
     "if TYPE_CHECKING:\n from x import y",
     "A, B = 1, 2",
     "class Based: pass",
+    LARGE_STRUCT.replace("    x20: int = 0\n", "    x20: ClassVar[int] = 0\n"),
 ]
 
 
@@ -176,6 +211,20 @@ def test_a_rule_leaves_good_code_alone(text: str) -> None:
 )
 def test_an_exemption_holds(path: str, text: str) -> None:
     assert broken(Source.parse(path, text)) == []
+
+
+def test_a_room_is_full_with_fifteen_modules() -> None:
+    doors = ["src/antiphon/tools/__init__.py", "src/antiphon/tools/__main__.py"]
+    modules = [f"src/antiphon/tools/m{n}.py" for n in range(15)]
+    assert rules.full_rooms([*doors, *modules]) == {"src/antiphon/tools": 15}
+    assert rules.full_rooms([*doors, *modules[:14]]) == {}
+
+
+def test_a_class_name_is_found_twice() -> None:
+    one = Source.parse("src/antiphon/a.py", "class Row: ...\nclass Column: ...")
+    other = Source.parse("src/antiphon/b/c.py", "def f():\n class _Row: ...")
+    assert rules.twin_classes([one, other]) == {"Row": ["src/antiphon/a.py:1", "src/antiphon/b/c.py:2"]}
+    assert rules.twin_classes([one]) == {}
 
 
 def test_a_module_name_is_judged() -> None:
