@@ -17,11 +17,7 @@ MAX_FIELDS = 20
 MAX_ROOM = 14
 # What is larger than it may be, and classes that share a name, each with its number. Nothing is added
 # here, and what has become small enough is taken out.
-LARGE_STRUCTS: Mapping[str, int] = {"Activation": 56, "Agent": 36, "AgentOptions": 29, "State": 21}
-LARGE_ROOMS: Mapping[str, int] = {
-    "src/antiphon": 49, "src/antiphon/cli": 27, "src/antiphon/styles/environment": 22,
-    "src/antiphon/styles/profiles": 42, "src/antiphon/styles/tasks": 17,
-}  # fmt: skip
+LARGE_STRUCTS: Mapping[str, int] = {"Activation": 56, "Agent": 35, "AgentOptions": 29, "State": 21}
 TWIN_CLASSES: Mapping[str, int] = {
     "Agent": 2, "Answer": 4, "Ask": 3, "Asked": 4, "Call": 2, "Cast": 2, "Choice": 4, "Clock": 2,
     "Context": 2, "Ended": 2, "Entry": 2, "Finding": 2, "Head": 2, "Item": 2, "Job": 2, "Known": 2,

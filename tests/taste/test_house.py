@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.message import Message
+from antiphon import Message
 from scripts import house, walks
 from scripts.house import Module
 
