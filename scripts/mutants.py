@@ -258,14 +258,19 @@ def argued(text: str) -> dict[str, str]:
 # -- testing them -----------------------------------------------------------------------------------
 
 LAUNCH = """\
-import importlib.util, os, resource, sys
+import importlib.util, os, resource, signal, sys, threading
 import pytest
-resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[1]),) * 2)
+memory, alive = map(int, sys.argv[1:3])
+def end_with_the_parent():
+    os.read(alive, 1)
+    os.killpg(0, signal.SIGKILL)
+threading.Thread(target=end_with_the_parent, daemon=True).start()
+resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
 if not importlib.util.find_spec("antiphon").origin.startswith(os.getcwd()):
     sys.exit(64)
-sys.exit(pytest.main(sys.argv[2:]))
+sys.exit(pytest.main(sys.argv[3:]))
 """
-"""Runs pytest on the copy, and on nothing else."""
+"""Runs pytest on the copy and on nothing else, no longer than the other end of the pipe `alive` is open."""
 
 
 @dataclass(frozen=True)
@@ -324,8 +329,10 @@ class Copy:
             "PYTHONHASHSEED": "0",
         }
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
+        alive, held = os.pipe()
         self._process = subprocess.Popen(
-            [sys.executable, "-c", LAUNCH, str(MEMORY), *options, *self._tests],
+            [sys.executable, "-c", LAUNCH, str(MEMORY), str(alive), *options, *self._tests],
+            pass_fds=(alive,),
             cwd=self.root, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True,
         )  # fmt: skip
@@ -336,6 +343,8 @@ class Copy:
             return -1, ""
         finally:
             self.stop()
+            os.close(alive)
+            os.close(held)
 
     def stop(self) -> None:
         """End what runs, and all that it started."""
