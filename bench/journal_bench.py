@@ -13,8 +13,8 @@ from pathlib import Path
 
 import apsw
 
-from antiphon.journal.check import Pen
 from antiphon.journal.memory import MemoryJournal
+from antiphon.journal.row_writer import Pen
 from antiphon.journal.sqlite import SqliteJournal
 
 BODY = b"x" * 300

@@ -1,15 +1,101 @@
-"""Writes the golden journal of a format: `python -m tests.golden.write_journal FILE.db`.
+"""Writes the golden journal of the newest format, beside this file: `python -m tests.golden.write_journal`.
 
-Run once, when a format is released. The file and what it held are kept for ever; the test reads them.
+Run again for every change of a format until it is released; from then on the file and what it held (the
+.json) are kept for ever, and the tests read them. Take the two files into the commit that changes the format.
 """
 
 import asyncio
 import json
-import sys
 from pathlib import Path
 
+import apsw
+
+from antiphon import Agent, Limits, Policy, open_run, tool
+from antiphon.journal.row_writer import put
 from antiphon.journal.sqlite import SqliteJournal
+from antiphon.journal.sqlite_file import MIGRATIONS
+from antiphon.models.script import Script, call
 from tests.journal.writing import write_story
+
+TALK = "a talk"
+"""The run whose rows are events; those of the others are any text."""
+QUESTIONS = ("What is on in June?", "And " + "much " * 1_000 + "later?")
+ANSWERS = ("A concert; booked.", "Nothing.")
+
+
+@tool(effect="read")
+def dates(month: str) -> list[str]:
+    """Look up what is on.
+
+    Args:
+        month: A month's name.
+    """
+    return [f"{month} {day}" for day in (3, 17)]
+
+
+@tool(requires_approval=True)
+def book(date: str) -> str:
+    """Book one.
+
+    Args:
+        date: The day.
+    """
+    return f"booked for {date}"
+
+
+async def acts(ctx):
+    """What an agent without a model does: a durable step, and data that it keeps."""
+    found = await ctx.step("weather", lambda day: f"{day} will be dry", "June 3")
+    ctx.set("days", {"June 3": 1.5})
+    return found
+
+
+def team():
+    """The agents of the talk; the models of the first say what is scripted, and then no more."""
+    clerk = Agent("clerk", instructions="You know dates.", tools=[dates, book], can_call=["oracle"])
+    guide = Agent("guide", instructions="You answer.", can_call=["clerk"], context="continue")
+    return [guide, clerk, Agent("oracle", act=acts)]
+
+
+def scripted():
+    """Every reply of the talk, in order."""
+    return Script(
+        [
+            call("call_agent", agent_name="clerk", message="June?"),
+            call("dates", month="June"),
+            [call("call_agent", agent_name="oracle", message="Weather?"), call("book", date="June 3")],
+            "booked",
+            *ANSWERS,
+        ]
+    )
+
+
+async def talk(journal):
+    """A run with calls, tools, an approval, an action, a large message and a change of owner."""
+    model, approving = scripted(), asyncio.Event()
+
+    async def approve(message):
+        approving.set()
+        return "yes"
+
+    for number, question in enumerate(QUESTIONS):
+        async with open_run(
+            team(), journal=journal, run_id=TALK, create=not number, model=model, data={"n": [1, 2.5, None]},
+            limits=Limits(usd=None, seconds=3600), policy=Policy(ask=("nothing",)),
+        ) as conversation:  # fmt: skip
+            conversation.attend(approve)
+            request = await conversation.post("guide", question, data={"n": number})
+            result = await conversation.result(request)
+            assert str(result) == ANSWERS[number], result
+    assert approving.is_set()
+
+
+async def fork(journal):
+    """A run that begins like another one."""
+    lease = await journal.claim("fork of run 0", create=True, origin="run 0")
+    for row in (await journal.read("run 0"))[:4]:
+        blobs = {digest: await journal.blob("run 0", digest) for _, digest in row.refs}
+        await put(journal, lease, row, blobs)
 
 
 def as_json(run_id, rows, mail, blobs):
@@ -26,6 +112,8 @@ def as_json(run_id, rows, mail, blobs):
                 [list(ref) for ref in row.refs],
                 row.digest.hex(),
                 list(row.blobs),
+                # What was given came with format 3.
+                *([row.given] if row.given else []),
             ]
             for row in rows
         ],
@@ -39,22 +127,32 @@ async def contents(journal):
     found = []
     for entry in await journal.runs():
         rows = await journal.read(entry.run_id)
-        names = {digest for row in rows for _, digest in row.refs}
+        names = {digest for row in rows for digest in (*row.blobs, *(each for _, each in row.refs))}
         blobs = {digest: await journal.blob(entry.run_id, digest) for digest in names}
         told = as_json(entry.run_id, rows, await journal.mail(entry.run_id), blobs)
         told |= {"epoch": entry.epoch, "summary": entry.summary.decode()}
-        # Names came with format 2.
-        found.append({**told, "name": entry.name} if entry.name else told)
+        # Names came with format 2, origins with 3.
+        told |= {"name": entry.name} if entry.name else {}
+        found.append(told | ({"origin": entry.origin} if entry.origin else {}))
     return found
 
 
 async def write(path):
+    """Write the file, and what it holds."""
     journal = SqliteJournal(path)
     await write_story(journal, lambda fact: None)
     await journal.rename("run 0", "the first")
+    await fork(journal)
+    await talk(journal)
     path.with_suffix(".json").write_text(json.dumps(await contents(journal), indent=1) + "\n")
     await journal.close()
+    # Free pages still name the machine that wrote them.
+    file = apsw.Connection(str(path))
+    file.execute("vacuum")
+    file.close()
 
 
 if __name__ == "__main__":
-    asyncio.run(write(Path(sys.argv[1])))
+    golden = Path(__file__).parent / f"journal_format_{len(MIGRATIONS)}.db"
+    golden.unlink(missing_ok=True)
+    asyncio.run(write(golden))

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 from antiphon.errors import JournalError
-from antiphon.journal.check import Pen
+from antiphon.journal.row_writer import Pen
 from antiphon.journal.sqlite import SqliteJournal
 from tests.journal.writing import opened
 

@@ -8,8 +8,8 @@ import apsw
 import pytest
 
 from antiphon.errors import ConfigError, JournalError
-from antiphon.journal.check import Pen
 from antiphon.journal.port import blob_digest
+from antiphon.journal.row_writer import Pen
 from antiphon.journal.sqlite import SqliteJournal
 from tests.journal.writing import opened
 

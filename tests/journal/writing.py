@@ -4,8 +4,8 @@ import asyncio
 from contextlib import asynccontextmanager
 
 from antiphon.errors import JournalError, UnknownName
-from antiphon.journal.check import Pen
 from antiphon.journal.port import blob_digest
+from antiphon.journal.row_writer import Pen
 from antiphon.journal.sqlite import SqliteJournal
 from antiphon.testing.power import FailingDisk, disk_error
 

@@ -8,8 +8,8 @@ import apsw
 import pytest
 
 from antiphon.errors import JournalError, UnknownName
-from antiphon.journal.check import Pen
 from antiphon.journal.port import blob_digest
+from antiphon.journal.row_writer import Pen
 from tests.journal.writing import facts, look, opened
 
 DATA = b"a blob of some length " * 5

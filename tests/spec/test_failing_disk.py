@@ -10,7 +10,7 @@ import pytest
 
 from antiphon.errors import Full, JournalError
 from antiphon.journal import sqlite_writer
-from antiphon.journal.check import Pen
+from antiphon.journal.row_writer import Pen
 from antiphon.journal.sqlite import SqliteJournal
 from antiphon.testing.power import CHANGES, FailingDisk, disk_error, disk_full
 from tests.journal.children import start

@@ -8,11 +8,14 @@ from pathlib import Path
 import apsw
 import pytest
 
+from antiphon import open_run
 from antiphon.errors import JournalError, NewerFormat
-from antiphon.journal.check import Pen
+from antiphon.journal.row_writer import Pen
 from antiphon.journal.sqlite import SqliteJournal
 from antiphon.journal.sqlite_file import MIGRATIONS
-from tests.golden.write_journal import contents
+from antiphon.models.script import Script
+from antiphon.testing.invariants import check_run
+from tests.golden.write_journal import ANSWERS, QUESTIONS, TALK, contents, team
 from tests.journal.writing import opened
 
 GOLDEN = Path(__file__).parent.parent / "golden"
@@ -42,6 +45,22 @@ def test_a_golden_journal_is_read_as_it_was_written(number, tmp_path):
     asyncio.run(reading())
 
 
+@pytest.mark.parametrize("number", FORMATS[2:])
+def test_a_golden_run_is_folded_and_gone_on_with(number, tmp_path):
+    path = tmp_path / "journal.db"
+    shutil.copy(GOLDEN / f"journal_format_{number}.db", path)
+
+    async def going_on():
+        async with opened(path) as journal:
+            async with open_run(team(), journal=journal, run_id=TALK, model=Script(["More."])) as talk:
+                said = [each.content for each in talk.history("guide") if each.content and not each.call_id]
+                assert said == [QUESTIONS[0], ANSWERS[0], QUESTIONS[1], ANSWERS[1]]
+                assert str(await talk.result(await talk.post("guide", "And then?"))) == "More."
+            await check_run(journal, TALK)
+
+    asyncio.run(going_on())
+
+
 @pytest.mark.parametrize("in_the_log", [True, False])
 def test_a_newer_format_is_refused_and_left_as_it_is(in_the_log, tmp_path):
     path, there = tmp_path / "there.db", tmp_path / "here"
@@ -57,7 +76,7 @@ def test_a_newer_format_is_refused_and_left_as_it_is(in_the_log, tmp_path):
     newer.close()
     before = {file.name: file.read_bytes() for file in there.iterdir()}
     assert len(before) == (2 if in_the_log else 1)
-    with pytest.raises(NewerFormat, match=r"format 3.*upgrade"):
+    with pytest.raises(NewerFormat, match=rf"format {len(MIGRATIONS) + 1}.*upgrade"):
         SqliteJournal(there / "there.db")
     after = {file.name: file.read_bytes() for file in there.iterdir() if not file.name.endswith("-shm")}
     assert after == before
@@ -80,7 +99,8 @@ def test_what_is_no_journal_is_refused_and_left_as_it_is(tmp_path):
 def test_an_upgrade_that_is_interrupted_leaves_the_old_format(tmp_path, monkeypatch):
     path = tmp_path / "journal.db"
     shutil.copy(GOLDEN / "journal_format_1.db", path)
-    broken = ("create table extra(x)", "update meta set value = 3 where name = 'format'", "no such statement")
+    newer = f"update meta set value = {len(MIGRATIONS) + 1} where name = 'format'"
+    broken = ("create table extra(x)", newer, "no such statement")
     monkeypatch.setattr("antiphon.journal.sqlite_file.MIGRATIONS", (*MIGRATIONS, broken))
     with pytest.raises(JournalError):
         SqliteJournal(path)

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from antiphon import Limits
-from antiphon.journal.check import Pen, put
 from antiphon.journal.memory import MemoryJournal
+from antiphon.journal.row_writer import Pen, put
 from antiphon.kernel.facts.events import (
     EffectFinished,
     EffectStarted,

@@ -9,8 +9,8 @@ import apsw
 import pytest
 
 from antiphon.errors import Fenced, Owned
-from antiphon.journal.check import Pen
 from antiphon.journal.owner import Owner, is_dead, this_process
+from antiphon.journal.row_writer import Pen
 from tests.journal.children import start
 from tests.journal.writing import opened
 

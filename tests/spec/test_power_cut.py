@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from antiphon.journal import sqlite_writer
-from antiphon.journal.check import Pen
+from antiphon.journal.row_writer import Pen
 from antiphon.testing.power import RecordingDisk
 from tests.journal.writing import facts, look, opened, write_story
 

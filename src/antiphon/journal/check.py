@@ -13,74 +13,22 @@ so that all cases may share one store.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 
 from antiphon.errors import Corrupt, Fenced, JournalError, Owned, UnknownName, UserError
-from antiphon.journal.port import MAX_NAME, Journal, Lease, Refs, Row, blob_digest, chain, genesis
+from antiphon.journal.port import MAX_NAME, Journal, Lease, Row, blob_digest, chain, genesis
+from antiphon.journal.row_writer import PATIENCE_S, Nonconformant, Pen, put
 
 OpenStore = Callable[[], AbstractAsyncContextManager[Journal]]
 Case = Callable[[OpenStore], Awaitable[None]]
-PATIENCE_S = 10.0
-
-
-class Nonconformant(AssertionError):
-    """A journal broke the port's contract; the text says which sentence."""
 
 
 async def check_journal(open_store: OpenStore) -> None:
     """Run every case against one store. Raises Nonconformant at the first that fails."""
     for case in CASES:
         await case(open_store)
-
-
-class Pen:
-    """Writes rows of one lease, each properly chained to the one before."""
-
-    def __init__(self, journal: Journal, lease: Lease) -> None:
-        self.journal, self.lease = journal, lease
-        self.seq, self.digest = lease.seq, lease.digest
-
-    def row(self, body: bytes, count: int = 1, refs: Refs = (), blobs: tuple[str, ...] = ()) -> Row:
-        """The next row; the pen moves on."""
-        self.seq += count
-        at = 1_700_000_000.0 + self.seq / 7
-        self.digest = chain(self.digest, self.seq, count, self.lease.epoch, at, body, refs, blobs)
-        return Row(self.seq, count, self.lease.epoch, at, body, refs, self.digest, blobs)
-
-    async def put(self, row: Row, blobs: Mapping[str, bytes] | None = None) -> None:
-        """Append and wait. Raises what `done` was given."""
-        await put(self.journal, self.lease, row, blobs)
-
-    async def write(self, *bodies: bytes) -> list[Row]:
-        """Append a row per body, wait for the last."""
-        rows = [self.row(body) for body in bodies]
-        for row in rows[:-1]:
-            self.journal.append(self.lease, row, {}, _ignore)
-        await self.put(rows[-1])
-        return rows
-
-
-async def put(journal: Journal, lease: Lease, row: Row, blobs: Mapping[str, bytes] | None = None) -> None:
-    """Append one row and wait until it is durable. Raises what `done` was given."""
-    end: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    journal.append(lease, row, blobs or {}, lambda error: _end(end, error))
-    async with asyncio.timeout(PATIENCE_S):
-        await end
-
-
-def _end(future: asyncio.Future[None], error: BaseException | None) -> None:
-    if future.done():
-        raise Nonconformant("done was called twice")
-    if error is None:
-        future.set_result(None)
-    else:
-        future.set_exception(error)
-
-
-def _ignore(error: BaseException | None) -> None:
-    """For rows whose end another row's end implies."""
 
 
 def _same(got: object, wanted: object, what: str) -> None:
@@ -124,8 +72,8 @@ async def every_field(open_store: OpenStore) -> None:
         for seq, (body, at) in enumerate(zip(bodies, (0.1 + 0.2, 1e300, -1.5), strict=True), 1):
             refs = (("/a/0", one), ("/a~1b/\u00e4", two)) if seq == 2 else ()
             blobs = (two, one) if seq > 1 else ()
-            digest = chain(digest, seq, 1, lease.epoch, at, body, refs, blobs)
-            rows.append(Row(seq, 1, lease.epoch, at, body, refs, digest, blobs))
+            digest = chain(digest, seq, 1, lease.epoch, at, body, refs, blobs, seq % 2)
+            rows.append(Row(seq, 1, lease.epoch, at, body, refs, digest, blobs, seq % 2))
             await put(journal, lease, rows[-1], {one: b"one", two: b"two"})
         _same(list(await journal.read("every_field")), rows, "rows read")
 
@@ -171,6 +119,58 @@ async def broken_chain(open_store: OpenStore) -> None:
             ("broken_chain", 3),
             "where it is damaged",
         )
+
+
+async def given_events(open_store: OpenStore) -> None:
+    """A row says how many of its events were given, in its digest too; one that cannot be is refused."""
+    async with open_store() as journal:
+        pen = Pen(journal, await journal.claim("given_events", create=True))
+        rows = [pen.row(b"%d" % given, count=3, given=given) for given in (0, 1, 2, 3)]
+        for row in rows:
+            await pen.put(row)
+        seq, digest = pen.seq, pen.digest
+        for given in (-1, 4):
+            await _raises(UserError, f"{given} of 3 events given", pen.put(pen.row(b"x", 3, given=given)))
+            pen.seq, pen.digest = seq, digest
+        # Nothing of it was queued: the lease is as good as before.
+        rows.append(pen.row(b"y", given=1))
+        await pen.put(rows[-1])
+        _same(list(await journal.read("given_events")), rows, "rows read")
+        good = pen.row(b"z", count=2, given=1)
+        changed = Row(
+            good.seq, 2, good.epoch, good.at, good.body, good.refs, good.digest, good.blobs, given=2
+        )
+        try:
+            await pen.put(changed)
+        except JournalError:
+            return
+        await _raises(Corrupt, "reading a row that was given more", _as(journal.read("given_events")))
+
+
+async def origins(open_store: OpenStore) -> None:
+    """Runs of one origin have equal digests as long as they have equal rows; an origin never changes."""
+    async with open_store() as journal:
+        names = ("origins", "origins fork", "origins fork of the fork")
+        pens = [
+            Pen(journal, await journal.claim(name, create=True, origin=origin))
+            for name, origin in zip(names, ("", "origins", "origins"), strict=True)
+        ]
+        _same({pen.digest for pen in pens}, {genesis("origins")}, "what their first rows follow")
+        alike = [await pen.write(b"a", b"b") for pen in pens]
+        _same(alike[1:], alike[:1] * 2, "their first rows")
+        rows = [alike[0] + await pen.write(b"%d" % number) for number, pen in enumerate(pens)]
+        _same(len({pen.digest for pen in pens}), 3, "digests of rows that differ")
+        for name, origin, wrong in zip(names, ("", *names[:1] * 2), ("elsewhere", *names[1:]), strict=True):
+            await _raises(UserError, f"{name} with another origin", journal.claim(name, origin=wrong))
+            _same((await journal.claim(name, origin=origin)).epoch, 2, f"epoch of {name}")
+        _same((await journal.claim(names[0], origin=names[0])).epoch, 3, "claimed with itself as its origin")
+    async with open_store() as journal:
+        if journal.durability == "none":
+            return
+        for name, origin, wanted in zip(names, ("", *names[:1] * 2), rows, strict=True):
+            entry = next(entry for entry in await journal.runs() if entry.run_id == name)
+            _same(entry.origin, origin, f"the origin of {name}, opened again")
+            _same(list(await journal.read(name)), wanted, f"the rows of {name}")
 
 
 async def gaps(open_store: OpenStore) -> None:
@@ -440,6 +440,8 @@ CASES: tuple[Case, ...] = (
     read_after,
     first_digest,
     broken_chain,
+    given_events,
+    origins,
     gaps,
     fencing,
     unknown_run,

@@ -7,14 +7,27 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from antiphon.errors import Corrupt, Fenced, JournalError, UnknownName
-from antiphon.journal.port import Done, Lease, Mail, Row, RunEntry, blob_digest, chain, check_name, genesis
+from antiphon.journal.port import (
+    Done,
+    Lease,
+    Mail,
+    Row,
+    RunEntry,
+    blob_digest,
+    check_given,
+    check_name,
+    check_origin,
+    follows,
+    genesis,
+)
 
 
 class _Run:
     """writes: the epoch whose rows are taken, 0 when none are; refusal: why the last one's are not."""
 
-    def __init__(self, run_id: str, created: float) -> None:
+    def __init__(self, run_id: str, origin: str, created: float) -> None:
         self.run_id, self.created, self.summary, self.refusal = run_id, created, b"", ""
+        self.origin = origin if origin != run_id else ""
         self.name = ""
         self.seq = self.epoch = self.writes = 0
         self.held = False
@@ -33,8 +46,20 @@ class _Run:
         updated = self.rows[-1].at if self.rows else self.created
         owner = "this process" if self.held else ""
         return RunEntry(
-            self.run_id, self.created, updated, self.seq, self.epoch, owner, self.summary, self.name
+            self.run_id,
+            self.created,
+            updated,
+            self.seq,
+            self.epoch,
+            owner,
+            self.summary,
+            self.name,
+            self.origin,
         )
+
+    def start(self) -> bytes:
+        """What the first row follows."""
+        return genesis(self.run_id, self.origin)
 
 
 class MemoryJournal:
@@ -51,17 +76,19 @@ class MemoryJournal:
         self._blobs: dict[str, bytes] = {}
         self._closed = False
 
-    async def claim(self, run_id: str, *, create: bool = False) -> Lease:
+    async def claim(self, run_id: str, *, create: bool = False, origin: str = "") -> Lease:
         """See `port.Journal.claim`; the only possible owner is this instance."""
         if create and run_id not in self._runs and not self._closed:
-            self._runs[run_id] = _Run(run_id, self._clock())
+            self._runs[run_id] = _Run(run_id, origin, self._clock())
         run = self._known(run_id)
+        check_origin(run_id, run.origin, origin)
         run.epoch += 1
         run.held, run.writes, run.refusal = True, run.epoch, ""
-        return Lease(run_id, run.epoch, run.seq, run.rows[-1].digest if run.rows else genesis(run_id))
+        return Lease(run_id, run.epoch, run.seq, run.rows[-1].digest if run.rows else run.start())
 
     def append(self, lease: Lease, row: Row, blobs: Mapping[str, bytes], done: Done) -> None:
         """See `port.Journal.append`; `done` is called before this returns."""
+        check_given(row)
         run = self._runs.get(lease.run_id)
         if run is None or lease.epoch != run.writes or row.epoch != run.epoch:
             done(self._refusal(run, lease))
@@ -85,11 +112,11 @@ class MemoryJournal:
         first = len(run.rows)
         while first and run.rows[first - 1].seq > after:
             first -= 1
-        digest = run.rows[first - 1].digest if first else genesis(run_id)
+        digest = run.rows[first - 1].digest if first else run.start()
         for row in run.rows[first:]:
-            digest = chain(digest, row.seq, row.count, row.epoch, row.at, row.body, row.refs, row.blobs)
-            if digest != row.digest:
+            if not follows(row, digest):
                 raise Corrupt(run_id, row.seq, "the digest does not match")
+            digest = row.digest
         return run.rows[first:]
 
     async def blob(self, run_id: str, digest: str) -> bytes:

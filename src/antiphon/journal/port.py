@@ -32,6 +32,8 @@ class Row(Struct, frozen=True, gc=False):
 
     digest: 16 bytes over the previous row's digest and all other fields (see `chain`).
     blobs: digests of further blobs that the events name, kept as long as the run is.
+    given: how many of the events, the first ones, came from outside; the rest is what the rules computed
+    from them. 0: unknown, in rows written before format 3.
     """
 
     seq: int
@@ -42,6 +44,7 @@ class Row(Struct, frozen=True, gc=False):
     refs: Refs
     digest: bytes
     blobs: tuple[str, ...] = ()
+    given: int = 0
 
 
 class Lease(Struct, frozen=True):
@@ -65,6 +68,7 @@ class RunEntry(Struct, frozen=True):
     """One line of the list of runs. `summary` is what the owner last wrote there (JSON), or empty.
 
     owner: who holds the run now, as text; empty when nobody alive does. name: what people call it.
+    origin: the run from whose id its chain starts, where that is not its own.
     """
 
     run_id: str
@@ -75,6 +79,7 @@ class RunEntry(Struct, frozen=True):
     owner: str
     summary: bytes
     name: str = ""
+    origin: str = ""
 
 
 def chain(
@@ -86,19 +91,53 @@ def chain(
     body: bytes,
     refs: Refs,
     blobs: tuple[str, ...] = (),
+    given: int = 0,
 ) -> bytes:
-    """The digest of a row: 16 bytes of BLAKE2b over all of its fields and the row before."""
+    """The digest of a row: 16 bytes of BLAKE2b over all of its fields and the row before.
+
+    A row whose `given` is 0 has the digest it had in formats 1 and 2.
+    """
     named = repr((refs, blobs)).encode() if refs or blobs else b""
-    head = _head(seq, count, epoch, at, len(named))
+    head = _head(seq, count, given, epoch, at, len(named))
     return blake2b(previous + head + named + body, digest_size=16).digest()
 
 
-_head = struct.Struct("<qqqdq").pack
+# `count` had eight bytes in format 2, the upper four of them always zero: `given` is there now.
+_head = struct.Struct("<qiiqdq").pack
 
 
-def genesis(run_id: str) -> bytes:
-    """The digest that a run's first row follows."""
-    return blake2b(run_id.encode(), digest_size=16).digest()
+def follows(row: Row, previous: bytes) -> bool:
+    """Whether a row that was read is the one that was appended after the digest `previous`."""
+    if not 0 <= row.given <= row.count:
+        return False
+    try:
+        found = chain(
+            previous, row.seq, row.count, row.epoch, row.at, row.body, row.refs, row.blobs, row.given
+        )
+    except struct.error:
+        # A number larger than any that was ever written.
+        return False
+    return found == row.digest
+
+
+def check_given(row: Row) -> None:
+    """Raise UserError for a row whose `given` is not in 0..count."""
+    if row.given and not 0 < row.given <= row.count:
+        raise UserError(f"A row of {row.count} events cannot have {row.given} given ones; count them again")
+
+
+def genesis(run_id: str, origin: str = "") -> bytes:
+    """The digest that a run's first row follows; runs of one origin start alike."""
+    return blake2b((origin or run_id).encode(), digest_size=16).digest()
+
+
+def check_origin(run_id: str, stored: str, wanted: str) -> None:
+    """Raise UserError when a run is claimed with an origin (`wanted`, if any) that is not the stored one."""
+    if wanted and wanted != (stored or run_id):
+        found = stored or "itself"
+        raise UserError(
+            f"Run {run_id} has its origin in {found}, not in {wanted}; claim it without an origin"
+        )
 
 
 def blob_digest(data: bytes) -> str:
@@ -123,11 +162,14 @@ class Journal(Protocol):
         """What an acknowledged append survives: `none`, `process` or `power`."""
         ...
 
-    async def claim(self, run_id: str, *, create: bool = False) -> Lease:
+    async def claim(self, run_id: str, *, create: bool = False, origin: str = "") -> Lease:
         """Become the run's owner: the epoch grows by one, earlier leases are fenced.
 
+        origin: the run that a new one begins like (a fork's, and of a fork of it the same): its chain
+        starts from `genesis(origin)`, so that equal rows have equal digests in both.
+
         Raises UnknownName (no such run, unless `create`), Owned (a living owner other than this
-        instance's own earlier lease), Corrupt, NewerFormat.
+        instance's own earlier lease), UserError (it is there with another origin), Corrupt, NewerFormat.
         """
         ...
 
@@ -136,7 +178,8 @@ class Journal(Protocol):
 
         `done(None)` is called on the loop once the row is as durable as `durability` says,
         `done(error)` when it is not (Fenced, Full, JournalError): every later row of the lease
-        then fails too. May call `done` before returning.
+        then fails too. May call `done` before returning. Raises UserError, and queues nothing, as
+        `check_given` says.
         """
         ...
 

@@ -15,7 +15,17 @@ import apsw
 from antiphon.errors import ConfigError, Corrupt, JournalError, Owned, UnknownName
 from antiphon.journal import sqlite_reader as reading
 from antiphon.journal.owner import Owner, is_dead, this_process
-from antiphon.journal.port import Done, Lease, Mail, Row, RunEntry, check_name, genesis
+from antiphon.journal.port import (
+    Done,
+    Lease,
+    Mail,
+    Row,
+    RunEntry,
+    check_given,
+    check_name,
+    check_origin,
+    genesis,
+)
 from antiphon.journal.sqlite_file import SYNCHRONOUS, open_file, open_reading, value
 from antiphon.journal.sqlite_reader import Ask, Reader
 from antiphon.journal.sqlite_writer import Append, Ended, Job, Tail, Writer
@@ -23,8 +33,8 @@ from antiphon.journal.sqlite_writer import Append, Ended, Job, Tail, Writer
 T = TypeVar("T")
 
 _ADD_RUN = (
-    "insert into runs(run_id, created, updated, epoch, seq, last, digest, mails, owner, summary)"
-    " values(?, ?, ?, 0, 0, 0, ?, 0, null, x'')"
+    "insert into runs(run_id, created, updated, epoch, seq, last, digest, mails, owner, summary, origin)"
+    " values(?, ?, ?, 0, 0, 0, ?, 0, null, x'', ?)"
 )
 _OWNER_OF = "select owner from runs where key = ?"
 _OWNER = "select host, boot, pid, started, wall, steady from owners where key = ?"
@@ -46,7 +56,9 @@ _POST = (
 )
 _COUNT_MAIL = "update runs set mails = ? where key = ?"
 _RENAME = "update runs set name = ? where key = ?"
-_RUNS = "select run_id, created, updated, seq, epoch, owner, summary, name from runs order by key desc"
+_RUNS = (
+    "select run_id, created, updated, seq, epoch, owner, summary, name, origin from runs order by key desc"
+)
 
 
 class SqliteJournal:
@@ -90,12 +102,13 @@ class SqliteJournal:
         self._writer = Writer(connection, self.path, self._ended)
         self._reader = Reader(beside, self.path, self._seen)
 
-    async def claim(self, run_id: str, *, create: bool = False) -> Lease:
+    async def claim(self, run_id: str, *, create: bool = False, origin: str = "") -> Lease:
         """See `port.Journal.claim`."""
-        return await self._write(partial(self._claim, run_id, create))
+        return await self._write(partial(self._claim, run_id, create, origin))
 
     def append(self, lease: Lease, row: Row, blobs: Mapping[str, bytes], done: Done) -> None:
         """See `port.Journal.append`; `done` is called on the loop, in the order of the calls."""
+        check_given(row)
         if self._closing is not None:
             done(_closed(self.path))
             return
@@ -181,20 +194,21 @@ class SqliteJournal:
 
     # What the writer's thread runs, inside a transaction.
 
-    def _claim(self, run_id: str, create: bool, job: Job) -> Lease:
+    def _claim(self, run_id: str, create: bool, origin: str, job: Job) -> Lease:
         connection = self._writer.connection
         try:
             top = reading.head(connection, run_id)
         except UnknownName:
             if not create:
                 raise
-            now = self._wall()
-            connection.execute(_ADD_RUN, (run_id, now, now, genesis(run_id)))
+            now, kept = self._wall(), origin if origin != run_id else ""
+            connection.execute(_ADD_RUN, (run_id, now, now, genesis(run_id, kept), kept))
             top = reading.head(connection, run_id)
+        check_origin(run_id, top.origin, origin)
         end = (
             connection.execute(_LAST_ROW, (top.last, top.key)).fetchone()
             if top.last
-            else (0, genesis(run_id))
+            else (0, genesis(run_id, top.origin))
         )
         if end != (top.seq, top.digest):
             raise Corrupt(run_id, top.seq, "the run's head does not match its last row")
@@ -283,8 +297,8 @@ class SqliteJournal:
             found: list[tuple[Any, ...]] = connection.execute(_RUNS).fetchall()
         names = {key: str(Owner(*rest[:4])) for key, *rest in owners if self._lives(key, *rest)}
         return [
-            RunEntry(run_id, created, updated, seq, epoch, names.get(owner, ""), summary, name)
-            for run_id, created, updated, seq, epoch, owner, summary, name in found
+            RunEntry(run_id, created, updated, seq, epoch, names.get(owner, ""), summary, name, origin)
+            for run_id, created, updated, seq, epoch, owner, summary, name, origin in found
         ]
 
     # Between the threads and the loop.

@@ -4,8 +4,9 @@ The tables of the newest format:
 
     meta     format, and when the file was created
     runs     the head of each run: epoch, seq, digest, `last` (its newest row), `mails` (its newest mail),
-             and `name`, what people call it
-    rows     every run's rows in the order they were committed; `step` leads back to the run's row before
+             `name`, what people call it, and `origin`, the run from whose id its chain starts
+    rows     every run's rows in the order they were committed; `step` leads back to the run's row before,
+             `given` of its `count` events came from outside
     blobs    large texts, each once; run_blobs says which runs keep it
     mail     what outsiders left, a key once per run
     owners   the processes that hold runs, and when they were last heard
@@ -56,7 +57,12 @@ FORMAT_2 = (
     "alter table runs add column name text not null default ''",
     "update meta set value = 2 where name = 'format'",
 )
-MIGRATIONS: tuple[tuple[str, ...], ...] = (FORMAT_1, FORMAT_2)
+FORMAT_3 = (
+    "alter table runs add column origin text not null default ''",
+    "alter table rows add column given integer not null default 0",
+    "update meta set value = 3 where name = 'format'",
+)
+MIGRATIONS: tuple[tuple[str, ...], ...] = (FORMAT_1, FORMAT_2, FORMAT_3)
 """Entry k leads from format k to k + 1. Released entries never change; the last statement that
 touches `meta` names the new format."""
 

@@ -13,7 +13,7 @@ import apsw
 import msgspec
 
 from antiphon.errors import Corrupt, JournalError, UnknownName
-from antiphon.journal.port import Mail, Refs, Row, blob_digest, chain, genesis
+from antiphon.journal.port import Mail, Refs, Row, blob_digest, chain, follows, genesis
 from antiphon.journal.sqlite_file import meaning, value
 from antiphon.journal.sqlite_writer import stored
 
@@ -24,12 +24,11 @@ NEAR = 8
 """Rows of a run that lie closer than this in the file are read many at once."""
 WINDOW = 256
 
-_HEAD = "select key, epoch, seq, last, digest, mails from runs where run_id = ?"
+_HEAD = "select key, epoch, seq, last, digest, mails, origin from runs where run_id = ?"
 _KNOWN = "select run_id from runs order by key desc limit 20"
-_ROW = "select n, step, seq, count, epoch, at, digest, blobs, body from rows where n = ? and run = ?"
-_ROWS = (
-    "select n, step, seq, count, epoch, at, digest, blobs, body from rows where n between ? and ? and run = ?"
-)
+_FIELDS = "select n, step, seq, count, epoch, at, digest, blobs, body, given from rows"
+_ROW = f"{_FIELDS} where n = ? and run = ?"
+_ROWS = f"{_FIELDS} where n between ? and ? and run = ?"
 _BLOB = "select data from blobs join run_blobs on blob = blobs.key where run = ? and digest = ?"
 _MAIL = "select number, key, digest, body from mail where run = ? and number > ? order by number"
 _VERSION = "pragma data_version"
@@ -44,6 +43,7 @@ class Head(msgspec.Struct, frozen=True):
     last: int
     digest: bytes
     mails: int
+    origin: str
 
 
 def head(connection: apsw.Connection, run_id: str) -> Head:
@@ -84,24 +84,23 @@ def _verify(
     run_id: str, top: Head, anchor: tuple[Any, ...] | None, found: list[tuple[Any, ...]]
 ) -> list[Row]:
     if anchor is None:
-        seq, epoch, digest = 0, 1, genesis(run_id)
+        seq, epoch, digest = 0, 1, genesis(run_id, top.origin)
     else:
         seq, epoch, digest = anchor[2], anchor[4], anchor[6]
     result = []
-    for _, _, number, count, at_epoch, at, stored_digest, named, body in found:
+    for _, _, number, count, at_epoch, at, stored_digest, named, body, given in found:
         try:
             refs, blobs = unpack(named) if named is not None else ((), ())
         except (msgspec.MsgspecError, ValueError, TypeError) as error:
             raise Corrupt(run_id, number, "its blob names cannot be read") from error
-        row = Row(number, count, at_epoch, at, body, refs, stored_digest, blobs)
+        row = Row(number, count, at_epoch, at, body, refs, stored_digest, blobs, given)
         if number - count != seq:
             raise Corrupt(run_id, number, f"it follows {number - count}, not {seq}")
         if not epoch <= at_epoch <= top.epoch:
             raise Corrupt(run_id, number, f"its epoch {at_epoch} is outside {epoch}..{top.epoch}")
-        seq, epoch = number, at_epoch
-        digest = chain(digest, number, count, at_epoch, at, body, refs, blobs)
-        if digest != stored_digest:
+        if not follows(row, digest):
             raise Corrupt(run_id, number, "the digest does not match")
+        seq, epoch, digest = number, at_epoch, stored_digest
         result.append(row)
     if (top.seq, top.digest) != (seq, digest) and (found or anchor or not top.last):
         raise Corrupt(run_id, top.seq, f"the run's head names record {top.seq}, its rows end at {seq}")

@@ -23,7 +23,10 @@ _MOVE_HEAD = (
     "update runs set seq = ?, last = ?, digest = ?, updated = ? where key = ? and epoch = ? and seq = ?"
 )
 _HAS_MOVED = "select count(*) from runs where key = ? and epoch = ? and last = ?"
-_ADD_ROW = "insert into rows values(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_ADD_ROW = (
+    "insert into rows(n, step, run, seq, count, given, epoch, at, digest, blobs, body)"
+    " values(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
 _ADD_BLOB = "insert into blobs(digest, data) values(?, ?) on conflict do nothing"
 _KEEP_BLOB = "insert into run_blobs select ?, key from blobs where digest = ? on conflict do nothing"
 
@@ -213,9 +216,8 @@ class Writer:
                 if item.blobs or row.refs or row.blobs:
                     named = pack(row) if row.refs or row.blobs else None
                     keep.append((tail.key, item))
-                mine.append(
-                    (n, step, tail.key, row.seq, row.count, row.epoch, row.at, row.digest, named, row.body)
-                )
+                where = (n, step, tail.key, row.seq, row.count, row.given)
+                mine.append((*where, row.epoch, row.at, row.digest, named, row.body))
             first, newest = staged[0][1].row, staged[-1][1].row
             follows = first.seq - first.count
             heads.append((newest.seq, n, newest.digest, newest.at, tail.key, tail.epoch, follows))

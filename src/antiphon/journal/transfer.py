@@ -11,7 +11,13 @@ from antiphon.journal.port import Journal, Row
 
 
 async def restore(
-    journal: Journal, run_id: str, rows: Sequence[Row], blobs: Mapping[str, bytes], summary: bytes = b""
+    journal: Journal,
+    run_id: str,
+    rows: Sequence[Row],
+    blobs: Mapping[str, bytes],
+    summary: bytes = b"",
+    *,
+    origin: str = "",
 ) -> None:
     """Store a run whose rows were found good; it can then be gone on with like any other.
 
@@ -20,7 +26,7 @@ async def restore(
     """
     if any(entry.run_id == run_id for entry in await journal.runs()):
         raise UserError(f"Run {run_id} is in this journal already")
-    lease = await journal.claim(run_id, create=True)
+    lease = await journal.claim(run_id, create=True, origin=origin)
     stored: asyncio.Future[None] | None = None
     for row in rows:
         # Each owner's rows are written as by that owner: taking a run over makes the epoch grow.

@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from antiphon.journal.port import Journal, Row, chain, genesis
+from antiphon.journal.port import Journal, Row, follows, genesis
 from antiphon.kernel.facts.agent_call import read_call
 from antiphon.kernel.facts.events import (
     ASKING,
@@ -125,8 +125,7 @@ class Audit:
             self._broken(
                 "gapless", f"{row.count} events up to {row.seq} of epoch {row.epoch} after {self._row}"
             )
-        digest = chain(self._digest, row.seq, row.count, row.epoch, row.at, row.body, row.refs, row.blobs)
-        if digest != row.digest:
+        if not follows(row, self._digest):
             self._broken("chain", "the digest does not match")
         self._row, self._digest, self._epoch = row.seq, row.digest, row.epoch
         for place, event in enumerate(events):
@@ -487,7 +486,13 @@ async def check_run(journal: Journal, run_id: str, *, reading: Collection[str] |
 
     reading: names of the tools that only read; None derives what acts, see `Audit`.
     """
-    audit = Audit(run_id, None if reading is None else lambda agent, tool: tool not in reading)
+    origin = next((entry.origin for entry in await journal.runs() if entry.run_id == run_id), "")
+    await _check(journal, run_id, origin, reading)
+
+
+async def _check(journal: Journal, run_id: str, origin: str, reading: Collection[str] | None) -> None:
+    acts = None if reading is None else lambda agent, tool: tool not in reading
+    audit = Audit(run_id, acts, digest=genesis(run_id, origin))
     for row in await journal.read(run_id):
         audit.row(row, await events_of(journal, run_id, row))
 
@@ -496,5 +501,5 @@ async def check_journal(journal: Journal, *, reading: Collection[str] | None = N
     """Check every run of a store; how many there are."""
     entries = await journal.runs()
     for entry in entries:
-        await check_run(journal, entry.run_id, reading=reading)
+        await _check(journal, entry.run_id, entry.origin, reading)
     return len(entries)

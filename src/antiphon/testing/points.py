@@ -67,10 +67,10 @@ class SynchronousJournal(SqliteJournal):
         if len(self._held) == 1:
             asyncio.get_running_loop().call_soon(self._flush)
 
-    async def claim(self, run_id: str, *, create: bool = False) -> Lease:
+    async def claim(self, run_id: str, *, create: bool = False, origin: str = "") -> Lease:
         """See `port.Journal.claim`."""
         self._point("claim")
-        lease = await super().claim(run_id, create=create)
+        lease = await super().claim(run_id, create=create, origin=origin)
         self._point("claimed")
         return lease
 

@@ -96,7 +96,7 @@ class Witness:
             known.runtime = runtime
             self._compare(known)
             return
-        audit = Audit(lease.run_id, _acts(self._runs, key)) if not lease.seq else None
+        audit = Audit(lease.run_id, _acts(self._runs, key), digest=lease.digest) if not lease.seq else None
         past: list[Recorded] | None = [] if not lease.seq else None
         shadow = copy.deepcopy(runtime.state)
         self._runs[key] = _Watched(runtime, shadow, lease.seq, lease.digest, audit, {}, past)

@@ -18,7 +18,7 @@ from antiphon.cli.store import SHORT, find, journal_option, json_option, opened,
 from antiphon.config.dotenv import environment
 from antiphon.errors import Corrupt, JournalError
 from antiphon.journal import Journal, open_journal
-from antiphon.journal.port import Row, blob_digest, chain, check_name, genesis
+from antiphon.journal.port import Row, blob_digest, check_name, follows, genesis
 from antiphon.journal.transfer import restore
 from antiphon.kernel.facts.events import decode as decode_events
 from antiphon.kernel.facts.state import State
@@ -27,7 +27,8 @@ from antiphon.kernel.facts.summary import outline
 from antiphon.kernel.run.commands import decode as decode_letter
 from antiphon.kernel.run.rows import fold_row, unpack
 
-FORMAT = 1
+FORMAT = 2
+"""Of an exported file; those of format 1, whose rows do not say what was given, are read too."""
 PROMISES = {
     "power": "acknowledged records survive a power cut",
     "process": "acknowledged records survive the death of every process, not a power cut",
@@ -46,10 +47,11 @@ class ExportedRow(Struct, frozen=True):
     digest: str
     refs: tuple[tuple[str, str], ...] = ()
     blobs: tuple[str, ...] = ()
+    given: int = 0
 
 
 class Export(Struct, frozen=True):
-    """One run as a file: its rows with their chain of digests, every blob they name, and its name."""
+    """One run as a file: its rows with their chain of digests, every blob they name, name and origin."""
 
     antiphon_export: int
     run_id: str
@@ -57,6 +59,7 @@ class Export(Struct, frozen=True):
     rows: list[ExportedRow]
     blobs: dict[str, str]
     name: str = ""
+    origin: str = ""
 
 
 class Finding(Struct, frozen=True):
@@ -192,7 +195,7 @@ async def _import(found: Export, option: str | None) -> None:
     summary = encode_outline(outline(state, rows[-1].seq if rows else 0))
     journal = open_journal(url_of(option, environment()))
     try:
-        await restore(journal, found.run_id, rows, blobs, summary)
+        await restore(journal, found.run_id, rows, blobs, summary, origin=found.origin)
         await journal.rename(found.run_id, found.name)
     finally:
         await journal.close()
@@ -206,11 +209,19 @@ async def _export(prefix: str, option: str | None) -> Export:
         blobs = {name: (await journal.blob(entry.run_id, name)).decode() for name in sorted(names)}
     listed = [
         ExportedRow(
-            row.seq, row.count, row.epoch, row.at, row.body.decode(), row.digest.hex(), row.refs, row.blobs
+            row.seq,
+            row.count,
+            row.epoch,
+            row.at,
+            row.body.decode(),
+            row.digest.hex(),
+            row.refs,
+            row.blobs,
+            row.given,
         )
         for row in rows
     ]
-    return Export(FORMAT, entry.run_id, entry.created_at, listed, blobs, entry.name)
+    return Export(FORMAT, entry.run_id, entry.created_at, listed, blobs, entry.name, entry.origin)
 
 
 def _write(path: Path, data: bytes) -> None:
@@ -242,9 +253,10 @@ def _read_file(path: str) -> tuple[Finding, Export]:
         found = msgspec.json.decode(data, type=Export)
     except msgspec.MsgspecError as error:
         raise JournalError(f"{path} is no exported run, or is damaged: {error}") from error
-    if found.antiphon_export != FORMAT:
+    if not 1 <= found.antiphon_export <= FORMAT:
         raise JournalError(
-            f"{path} has export format {found.antiphon_export}, this Antiphon reads {FORMAT}; upgrade it"
+            f"{path} has export format {found.antiphon_export},"
+            f" this Antiphon reads up to {FORMAT}; upgrade it"
         )
     blobs = {name: text.encode() for name, text in found.blobs.items()}
     rows: list[Row] = []
@@ -261,14 +273,14 @@ def _read_file(path: str) -> tuple[Finding, Export]:
 
 def _chained(found: Export, rows: list[Row]) -> None:
     """Check the chain from the run's genesis; the rows that are right are added to `rows`."""
-    previous, seq = genesis(found.run_id), 0
+    previous, seq = genesis(found.run_id, found.origin), 0
     for each in found.rows:
         body, digest = each.body.encode(), _digest(found.run_id, each)
+        row = Row(each.seq, each.count, each.epoch, each.at, body, each.refs, digest, each.blobs, each.given)
         seq += each.count
-        expected = chain(previous, each.seq, each.count, each.epoch, each.at, body, each.refs, each.blobs)
-        if digest != expected or each.seq != seq:
+        if not follows(row, previous) or each.seq != seq:
             raise Corrupt(found.run_id, each.seq, "the record does not match its digest")
-        rows.append(Row(each.seq, each.count, each.epoch, each.at, body, each.refs, digest, each.blobs))
+        rows.append(row)
         previous = digest
 
 

@@ -144,11 +144,15 @@ class Runtime:
         """
         state = self.state
         state.at = self.clock.now()
+        given = 0
         batch: list[Event] = []
         started: list[str] = []
         heads: dict[str, bytes] = {}
         event: Any
-        for event in chain(events, step(state, self.team)):
+        for event in chain(events, _STEP, step(state, self.team)):
+            if event is None:
+                given = len(batch)
+                continue
             kind = type(event)
             APPLY[kind](state, event)
             batch.append(event)
@@ -168,7 +172,7 @@ class Runtime:
                     if not waiter.done():
                         waiter.set_result(event)
         if batch:
-            self._append(batch, heads)
+            self._append(batch, given, heads)
         first = None
         for effect_id in started:
             opened = state.open.get(effect_id)
@@ -178,7 +182,7 @@ class Runtime:
                 self.spawn(self._drive(opened), effect_id)
         return first
 
-    def _append(self, batch: list[Event], blobs: dict[str, bytes]) -> None:
+    def _append(self, batch: list[Event], given: int, blobs: dict[str, bytes]) -> None:
         body = encode(batch)
         refs: tuple[tuple[str, str], ...] = ()
         heads = tuple(blobs) if blobs else ()
@@ -188,8 +192,8 @@ class Runtime:
         count = len(batch)
         self._seq += count
         at, epoch = self.state.at, self._lease.epoch
-        self._digest = link(self._digest, self._seq, count, epoch, at, body, refs, heads)
-        row = Row(self._seq, count, epoch, at, body, refs, self._digest, heads)
+        self._digest = link(self._digest, self._seq, count, epoch, at, body, refs, heads, given)
+        row = Row(self._seq, count, epoch, at, body, refs, self._digest, heads, given)
         if self.feed.subscribers:
             self.feed.add(self._seq, at, batch)
         self.journal.append(self._lease, row, blobs, partial(self._settled, self._seq))
@@ -460,6 +464,10 @@ class Runtime:
 
 _PERFORMED = ("", "retry", "deadline", "compact", "final")
 """Purposes of effects that the runtime performs; the others end by an answer or another effect."""
+
+
+_STEP = (None,)
+"""Stands between the events that are given and those that `step` computes from them."""
 
 
 def _capped(activation: Activation) -> bool:
