@@ -72,7 +72,7 @@ def _durable(n: int, sync: str) -> tuple[Line, Line]:
 
 def _stored(n: int) -> Line:
     title, params = f"Journal bytes per turn, N = {n:,}", {"n": n}
-    return Line(title, "W7.bytes", params, "bytes_per_turn", "B", 600)
+    return Line(title, "W7.bytes", params, "bytes_per_turn", "B", 602)
 
 
 MANY: Params = {"runs": 1000, "turns": 20, "sync": "FULL"}

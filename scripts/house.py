@@ -57,9 +57,9 @@ BOUNDS: Mapping[str, tuple[int, str]] = {
     "readers of records": (14, "modules outside the kernel that tell 2 events or more apart"),
     "largest room": (13, "modules in one folder, without its __init__.py"),
     "class names used twice": (45, "names of several classes, a leading underscore aside"),
-    "moves of a tool turn": (69, "scripts/walks.py: from a model's reply over its tool to the next question"),
+    "moves of a tool turn": (68, "scripts/walks.py: from a model's reply over its tool to the next question"),
     "files of a tool turn": (25, "different files on that walk"),
-    "calls of a tool turn": (102, "Python calls on that walk"),
+    "calls of a tool turn": (99, "Python calls on that walk"),
     "moves of a command": (87, "from `antiphon run … hello` to the agent's inbox"),
     "files of a command": (38, "different files on that walk"),
 }  # fmt: skip

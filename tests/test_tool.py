@@ -346,7 +346,7 @@ def test_results_with_attachments() -> None:
     assert result_of(FILE) == ToolResult("", (FILE,))
     assert result_of(["see", FILE, {"a": 1}]) == ToolResult('see\n{"a":1}', (FILE,))
     given = ToolResult("no", (FILE,), is_error=True)
-    assert result_of(given) is given
+    assert result_of(given) == given
 
 
 def test_a_result_that_json_cannot_carry_is_named_with_its_path() -> None:

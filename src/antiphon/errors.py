@@ -22,6 +22,7 @@ AntiphonError
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -107,7 +108,9 @@ class ModelError(WorldError):
         self, kind: ModelErrorKind, text: str, *, retry_after: float | None = None, status: int = 0
     ) -> None:
         super().__init__(text)
-        self.kind, self.text, self.retry_after, self.status = kind, text, retry_after, status
+        self.kind, self.text, self.status = kind, text, int(status)
+        told = retry_after is not None and isfinite(retry_after)
+        self.retry_after = float(retry_after or 0) if told else None
 
     @property
     def retryable(self) -> bool:

@@ -73,7 +73,7 @@ def test_the_gate_sees_a_journal_that_keeps_the_history_in_every_turn() -> None:
 
 
 @pytest.mark.parametrize(
-    ("short", "long", "faults"), [(599, 600, 0), (601, 601, 2), (500, 511, 1), (500, 509, 0), (599, 640, 2)]
+    ("short", "long", "faults"), [(599, 602, 0), (603, 603, 2), (500, 511, 1), (500, 509, 0), (599, 640, 2)]
 )
 def test_the_gate_sees_what_is_too_large_or_grows(short: float, long: float, faults: int) -> None:
     assert len(gates.faults_of_bytes({50: short, 1000: long})) == faults

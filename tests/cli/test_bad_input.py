@@ -126,7 +126,7 @@ def test_a_record_of_a_newer_version(shell):
     assert shell("run", "team.yaml", "go").code == 0
     run_id = shell("runs", "ls", "--json").value[0]["run_id"]
     export = shell("runs", "export", run_id).value
-    assert export["antiphon_export"] == 1
+    assert export["antiphon_export"] == 2
     assert exit_codes.code_of(NewerFormat("x")) == 5
 
 

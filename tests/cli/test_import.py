@@ -2,6 +2,8 @@
 
 import json
 
+from antiphon.journal.port import chain, genesis
+
 TEAM = """
 entry: bot
 agents: [{name: bot, instructions: You answer., model: "script:said.yaml"}]
@@ -41,6 +43,48 @@ def test_a_run_takes_its_name_along(shell):
     assert shell("runs", "export", "June", "--out", "named.json", "--journal", "there.db").code == 0
     assert shell("runs", "import", "named.json", "--journal", "here.db").code == 0
     assert shell("runs", "ls", "--json", "--journal", "here.db").value[0]["name"] == "June"
+
+
+def test_a_file_of_export_format_1_is_read(shell):
+    """Its rows do not say what was given, and their digests do not cover it."""
+    run_id = exported(shell)
+    found = json.loads((shell.folder / "run.json").read_text())
+    digest = genesis(run_id)
+    for row in found["rows"]:
+        del row["given"]
+        refs = tuple(map(tuple, row["refs"]))
+        fields = (row["seq"], row["count"], row["epoch"], row["at"], row["body"].encode(), refs)
+        digest = chain(digest, *fields, tuple(row["blobs"]))
+        row["digest"] = digest.hex()
+    old = {**found, "antiphon_export": 1}
+    del old["origin"]
+    (shell.folder / "old.json").write_text(json.dumps(old))
+    assert shell("runs", "import", "old.json", "--journal", "here.db").code == 0
+    assert shell("runs", "verify", run_id, "--journal", "here.db").code == 0
+    assert shell("runs", "resume", run_id, "team.yaml", "--journal", "here.db").code in (0, 1)
+
+
+def test_a_run_takes_its_origin_along(shell):
+    """A fork's chain starts where its origin's does; without the origin it does not verify."""
+    run_id = exported(shell, resumed=False)
+    found = json.loads((shell.folder / "run.json").read_text())
+    forked = {**found, "run_id": "fork", "origin": run_id}
+    (shell.folder / "fork.json").write_text(json.dumps(forked))
+    assert shell("runs", "import", "fork.json", "--journal", "here.db").code == 0
+    assert shell("runs", "verify", "fork", "--journal", "here.db").code == 0
+    assert shell("runs", "export", "fork", "--journal", "here.db").value["origin"] == run_id
+    (shell.folder / "fork.json").write_text(json.dumps({**forked, "origin": ""}))
+    assert shell("runs", "verify", "fork.json").code == 5
+
+
+def test_a_row_that_says_otherwise_what_was_given_is_damaged(shell):
+    exported(shell, resumed=False)
+    path = shell.folder / "run.json"
+    for given in (0, 2, -1, 1 << 70):
+        found = json.loads(path.read_text())
+        found["rows"][1]["given"] = given
+        (shell.folder / "bad.json").write_text(json.dumps(found))
+        assert shell("runs", "verify", "./bad.json").code == 5
 
 
 def test_a_name_that_is_none_is_refused_before_anything_is_taken_in(shell):

@@ -17,7 +17,6 @@ from antiphon.kernel.run.commands import encode
 from antiphon.kernel.run.rows import read
 from antiphon.models.script import Script
 from antiphon.testing.clock import VirtualClock
-from antiphon.testing.replay import counting
 from tests.oracle.format import asked, normal, said
 
 Scenario = Callable[["Stage"], Awaitable[None]]
@@ -40,7 +39,6 @@ class Stage:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.journal, self.clock = folder, MemoryJournal(), VirtualClock()
-        self._given: dict[str, dict[int, int]] = {}
         self._models: list[Script] = []
         self._ends: list[str] = []
 
@@ -103,13 +101,12 @@ class Stage:
 
     async def transcript(self, play: Scenario) -> str:
         """Play, and write down every run there was."""
-        with counting(
-            lambda runtime, seq, given: self._given.setdefault(runtime.run_id, {}).update({seq: given})
-        ):
-            await play(self)
+        await play(self)
         lines: list[str] = []
-        for number, (run_id, given) in enumerate(self._given.items(), 1):
+        runs = [entry.run_id for entry in reversed(await self.journal.runs())]
+        for number, run_id in enumerate(runs, 1):
             records = await read(self.journal, run_id, 0)
+            given = {row.seq: row.given for row in await self.journal.read(run_id)}
             lines += [f"run {number}", *_marked(records, given), ""]
         lines += [
             each

@@ -14,11 +14,11 @@ from antiphon.journal.port import (
     Row,
     RunEntry,
     blob_digest,
-    check_given,
     check_name,
     check_origin,
     follows,
     genesis,
+    wrong_given,
 )
 
 
@@ -81,14 +81,16 @@ class MemoryJournal:
         if create and run_id not in self._runs and not self._closed:
             self._runs[run_id] = _Run(run_id, origin, self._clock())
         run = self._known(run_id)
-        check_origin(run_id, run.origin, origin)
+        if origin:
+            check_origin(run_id, run.origin, origin)
         run.epoch += 1
         run.held, run.writes, run.refusal = True, run.epoch, ""
         return Lease(run_id, run.epoch, run.seq, run.rows[-1].digest if run.rows else run.start())
 
     def append(self, lease: Lease, row: Row, blobs: Mapping[str, bytes], done: Done) -> None:
         """See `port.Journal.append`; `done` is called before this returns."""
-        check_given(row)
+        if row.given and not 0 < row.given <= row.count:
+            raise wrong_given(row)
         run = self._runs.get(lease.run_id)
         if run is None or lease.epoch != run.writes or row.epoch != run.epoch:
             done(self._refusal(run, lease))

@@ -120,10 +120,9 @@ def follows(row: Row, previous: bytes) -> bool:
     return found == row.digest
 
 
-def check_given(row: Row) -> None:
-    """Raise UserError for a row whose `given` is not in 0..count."""
-    if row.given and not 0 < row.given <= row.count:
-        raise UserError(f"A row of {row.count} events cannot have {row.given} given ones; count them again")
+def wrong_given(row: Row) -> UserError:
+    """What `append` raises for a row whose `given` is not in 0..count."""
+    return UserError(f"A row of {row.count} events cannot have {row.given} given ones; count them again")
 
 
 def genesis(run_id: str, origin: str = "") -> bytes:
@@ -132,8 +131,8 @@ def genesis(run_id: str, origin: str = "") -> bytes:
 
 
 def check_origin(run_id: str, stored: str, wanted: str) -> None:
-    """Raise UserError when a run is claimed with an origin (`wanted`, if any) that is not the stored one."""
-    if wanted and wanted != (stored or run_id):
+    """Raise UserError when a run is claimed with an origin that is not the stored one."""
+    if wanted != (stored or run_id):
         found = stored or "itself"
         raise UserError(
             f"Run {run_id} has its origin in {found}, not in {wanted}; claim it without an origin"
@@ -178,8 +177,8 @@ class Journal(Protocol):
 
         `done(None)` is called on the loop once the row is as durable as `durability` says,
         `done(error)` when it is not (Fenced, Full, JournalError): every later row of the lease
-        then fails too. May call `done` before returning. Raises UserError, and queues nothing, as
-        `check_given` says.
+        then fails too. May call `done` before returning. Raises UserError, and queues nothing, for a
+        row whose `given` is not in 0..count.
         """
         ...
 

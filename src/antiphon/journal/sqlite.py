@@ -21,10 +21,10 @@ from antiphon.journal.port import (
     Mail,
     Row,
     RunEntry,
-    check_given,
     check_name,
     check_origin,
     genesis,
+    wrong_given,
 )
 from antiphon.journal.sqlite_file import SYNCHRONOUS, open_file, open_reading, value
 from antiphon.journal.sqlite_reader import Ask, Reader
@@ -108,7 +108,8 @@ class SqliteJournal:
 
     def append(self, lease: Lease, row: Row, blobs: Mapping[str, bytes], done: Done) -> None:
         """See `port.Journal.append`; `done` is called on the loop, in the order of the calls."""
-        check_given(row)
+        if row.given and not 0 < row.given <= row.count:
+            raise wrong_given(row)
         if self._closing is not None:
             done(_closed(self.path))
             return
@@ -204,7 +205,8 @@ class SqliteJournal:
             now, kept = self._wall(), origin if origin != run_id else ""
             connection.execute(_ADD_RUN, (run_id, now, now, genesis(run_id, kept), kept))
             top = reading.head(connection, run_id)
-        check_origin(run_id, top.origin, origin)
+        if origin:
+            check_origin(run_id, top.origin, origin)
         end = (
             connection.execute(_LAST_ROW, (top.last, top.key)).fetchone()
             if top.last

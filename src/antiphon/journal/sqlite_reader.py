@@ -26,9 +26,11 @@ WINDOW = 256
 
 _HEAD = "select key, epoch, seq, last, digest, mails, origin from runs where run_id = ?"
 _KNOWN = "select run_id from runs order by key desc limit 20"
-_FIELDS = "select n, step, seq, count, epoch, at, digest, blobs, body, given from rows"
-_ROW = f"{_FIELDS} where n = ? and run = ?"
-_ROWS = f"{_FIELDS} where n between ? and ? and run = ?"
+_ROW = "select n, step, seq, count, epoch, at, digest, blobs, body, given from rows where n = ? and run = ?"
+_ROWS = (
+    "select n, step, seq, count, epoch, at, digest, blobs, body, given from rows"
+    " where n between ? and ? and run = ?"
+)
 _BLOB = "select data from blobs join run_blobs on blob = blobs.key where run = ? and digest = ?"
 _MAIL = "select number, key, digest, body from mail where run = ? and number > ? order by number"
 _VERSION = "pragma data_version"

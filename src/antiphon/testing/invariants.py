@@ -122,9 +122,8 @@ class Audit:
         """Take in the next row."""
         self.seq = row.seq
         if row.seq - row.count != self._row or row.count != len(events) or row.epoch < self._epoch:
-            self._broken(
-                "gapless", f"{row.count} events up to {row.seq} of epoch {row.epoch} after {self._row}"
-            )
+            what = f"{row.count} events up to {row.seq} of epoch {row.epoch} after {self._row}"
+            self._broken("gapless", what)
         if not follows(row, self._digest):
             self._broken("chain", "the digest does not match")
         self._row, self._digest, self._epoch = row.seq, row.digest, row.epoch
@@ -487,10 +486,6 @@ async def check_run(journal: Journal, run_id: str, *, reading: Collection[str] |
     reading: names of the tools that only read; None derives what acts, see `Audit`.
     """
     origin = next((entry.origin for entry in await journal.runs() if entry.run_id == run_id), "")
-    await _check(journal, run_id, origin, reading)
-
-
-async def _check(journal: Journal, run_id: str, origin: str, reading: Collection[str] | None) -> None:
     acts = None if reading is None else lambda agent, tool: tool not in reading
     audit = Audit(run_id, acts, digest=genesis(run_id, origin))
     for row in await journal.read(run_id):
@@ -501,5 +496,5 @@ async def check_journal(journal: Journal, *, reading: Collection[str] | None = N
     """Check every run of a store; how many there are."""
     entries = await journal.runs()
     for entry in entries:
-        await _check(journal, entry.run_id, entry.origin, reading)
+        await check_run(journal, entry.run_id, reading=reading)
     return len(entries)

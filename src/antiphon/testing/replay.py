@@ -13,19 +13,16 @@ Hooks are called again: those that read what changed since, count their calls or
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 
 import msgspec
 from msgspec import Struct
 
-from antiphon.kernel.facts.activation import Open
 from antiphon.kernel.facts.events import Event, encode
 from antiphon.kernel.facts.fold import apply
 from antiphon.kernel.facts.state import State
 from antiphon.kernel.rules.step import step
 from antiphon.kernel.rules.team import Team
-from antiphon.kernel.run.runtime import Runtime
 
 LONGEST, PATIENCE_S = 3_000, 0.5
 """Rows, and seconds, of one run that are replayed at most; a run beyond either is skipped."""
@@ -107,42 +104,3 @@ def _cut(data: bytes, start: int) -> str:
         return "nothing"
     shown = data[start : start + _SHOWN].decode("utf-8", "replace")
     return "…" * (start > 0) + shown + "…" * (start + _SHOWN < len(data))
-
-
-class _Counted:
-    """Events on their way into the runtime, which may be made one by one as they are applied."""
-
-    def __init__(self, events: Iterable[Event]) -> None:
-        self.count, self._events = 0, iter(events)
-
-    def __iter__(self) -> _Counted:
-        return self
-
-    def __next__(self) -> Event:
-        event = next(self._events)
-        self.count += 1
-        return event
-
-
-@contextmanager
-def counting(note: Callable[[Runtime, int, int], None]) -> Iterator[None]:
-    """Inside the block, tell of each row that is about to be appended how many events were given.
-
-    `note(runtime, seq, given)`; `seq` is the row's last event.
-    """
-    advance, append = Runtime._advance, Runtime._append
-    coming: dict[Runtime, _Counted] = {}
-
-    def advancing(self: Runtime, events: Iterable[Event]) -> Open | None:
-        coming[self] = counted = _Counted(events)
-        return advance(self, counted)
-
-    def appending(self: Runtime, batch: list[Event], blobs: dict[str, bytes]) -> None:
-        note(self, self.seq + len(batch), coming.pop(self).count)
-        append(self, batch, blobs)
-
-    Runtime._advance, Runtime._append = advancing, appending  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        Runtime._advance, Runtime._append = advance, append  # type: ignore[method-assign]

@@ -25,12 +25,12 @@ from antiphon.journal.memory import MemoryJournal
 from antiphon.journal.port import Done, Lease, Row
 from antiphon.journal.sqlite import SqliteJournal
 from antiphon.kernel.facts.activation import Activation
-from antiphon.kernel.facts.events import decode
+from antiphon.kernel.facts.events import decode, encode
 from antiphon.kernel.facts.state import State
 from antiphon.kernel.run.rows import fold_row, unpack
 from antiphon.kernel.run.runtime import Runtime
 from antiphon.testing.invariants import Audit, InvariantBroken
-from antiphon.testing.replay import LONGEST, Recorded, TooLong, counting, differs
+from antiphon.testing.replay import LONGEST, Recorded, TooLong, differs
 
 DENSE, SPARSE = 200, 50
 """Every row of the first DENSE is compared, then every SPARSE-th: the cost per row stays bounded."""
@@ -73,7 +73,6 @@ class Witness:
         self.rows = self.compared = self.replayed = self.differed = self.skipped = 0
         self._process = os.getpid()
         self._runs: dict[tuple[Any, str], _Watched] = {}
-        self._given: dict[tuple[Runtime, int], int] = {}
 
     def verdict(self, *, pure: bool = True) -> None:
         """Replay each run, which calls its agents' hooks again; raise the first fault, if there was any.
@@ -101,10 +100,6 @@ class Witness:
         shadow = copy.deepcopy(runtime.state)
         self._runs[key] = _Watched(runtime, shadow, lease.seq, lease.digest, audit, {}, past)
 
-    def given(self, runtime: Runtime, seq: int, count: int) -> None:
-        """The first `count` events of the row that ends with `seq` come from outside the rules."""
-        self._given[runtime, seq] = count
-
     def appended(self, journal: object, lease: Lease, row: Row, blobs: Mapping[str, bytes]) -> None:
         """A runtime is appending a row."""
         watched = self._runs.get((_store(journal), lease.run_id))
@@ -114,11 +109,10 @@ class Witness:
         watched.blobs.update(blobs)
         body = unpack(row.body, row.refs, watched.blobs) if row.refs else row.body
         events = decode(body)
-        given = self._given.pop((watched.runtime, row.seq), None)
-        if given is None:
-            watched.past = None
-        elif watched.past is not None and len(watched.past) <= LONGEST:
-            watched.past.append(Recorded(row.seq, row.at, given, body, events, watched.runtime.team))
+        if not row.given or encode(events) != body:
+            raise FoldDiffers(f"Run {lease.run_id} at {row.seq}: {body!r} is read as {encode(events)!r}")
+        if watched.past is not None and len(watched.past) <= LONGEST:
+            watched.past.append(Recorded(row.seq, row.at, row.given, body, events, watched.runtime.team))
         fold_row(watched.shadow, row, events)
         watched.seq, watched.digest = row.seq, row.digest
         self.rows += 1
@@ -247,8 +241,7 @@ def watching() -> Iterator[Witness]:
     for kind, append in appends:
         kind.append = wrapped(append)  # type: ignore[method-assign]
     try:
-        with counting(witness.given):
-            yield witness
+        yield witness
     finally:
         Runtime.__init__ = begin  # type: ignore[method-assign]
         for kind, append in appends:

@@ -10,6 +10,7 @@ from msgspec.structs import force_setattr, replace
 
 from antiphon.errors import UserError
 from antiphon.values.actions import Act
+from antiphon.values.codec import exact
 from antiphon.values.hooks import Answer, Call, Continue, Do, Moment, Return, Shown
 from antiphon.values.limits import Limits
 from antiphon.values.message import USER
@@ -104,7 +105,8 @@ class Agent(Struct, frozen=True, eq=False):
     consume: how many of the waiting messages a turn takes. watch: topics of published messages that it
     reacts to in an environment; publishes: those of its own, for pictures and checks only.
 
-    Raises UserError for an empty name, or one that is not printable or is `user`.
+    Raises UserError for an empty name, or one that is not printable or is `user`; for a max_output that
+    is no whole number.
     """
 
     name: str
@@ -150,6 +152,8 @@ class Agent(Struct, frozen=True, eq=False):
             force_setattr(self, "tools", tuple([as_tool(each) for each in self.tools]))
         if self.system_prompt:
             force_setattr(self, "instructions", self.instructions or self.system_prompt)
+        if type(self.max_output) is not int:
+            force_setattr(self, "max_output", exact(int, self.max_output, "Agent(max_output=...)"))
 
 
 def equip(agent: Agent, extra: Sequence[Tool | Callable[..., Any]]) -> Agent:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from operator import is_not
 from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
+
+from antiphon.errors import UserError
 
 _encoder = msgspec.json.Encoder()
 encode_value = _encoder.encode
@@ -22,12 +25,33 @@ def stored(value: _Value) -> _Value:
     return msgspec.json.decode(_encoder.encode(value), type=type(value))
 
 
+_Number = TypeVar("_Number", int, float)
+
+
+def exact(kind: type[_Number], value: Any, what: str) -> _Number:
+    """A number as it will be read back: 60 seconds are 60.0, and 3.0 turns are 3.
+
+    Raises UserError for what is no such number.
+    """
+    refused = UserError(f"{what} takes a finite {kind.__name__}; got {value!r}")
+    try:
+        found = kind(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise refused from error
+    if isinstance(value, bool | str) or not math.isfinite(found) or (kind is int and found != value):
+        raise refused
+    return found
+
+
 S = TypeVar("S", bound=Struct)
 
 
 def whole(text: str) -> str:
-    """The text with each half of a surrogate pair replaced, so that it can be stored and sent."""
-    if text.isascii():
+    """The text with each half of a surrogate pair replaced, so that it can be stored and sent.
+
+    Raises TypeError for anything but a text, bytes too.
+    """
+    if str.isascii(text):
         return text
     try:
         text.encode()

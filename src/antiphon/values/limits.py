@@ -8,10 +8,15 @@ of every journal, however many effects run at once.
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import Literal
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import force_setattr
+
+from antiphon.errors import UserError
+from antiphon.values.codec import exact
 
 
 class Limits(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -27,6 +32,8 @@ class Limits(Struct, frozen=True, gc=False, omit_defaults=True):
     activation; `ask` asks the user for as much again; `degrade` goes on with the cheaper model `to`;
     `hand_over` lets the agent `to` take over from there. What cannot be done becomes `stop`; the other
     limits always stop.
+
+    Raises UserError for a limit that is no finite number.
     """
 
     depth: int | None = 256
@@ -40,7 +47,21 @@ class Limits(Struct, frozen=True, gc=False, omit_defaults=True):
     breach: Literal["stop", "ask", "degrade", "hand_over"] = "stop"
     to: str = ""
 
+    def __post_init__(self) -> None:
+        for name, kind in _KINDS:
+            value = getattr(self, name)
+            # Limits are read back with every call that has its own: what is right is left alone.
+            if value is not None and not (type(value) is kind and isfinite(value)):
+                force_setattr(self, name, exact(kind, value, f"Limits({name}=...)"))
+        if type(self.to) is not str:
+            raise UserError(f"Limits(to=...) is the name of a model or agent; got {self.to!r}")
 
+
+_KINDS: tuple[tuple[str, type[int] | type[float]], ...] = (
+    ("depth", int), ("activations", int), ("turns", int), ("calls", int), ("tokens", int), ("inbox", int),
+    ("usd", float), ("seconds", float),
+)  # fmt: skip
+DEFAULTS = Limits()
 UNLIMITED = Limits(None, None, None, None, None, None)
 
 
@@ -52,7 +73,7 @@ def tightest(one: Limits | None, other: Limits | None) -> Limits | None:
         name: min(
             filter(lambda each: each is not None, (getattr(one, name), getattr(other, name))), default=None
         )
-        for name in ("depth", "activations", "turns", "calls", "tokens", "inbox", "usd", "seconds")
+        for name, _ in _KINDS
     }
     return msgspec.structs.replace(one, **least)
 

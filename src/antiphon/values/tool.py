@@ -21,7 +21,7 @@ from msgspec import Struct, field
 from antiphon.errors import ToolDefinitionError, ToolError
 from antiphon.schema.arguments import Invalid, Reader, Refused, check_length
 from antiphon.schema.signature import Shape, from_json, shape_of, to_json
-from antiphon.values.codec import mend, whole
+from antiphon.values.codec import mend, stored, whole
 from antiphon.values.message import Attachment, ToolResult
 from antiphon.values.model import Example, ToolSpec
 
@@ -46,11 +46,14 @@ def _silent(text: str) -> None:
 
 
 class Done(Exception):
-    """Raise it from a tool to end the agent's reaction; `result` is then what the agent returns."""
+    """Raise it from a tool to end the agent's reaction; `result` is then what the agent returns.
 
-    def __init__(self, result: str = "") -> None:
+    Anything but text becomes JSON; raises ToolError when it cannot.
+    """
+
+    def __init__(self, result: Any = "") -> None:
         super().__init__(result)
-        self.result = result
+        self.result = result_of(result).content
 
 
 class Dependency(Struct, frozen=True):
@@ -316,11 +319,11 @@ def result_of(value: Any) -> ToolResult:
     if isinstance(value, str):
         return ToolResult(whole(value))
     if isinstance(value, ToolResult):
-        return mend(value)
+        return stored(mend(value))
     if value is None:
         return ToolResult("")
     if isinstance(value, Attachment):
-        return ToolResult("", (mend(value),))
+        return ToolResult("", (stored(mend(value)),))
     if isinstance(value, (list, tuple)) and any(isinstance(item, Attachment) for item in value):
         parts = [result_of(item) for item in value]
         files = tuple(file for part in parts for file in part.attachments)

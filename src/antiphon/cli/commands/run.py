@@ -17,6 +17,7 @@ from antiphon.cli.store import journal_option, url_of
 from antiphon.cli.target import FORMS, Target, load_target
 from antiphon.config.dotenv import environment
 from antiphon.journal import open_journal
+from antiphon.values.limits import DEFAULTS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -39,7 +40,7 @@ events_option = click.option("--json", "as_json", is_flag=True, help="Write ever
 
 def _limits(given: dict[str, Any]) -> Limits:
     chosen = {name.removeprefix("limit_"): value for name, value in given.items() if value is not None}
-    return replace(Limits(), **chosen)
+    return replace(DEFAULTS, **chosen) if chosen else DEFAULTS
 
 
 def _limit_option(name: str, text: str) -> Callable[[Command], Command]:

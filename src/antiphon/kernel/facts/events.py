@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from antiphon.errors import NewerFormat
-from antiphon.values.limits import Limits, OutputLimits
+from antiphon.values.limits import DEFAULTS, Limits, OutputLimits
 from antiphon.values.message import Attachment, Message, ToolCall
 from antiphon.values.model import ChatMessage, Reply, Usage
 from antiphon.values.policy import Grant, Policy
@@ -40,7 +40,7 @@ class Options(Struct, frozen=True, omit_defaults=True):
     for the agents named.
     """
 
-    limits: Limits = Limits()
+    limits: Limits = DEFAULTS
     policy: Policy = Policy()
     attended: bool = False
     background: bool = False

@@ -36,7 +36,7 @@ from antiphon.kernel.rules.turn import changed, instead
 from antiphon.schema.arguments import MAX_CHARACTERS, Invalid, Reader
 from antiphon.schema.signature import from_json, to_json
 from antiphon.values.agent import ALL, Judge
-from antiphon.values.codec import encode_value
+from antiphon.values.codec import encode_value, whole
 from antiphon.values.hooks import REPLACED, Answer, Return
 from antiphon.values.limits import UNLIMITED, Limits, tightest
 from antiphon.values.message import USER, Message, ToolCall
@@ -199,9 +199,10 @@ def _granted(state: State, caller: Activation, tool: Tool, arguments: str) -> bo
 def _ask_judge(judge: Judge, tool: Tool, arguments: str) -> tuple[Ruling | None, str, bool]:
     try:
         found = judge(tool, arguments)
+        verdict, why = found if isinstance(found, tuple) else (found, "")
+        why = whole(why)
     except Exception as error:  # noqa: BLE001 - whatever it is, a check that failed allows nothing
-        return "deny", f"the permission check failed: {error}", False
-    verdict, why = found if isinstance(found, tuple) else (found, "")
+        return "deny", whole(f"the permission check failed: {error}"), False
     if verdict == "stop":
         return "deny", why, True
     if verdict in ("allow", "ask", "deny", None):

@@ -19,7 +19,7 @@ from antiphon.kernel.facts.ledger import NANO, Scope, fits, no_more_calls, waite
 from antiphon.kernel.facts.state import State
 from antiphon.kernel.rules.team import Choice, Head, Member, Team
 from antiphon.values.agent import Agent, Compaction
-from antiphon.values.codec import encode_value
+from antiphon.values.codec import encode_value, whole
 from antiphon.values.hooks import Return
 from antiphon.values.message import USER, ToolCall
 from antiphon.values.result import Outcome
@@ -242,7 +242,7 @@ def _compacted(agent: Agent, activation: Activation, answer: str) -> HistoryComp
             replaced = revise(gist.summary)
         except Exception:  # noqa: BLE001 - a listener may not spoil what the model wrote
             replaced = None
-        gist = Gist(gist.retain, replaced, gist.next) if isinstance(replaced, str) else gist
+        gist = Gist(gist.retain, whole(replaced), gist.next) if isinstance(replaced, str) else gist
     turns = agent.compaction.last_turns if agent.compaction is not None else 0
     return HistoryCompacted(activation.id, gist.retain, gist.summary, gist.next, turns)
 

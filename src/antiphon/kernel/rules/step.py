@@ -301,7 +301,7 @@ def _incomplete(agent: Agent, activation: Activation) -> str | Return:
     if agent.incomplete is None or activation.nudges >= agent.nudges:
         return ""
     try:
-        return agent.incomplete(activation.transcript.messages) or ""
+        return whole(agent.incomplete(activation.transcript.messages) or "")
     except Exception as error:  # noqa: BLE001 - a hook that raises fails its activation, never the run
         why = f"the hook incomplete of {agent.name} failed: {type(error).__name__}: {error}"
         return Return("failed", activation.said, whole(why))

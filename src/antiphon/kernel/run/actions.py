@@ -103,7 +103,7 @@ async def act(
         outcome, why = "failed", "it cancelled itself"
     except EffectFailed as error:
         outcome = error.outcome if error.outcome in _OUTCOMES else "failed"  # type: ignore[assignment]
-        why, content = whole(str(error)), error.partial
+        why, content = whole(str(error)), str(error.partial)
     except Exception as error:  # noqa: BLE001 - an action that raises fails its activation, never the run
         outcome, why = "failed", whole(f"{type(error).__name__}: {error}")
     changed = None

@@ -38,7 +38,8 @@ from antiphon.kernel.run.feed import Subscription
 from antiphon.kernel.run.rows import fold, read
 from antiphon.kernel.run.runtime import Runtime, Signal
 from antiphon.values.agent import Agent
-from antiphon.values.limits import Limits, OutputLimits
+from antiphon.values.codec import whole
+from antiphon.values.limits import DEFAULTS, Limits, OutputLimits
 from antiphon.values.message import USER, Attachment, Message, ToolCall, new_id
 from antiphon.values.model import ChatMessage, Model, Usage
 from antiphon.values.policy import Grant, Policy
@@ -296,7 +297,7 @@ async def open_run(
     windows: tokens that models take, by name. outputs: how much of tool results a model is shown.
     The options of a run that is opened again are those it was started with.
     """
-    plain = Options(limits or Limits(), policy or Policy(), attended, background)
+    plain = Options(limits or DEFAULTS, policy or Policy(), attended, background)
     options = msgspec.structs.replace(
         _instructed(plain, extra_instructions, extra_scope),
         disabled=tuple(disabled_tools),
@@ -357,7 +358,7 @@ async def cancel_run(journal: Journal, run_id: str, why: str = "") -> None:
     try:
         # In one append: nothing that was in flight is taken up again in between.
         first: RunStarted | RunResumed = RunResumed() if lease.seq else RunStarted(run_id)
-        runtime.record(first, CancelRequested("", why))
+        runtime.record(first, CancelRequested("", whole(why)))
         await runtime.close(why)
     finally:
         await runtime.leave(summary.encode(summary.outline(runtime.state, runtime.seq)))

@@ -13,12 +13,14 @@ from collections.abc import Callable, Coroutine, Generator
 from contextlib import suppress
 from typing import Any
 
+import msgspec
+
 from antiphon.errors import ModelError, ToolError
 from antiphon.kernel.facts.activation import Activation, Open
 from antiphon.kernel.facts.events import EffectFinished
 from antiphon.kernel.rules.request import request
 from antiphon.kernel.rules.team import Choice, Member
-from antiphon.values.codec import mend, whole
+from antiphon.values.codec import encode_value, mend, whole
 from antiphon.values.model import Emit, Reply
 from antiphon.values.tool import Done, Tool, ToolContext, result_of
 
@@ -30,7 +32,7 @@ async def ask_model(
     effect_id, model = opened.effect.id, choice.model
     try:
         asked = request(member, model.name, activation, opened.effect, session)
-        reply = await model.complete(asked, emit)
+        reply = _received(await model.complete(asked, emit))
     except ModelError as error:
         why = whole(f"{error.kind}: {error.text}")
         return EffectFinished(
@@ -39,14 +41,18 @@ async def ask_model(
     except Exception as error:  # noqa: BLE001 - an adapter's bug must end its effect, not the run
         return EffectFinished(effect_id, "failed", why=whole(f"provider: {type(error).__name__}: {error}"))
     bill = choice.bill(reply.usage) if choice.bill is not None else None
-    return EffectFinished(effect_id, reply=reply if _is_ascii(reply) else mend(reply), cost=bill)
+    return EffectFinished(effect_id, reply=reply, cost=bill)
 
 
-def _is_ascii(reply: Reply) -> bool:
-    """Whether a reply needs no mending, told at a glance."""
-    if reply.reasoning or reply.model or not reply.content.isascii():
-        return False
-    return all(each.arguments.isascii() and each.name.isascii() and each.id.isascii() for each in reply.calls)
+_decode_reply = msgspec.json.Decoder(Reply).decode
+
+
+def _received(reply: Reply) -> Reply:
+    """A reply as it will be read back, whatever the adapter made it of. Raises TypeError, ValueError."""
+    try:
+        return _decode_reply(encode_value(reply))
+    except UnicodeEncodeError:
+        return _decode_reply(encode_value(mend(reply)))
 
 
 async def use_tool(

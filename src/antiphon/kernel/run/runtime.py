@@ -14,6 +14,8 @@ from functools import partial
 from itertools import chain
 from typing import Any, Protocol
 
+import msgspec
+
 from antiphon.errors import AntiphonError, JournalError, Parked, UserError
 from antiphon.journal.port import Journal, Lease, Row
 from antiphon.journal.port import chain as link
@@ -40,6 +42,7 @@ from antiphon.kernel.run.commands import Cancel, Letter, posted, take_in, take_i
 from antiphon.kernel.run.feed import Feed
 from antiphon.kernel.run.perform import Threads, ask_model, use_tool
 from antiphon.kernel.run.rows import LARGE, pack
+from antiphon.values.codec import encode_value, whole
 from antiphon.values.model import Delta
 from antiphon.values.tool import ToolContext
 
@@ -111,7 +114,14 @@ class Runtime:
     # -- recording --------------------------------------------------------------------------
 
     def start(self, first: Event) -> None:
-        """Record the first event of this ownership; what a crash cut off is taken up again."""
+        """Record the first event of this ownership; what a crash cut off is taken up again.
+
+        Raises UserError when what a run is started with cannot be stored.
+        """
+        try:
+            first = _read_first(encode_value(first))
+        except (TypeError, ValueError, RecursionError) as error:
+            raise UserError(f"Not started: options and data must be what JSON can hold: {error}") from error
         lost = isinstance(first, RunResumed)
         if isinstance(first, RunStarted):
             self.team = self._make_team(first.options)
@@ -143,7 +153,8 @@ class Runtime:
         The first started effect is the caller's to perform; its siblings get tasks.
         """
         state = self.state
-        state.at = self.clock.now()
+        # A clock that counts in whole seconds is read back with a fraction.
+        state.at = float(self.clock.now())
         given = 0
         batch: list[Event] = []
         started: list[str] = []
@@ -183,6 +194,7 @@ class Runtime:
         return first
 
     def _append(self, batch: list[Event], given: int, blobs: dict[str, bytes]) -> None:
+        """Queue one row. What users hand in was made what it is read as where it came in."""
         body = encode(batch)
         refs: tuple[tuple[str, str], ...] = ()
         heads = tuple(blobs) if blobs else ()
@@ -444,7 +456,7 @@ class Runtime:
     async def close(self, why: str) -> None:
         """End the run for good; nothing may be in flight."""
         if not self.state.closed:
-            self.record(RunClosed(why))
+            self.record(RunClosed(whole(why)))
         await self.until_durable()
 
     async def leave(self, summary: bytes = b"") -> None:
@@ -466,6 +478,7 @@ _PERFORMED = ("", "retry", "deadline", "compact", "final")
 """Purposes of effects that the runtime performs; the others end by an answer or another effect."""
 
 
+_read_first = msgspec.json.Decoder(RunStarted | RunResumed).decode
 _STEP = (None,)
 """Stands between the events that are given and those that `step` computes from them."""
 
