@@ -252,6 +252,31 @@ def decode(body: bytes) -> list[Event]:
     return events
 
 
+class Bill(Struct, frozen=True, gc=False):
+    """What one model call is booked with."""
+
+    tokens: int
+    """Tokens that were used, or that are taken to have been."""
+    cost: int
+    """Nano-USD; of a call of known worst case whose bill never came, that worst case."""
+    unpriced: bool
+    """Tokens were used, and nobody knows what they cost."""
+
+
+def bill(started: EffectStarted, event: EffectFinished) -> Bill:
+    """The bill of a model call: the one rule, for the ledgers and for every reader."""
+    usage = usage_of(event)
+    tokens = usage.total if usage is not None else charged(started, event)
+    if event.cost is not None:
+        return Bill(tokens, event.cost, False)
+    return Bill(tokens, started.cost if tokens else 0, bool(tokens) and not started.cost)
+
+
+def usage_of(event: EffectFinished) -> Usage | None:
+    """The tokens that a model's provider reported, with a reply or without; None when it did not."""
+    return event.reply.usage if event.reply is not None else event.usage
+
+
 def charged(started: EffectStarted, event: EffectFinished) -> int:
     """Tokens to book for a model call whose bill is unknown: all that was held, or nothing."""
     if event.outcome in ("interrupted", "cancelled") or event.why.startswith(("cut", "timeout")):

@@ -1,0 +1,123 @@
+"""What one record changes in a run tree: a reader of these needs to know nothing of events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from antiphon.values.message import Message
+from antiphon.view.nodes import ActivationNode, DeadLetter, Decision, EffectNode, TurnNode
+
+
+class RunStart(Struct, frozen=True):
+    """The run began."""
+
+    run_id: str
+    """Its id."""
+
+
+class RunResume(Struct, frozen=True):
+    """A new owner took the run over."""
+
+
+class RunClose(Struct, frozen=True):
+    """The run was closed; nothing follows."""
+
+    reason: str
+    """Why, when that was said."""
+
+
+class MessageArrival(Struct, frozen=True):
+    """A message entered an inbox, other than the one that a call opens with."""
+
+    activation: ActivationNode
+    """Whose inbox."""
+    message: Message
+    """The message."""
+
+
+class TurnStart(Struct, frozen=True):
+    """A turn began."""
+
+    activation: ActivationNode
+    """Whose turn."""
+    turn: TurnNode
+    """The turn."""
+
+
+class TurnEnd(Struct, frozen=True):
+    """A turn ended."""
+
+    activation: ActivationNode
+    """Whose turn."""
+    turn: TurnNode
+    """The turn."""
+
+
+class EffectStart(Struct, frozen=True):
+    """An effect started."""
+
+    activation: ActivationNode
+    """Whose effect; of a call, the caller."""
+    effect: EffectNode
+    """The effect."""
+
+
+class EffectEnd(Struct, frozen=True):
+    """An effect ended, also one that never started."""
+
+    activation: ActivationNode
+    """Whose effect; of a call, the caller."""
+    effect: EffectNode
+    """The effect."""
+
+
+class DecisionMade(Struct, frozen=True):
+    """Somebody decided whether a call may be done, or a rule did after it was asked for."""
+
+    activation: ActivationNode
+    """Whose call."""
+    effect_id: str
+    """The effect that the call is, or would be."""
+    decision: Decision
+    """The decision."""
+
+
+class DataChange(Struct, frozen=True):
+    """The data of an activation changed; of activation 0 it is the whole run's."""
+
+    activation: ActivationNode
+    """Whose data; `activation.data` holds the new values already."""
+    set: Mapping[str, Any]
+    """Values that were replaced."""
+    append: Mapping[str, list[Any]]
+    """Lists that became longer, and by what."""
+
+
+class TranscriptChange(Struct, frozen=True):
+    """What a model is shown was shortened: old tool results were removed, or a summary replaced messages."""
+
+    activation: ActivationNode
+    """Whose transcript."""
+    trimmed: int
+    """How many old tool results were removed; 0 for a compaction."""
+    compacted: bool
+    """A summary replaced messages. Neither: the model's summary was of no use."""
+
+
+class CancelRequest(Struct, frozen=True):
+    """Somebody wants an effect and all below it to stop."""
+
+    target: str
+    """The effect; empty for every request."""
+    reason: str
+    """Why, when that was said."""
+
+
+Change = (
+    RunStart | RunResume | RunClose | MessageArrival | DeadLetter | TurnStart | TurnEnd | EffectStart
+    | EffectEnd | DecisionMade | DataChange | TranscriptChange | CancelRequest
+)  # fmt: skip
+"""What a record tells, in terms of the tree."""

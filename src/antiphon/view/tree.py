@@ -1,0 +1,473 @@
+"""RunTree: a run as activations, turns and effects, with outcomes and costs, folded from its records.
+
+    tree = RunTree.of(await conversation.records())
+    for activation in tree.activations.values():
+        print(activation.path, activation.agent, activation.outcome, activation.total.cost.usd)
+
+Every reader that needs to know which activation, which call of which turn, or what it cost stands on this
+tree. It is a projection of records alone, and the only one that knows what an event looks like: a live
+reader adds one record at a time and is told what changed.
+
+    for change in tree.add(record):
+        match change:
+            case EffectEnd(_, effect): print(effect.name, effect.outcome)
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Callable, Iterable, Mapping
+from operator import attrgetter
+from typing import Any, Literal, Self
+
+import msgspec
+
+from antiphon.kernel.facts import ids
+from antiphon.kernel.facts.agent_call import CallAgent, read_call, returned
+from antiphon.kernel.facts.events import (
+    CancelRequested,
+    EffectFinished,
+    EffectStarted,
+    HistoryCompacted,
+    MessagePosted,
+    PermissionDecided,
+    RunClosed,
+    RunResumed,
+    RunStarted,
+    StateChanged,
+    TurnFinished,
+    TurnStarted,
+    bill,
+    usage_of,
+)
+from antiphon.kernel.facts.records import Record
+from antiphon.kernel.facts.transcript_edits import result
+from antiphon.values.message import USER, Message, ToolCall
+from antiphon.values.model import Usage
+from antiphon.view.changes import (
+    CancelRequest,
+    Change,
+    DataChange,
+    DecisionMade,
+    EffectEnd,
+    EffectStart,
+    MessageArrival,
+    RunClose,
+    RunResume,
+    RunStart,
+    TranscriptChange,
+    TurnEnd,
+    TurnStart,
+)
+from antiphon.view.nodes import (
+    ActivationNode,
+    Cost,
+    DeadLetter,
+    Decision,
+    EffectFailure,
+    EffectNode,
+    LogEntry,
+    ModelUse,
+    Totals,
+    TurnNode,
+    WaitDetail,
+)
+
+LOGGED = 10_000
+"""Messages of the log; when there are more, the older half is forgotten."""
+
+Changes = tuple[Change, ...]
+
+
+class RunTree:
+    """A run, folded from its records, the first one first.
+
+    With `recent` it keeps only what still goes on, and the latest turn of every activation at work: enough
+    for a reader that looks at changes as they come, in memory that does not grow with the run.
+    """
+
+    def __init__(self, *, recent: bool = False) -> None:
+        user = ActivationNode(0, USER)
+        self.run_id = ""
+        """The run's id."""
+        self.data: Any = None
+        """The user's own JSON that the run was started with."""
+        self.started_at = 0.0
+        """When the run began."""
+        self.seq = 0
+        """The number of the last record."""
+        self.at = 0.0
+        """The time of the last record."""
+        self.closed = False
+        """The run was closed."""
+        self.reason = ""
+        """Why it was closed, when that was said."""
+        self.outcome = ""
+        """Of the request that ended last; empty while none has."""
+        self.activations: dict[int, ActivationNode] = {0: user}
+        """The activations by number, each at its latest call; 0 is the user, whose calls are the requests."""
+        self.effects: dict[str, EffectNode] = {}
+        """The effects by id; with `recent` only those that run."""
+        self.requests: dict[str, EffectNode] = {}
+        """The user's calls that are open."""
+        self.human_inputs: dict[str, EffectNode] = {}
+        """What people are asked now, oldest first."""
+        self.models: dict[str, Totals] = {}
+        """Tokens and costs by the name of the model that was asked."""
+        self.log: list[LogEntry] = []
+        """Every forward and return between agents, in order; none with `recent`."""
+        self.dead_letters: list[DeadLetter] = []
+        """Messages that could not be delivered; none with `recent`."""
+        self._recent = recent
+        self._created = 0
+        self._models: dict[str, EffectStarted] = {}
+        self._dormant: dict[int, dict[str, int]] = {}
+        self._keeps: set[str] = set()
+        self._decisions: dict[str, Decision] = {}
+
+    @classmethod
+    def of(cls, records: Iterable[Record]) -> Self:
+        """The tree of these records, of the whole run or of its beginning."""
+        tree = cls()
+        for record in records:
+            tree.add(record)
+        return tree
+
+    def add(self, record: Record) -> Changes:
+        """Fold the next record in; what it changed, mostly one thing. The cost does not grow with the run."""
+        self.seq, self.at = record.seq, record.at
+        event = record.event
+        return _FOLD[type(event)](self, record, event)
+
+    @property
+    def user(self) -> ActivationNode:
+        """The user, whose calls are the requests."""
+        return self.activations[0]
+
+    @property
+    def totals(self) -> Totals:
+        """What all model calls of the run add up to."""
+        found = Totals()
+        for each in self.models.values():
+            found.add(each)
+        return found
+
+    @property
+    def state(self) -> Literal["idle", "open", "waiting", "closed"]:
+        """`open` while a request is, `waiting` when a person must answer before it ends, else `idle`."""
+        if self.closed:
+            return "closed"
+        if not self.requests:
+            return "idle"
+        return "waiting" if self.human_inputs else "open"
+
+    # -- the run ------------------------------------------------------------------------------
+
+    def _run_started(self, record: Record, event: RunStarted) -> Changes:
+        self.run_id, self.data, self.started_at = event.run_id, event.data, record.at
+        return (RunStart(event.run_id),)
+
+    def _run_resumed(self, record: Record, event: RunResumed) -> Changes:
+        return (RunResume(),)
+
+    def _run_closed(self, record: Record, event: RunClosed) -> Changes:
+        self.closed, self.reason = True, event.why
+        return (RunClose(event.why),)
+
+    def _cancel_requested(self, record: Record, event: CancelRequested) -> Changes:
+        return (CancelRequest(event.target, event.why),)
+
+    # -- activations --------------------------------------------------------------------------
+
+    def _whose(self, record: Record) -> ActivationNode:
+        """The activation that a record belongs to; one whose start was not seen is made up."""
+        found = self.activations.get(record.activation)
+        if found is None:
+            found = ActivationNode(record.activation, record.agent, record.parent, started_at=record.at)
+            self.activations[record.activation] = found
+        return found
+
+    def _message_posted(self, record: Record, event: MessagePosted) -> Changes:
+        message, activation = event.message, self._whose(record)
+        if event.dead:
+            if activation.inbox and activation.inbox[0].id == message.id:
+                activation.inbox.pop(0)
+            dead = DeadLetter(event.to, message, event.dead)
+            if not self._recent:
+                self.dead_letters.append(dead)
+            return (dead,)
+        _deliver(activation, message)
+        if activation.id:
+            self._log(activation.request, message)
+        return (MessageArrival(activation, message),)
+
+    def _state_changed(self, record: Record, event: StateChanged) -> Changes:
+        activation = self._whose(record)
+        for key, value in event.set.items():
+            activation.data[key] = list(value) if isinstance(value, list) else value
+        for key, values in event.append.items():
+            activation.data.setdefault(key, []).extend(values)
+        return (DataChange(activation, event.set, event.append),)
+
+    def _history_compacted(self, record: Record, event: HistoryCompacted) -> Changes:
+        compacted = bool(event.retain or event.summary)
+        return (TranscriptChange(self._whose(record), event.trimmed, compacted),)
+
+    def _permission_decided(self, record: Record, event: PermissionDecided) -> Changes:
+        decision = Decision(event.allowed, event.by, event.why, bool(event.remember))
+        self._decisions[event.id] = decision
+        approval = self.effects.get(ids.approval_id(event.id))
+        if approval is not None:
+            approval.decision = decision
+        return (DecisionMade(self._whose(record), event.id, decision),)
+
+    # -- turns --------------------------------------------------------------------------------
+
+    def _turn_started(self, record: Record, event: TurnStarted) -> Changes:
+        activation = self._whose(record)
+        messages = tuple(activation.inbox[: event.taken])
+        del activation.inbox[: event.taken]
+        turn = TurnNode(
+            activation.turn + 1, record.at, taken=event.taken, messages=messages,
+            planned=event.calls is not None, acts=event.act, shown=event.shown, suffix=event.tail,
+        )  # fmt: skip
+        if event.calls is not None:
+            turn.calls = event.calls
+        elif messages and not event.act:
+            turn.calls = tuple([call for each in messages for call in each.calls])
+        return self._begin(activation, turn)
+
+    def _turn_finished(self, record: Record, event: TurnFinished) -> Changes:
+        activation = self._whose(record)
+        turn = activation.current
+        if turn is None:
+            return ()
+        turn.ended_at, turn.another_turn, turn.reminder = record.at, event.more, event.nudge
+        return (TurnEnd(activation, turn),)
+
+    def _begin(self, activation: ActivationNode, turn: TurnNode) -> Changes:
+        """A turn begins; one that nobody said has ended ends with that."""
+        before = activation.current
+        activation.turn = turn.number
+        if self._recent:
+            activation.turns.clear()
+        activation.turns.append(turn)
+        if before is None or before.ended_at is not None:
+            return (TurnStart(activation, turn),)
+        before.ended_at, before.another_turn = turn.started_at, True
+        return TurnEnd(activation, before), TurnStart(activation, turn)
+
+    def _enter(self, activation: ActivationNode, effect_id: str) -> tuple[TurnNode, Changes]:
+        """The turn that an effect belongs to. One that was not seen to begin begins with it."""
+        number, current = ids.turn_of(effect_id), activation.current
+        if current is not None and number <= current.number:
+            if number == current.number:
+                return current, ()
+            return next((each for each in activation.turns if each.number == number), current), ()
+        turn = TurnNode(number, self.at)
+        return turn, self._begin(activation, turn)
+
+    # -- effects ------------------------------------------------------------------------------
+
+    def _effect_started(self, record: Record, event: EffectStarted) -> Changes:
+        activation, effect_id = self._whose(record), event.id
+        turn, begun = self._enter(activation, effect_id)
+        call = _call_of(turn, effect_id)
+        effect = EffectNode(
+            effect_id, event.kind, event.name, event.purpose, call,
+            event.arguments or (call.arguments if call is not None else ""),
+            event.text, record.at, background=event.background, finishes=event.ends,
+        )  # fmt: skip
+        if self._decisions or event.allowed:
+            effect.decision = self._decisions.pop(effect_id, Decision(True) if event.allowed else None)
+        turn.effects.append(effect)
+        self.effects[effect_id] = effect
+        if event.kind == "model":
+            effect.model = ModelUse(event.digest, event.head, event.hold)
+            self._models[effect_id] = event
+        elif event.kind == "wait":
+            effect.wait = WaitDetail(event.until)
+            if effect.asks_person:
+                self._asked(activation, effect)
+        elif event.kind == "call":
+            self._called(activation, turn, effect, event)
+        if not activation.id:
+            self.requests[effect_id] = effect
+        return (*begun, EffectStart(activation, effect))
+
+    def _asked(self, activation: ActivationNode, effect: EffectNode) -> None:
+        self.human_inputs[effect.id] = effect
+        if effect.purpose == "question":
+            question = Message(
+                "forward", activation.agent, USER, effect.text, effect.id, effect.id + ">", activation.task_id
+            )
+            self._log(activation.request, question)
+
+    def _called(
+        self, caller: ActivationNode, turn: TurnNode, effect: EffectNode, event: EffectStarted
+    ) -> None:
+        """An activation begins to work on a call, or a dormant one does so again."""
+        if not event.continues:
+            self._created += 1
+        number, asked = event.continues or self._created, _asked_of(effect)
+        callee = ActivationNode(number, effect.name, caller.id, effect.id, caller.path_of(effect.id))
+        callee.started_at, callee.task_id = self.at, asked.task_id or caller.task_id
+        attachments = effect.call.attachments if effect.call is not None else ()
+        callee.opening = Message(
+            "forward", caller.agent, callee.agent, asked.message, effect.id, effect.id + ">", callee.task_id,
+            intent=asked.intent, attachments=attachments, calls=asked.calls, data=asked.data,
+        )  # fmt: skip
+        before = self.activations.get(event.continues) if event.continues else None
+        if before is not None:
+            callee.reactivated, callee.turn = True, before.turn
+            callee.inbox, callee.data = before.inbox, before.data
+        silent = not asked.message and not attachments and asked.data is None and not asked.calls
+        if not silent or not (asked.take or asked.mail or callee.inbox):
+            _deliver(callee, callee.opening)
+            self._log(callee.request, callee.opening)
+        for each in asked.mail:
+            _deliver(callee, each)
+        for position in asked.take:
+            if position < len(turn.messages):
+                _deliver(callee, turn.messages[position])
+        effect.callee = self.activations[number] = callee
+        if event.keep:
+            self._keeps.add(effect.id)
+
+    def _effect_finished(self, record: Record, event: EffectFinished) -> Changes:
+        activation, effect_id = self._whose(record), event.id
+        begun: Changes = ()
+        effect = self.effects.get(effect_id)
+        if effect is None or effect.ended_at is not None:
+            effect, begun = self._never_started(activation, effect_id)
+        if self._recent:
+            self.effects.pop(effect_id, None)
+        effect.ended_at, effect.outcome, effect.reason = record.at, event.outcome, event.why
+        effect.content, effect.attachments = event.content, event.attachments
+        effect.finishes = effect.finishes or event.ends
+        if effect.model is not None:
+            self._replied(activation, effect, effect.model, event)
+        elif effect.wait is not None:
+            effect.wait.by, effect.wait.command = event.by, event.mail
+            self.human_inputs.pop(effect_id, None)
+            if effect.purpose == "question":
+                self._log_return(activation, USER, event, activation.task_id)
+        elif effect.callee is not None:
+            self._returned(activation, effect.callee, event)
+        elif effect.kind == "action" and event.outcome != "completed" and activation.current is not None:
+            # What the action was for is unread again.
+            activation.inbox[:0] = activation.current.messages
+        if not activation.id:
+            self.requests.pop(effect_id, None)
+            self.outcome = event.outcome
+        return (*begun, EffectEnd(activation, effect))
+
+    def _never_started(self, activation: ActivationNode, effect_id: str) -> tuple[EffectNode, Changes]:
+        """A call that was refused, or that the kernel did itself."""
+        turn, begun = self._enter(activation, effect_id)
+        call = _call_of(turn, effect_id)
+        name, arguments = (call.name, call.arguments) if call is not None else ("", "")
+        effect = EffectNode(effect_id, "tool", name, call=call, arguments=arguments)
+        effect.decision = self._decisions.pop(effect_id, None) if self._decisions else None
+        turn.effects.append(effect)
+        self.effects[effect_id] = effect
+        return effect, begun
+
+    def _replied(
+        self, activation: ActivationNode, effect: EffectNode, use: ModelUse, event: EffectFinished
+    ) -> None:
+        """A model has answered, or has not: what it called, what it cost."""
+        booked, use.reply, use.usage = bill(self._models.pop(effect.id), event), event.reply, usage_of(event)
+        use.cost = Cost(booked.cost, int(booked.unpriced))
+        totals = Totals(1, int(use.usage is not None), use.usage or Usage(), use.cost)
+        activation.own.add(totals)
+        activation.total.add(totals)
+        self.models.setdefault(effect.name, Totals()).add(totals)
+        if event.reply is None:
+            kind, _, text = event.why.partition(":")
+            effect.failure = EffectFailure(kind, text.strip(), event.status, event.retry_after)
+        elif effect.purpose == "" and activation.current is not None:
+            activation.current.calls = event.reply.calls
+
+    def _returned(self, caller: ActivationNode, callee: ActivationNode, event: EffectFinished) -> None:
+        """An activation has returned, and everything below it has ended."""
+        self._log_return(caller, callee.agent, event, callee.task_id, callee.request)
+        callee.ended_at, callee.outcome, callee.reason = self.at, event.outcome, event.why
+        callee.content = event.content
+        if callee.current is not None and callee.current.ended_at is None:
+            callee.current.ended_at = self.at
+        caller.total.add(callee.total)
+        dormant = callee.call in self._keeps
+        if dormant:
+            self._keeps.discard(callee.call)
+        if not self._recent:
+            return
+        if dormant:
+            resting = self._dormant.setdefault(caller.id, {})
+            before = resting.get(callee.agent, callee.id)
+            resting[callee.agent] = callee.id
+            if before != callee.id:
+                self._forget(before)
+        else:
+            self._forget(callee.id)
+
+    def _forget(self, number: int) -> None:
+        """Drop an activation that nobody can call again, and those that were dormant for it."""
+        gone = [number]
+        while gone:
+            last = gone.pop()
+            self.activations.pop(last, None)
+            gone.extend(self._dormant.pop(last, {}).values())
+
+    # -- the log ------------------------------------------------------------------------------
+
+    def _log_return(
+        self, receiver: ActivationNode, sender: str, event: EffectFinished, task_id: str, request: str = ""
+    ) -> None:
+        content = result(event).content
+        self._log(request or receiver.request, returned(sender, receiver.agent, event.id, content, task_id))
+
+    def _log(self, request: str, message: Message) -> None:
+        if not self._recent:
+            self.log.append(LogEntry(request, message))
+            if len(self.log) > LOGGED:
+                del self.log[: LOGGED // 2]
+
+
+def _deliver(activation: ActivationNode, message: Message) -> None:
+    """Put a message into an inbox: behind those of its priority, before those that can wait longer."""
+    inbox = activation.inbox
+    if not inbox or inbox[-1].priority <= message.priority:
+        inbox.append(message)
+    else:
+        insort(inbox, message, key=attrgetter("priority"))
+
+
+def _call_of(turn: TurnNode, effect_id: str) -> ToolCall | None:
+    """The call of its turn that an effect does, or approves."""
+    index = ids.index_of(effect_id)
+    return turn.calls[index] if 0 <= index < len(turn.calls) else None
+
+
+def _asked_of(effect: EffectNode) -> CallAgent:
+    """What a call carries. The kernel reads it too: only records made by hand hold something else."""
+    try:
+        return read_call(effect.arguments)
+    except msgspec.DecodeError:
+        return CallAgent(effect.name)
+
+
+_FOLD: Mapping[type, Callable[[RunTree, Record, Any], Changes]] = {
+    RunStarted: RunTree._run_started,
+    RunResumed: RunTree._run_resumed,
+    MessagePosted: RunTree._message_posted,
+    TurnStarted: RunTree._turn_started,
+    EffectStarted: RunTree._effect_started,
+    EffectFinished: RunTree._effect_finished,
+    PermissionDecided: RunTree._permission_decided,
+    StateChanged: RunTree._state_changed,
+    HistoryCompacted: RunTree._history_compacted,
+    TurnFinished: RunTree._turn_finished,
+    CancelRequested: RunTree._cancel_requested,
+    RunClosed: RunTree._run_closed,
+}
