@@ -163,6 +163,11 @@ class EffectNode(Struct, eq=False):
         return self.started_at if self.started_at is not None else self.ended_at or 0.0
 
     @property
+    def is_call(self) -> bool:
+        """Whether it does one of the calls of its turn, and is neither its approval nor anything else."""
+        return ids.is_call(self.id)
+
+    @property
     def asks_person(self) -> bool:
         """Whether it is human input: an approval, a question or a limit to be raised."""
         return self.kind == "wait" and self.purpose in ASKING

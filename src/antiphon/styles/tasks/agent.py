@@ -15,7 +15,7 @@ from antiphon.styles.tasks.messages import codec
 from antiphon.styles.tasks.messages.blocks import call_blocks
 from antiphon.styles.tasks.messages.message import MESSAGE_TYPES, StructuredMessage
 from antiphon.styles.tasks.messages.reply import reply_to
-from antiphon.styles.tasks.scheduling.results import tool_results
+from antiphon.styles.tasks.scheduling.results import ended_calls, tool_results
 from antiphon.styles.tasks.toolkits.declared import ExecutableTool
 from antiphon.styles.tasks.toolkits.toolkit import AgentToolkit, arguments_json
 from antiphon.values.agent import Verdict
@@ -102,27 +102,27 @@ class ToolCapableAgent:
 
         Raises InvalidMessage and InvalidArguments for a message that JSON cannot carry.
         """
-        agent, given = self.agent, [calls_of(message.tool_calls)]
+        agent = self.agent
         async with open_run([agent], **self.options) as conversation:
-            result = await self._ask(conversation, message, given)
+            result = await self._ask(conversation, message)
             records = await conversation.records()
             await conversation.close()
         tools = {each.name: each for each in map(as_tool, agent.tools)}
-        results = tool_results(records, self.worker_id, given, tools)
+        own = [effect for by, effect in ended_calls(records) if by.agent == self.worker_id]
+        results = tool_results(own, tools)
         return reply_to(message, self.worker_id, result.outcome, result.output, result.why, results)
 
-    async def _ask(
-        self, conversation: Conversation, message: StructuredMessage, given: list[tuple[ToolCall, ...]]
-    ) -> Result:
-        """Ask, and go on while the answer's text holds calls; those are added to `given`."""
+    async def _ask(self, conversation: Conversation, message: StructuredMessage) -> Result:
+        """Ask, and go on while the answer's text holds calls."""
         text, labels = message.content, codec.plain(message.metadata)
+        calls, rounds = calls_of(message.tool_calls), 0
         intent = message.message_type if message.message_type in MESSAGE_TYPES else ""
         while True:
             asked = await conversation.post(
                 self.worker_id,
                 text,
                 intent=intent,
-                calls=given[-1],
+                calls=calls,
                 task_id=message.task_id,
                 data=labels,
             )
@@ -134,11 +134,10 @@ class ToolCapableAgent:
             written = call_blocks(result.output) if result.outcome == "completed" else []
             if not written:
                 return result
-            if len(given) > ROUNDS:
+            if rounds == ROUNDS:
                 why = f"after {ROUNDS} rounds of calls in its text it still asks for more"
                 return replace(result, outcome="no_progress", why=why)
-            text = GO_ON
-            given.append(calls_of(written))
+            text, calls, rounds = GO_ON, calls_of(written), rounds + 1
 
     # -- tasks -----------------------------------------------------------------------------------
 

@@ -7,18 +7,19 @@ from typing import Any
 
 from antiphon import Agent, Conversation, Model, Record, RunFailed, UserError, open_run
 from antiphon.errors import DuplicateName
-from antiphon.styles.tasks.agent import ToolCapableAgent, calls_of
+from antiphon.styles.tasks.agent import ToolCapableAgent
 from antiphon.styles.tasks.blocking import blocking
 from antiphon.styles.tasks.errors import InvalidMessage
 from antiphon.styles.tasks.messages import codec
 from antiphon.styles.tasks.messages.message import MESSAGE_TYPES, MessageType, StructuredMessage
 from antiphon.styles.tasks.messages.reply import reply_to
 from antiphon.styles.tasks.scheduling.progress import TaskStatus, progress
-from antiphon.styles.tasks.scheduling.results import tool_results
+from antiphon.styles.tasks.scheduling.results import ended_calls, tool_results
 from antiphon.styles.tasks.scheduling.schedule import dealer, lane, lane_name
 from antiphon.styles.tasks.scheduling.task import mail_of
 from antiphon.styles.tasks.worker import Worker
 from antiphon.values.tool import as_tool
+from antiphon.view.nodes import EffectNode
 
 INSTRUCTIONS = (
     "You know who can do what. Give each request to the colleague it is for, and answer with the result."
@@ -142,18 +143,18 @@ class Controller:
         """The replies to those of the messages whose tasks have ended."""
         known = self.status(records)
         ended = [each for each in messages if each.task_id in known and known[each.task_id].outcome]
-        done: dict[int, list[Record]] = {}
-        for record in records:
-            done.setdefault(record.activation, []).append(record)
+        done: dict[int, list[EffectNode]] = {}
+        for activation, effect in ended_calls(records):
+            done.setdefault(activation.id, []).append(effect)
         return [self._reply(each, known[each.task_id], done) for each in ended]
 
     def _reply(
-        self, message: StructuredMessage, status: TaskStatus, done: Mapping[int, Sequence[Record]]
+        self, message: StructuredMessage, status: TaskStatus, done: Mapping[int, Sequence[EffectNode]]
     ) -> StructuredMessage:
-        own = done[status.activation] if status.activation else []
+        own = done.get(status.activation, ()) if status.activation else ()
         worker = self._workers.get(status.worker)
         tools = {each.name: each for each in map(as_tool, worker.agent().tools)} if worker is not None else {}
-        results = tool_results(own, status.worker, [calls_of(message.tool_calls)], tools)
+        results = tool_results(own, tools)
         used = [each for each in results if each["name"] in tools or each["name"] not in KERNEL_CALLS]
         name = status.worker if worker is not None else self.name
         reply = reply_to(message, name, status.outcome, status.result, status.why, used)

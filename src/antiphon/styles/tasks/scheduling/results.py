@@ -4,45 +4,38 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from antiphon import Record, Tool, ToolCall
-from antiphon.kernel.facts.events import EffectFinished, TurnStarted
+from antiphon import Record, Tool
+from antiphon.view import RunTree
+from antiphon.view.changes import EffectEnd
+from antiphon.view.nodes import ActivationNode, EffectNode
 
 
-def tool_results(
-    records: Iterable[Record], agent: str, given: Sequence[Sequence[ToolCall]], tools: Mapping[str, Tool]
-) -> list[dict[str, Any]]:
-    """The results of the agent's calls in order, as a StructuredMessage holds them.
-
-    given: the calls that came with each message to the agent, in the order they were sent.
-    """
-    found: list[dict[str, Any]] = []
-    mail = iter(given)
-    calls: Sequence[ToolCall] = ()
+def ended_calls(records: Iterable[Record]) -> Iterator[tuple[ActivationNode, EffectNode]]:
+    """The calls that agents have made, in the order they ended, each with whose it was."""
+    tree = RunTree(recent=True)
     for record in records:
-        event = record.event
-        if record.agent != agent:
-            continue
-        if isinstance(event, TurnStarted):
-            calls = next(mail, ()) if event.taken else ()
-        elif isinstance(event, EffectFinished) and event.reply is not None:
-            calls = event.reply.calls
-        elif isinstance(event, EffectFinished) and (place := event.id.rpartition(".c")[2]).isdecimal():
-            call = calls[int(place) - 1]
-            found.append(_result(event, call, tools.get(call.name)))
-    return found
+        for change in tree.add(record):
+            if isinstance(change, EffectEnd) and change.effect.is_call:
+                yield change.activation, change.effect
 
 
-def _result(event: EffectFinished, call: ToolCall, tool: Tool | None) -> dict[str, Any]:
-    done = event.outcome == "completed"
+def tool_results(calls: Iterable[EffectNode], tools: Mapping[str, Tool]) -> list[dict[str, Any]]:
+    """The results of these calls, as a StructuredMessage holds them."""
+    return [_result(each, tools) for each in calls]
+
+
+def _result(effect: EffectNode, tools: Mapping[str, Tool]) -> dict[str, Any]:
+    done, call = effect.outcome == "completed", effect.call
+    name, call_id = (call.name, call.id) if call is not None else (effect.name, "")
     return {
-        "name": call.name,
-        "result": _value(event.content, tool) if done else None,
-        "call_id": call.id,
+        "name": name,
+        "result": _value(effect.content, tools.get(name)) if done else None,
+        "call_id": call_id,
         "status": "success" if done else "error",
-        "error": None if done else event.why or event.outcome,
+        "error": None if done else effect.reason or effect.outcome,
     }
 
 
