@@ -6,12 +6,16 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Literal
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Struct
 
-from antiphon import Record, ToolCall
-from antiphon.kernel.facts.events import EffectFinished, EffectStarted, StateChanged, TurnStarted
+from antiphon import Record
+from antiphon.kernel.facts import ids
+from antiphon.kernel.facts.agent_call import read_call
 from antiphon.styles.tasks.scheduling.schedule import lane_name
 from antiphon.styles.tasks.scheduling.task import TaskEnd
+from antiphon.view import RunTree
+from antiphon.view.changes import DataChange, EffectEnd, EffectStart, TurnStart
+from antiphon.view.nodes import ActivationNode, EffectNode, TurnNode
 
 TaskState = Literal["pending", "in_progress", "completed", "failed"]
 
@@ -53,65 +57,52 @@ class _Followed(Struct):
         )
 
 
-class _Asked(Struct):
-    task_id: str = ""
+class _Reader:
+    """Reads records in order: what the controller was given, and which calls are for which task."""
 
-
-_asked = msgspec.json.Decoder(_Asked).decode
-
-
-class _Reader(Struct):
-    """Reads records in order. calls: the task that a worker is called for, by the call's effect."""
-
-    dealer: str
-    lanes: Collection[str]
-    tasks: dict[str, _Followed] = field(default_factory=dict)
-    calls: dict[str, str] = field(default_factory=dict)
-    turns: dict[int, int] = field(default_factory=dict)
-    callees: dict[str, int] = field(default_factory=dict)
-    born: int = 0
+    def __init__(self, dealer: str, lanes: Collection[str]) -> None:
+        self.tasks: dict[str, _Followed] = {}
+        self._dealer, self._lanes = dealer, lanes
+        self._tree = RunTree(recent=True)
+        self._calls: dict[str, str] = {}
 
     def take(self, record: Record) -> None:
         """The next record."""
-        event = record.event
-        if isinstance(event, StateChanged) and record.agent == self.dealer:
-            self._dealt(event, record.activation)
-        elif isinstance(event, TurnStarted):
-            turn = self.turns[record.activation] = self.turns.get(record.activation, 0) + 1
-            if record.agent in self.lanes:
-                self._given(event.calls or (), record.activation, turn)
-        elif isinstance(event, EffectStarted) and event.kind == "call":
-            self.born += not event.continues
-            self.callees[event.id] = event.continues or self.born
-            if event.id in self.calls:
-                self.tasks[self.calls[event.id]].activation = self.callees[event.id]
-        elif isinstance(event, EffectFinished):
-            self._finished(event)
+        for change in self._tree.add(record):
+            match change:
+                case DataChange(activation) if activation.agent == self._dealer:
+                    self._dealt(change)
+                case TurnStart(activation, turn) if activation.agent in self._lanes:
+                    self._given(activation, turn)
+                case EffectStart(_, effect) if effect.callee is not None and effect.id in self._calls:
+                    self.tasks[self._calls[effect.id]].activation = effect.callee.id
+                case EffectEnd(_, effect):
+                    self._ended(effect)
 
-    def _dealt(self, event: StateChanged, dealer: int) -> None:
-        for task_id, said in event.set.items():
+    def _dealt(self, change: DataChange) -> None:
+        for task_id, said in change.set.items():
             end = msgspec.convert(said, TaskEnd)
             if task_id not in self.tasks or not end.outcome:
-                self.tasks[task_id] = _Followed(end, {dealer})
+                self.tasks[task_id] = _Followed(end, {change.activation.id})
 
-    def _given(self, calls: Iterable[ToolCall], lane: int, turn: int) -> None:
-        for number, call in enumerate(calls, 1):
-            task_id = _asked(call.arguments).task_id
-            self.calls[f"{lane}/{turn}.c{number}"] = task_id
-            self.tasks[task_id].under.add(lane)
+    def _given(self, lane: ActivationNode, turn: TurnNode) -> None:
+        """A lane plans the calls of its worker; the task of one that never starts has ended too."""
+        for index, call in enumerate(turn.calls):
+            task_id = read_call(call.arguments).task_id
+            self._calls[ids.call_id(lane.id, turn.number, index)] = task_id
+            self.tasks[task_id].under.add(lane.id)
 
-    def _finished(self, event: EffectFinished) -> None:
-        task_id = self.calls.get(event.id)
+    def _ended(self, effect: EffectNode) -> None:
+        task_id, callee = self._calls.get(effect.id), effect.callee
         if task_id is not None:
-            self._end([self.tasks[task_id]], event)
-        elif event.outcome != "completed" and event.id in self.callees:
-            broken_off = self.callees[event.id]
-            self._end([each for each in self.tasks.values() if broken_off in each.under], event)
+            self._end([self.tasks[task_id]], effect)
+        elif effect.outcome != "completed" and callee is not None:
+            self._end([each for each in self.tasks.values() if callee.id in each.under], effect)
 
-    def _end(self, tasks: Iterable[_Followed], event: EffectFinished) -> None:
+    def _end(self, tasks: Iterable[_Followed], effect: EffectNode) -> None:
         for each in tasks:
             if not each.end.outcome:
-                each.end = each.end.ended(event.outcome, event.content, event.why)
+                each.end = each.end.ended(effect.outcome, effect.content, effect.reason)
 
 
 def progress(
