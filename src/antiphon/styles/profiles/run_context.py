@@ -9,19 +9,19 @@ Nothing of it is stored: it is what the run's state and records say at this mome
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from msgspec import Struct
 
-from antiphon import Conversation, Record
-from antiphon.kernel.facts.events import ASKING, EffectFinished, EffectStarted, RunClosed, RunStarted
+from antiphon import Conversation
 from antiphon.styles.profiles.conditions.path import lookup
 from antiphon.styles.profiles.team import ProfileTeam
 from antiphon.styles.profiles.turns.item import from_mail, recorded
 from antiphon.styles.profiles.world.transcript_data import messages
 from antiphon.styles.profiles.world.world import described, team_state
 from antiphon.values.result import View
+from antiphon.view import RunTree
 
 RunStatus = Literal["CREATED", "RUNNING", "AWAITING_INPUT", "COMPLETED", "FAILED", "CANCELLED"]
 _ENDED: Mapping[str, RunStatus] = {"completed": "COMPLETED", "cancelled": "CANCELLED"}
@@ -72,7 +72,7 @@ async def run_context(conversation: Conversation, team: ProfileTeam) -> RunConte
     """What an open run of this team is like now."""
     profiles = team.library.profiles
     shared = team_state(conversation.view(0).data)
-    meta = _meta(await conversation.records(), bool(await conversation.requests()))
+    meta = _meta(RunTree.of(await conversation.records()))
     config = {"agent_profiles": {name: described(each) for name, each in profiles.items()}}
     common = {
         "team": shared,
@@ -106,21 +106,14 @@ def _sub_context(view: View, named: Mapping[str, str], run_id: str, common: Mapp
     return SubContext(meta, state, {**common, "meta": meta, "state": state})
 
 
-def _meta(records: Iterable[Record], busy: bool) -> RunMeta:
-    run_id, created, closed, last, asked = "", 0.0, False, "", set[str]()
-    for record in records:
-        event = record.event
-        if isinstance(event, RunStarted):
-            run_id, created = event.run_id, record.at
-        elif isinstance(event, EffectStarted) and event.purpose in ASKING:
-            asked.add(event.id)
-        elif isinstance(event, EffectFinished):
-            asked.discard(event.id)
-            last = event.outcome if event.id.startswith("0/") else last
-        elif isinstance(event, RunClosed):
-            closed = True
-    if closed:
-        return RunMeta(run_id, created, _ENDED.get(last, "FAILED") if last else "COMPLETED")
-    if busy:
-        return RunMeta(run_id, created, "AWAITING_INPUT" if asked else "RUNNING")
-    return RunMeta(run_id, created, "AWAITING_INPUT" if last else "CREATED")
+def _meta(tree: RunTree) -> RunMeta:
+    created, ended = tree.started_at, tree.outcome
+    match tree.state:
+        case "closed":
+            return RunMeta(tree.run_id, created, _ENDED.get(ended, "FAILED") if ended else "COMPLETED")
+        case "open":
+            return RunMeta(tree.run_id, created, "RUNNING")
+        case "waiting":
+            return RunMeta(tree.run_id, created, "AWAITING_INPUT")
+        case "idle":
+            return RunMeta(tree.run_id, created, "AWAITING_INPUT" if ended else "CREATED")
