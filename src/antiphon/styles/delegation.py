@@ -13,16 +13,16 @@ and give fresh lists of immutable entries: nothing that is done to them reaches 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
-import msgspec
-from msgspec import Struct, field
-from msgspec.structs import replace
+from msgspec import Struct
 
-from antiphon import Record, ToolCall
-from antiphon.kernel.facts.events import EffectFinished, EffectStarted, MessagePosted, TurnStarted
-from antiphon.values.message import USER
+from antiphon import Record
+from antiphon.kernel.facts.agent_call import CALL_AGENT, FINISH
+from antiphon.view import RunTree
+from antiphon.view.changes import EffectEnd, EffectStart
+from antiphon.view.nodes import ActivationNode, EffectNode
 
 EntryType = Literal["llm_call", "llm_response", "tool_exec", "agent_call", "agent_return", "finish", "error"]
 """What an entry tells of: a model asked or heard; a tool's result; a call and its return; a `finish`;
@@ -79,157 +79,125 @@ class Span(Struct, frozen=True):
     children: tuple[Span, ...] = ()
 
 
-class _Live(Struct):
-    """A call as it is being read. `inbox`: the calls that came with each message not taken yet."""
-
-    agent: str
-    call_id: str
-    parent: _Live | None
-    message: str
-    start: float
-    inbox: list[tuple[ToolCall, ...]]
-    calls: tuple[ToolCall, ...] = ()
-    end: float | None = None
-    outcome: str = ""
-    result: str = ""
-    uses: dict[str, ToolUse] = field(default_factory=dict)
-    children: list[_Live] = field(default_factory=list)
-
-    @property
-    def parent_id(self) -> str:
-        """The call that this one was made in."""
-        return self.parent.call_id if self.parent is not None else USER_ID
-
-    def wish(self, effect_id: str) -> ToolCall:
-        """The call of this turn that an effect does."""
-        place = effect_id.rpartition(".c")[2]
-        index = int(place) - 1 if place.isdecimal() else -1
-        return self.calls[index] if 0 <= index < len(self.calls) else _NONE
-
-
-_NONE = ToolCall("", "")
-
-
-class _Asked(Struct):
-    message: str = ""
-
-
-_asked = msgspec.json.Decoder(_Asked).decode
-
-
-class _Reader:
-    """Reads records in order: whose call each belongs to, and what it means."""
-
-    def __init__(self) -> None:
-        self.user = _Live(USER, USER_ID, None, "", 0.0, [])
-        self.entries: list[Entry] = []
-        self._at_work = {0: self.user}
-        self._calls: dict[str, _Live] = {}
-        self._ending: set[str] = set()
-        self._born = 0
-
-    def take(self, record: Record) -> None:
-        """The next record."""
-        event, live = record.event, self._at_work.get(record.activation, self.user)
-        if isinstance(event, MessagePosted):
-            if not event.dead:
-                live.inbox.append(event.message.calls)
-        elif isinstance(event, TurnStarted):
-            given = tuple(call for calls in live.inbox[: event.taken] for call in calls)
-            del live.inbox[: event.taken]
-            live.calls = event.calls if event.calls is not None else given
-        elif isinstance(event, EffectStarted):
-            self._started(record, event, live)
-        elif isinstance(event, EffectFinished) and not event.id.endswith("?"):
-            self._finished(record, event, live)
-
-    def _started(self, record: Record, event: EffectStarted, live: _Live) -> None:
-        arguments = event.arguments or live.wish(event.id).arguments
-        if event.kind == "model":
-            self._note("llm_call", record, live, event.name)
-        elif event.kind == "tool" or event.purpose == "result":
-            name = event.name if event.kind == "tool" else live.wish(event.id).name
-            live.uses[event.id] = ToolUse(event.id, name, arguments, record.at)
-            if event.ends:
-                self._ending.add(event.id)
-        elif event.kind == "call" or event.purpose == "question":
-            callee = _Live(event.name, event.id, live, _asked(arguments).message, record.at, [()])
-            live.children.append(callee)
-            self._calls[event.id] = callee
-            if event.kind == "call":
-                # The number of one that goes on with an earlier call; others are counted.
-                self._born += not event.continues
-                self._at_work[event.continues or self._born] = callee
-            self._note("agent_call", record, callee, event.name, callee.message)
-
-    def _finished(self, record: Record, event: EffectFinished, live: _Live) -> None:
-        failed, wish = event.outcome != "completed", live.wish(event.id)
-        callee = self._calls.get(event.id)
-        name = callee.agent if callee is not None else wish.name
-        if event.reply is not None:
-            live.calls = event.reply.calls
-            self._note("llm_response", record, live, event.reply.model, event.reply.content)
-        elif callee is not None:
-            callee.end, callee.outcome, callee.result = record.at, event.outcome, event.content
-            self._note("agent_return", record, callee, name, event.content)
-        elif event.id in live.uses or name not in ("", "call_agent", "finish"):
-            name = self._used(record, event, live, wish)
-            self._note("tool_exec", record, live, name, event.content)
-        if not failed and (event.ends or event.id in self._ending):
-            self._note("finish", record, live, name, event.content)
-        elif failed and event.outcome != "skipped":
-            self._note("error", record, callee or live, name, event.why)
-
-    def _used(self, record: Record, event: EffectFinished, live: _Live, wish: ToolCall) -> str:
-        known = live.uses.get(event.id) or ToolUse(event.id, wish.name, wish.arguments, record.at)
-        live.uses[event.id] = replace(
-            known, end=record.at, outcome=event.outcome, result=event.content or event.why
-        )
-        return known.name
-
-    def _note(self, type_: EntryType, record: Record, live: _Live, name: str, text: str = "") -> None:
-        self.entries.append(Entry(type_, live.agent, live.call_id, live.parent_id, record.at, name, text))
-
-
-def _read(records: Iterable[Record]) -> _Reader:
-    reader = _Reader()
-    for record in records:
-        reader.take(record)
-    return reader
-
-
 def event_log(
     records: Iterable[Record], *, agent: str = "", type: EntryType | Literal[""] = ""
 ) -> list[Entry]:
     """What happened, in order; of one agent or of one type only, if asked."""
-    entries = _read(records).entries
+    entries = _entries(records)
     return [each for each in entries if agent in ("", each.agent) and type in ("", each.type)]
+
+
+def _entries(records: Iterable[Record]) -> Iterator[Entry]:
+    tree = RunTree(recent=True)
+    for record in records:
+        for change in tree.add(record):
+            if isinstance(change, EffectStart | EffectEnd) and change.effect.purpose != "approval":
+                by, effect = change.activation, change.effect
+                told = _started(effect) if isinstance(change, EffectStart) else _ended(effect)
+                for type_, name, text in told:
+                    # What is said of a call of an agent is said of the callee.
+                    whose = (effect.name, effect.id, by.call)
+                    if not _is_agent_call(effect):
+                        whose = (by.agent, by.call, tree.activations[by.caller].call)
+                    yield Entry(type_, *whose, record.at, name, text)
+
+
+_Told = tuple[EntryType, str, str]
+"""The type of an entry, a name and a text."""
+
+
+def _started(effect: EffectNode) -> Iterator[_Told]:
+    if effect.kind == "model":
+        yield "llm_call", effect.name, ""
+    elif _is_agent_call(effect):
+        yield "agent_call", effect.name, _message(effect)
+
+
+def _ended(effect: EffectNode) -> Iterator[_Told]:
+    name = _name(effect)
+    if effect.model is not None and effect.model.reply is not None:
+        yield "llm_response", effect.model.reply.model, effect.model.reply.content
+    elif _is_agent_call(effect):
+        yield "agent_return", name, effect.content
+    elif _is_tool_use(effect):
+        yield "tool_exec", name, effect.content
+    if effect.outcome == "completed" and effect.finishes and effect.kind != "call":
+        yield "finish", name, effect.content
+    elif effect.outcome not in ("completed", "skipped"):
+        yield "error", name, effect.reason
+
+
+def _is_agent_call(effect: EffectNode) -> bool:
+    """Whether it is a call of an agent that began; the user is one."""
+    return effect.kind == "call" or effect.purpose == "question"
+
+
+def _is_tool_use(effect: EffectNode) -> bool:
+    """Whether it is a tool's, one that never started included; `get_result` counts when it waits."""
+    if effect.started_at is not None:
+        return effect.kind == "tool" or effect.purpose == "result"
+    return effect.name not in ("", CALL_AGENT, FINISH)
+
+
+def _name(effect: EffectNode) -> str:
+    """Of the agent, or of the tool as it was called; of all else nothing."""
+    if _is_agent_call(effect) or effect.kind == "tool":
+        return effect.name
+    return effect.call.name if effect.call is not None else ""
+
+
+def _message(effect: EffectNode) -> str:
+    """What an agent, or the user, is asked."""
+    return effect.callee.asked if effect.callee is not None else effect.text
 
 
 def trace(records: Iterable[Record]) -> tuple[Span, ...]:
     """The tree of calls: one root for each request of the user."""
-    user = _read(records).user
-    found: list[_Live] = []
-    waiting = list(user.children)
+    roots = _calls_of(RunTree.of(records).user)
+    found: list[tuple[EffectNode, str]] = []
+    waiting = [(each, USER_ID) for each in roots]
     while waiting:
-        found.append(waiting.pop())
-        waiting.extend(found[-1].children)
+        call, parent = waiting.pop()
+        found.append((call, parent))
+        waiting.extend((each, call.id) for each in _calls_of(call.callee))
     # Callees come after their callers here, so from the end every child is made before its parent.
     spans: dict[str, Span] = {}
-    for live in reversed(found):
-        spans[live.call_id] = Span(
-            live.agent,
-            live.call_id,
-            live.parent_id,
-            live.message,
-            live.start,
-            live.end,
-            live.outcome,
-            live.result,
-            tuple(live.uses.values()),
-            tuple(spans[child.call_id] for child in live.children),
+    for call, parent in reversed(found):
+        spans[call.id] = Span(
+            call.name,
+            call.id,
+            parent,
+            _message(call),
+            call.began_at,
+            call.ended_at,
+            call.outcome,
+            call.content,
+            tuple(_use(each) for each in _effects_of(call.callee) if _is_tool_use(each)),
+            tuple(spans[each.id] for each in _calls_of(call.callee)),
         )
-    return tuple(spans[root.call_id] for root in user.children)
+    return tuple(spans[root.id] for root in roots)
+
+
+def _effects_of(activation: ActivationNode | None) -> Iterator[EffectNode]:
+    for turn in activation.turns if activation is not None else ():
+        yield from turn.effects
+
+
+def _calls_of(activation: ActivationNode | None) -> list[EffectNode]:
+    """The calls of agents that an activation has made."""
+    return [each for each in _effects_of(activation) if _is_agent_call(each)]
+
+
+def _use(effect: EffectNode) -> ToolUse:
+    return ToolUse(
+        effect.id,
+        _name(effect),
+        effect.arguments,
+        effect.began_at,
+        effect.ended_at,
+        effect.outcome,
+        effect.content or effect.reason,
+    )
 
 
 def format_trace(spans: Sequence[Span]) -> str:
