@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from antiphon import (
@@ -17,7 +17,6 @@ from antiphon import (
     Conversation,
     Limits,
     Message,
-    Piece,
     Record,
     RunFailed,
     Tool,
@@ -27,13 +26,15 @@ from antiphon import (
 )  # fmt: skip
 from antiphon.errors import Parked
 from antiphon.kernel.context.compaction import COMPACT, HISTORY
-from antiphon.kernel.facts.events import EffectFinished, EffectStarted, RunResumed
 from antiphon.styles.loop.events import FinalResponseEvent, LoopEvent, Projection
 from antiphon.styles.loop.options import NAME, AgentOptions, ModelUsage, UsageSummary, agent_of
 from antiphon.values.agent import equip
 from antiphon.values.limits import OutputLimits
 from antiphon.values.message import new_id
 from antiphon.values.model import ChatMessage
+from antiphon.view import RunTree
+from antiphon.view.changes import Change, EffectEnd, RunResume
+from antiphon.view.nodes import ModelUse
 
 OnMessage = Callable[[Message], Awaitable[Any]]
 
@@ -45,35 +46,36 @@ class AbortError(AntiphonError):
 class _Session(Struct):
     """What is known of one session.
 
-    seq: records counted. used: tokens of the last call, None when unknown. left: requests that a
-    stopped process had left open when the run was opened.
+    tracked: whether its usage is counted. used: tokens of the last call, None when unknown. left: requests
+    that a stopped process had left open when the run was opened.
     """
 
     run_id: str
-    seq: int = 0
+    tracked: bool = True
+    tree: RunTree = field(default_factory=lambda: RunTree(recent=True))
     summary: UsageSummary = UsageSummary()
     used: int | None = None
     model: str = ""
-    asked: dict[str, str] = {}
     open: Conversation | None = None
     left: tuple[str, ...] = ()
 
-    def count(self, record: Record) -> None:
-        """Keep the books of a record, once."""
-        if record.seq <= self.seq:
-            return
-        self.seq, event = record.seq, record.event
-        if isinstance(event, EffectStarted) and event.kind == "model":
-            self.asked[event.id] = event.purpose
-        elif isinstance(event, EffectFinished) and event.id in self.asked:
-            purpose = self.asked.pop(event.id)
-            usage = event.reply.usage if event.reply is not None else event.usage or Usage()
-            model = event.reply.model if event.reply is not None else ""
-            if purpose != "compact" and event.reply is not None:
-                # A provider that says nothing of tokens leaves it unknown how full the window is.
-                self.used, self.model = (usage.total or None), model
-            if usage.total:
-                self.summary = _added(self.summary, usage, model or "unknown")
+    def read(self, record: Record) -> Sequence[Change]:
+        """Take note of a record, once; what it changed."""
+        if record.seq <= self.tree.seq:
+            return ()
+        changes = self.tree.add(record)
+        for change in changes:
+            if isinstance(change, EffectEnd) and change.effect.model is not None and self.tracked:
+                self._count(change.effect.purpose, change.effect.model)
+        return changes
+
+    def _count(self, purpose: str, use: ModelUse) -> None:
+        usage, model = use.usage or Usage(), use.reply.model if use.reply is not None else ""
+        if purpose != "compact" and use.reply is not None:
+            # A provider that says nothing of tokens leaves it unknown how full the window is.
+            self.used, self.model = (usage.total or None), model
+        if usage.total:
+            self.summary = _added(self.summary, usage, model or "unknown")
 
 
 def _added(summary: UsageSummary, usage: Usage, model: str) -> UsageSummary:
@@ -120,7 +122,7 @@ class LoopAgent:
 
     def _session(self, session: str | None) -> _Session:
         run_id = session or self._default
-        return self._sessions.setdefault(run_id, _Session(run_id))
+        return self._sessions.setdefault(run_id, _Session(run_id, self._options.enable_usage_tracking))
 
     @asynccontextmanager
     async def _opened(self, known: _Session, agent: Agent, attended: bool) -> AsyncIterator[Conversation]:
@@ -153,9 +155,9 @@ class LoopAgent:
             # At once: what was left open goes on, and may end while anything here is waited for.
             known.left = await conversation.requests()
             # One more is the record of this opening.
-            if options.enable_usage_tracking and conversation.seq - known.seq > 1:
-                for record in await conversation.records(known.seq):
-                    known.count(record)
+            if conversation.seq - known.tree.seq > 1:
+                for record in await conversation.records(known.tree.seq):
+                    known.read(record)
             if self._held is not None and usual:
                 self._held[known.run_id], known.open = stack.pop_all(), conversation
             yield conversation
@@ -288,18 +290,23 @@ class _Asked(Struct, frozen=True):
 
 def _since_opened(projection: Projection, records: Sequence[Record]) -> list[LoopEvent]:
     """What has happened since the run was opened again; what came before was told in its time."""
-    found: list[LoopEvent] = []
+    tree, found = RunTree(recent=True), list[LoopEvent]()
     for record in records:
-        if isinstance(record.event, RunResumed):
-            found.clear()
-        found.extend(projection.take(record))
+        for change in tree.add(record):
+            if isinstance(change, RunResume):
+                found.clear()
+            found.extend(projection.take(change, record.at))
     return found
 
 
-def _ends(record: Record | Piece, call: str) -> bool:
-    """Whether it tells of the end of a call."""
-    event = record.event if isinstance(record, Record) else None
-    return isinstance(event, EffectFinished) and event.id == call
+def _events(projection: Projection, changes: Iterable[Change], at: float) -> Iterator[LoopEvent]:
+    for change in changes:
+        yield from projection.take(change, at)
+
+
+def _ends(changes: Iterable[Change], call: str) -> bool:
+    """Whether a call has ended."""
+    return any(isinstance(each, EffectEnd) and each.effect.id == call for each in changes)
 
 
 class LoopStream:
@@ -340,8 +347,8 @@ class LoopStream:
             return
         attended = asked.on_message is not None
         async with self._owner._opened(self._known, self._agent, attended) as conversation:
-            start, left = conversation.seq, self._known.left
-            projection, told = Projection(self._agent.retry.attempts), []
+            known, left = self._known, self._known.left
+            projection, told = Projection(self._agent.retry.attempts), list[Record]()
             if asked.text is None:
                 if not left:
                     return
@@ -360,16 +367,21 @@ class LoopStream:
             if asked.on_message is not None:
                 stops.append(conversation.attend(asked.on_message))
             try:
-                for earlier in told if self._owner._options.enable_usage_tracking else ():
-                    self._known.count(earlier)
+                for earlier in told:
+                    known.read(earlier)
                 for event in _since_opened(projection, told):
                     yield event
-                if not any(_ends(record, call) for record in told):
-                    async with aclosing(conversation.events(start, pieces=False)) as records:
+                if not told or call in known.tree.requests:
+                    async with aclosing(conversation.events(known.tree.seq, pieces=False)) as records:
                         async for record in records:
-                            for event in self._read(projection, record):
+                            if not isinstance(record, Record):
+                                continue
+                            changes = known.read(record)
+                            for event in (
+                                _events(projection, changes, record.at) if record.seq > start else ()
+                            ):
                                 yield event
-                            if _ends(record, call):
+                            if _ends(changes, call):
                                 break
                 await self._end(conversation, call)
             finally:
@@ -379,12 +391,6 @@ class LoopStream:
                 with suppress(Parked):
                     if call in await conversation.requests():
                         await conversation.cancel(call, "nobody listens any more")
-
-    def _read(self, projection: Projection, record: Record | Piece) -> Iterator[LoopEvent]:
-        if isinstance(record, Record):
-            if self._owner._options.enable_usage_tracking:
-                self._known.count(record)
-            yield from projection.take(record)
 
     async def _end(self, conversation: Conversation, call: str) -> None:
         try:

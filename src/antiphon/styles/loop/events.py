@@ -13,18 +13,23 @@ from collections.abc import Generator, Iterable, Iterator
 from typing import Any, Literal
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Struct
 
 from antiphon import Attachment, Record, ToolCall
 from antiphon.kernel.context.output_store import DONE
-from antiphon.kernel.facts.events import (
-    EffectFinished,
-    EffectStarted,
-    HistoryCompacted,
-    PermissionDecided,
-    TurnFinished,
-    TurnStarted,
+from antiphon.kernel.facts import ids
+from antiphon.values.model import Reply
+from antiphon.view import RunTree
+from antiphon.view.changes import (
+    Change,
+    DecisionMade,
+    EffectEnd,
+    EffectStart,
+    TranscriptChange,
+    TurnEnd,
+    TurnStart,
 )
+from antiphon.view.nodes import ActivationNode, EffectFailure, EffectNode
 
 MARKER = "[Max Iterations Reached]"
 """What the answer begins with when the iterations are used up."""
@@ -156,138 +161,130 @@ class _Step(Struct):
     call: ToolCall
     number: int
     since: float
-    arguments: str = ""
 
 
-class Projection(Struct):
-    """Reads records in order and says what each means. max_attempts: of one model, for `llm.retry`."""
+class Projection:
+    """Says what each change of a run's tree means to a loop. max_attempts: of one model, for `llm.retry`."""
 
-    max_attempts: int = 3
-    calls: dict[str, ToolCall] = field(default_factory=dict)
-    steps: dict[str, _Step] = field(default_factory=dict)
-    models: dict[str, EffectStarted] = field(default_factory=dict)
-    failure: EffectFinished | None = None
-    attempts: int = 0
-    asked: str = ""
-    text: str = ""
-    summary: str | None = None
+    def __init__(self, max_attempts: int = 3) -> None:
+        self._max_attempts = max_attempts
+        self._steps: dict[str, _Step] = {}
+        self._failure: EffectFailure | None = None
+        self._model, self._attempts = "", 0
+        self._text = ""
+        self._summary: str | None = None
 
-    def take(self, record: Record) -> Iterator[LoopEvent]:
-        """The events of the next record."""
-        event, at = record.event, record.at
-        if isinstance(event, TurnStarted) and event.activation:
-            self.attempts, self.text, self.summary = 0, "", None
-            self.calls.clear()
-        elif isinstance(event, EffectStarted):
-            yield from self._started(event, at)
-        elif isinstance(event, EffectFinished):
-            yield from self._finished(event, at)
-        elif isinstance(event, PermissionDecided) and event.id in self.steps:
-            step = self.steps[event.id]
-            yield PermissionReadyEvent(step.call.name, event.allowed, step.call.id, at)
-        elif isinstance(event, HistoryCompacted) and not event.trimmed:
-            yield CompactionCompleteEvent(bool(event.retain or event.summary), at)
-        elif isinstance(event, TurnFinished) and event.activation:
-            if event.more and self.text:
-                yield TextEvent(self.text, at)
-            self.text = ""
-            if event.nudge:
-                yield HiddenUserMessageEvent(event.nudge, at)
+    def take(self, change: Change, at: float) -> Iterator[LoopEvent]:
+        """The events of the next change."""
+        match change:
+            case TurnStart(activation) if activation.id:
+                self._attempts, self._text, self._summary = 0, "", None
+            case EffectStart(activation, effect):
+                yield from self._started(activation, effect, at)
+            case EffectEnd(activation, effect):
+                yield from self._ended(activation, effect, at)
+            case DecisionMade(_, effect_id, decision) if effect_id in self._steps:
+                call = self._steps[effect_id].call
+                yield PermissionReadyEvent(call.name, decision.allowed, call.id, at)
+            case TranscriptChange(_, trimmed, compacted) if not trimmed:
+                yield CompactionCompleteEvent(compacted, at)
+            case TurnEnd(activation, turn) if activation.id:
+                if turn.another_turn and self._text:
+                    yield TextEvent(self._text, at)
+                self._text = ""
+                if turn.reminder:
+                    yield HiddenUserMessageEvent(turn.reminder, at)
 
-    def _started(self, event: EffectStarted, at: float) -> Iterator[LoopEvent]:
-        if event.kind == "model":
-            self.models[event.id] = event
-            if event.purpose == "compact":
+    def _started(self, activation: ActivationNode, effect: EffectNode, at: float) -> Iterator[LoopEvent]:
+        if effect.kind == "model":
+            if effect.purpose == "compact":
                 yield CompactionStartEvent(at)
-            elif event.purpose == "":
-                self.attempts = self.attempts + 1 if self.asked == event.name else 1
-                self.asked = event.name
-        elif event.purpose == "retry" and self.failure is not None:
-            failure = self.failure
+            elif effect.purpose == "":
+                self._attempts = self._attempts + 1 if self._model == effect.name else 1
+                self._model = effect.name
+        elif effect.purpose == "retry" and effect.wait is not None and self._failure is not None:
+            failure = self._failure
             yield LlmRetryEvent(
-                self.asked,
-                failure.why.partition(":")[0],
-                self.attempts + 1,
-                self.max_attempts,
-                round((event.until - at) * 1000),
+                self._model,
+                failure.kind,
+                self._attempts + 1,
+                self._max_attempts,
+                round((effect.wait.due_at - at) * 1000),
                 "backoff" if failure.retry_after is None else "provider",
                 failure.status,
                 at,
             )
-        elif event.purpose == "approval":
-            step = yield from self._step(event.id.removesuffix("?"), at)
-            yield PermissionPreviewEvent(
-                step.call.name, event.arguments, event.text, event.id, step.call.id, at
-            )
-        elif event.id in self.calls:
-            step = yield from self._step(event.id, at)
-            step.since = at
+        elif activation.id and effect.call is not None:
+            asks = effect.purpose == "approval"
+            step = yield from self._step(ids.parent_of(effect.id) if asks else effect.id, effect.call, at)
+            if asks:
+                yield PermissionPreviewEvent(
+                    step.call.name, effect.arguments, effect.text, effect.id, step.call.id, at
+                )
+            else:
+                step.since = at
 
-    def _step(self, effect_id: str, at: float) -> Generator[LoopEvent, None, _Step]:
-        known = self.steps.get(effect_id)
+    def _step(self, effect_id: str, call: ToolCall, at: float) -> Generator[LoopEvent, None, _Step]:
+        known = self._steps.get(effect_id)
         if known is not None:
             return known
-        number = int(effect_id.rpartition(".c")[2])
-        call = self.calls[effect_id]
-        step = self.steps[effect_id] = _Step(call, number, at)
-        yield StepStartEvent(effect_id, call.name, number, at)
+        step = self._steps[effect_id] = _Step(call, ids.index_of(effect_id) + 1, at)
+        yield StepStartEvent(effect_id, call.name, step.number, at)
         args = arguments_of(call.arguments)
         yield ToolCallEvent(call.name, args, call.id, at, call.arguments if "_raw" in args else "")
         return step
 
-    def _finished(self, event: EffectFinished, at: float) -> Iterator[LoopEvent]:
-        model = self.models.pop(event.id, None)
-        if model is not None:
-            yield from self._replied(model, event, at)
-        elif event.id.startswith("0/"):
-            yield from self._answered(event, at)
-        elif event.id in self.calls and event.outcome != "skipped":
-            step = yield from self._step(event.id, at)
-            del self.steps[event.id]
-            failed = event.outcome != "completed"
-            yield ToolResultEvent(step.call.name, shown(event), step.call.id, at, failed)
+    def _ended(self, activation: ActivationNode, effect: EffectNode, at: float) -> Iterator[LoopEvent]:
+        if effect.model is not None:
+            yield from self._replied(effect, effect.model.reply, at)
+        elif not activation.id:
+            yield from self._answered(effect, at)
+        elif effect.is_call and effect.call is not None and effect.outcome != "skipped":
+            step = yield from self._step(effect.id, effect.call, at)
+            del self._steps[effect.id]
+            failed = effect.outcome != "completed"
+            yield ToolResultEvent(step.call.name, shown(effect), step.call.id, at, failed)
             took = max(round((at - step.since) * 1000), 0)
-            yield StepCompleteEvent(event.id, "error" if failed else "completed", took, at)
+            yield StepCompleteEvent(effect.id, "error" if failed else "completed", took, at)
 
-    def _replied(self, model: EffectStarted, event: EffectFinished, at: float) -> Iterator[LoopEvent]:
-        reply = event.reply
-        if model.purpose == "final":
-            self.summary = reply.content.strip() if reply is not None else ""
-        elif model.purpose == "" and reply is None:
-            self.failure = event
-        elif model.purpose == "" and reply is not None:
-            place = event.id.rpartition(".")[0]
-            self.calls = {f"{place}.c{index}": call for index, call in enumerate(reply.calls, 1)}
+    def _replied(self, effect: EffectNode, reply: Reply | None, at: float) -> Iterator[LoopEvent]:
+        if effect.purpose == "final":
+            self._summary = reply.content.strip() if reply is not None else ""
+        elif effect.purpose == "" and reply is None:
+            self._failure = effect.failure
+        elif effect.purpose == "" and reply is not None:
             if reply.reasoning:
                 yield ReasoningEvent(reply.reasoning, at)
             if reply.calls and reply.content:
                 yield TextEvent(reply.content, at)
             else:
-                self.text = reply.content
+                self._text = reply.content
 
-    def _answered(self, event: EffectFinished, at: float) -> Iterator[LoopEvent]:
-        if event.outcome == "completed":
-            yield FinalResponseEvent(event.content.strip(), at)
-        elif self.summary is not None and event.outcome == "limit":
-            yield FinalResponseEvent(f"{MARKER}\n{self.summary}" if self.summary else NO_SUMMARY, at)
-        elif event.outcome not in ("cancelled", "failed"):
-            said = event.content.strip()
-            yield FinalResponseEvent("\n\n".join(filter(None, (said, f"[{event.outcome}] {event.why}"))), at)
+    def _answered(self, effect: EffectNode, at: float) -> Iterator[LoopEvent]:
+        said = effect.content.strip()
+        if effect.outcome == "completed":
+            yield FinalResponseEvent(said, at)
+        elif self._summary is not None and effect.outcome == "limit":
+            yield FinalResponseEvent(f"{MARKER}\n{self._summary}" if self._summary else NO_SUMMARY, at)
+        elif effect.outcome not in ("cancelled", "failed"):
+            told = f"[{effect.outcome}] {effect.reason}"
+            yield FinalResponseEvent("\n\n".join(filter(None, (said, told))), at)
 
 
 def loop_events(records: Iterable[Record], *, max_attempts: int = 3) -> Iterator[LoopEvent]:
     """The events of a run's records, from the first on."""
-    projection = Projection(max_attempts)
+    tree, projection = RunTree(recent=True), Projection(max_attempts)
     for record in records:
-        yield from projection.take(record)
+        for change in tree.add(record):
+            yield from projection.take(change, record.at)
 
 
-def shown(event: EffectFinished) -> str:
+def shown(effect: EffectNode) -> str:
     """A call's end as a person is shown it: the text the model gets, files by their kind."""
-    text = event.content if event.outcome == "completed" else f"Error: {event.why}"
-    if event.ends and event.outcome == "completed" and not text:
+    text = effect.content if effect.outcome == "completed" else f"Error: {effect.reason}"
+    if effect.finishes and effect.outcome == "completed" and not text:
         text = DONE
-    return text + "".join(map(_placeholder, event.attachments))
+    return text + "".join(map(_placeholder, effect.attachments))
 
 
 def _placeholder(file: Attachment) -> str:
