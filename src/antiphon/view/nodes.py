@@ -88,7 +88,7 @@ class ModelUse(Struct, eq=False):
     digest: str = ""
     """Of exactly what was asked."""
     prefix: str = ""
-    """Digest of the system prompt and the tools, where they differ from those of the activation's call."""
+    """Digest of the system prompt and the tools that were part of it."""
     held_tokens: int = 0
     """Tokens held while it ran."""
     reply: Reply | None = None
@@ -248,6 +248,8 @@ class ActivationNode(Struct, eq=False):
     """Its own model calls."""
     total: Totals = field(default_factory=Totals)
     """These, and those of every activation below it that has returned."""
+    prefix: str = ""
+    """Digest of the system prompt and the tools that its model was told last."""
     reactivated: bool = False
     """It was dormant before, and goes on with its transcript."""
 

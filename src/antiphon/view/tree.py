@@ -283,7 +283,8 @@ class RunTree:
         turn.effects.append(effect)
         self.effects[effect_id] = effect
         if event.kind == "model":
-            effect.model = ModelUse(event.digest, event.head, event.hold)
+            activation.prefix = event.head or activation.prefix
+            effect.model = ModelUse(event.digest, activation.prefix, event.hold)
             self._models[effect_id] = event
         elif event.kind == "wait":
             effect.wait = WaitDetail(event.until)
@@ -312,6 +313,7 @@ class RunTree:
         number, asked = event.continues or self._created, _asked_of(effect)
         callee = ActivationNode(number, effect.name, caller.id, effect.id, caller.path_of(effect.id))
         callee.started_at, callee.task_id = self.at, asked.task_id or caller.task_id
+        callee.prefix = event.digest
         attachments = effect.call.attachments if effect.call is not None else ()
         callee.opening = Message(
             "forward", caller.agent, callee.agent, asked.message, effect.id, effect.id + ">", callee.task_id,
@@ -320,7 +322,7 @@ class RunTree:
         before = self.activations.get(event.continues) if event.continues else None
         if before is not None:
             callee.reactivated, callee.turn = True, before.turn
-            callee.inbox, callee.data = before.inbox, before.data
+            callee.inbox, callee.data, callee.prefix = before.inbox, before.data, before.prefix
         silent = not asked.message and not attachments and asked.data is None and not asked.calls
         if not silent or not (asked.take or asked.mail or callee.inbox):
             _deliver(callee, callee.opening)

@@ -3,21 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
-import msgspec
 from msgspec import Struct, field
 
-from antiphon import Message, Record, ToolCall
-from antiphon.kernel.facts.events import (
-    EffectFinished,
-    EffectStarted,
-    MessagePosted,
-    RunResumed,
-    StateChanged,
-    TurnFinished,
-    TurnStarted,
-)
+from antiphon import Message, Record
+from antiphon.kernel.facts import ids
 from antiphon.styles.profiles.files.profile import Profile
 from antiphon.styles.profiles.history.turn import (
     AgentInfo,
@@ -29,8 +19,13 @@ from antiphon.styles.profiles.history.turn import (
     Turn,
 )
 from antiphon.values.message import USER
-from antiphon.values.model import ChatMessage
+from antiphon.values.model import ChatMessage, Usage
+from antiphon.view import RunTree
+from antiphon.view.changes import EffectEnd, EffectStart, MessageArrival, RunResume, TurnEnd, TurnStart
+from antiphon.view.nodes import ActivationNode, EffectNode, ModelUse, TurnNode
 
+_REPLIES = ("", "final")
+"""Purposes of model calls that are the agent's own talk; to compact is none."""
 _STATUS: Mapping[str, Status] = {
     "completed": "completed",
     "cancelled": "cancelled",
@@ -47,89 +42,66 @@ def turns_of(records: Iterable[Record], profiles: Mapping[str, Profile] | None =
     return reading.turns
 
 
-class _Told(Struct):
-    """What a call tells its callee."""
-
-    message: str = ""
-    data: Any = None
-
-
 class _Agent(Struct):
-    """An activation as far as it has been read. last: its last turn; source: what its next one follows."""
+    """What links the turns of an activation. last: its last turn; source: what its next one follows."""
 
-    name: str
-    call: str = ""
     turn: Turn | None = None
     last: Turn | None = None
     source: str = ""
-    head: str = ""
-    number: int = 0
-    calls: tuple[ToolCall, ...] = ()
-    data: dict[str, Any] = field(default_factory=dict)
     mail: dict[str, Message] = field(default_factory=dict)
     first: bool = True
 
 
-class _Reading(Struct):
+class _Reading:
     """All activations, and the turns so far."""
 
-    profiles: Mapping[str, Profile]
-    turns: list[Turn] = field(default_factory=list)
-    agents: dict[int, _Agent] = field(default_factory=dict)
-    born: int = 0
-    opened: dict[str, EffectStarted] = field(default_factory=dict)
-    children: dict[str, int] = field(default_factory=dict)
-    under: dict[str, list[_Agent]] = field(default_factory=dict)
-    tools: dict[str, ToolInteraction] = field(default_factory=dict)
+    def __init__(self, profiles: Mapping[str, Profile]) -> None:
+        self.turns: list[Turn] = []
+        self._profiles, self._tree = profiles, RunTree(recent=True)
+        self._agents: dict[int, _Agent] = {}
+        self._under: dict[str, list[_Agent]] = {}
+        self._tools: dict[str, ToolInteraction] = {}
 
     def take(self, record: Record) -> None:
         """Read the next record."""
-        event = record.event
-        if isinstance(event, StateChanged) and event.activation:
-            self._agent(event.activation).data.update(event.set)
-        elif isinstance(event, MessagePosted) and not event.dead:
-            self._agent(event.to).mail[event.message.id] = event.message
-        elif isinstance(event, TurnStarted):
-            self._turn_started(record, event)
-        elif isinstance(event, TurnFinished) and event.activation:
-            self._turn_finished(record, event)
-        elif isinstance(event, EffectStarted):
-            self._started(record, event)
-        elif isinstance(event, EffectFinished):
-            self._finished(record, event)
-        elif isinstance(event, RunResumed):
-            self._resumed(record)
+        for change in self._tree.add(record):
+            match change:
+                case MessageArrival(activation, message):
+                    self._agent(activation).mail[message.id] = message
+                case TurnStart(activation, turn) if activation.id:
+                    self._turn_started(record, activation, turn)
+                case TurnEnd(activation, turn) if activation.id:
+                    self._turn_ended(record, activation, turn)
+                case EffectStart(activation, effect):
+                    self._started(activation, effect)
+                case EffectEnd(activation, effect):
+                    self._ended(record, activation, effect)
+                case RunResume():
+                    self._resumed(record)
 
-    def _agent(self, number: int) -> _Agent:
-        return self.agents.setdefault(number, _Agent(""))
+    def _agent(self, activation: ActivationNode) -> _Agent:
+        return self._agents.setdefault(activation.id, _Agent())
 
-    def _turn_started(self, record: Record, event: TurnStarted) -> None:
-        agent = self._agent(event.activation)
-        agent.number += 1
-        agent.calls = event.calls or ()
-        if not event.activation:
-            # The user's turns only do the calls that came with the mail, one mail each.
-            agent.calls = agent.mail.pop(next(iter(agent.mail))).calls
-            return
-        before = agent.source or _turn_of(agent.call)
-        info = self._info(agent)
+    def _turn_started(self, record: Record, activation: ActivationNode, node: TurnNode) -> None:
+        agent, call = self._agent(activation), activation.call
+        before = agent.source or _turn_of(call)
         turn = Turn(
-            f"{event.activation}/{agent.number}",
+            ids.turn_id(activation.id, node.number),
             record.run_id,
-            agent.call,
-            info,
-            "agent" if event.calls is None else "dispatch",
-            record.at,
+            call,
+            self._info(activation),
+            "dispatch" if node.planned else "agent",
+            node.started_at,
             source_turn_ids=(before,) if before else (),
-            source_tool_call_id=agent.call if agent.first and not agent.call.startswith("0/") else "",
+            source_tool_call_id=call if agent.first and activation.caller else "",
         )
-        turn.inputs.shown, turn.inputs.tail = list(event.shown or ()), event.tail
-        turn.inputs.processed_inbox_items = _processed(agent, event)
-        self._user_turns(record, agent, turn)
+        turn.inputs.shown, turn.inputs.tail = list(node.shown or ()), node.suffix
+        turn.inputs.processed_inbox_items = _processed(agent, activation, node)
+        self._user_turns(record, turn)
         agent.first, agent.turn, agent.last, agent.source = False, turn, turn, turn.turn_id
         self.turns.append(turn)
 
-    def _user_turns(self, record: Record, agent: _Agent, turn: Turn) -> None:
+    def _user_turns(self, record: Record, turn: Turn) -> None:
         """What the user said is a turn of its own, linked to what came before and of the same flow."""
         items = [each for each in turn.inputs.processed_inbox_items if each.source == "USER_PROMPT"]
         before = turn.source_turn_ids
@@ -142,15 +114,15 @@ class _Reading(Struct):
             turn.source_turn_ids = (said.turn_id,) if number == 1 else (*turn.source_turn_ids, said.turn_id)
             self.turns.append(said)
 
-    def _info(self, agent: _Agent) -> AgentInfo:
-        profile = self.profiles.get(agent.name)
-        role = str(agent.data.get("assigned_role_name", ""))
+    def _info(self, activation: ActivationNode) -> AgentInfo:
+        profile, name = self._profiles.get(activation.agent), activation.agent
+        role = str(activation.data.get("assigned_role_name", ""))
         if profile is None:
-            return AgentInfo(agent.name, assigned_role_name=role)
-        return AgentInfo(agent.name, profile.name, profile.profile_id, role)
+            return AgentInfo(name, assigned_role_name=role)
+        return AgentInfo(name, profile.name, profile.profile_id, role)
 
-    def _turn_finished(self, record: Record, event: TurnFinished) -> None:
-        agent = self._agent(event.activation)
+    def _turn_ended(self, record: Record, activation: ActivationNode, node: TurnNode) -> None:
+        agent = self._agent(activation)
         turn, agent.turn = agent.turn, None
         if turn is None:
             return
@@ -158,86 +130,75 @@ class _Reading(Struct):
         turn.status = "error" if turn.error_details else "completed"
         if not turn.outputs.next_action:
             waits = any(
-                each.background for each in self.opened.values() if _place(each.id) == event.activation
+                each.background and ids.activation_of(each.id) == activation.id
+                for each in self._tree.effects.values()
             )
-            turn.outputs.next_action = "loop" if event.more else "wait" if waits else "end"
+            turn.outputs.next_action = "loop" if node.another_turn else "wait" if waits else "end"
 
-    def _started(self, record: Record, event: EffectStarted) -> None:
-        self.opened[event.id] = event
-        agent = self._agent(_place(event.id))
-        turn = agent.turn
-        if event.kind == "call":
-            self._born(event)
-        if event.kind == "model" and turn is not None and event.purpose in ("", "final"):
-            talk = turn.llm_interaction or LlmInteraction()
-            talk.attempts.append(Attempt(event.id))
-            talk.model, talk.request_digest = event.name, event.digest
-            talk.predicted_usage, turn.llm_interaction = event.hold, talk
-            turn.inputs.system_prompt_digest = agent.head = event.head or agent.head
-        elif ".c" in event.id and turn is not None and event.purpose != "approval":
-            self._called(record.at, agent, turn, event)
-
-    def _born(self, event: EffectStarted) -> None:
-        self.born += not event.continues
-        number = self.children[event.id] = event.continues or self.born
-        agent, caller = self._agent(number), self._agent(_place(event.id))
-        agent.name, agent.call, agent.first = event.name, event.id, True
-        agent.head = agent.head or event.digest
-        index = int(event.id.rpartition(".c")[2]) - 1 if ".c" in event.id else -1
-        given = event.arguments or (caller.calls[index].arguments if 0 <= index < len(caller.calls) else "{}")
-        told = msgspec.json.decode(given, type=_Told)
-        opening = f"{event.id}>"
-        agent.mail[opening] = Message(
-            "forward", caller.name, agent.name, told.message, data=told.data, id=opening
-        )
-        self.under.setdefault(_turn_of(event.id), []).append(agent)
-
-    def _called(self, at: float, agent: _Agent, turn: Turn, event: EffectStarted) -> None:
-        index = int(event.id.rpartition(".c")[2]) - 1
-        if index >= len(agent.calls):
+    def _started(self, activation: ActivationNode, effect: EffectNode) -> None:
+        agent = self._agent(activation)
+        if effect.callee is not None:
+            self._called(effect, effect.callee)
+        turn, use = agent.turn, effect.model
+        if turn is None:
             return
-        call = agent.calls[index]
-        tool = ToolInteraction(
-            call.id, call.name, event.id, at, input_params=event.arguments or call.arguments
-        )
-        if event.kind == "call":
-            tool.input_params = call.arguments
+        if use is not None and effect.purpose in _REPLIES:
+            talk = turn.llm_interaction or LlmInteraction()
+            talk.attempts.append(Attempt(effect.id))
+            talk.model, talk.request_digest = effect.name, use.digest
+            talk.predicted_usage, turn.llm_interaction = use.held_tokens, talk
+            turn.inputs.system_prompt_digest = use.prefix
+        elif effect.is_call:
+            self._took_up(turn, effect)
+
+    def _called(self, effect: EffectNode, callee: ActivationNode) -> None:
+        agent = self._agent(callee)
+        agent.first = True
+        if callee.opening is not None:
+            agent.mail[callee.opening.id] = callee.opening
+        self._under.setdefault(_turn_of(effect.id), []).append(agent)
+
+    def _took_up(self, turn: Turn, effect: EffectNode) -> None:
+        call = effect.call
+        if call is None:
+            return
+        params = call.arguments if effect.kind == "call" else effect.arguments
+        tool = ToolInteraction(call.id, call.name, effect.id, effect.began_at, input_params=params)
         turn.tool_interactions.append(tool)
-        self.tools[event.id] = tool
+        self._tools[effect.id] = tool
         turn.outputs.next_action = turn.outputs.next_action or call.name
 
-    def _finished(self, record: Record, event: EffectFinished) -> None:
-        started = self.opened.pop(event.id, None)
-        agent = self._agent(_place(event.id))
-        if started is not None and started.kind == "model" and agent.turn is not None:
-            _answered(agent, agent.turn, event)
-        elif started is not None and started.kind == "call":
-            self._returned(record, started, event)
-        if started is None and agent.turn is not None and ".c" in event.id:
-            self._called(record.at, agent, agent.turn, EffectStarted(event.id))
-        tool = self.tools.pop(event.id, None)
+    def _ended(self, record: Record, activation: ActivationNode, effect: EffectNode) -> None:
+        turn = self._agent(activation).turn
+        if effect.model is not None and effect.purpose in _REPLIES and turn is not None:
+            _answered(turn, effect, effect.model)
+        elif effect.callee is not None:
+            self._returned(record, activation, effect, effect.callee)
+        elif effect.started_at is None and effect.is_call and turn is not None:
+            self._took_up(turn, effect)
+        tool = self._tools.pop(effect.id, None)
         if tool is not None:
-            tool.end_time, tool.status = record.at, _STATUS.get(event.outcome, "error")
-            tool.result_payload, tool.error_details = event.content, event.why
+            tool.end_time, tool.status = record.at, _STATUS.get(effect.outcome, "error")
+            tool.result_payload, tool.error_details = effect.content, effect.reason
 
-    def _returned(self, record: Record, started: EffectStarted, event: EffectFinished) -> None:
+    def _returned(
+        self, record: Record, caller: ActivationNode, effect: EffectNode, callee: ActivationNode
+    ) -> None:
         """An agent has returned: its last turn ends as it did; a dispatch is gathered in its own turn."""
-        child = self._agent(self.children.pop(event.id))
-        last = child.last
+        last, status = self._agent(callee).last, _STATUS.get(effect.outcome, "error")
         if last is None:
             return
         last.outputs.next_action = last.outputs.next_action or "end"
-        if event.outcome != "completed":
-            last.status, last.error_details = _STATUS.get(event.outcome, "error"), event.why
+        if effect.outcome != "completed":
+            last.status, last.error_details = status, effect.reason
         if last.turn_type == "dispatch":
-            caller = self._agent(_place(event.id))
-            gathered = tuple(each.last.turn_id for each in self.under.get(last.turn_id, ()) if each.last)
-            caller.source = f"{event.id}.aggregation"
+            agent = self._agent(caller)
+            gathered = tuple(each.last.turn_id for each in self._under.get(last.turn_id, ()) if each.last)
+            agent.source = f"{effect.id}.aggregation"
             self.turns.append(
                 Turn(
-                    caller.source, record.run_id, caller.call, self._info(caller), "aggregation",
-                    record.at, _STATUS.get(event.outcome, "error"), record.at, gathered, event.id,
-                    error_details=event.why,
+                    agent.source, record.run_id, caller.call, self._info(caller), "aggregation",
+                    record.at, status, record.at, gathered, effect.id, error_details=effect.reason,
                 )
             )  # fmt: skip
 
@@ -254,33 +215,30 @@ class _Reading(Struct):
         )  # fmt: skip
 
 
-def _answered(agent: _Agent, turn: Turn, event: EffectFinished) -> None:
+def _answered(turn: Turn, effect: EffectNode, use: ModelUse) -> None:
     """The model has answered, or has not."""
-    talk, reply = turn.llm_interaction, event.reply
+    talk, reply = turn.llm_interaction, use.reply
     if talk is None:
         return
-    status = _STATUS.get(event.outcome, "error")
-    talk.attempts[-1].status, talk.attempts[-1].error = status, event.why
-    talk.status = status
-    usage = reply.usage if reply is not None else event.usage
-    talk.actual_usage = talk.actual_usage + usage if usage is not None else talk.actual_usage
+    talk.status = _STATUS.get(effect.outcome, "error")
+    talk.attempts[-1].status, talk.attempts[-1].error = talk.status, effect.reason
+    talk.actual_usage = talk.actual_usage + (use.usage or Usage())
     if reply is None:
-        turn.error_details = event.why
+        turn.error_details = effect.reason
         return
     turn.error_details = ""
-    agent.calls = reply.calls
     talk.final_response = ChatMessage("assistant", reply.content, reply.calls, reasoning=reply.reasoning)
 
 
-def _processed(agent: _Agent, event: TurnStarted) -> list[ProcessedItem]:
+def _processed(agent: _Agent, activation: ActivationNode, turn: TurnNode) -> list[ProcessedItem]:
     """The items that a turn read, with what the model was shown of each."""
     found: list[ProcessedItem] = []
-    for each in agent.data.get("_processed", ()):
+    for each in activation.data.get("_processed", ()):
         message = agent.mail.get(each.get("message_id", ""))
         payload = each.get("payload")
         if message is not None:
             payload = message.data if message.data is not None else {"content": message.content}
-        shown = event.shown[each["shown"]].content if event.shown and each["shown"] >= 0 else ""
+        shown = turn.shown[each["shown"]].content if turn.shown and each["shown"] >= 0 else ""
         found.append(
             ProcessedItem(
                 each["item_id"], each["source"], payload, each.get("consumption_policy", "consume_on_read"),
@@ -290,10 +248,6 @@ def _processed(agent: _Agent, event: TurnStarted) -> list[ProcessedItem]:
     return found
 
 
-def _place(effect_id: str) -> int:
-    return int(effect_id.partition("/")[0])
-
-
 def _turn_of(effect_id: str) -> str:
     """The turn that an effect belongs to; empty for the user's."""
-    return "" if effect_id.startswith("0/") else effect_id.rpartition(".")[0]
+    return ids.turn_id_of(effect_id) if effect_id and ids.activation_of(effect_id) else ""
