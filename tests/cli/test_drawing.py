@@ -7,7 +7,7 @@ import pytest
 from antiphon import Message, Piece, Record, ToolCall, Usage
 from antiphon.cli.display.draw import FOLDED, Drawing, seconds, tokens
 from antiphon.cli.display.record_line import progress, spoken, told
-from antiphon.cli.display.tree import CallTree, Item, Node
+from antiphon.cli.display.tree import CallTree, Remark
 from antiphon.kernel.facts.events import (
     CancelRequested,
     EffectFinished,
@@ -86,7 +86,7 @@ def test_what_is_being_written(story):
     story.add(reply(text="Hello"))
     assert story.drawn() == ["● lead  go  96 s, 12 tokens"]
     assert tokens(story.tree) == "12 tokens (10 in, 2 out), cost unknown"
-    assert story.tree.models == {"m": Usage(10, 2)}
+    assert story.tree.run.models["m"].usage == Usage(10, 2)
 
 
 def test_agents_of_one_name_that_work_at_the_same_time_are_told_apart(story):
@@ -120,7 +120,6 @@ def test_agents_of_one_name_that_work_at_the_same_time_are_told_apart(story):
 
 
 def test_what_is_said_on_the_way_is_shown_and_the_answer_is_not_said_twice(story):
-    before = list(story.tree.root.items[0].node.items)
     story.add(reply(text="I am looking into it."), StateChanged(1), TurnFinished(1))
     assert story.tree.spoken is None
     story.add(TurnStarted(1, 0))
@@ -134,8 +133,7 @@ def test_what_is_said_on_the_way_is_shown_and_the_answer_is_not_said_twice(story
         TurnStarted(0, 1),
     )
     assert spoken(story.tree) == ""
-    lead = story.tree.nodes[1]
-    assert [item.text for item in lead.items if item not in before and item.kind == "text"] == [
+    assert [row.text for row in story.tree.branches[1].rows if isinstance(row, Remark)] == [
         "I am looking into it."
     ]
 
@@ -206,7 +204,9 @@ def test_waits_messages_and_failures(story):
         "├─ ● waits for 1/0.c9  86 s",
         "└─ user adds: and hurry",
     ]
-    assert story.tree.dead == [("lost", "gone has ended")]
+    assert [(each.message.content, each.reason) for each in story.tree.run.dead_letters] == [
+        ("lost", "gone has ended")
+    ]
     assert story.told[-11:] == [
         "lead gets no reply: failed (network: nobody answers)",
         "lead waits 41 s: network",
@@ -229,7 +229,7 @@ def test_waits_messages_and_failures(story):
     assert story.drawn()[0] == "✗ lead  go  cancelled, 16 s, 12 tokens  → enough"
     assert "├─ ✓ asked you  → blue" in story.drawn()
     assert story.told[-1] == "run closed (enough)"
-    assert story.tree.closed
+    assert story.tree.run.closed
     assert story.progress[-1] == ""
 
 
@@ -313,11 +313,8 @@ def test_events_of_what_nobody_has_seen_begin():
 
 
 def test_calls_nested_deeper_than_python_calls_are_drawn_to_the_last():
-    inner = Item("1/1.x", "step", "dig")
-    for number in range(1_100, 0, -1):
-        inner = Item("", "call", "mole", node=Node(number, "mole", items=[inner]))
-    tree = CallTree()
-    tree.root.items.append(inner)
-    drawn = Drawing(tree, 0).lines(1.0)
+    story = Story().add(*(EffectStarted(f"{number}/1.c1", "call", "mole") for number in range(1_100)))
+    story.add(EffectStarted("1100/1.x:dig:0", "step", "dig"))
+    drawn = Drawing(story.tree, 0).lines(story.seq + 1.0)
     assert len(drawn) == 1_101
     assert drawn[-1].plain == "   " * 1_099 + "└─ ● step dig  1.0 s"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.cli.display import terminal_escape
-from antiphon.cli.display.tree import message_of, short_arguments
+from antiphon.cli.display.tree import short_arguments
 
 ANYTHING = st.text(st.characters(codec=None), max_size=200)
 
@@ -57,5 +57,3 @@ def test_arguments_on_one_line():
     assert short_arguments('{"a": "x\\ny", "n": [1, 2]}') == 'a="x\\ny", n=[1,2]'
     assert short_arguments('{"a": "' + "x" * 500 + '"}', 20) == 'a="xxxxxxxxxxxxxxxx…'
     assert short_arguments("not json\x1b") == "not json␛"
-    assert message_of("[1]") == ""
-    assert message_of('{"message": 5}') == "5"

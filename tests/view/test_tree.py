@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from antiphon import Agent, Limits, Message, Record, RunFailed, ToolCall, Usage, open_journal, open_run, tool
+from antiphon.errors import Corrupt
 from antiphon.kernel.facts.events import (
     CancelRequested,
     EffectFinished,
@@ -44,7 +45,7 @@ from antiphon.view.changes import (
     TurnEnd,
     TurnStart,
 )
-from antiphon.view.nodes import ActivationNode, Cost, DeadLetter, EffectNode
+from antiphon.view.nodes import ActivationNode, Cost, DeadLetter, EffectFailure, EffectNode
 from tests.spec import crash_scenarios
 from tests.transcript import recorded
 
@@ -367,3 +368,24 @@ def test_a_handoff_at_a_limit_asks_nobody() -> None:
     story.add(EffectStarted("1/2.c1", "call", "other", "limit", '{"agent_name":"other"}', ends=True))
     assert story.tree.state == "open"
     assert story.tree.effects["1/2.c1"].finishes
+
+
+@pytest.mark.parametrize("arguments", ["[1]", '{"message": 5}', "no json"])
+def test_a_call_whose_arguments_nobody_can_read_asks_for_nothing(arguments: str) -> None:
+    story = Story().add(RunStarted("r"), EffectStarted("0/1.c1", "call", "lead", arguments=arguments))
+    assert story.tree.activations[1].asked == ""
+
+
+def test_records_that_cannot_follow_are_said_to_be_corrupt() -> None:
+    record = Cast().record(1, 1.0, "r", EffectStarted("0/x.c1", name="t"))
+    with pytest.raises(Corrupt, match="EffectStarted does not follow"):
+        RunTree.of([record])
+
+
+def test_a_retry_says_what_it_is_for() -> None:
+    failed = EffectFinished("1/1.m1", "failed", why="rate_limit: slow down", retry_after=2.0, status=429)
+    story = Story().add(*asked(), failed, EffectStarted("1/1.w1", "wait", purpose="retry", until=50.0))
+    retry = story.tree.effects["1/1.w1"]
+    assert retry.failure == EffectFailure("rate_limit", "slow down", 429, 2.0)
+    assert retry.wait is not None
+    assert retry.wait.due_at == 50.0

@@ -18,8 +18,9 @@ from antiphon.cli import exit_codes
 from antiphon.config.dotenv import environment
 from antiphon.journal import Journal, open_journal
 from antiphon.journal.port import RunEntry
+from antiphon.kernel.facts.records import Cast, Record
 from antiphon.kernel.facts.summary import Outline, decode, outline
-from antiphon.kernel.run.rows import fold
+from antiphon.kernel.run.rows import events_of, fold
 
 FOLDER = ".antiphon"
 FILE = "antiphon.db"
@@ -31,6 +32,9 @@ journal_option = click.option(
     metavar="PATH",
     help=f"The journal: a file, sqlite:///PATH or memory. [default: {FOLDER}/{FILE}, or in $ANTIPHON_HOME]",
 )
+NO_MAIL = 1 << 62
+"""A number of mail that never comes: to wait for records alone."""
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Write JSON.")
 
 
@@ -82,6 +86,29 @@ def choose(runs: Sequence[RunEntry], prefix: str) -> RunEntry:
     raise exit_codes.NotFound(
         f"{len(found)} runs {said} {prefix!r}: {listed}. Give more characters of the id"
     )
+
+
+class RecordReader:
+    """The records of a stored run, read on from where the last reading ended. seq: the last one's number."""
+
+    def __init__(self, journal: Journal, run_id: str) -> None:
+        self.seq = 0
+        self._journal, self._run_id, self._index = journal, run_id, Cast()
+
+    async def read(self) -> list[Record]:
+        """The records that are new. Raises Corrupt."""
+        found: list[Record] = []
+        for row in await self._journal.read(self._run_id, self.seq):
+            events = await events_of(self._journal, self._run_id, row)
+            for number, event in enumerate(events, row.seq - len(events) + 1):
+                self._index.learn(event)
+                found.append(self._index.record(number, row.at, self._run_id, event))
+            self.seq = row.seq
+        return found
+
+    async def wait(self) -> None:
+        """Wait until there may be new ones."""
+        await self._journal.wait(self._run_id, self.seq, NO_MAIL)
 
 
 async def outline_of(journal: Journal, entry: RunEntry) -> Outline:

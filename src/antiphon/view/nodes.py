@@ -143,7 +143,7 @@ class EffectNode(Struct, eq=False):
     attachments: tuple[Attachment, ...] = ()
     """Files of the result."""
     failure: EffectFailure | None = None
-    """Why a model call gave no reply."""
+    """Why a model call gave no reply; of a retry, why the attempt before it gave none."""
     decision: Decision | None = None
     """Whether it was allowed, where that was asked; of an approval, what came of it."""
     model: ModelUse | None = None

@@ -22,6 +22,7 @@ from typing import Any, Literal, Self
 
 import msgspec
 
+from antiphon.errors import Corrupt
 from antiphon.kernel.facts import ids
 from antiphon.kernel.facts.agent_call import CallAgent, read_call, returned
 from antiphon.kernel.facts.events import (
@@ -127,10 +128,17 @@ class RunTree:
 
     @classmethod
     def of(cls, records: Iterable[Record]) -> Self:
-        """The tree of these records, of the whole run or of its beginning."""
+        """The tree of these records, of the whole run or of its beginning.
+
+        Raises Corrupt for a record that cannot follow the ones before it.
+        """
         tree = cls()
         for record in records:
-            tree.add(record)
+            try:
+                tree.add(record)
+            except (KeyError, IndexError, ValueError, AttributeError) as error:
+                what = f"{record.type} does not follow ({error!r})"
+                raise Corrupt(record.run_id, record.seq, what) from error
         return tree
 
     def add(self, record: Record) -> Changes:
@@ -239,9 +247,7 @@ class RunTree:
 
     def _turn_finished(self, record: Record, event: TurnFinished) -> Changes:
         activation = self._whose(record)
-        turn = activation.current
-        if turn is None:
-            return ()
+        turn = activation.current or TurnNode(activation.turn, record.at)
         turn.ended_at, turn.another_turn, turn.reminder = record.at, event.more, event.nudge
         return (TurnEnd(activation, turn),)
 
@@ -288,6 +294,8 @@ class RunTree:
             self._models[effect_id] = event
         elif event.kind == "wait":
             effect.wait = WaitDetail(event.until)
+            if event.purpose == "retry":
+                effect.failure = next((each.failure for each in reversed(turn.effects) if each.failure), None)
             if effect.asks_person:
                 self._asked(activation, effect)
         elif event.kind == "call":

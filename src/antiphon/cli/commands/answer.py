@@ -18,20 +18,29 @@ from antiphon.cli import exit_codes
 from antiphon.cli.display import terminal_escape
 from antiphon.cli.session.questions import MORE, laid_out, ruled, verdict
 from antiphon.cli.session.request import manner_of
-from antiphon.cli.store import SHORT, command, find, journal_option, json_option, opened, outline_of
+from antiphon.cli.store import (
+    SHORT,
+    RecordReader,
+    command,
+    find,
+    journal_option,
+    json_option,
+    opened,
+    outline_of,
+)
 from antiphon.errors import JournalError
 from antiphon.journal import Journal
 from antiphon.journal.port import RunEntry
-from antiphon.kernel.facts.events import ASKING, EffectFinished, EffectStarted
-from antiphon.kernel.facts.state import State
+from antiphon.kernel.facts import ids
 from antiphon.kernel.run.commands import VERDICTS, Answer, decode, encode
-from antiphon.kernel.run.rows import events_of, fold
+from antiphon.kernel.run.rows import read
 from antiphon.values.message import USER
 from antiphon.values.policy import Grant
+from antiphon.view import RunTree
+from antiphon.view.nodes import EffectNode
 
 PATIENCE = 5.0
 """Seconds that an owner gets to take an answer in before the command reports without it."""
-NO_MAIL = 1 << 62
 EFFECT = re.compile(r"\d+/\d+\.[clx]\S*")
 SPAN = re.compile(r"(\d+(?:\.\d+)?)(s|m|h|d)")
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -99,9 +108,9 @@ async def _answer(
 ) -> int:
     async with opened(option) as journal:
         entry = await find(journal, prefix)
-        state = await fold(journal, entry.run_id)
-        asked = open_questions(state)
-        question, text = await _chosen(journal, entry, asked, words)
+        tree = RunTree.of(await read(journal, entry.run_id))
+        asked = open_questions(tree)
+        question, text = _chosen(entry, tree, asked, words)
         if not text:
             if arguments is not None:
                 raise click.UsageError("--arguments comes with an answer: yes or always.")
@@ -118,7 +127,7 @@ async def _answer(
         content = _content(question, text)
         edited = _edited(question, text, arguments)
         letter = Answer(question.id, content, edited, by or _me(), _grant(question, content, reach))
-        return await _send(journal, entry, state, letter, option)
+        return await _send(journal, entry, tree, letter, option)
 
 
 async def _inbox(option: str | None, as_json: bool) -> int:
@@ -129,7 +138,7 @@ async def _inbox(option: str | None, as_json: bool) -> int:
             # One damaged run must not hide the others; `verify` says what is wrong with it.
             with suppress(JournalError):
                 if (await outline_of(journal, entry)).state == "waiting":
-                    found.append((entry, open_questions(await fold(journal, entry.run_id))))
+                    found.append((entry, open_questions(RunTree.of(await read(journal, entry.run_id)))))
     if as_json:
         click.echo(
             terminal_escape.json_text([each for entry, asked in found for each in _plain(entry, asked)])
@@ -143,24 +152,23 @@ async def _inbox(option: str | None, as_json: bool) -> int:
     return exit_codes.COMPLETED
 
 
-def open_questions(state: State) -> list[Asked]:
+def open_questions(tree: RunTree) -> list[Asked]:
     """What a run asks people now, oldest first."""
     return [
         Asked(
-            effect.id,
-            state.activations[each.activation].agent,
-            ruled(effect),
-            effect.arguments,
-            effect.text,
-            each.since,
+            each.id,
+            tree.activations[ids.activation_of(each.id)].agent,
+            ruled(each),
+            each.arguments if each.purpose == "approval" else "",
+            each.text,
+            each.began_at,
         )
-        for each in state.open.values()
-        if (effect := each.effect).purpose in ASKING
+        for each in tree.human_inputs.values()
     ]
 
 
-async def _chosen(
-    journal: Journal, entry: RunEntry, asked: list[Asked], words: Sequence[str]
+def _chosen(
+    entry: RunEntry, tree: RunTree, asked: list[Asked], words: Sequence[str]
 ) -> tuple[Asked | None, str]:
     """Which question is meant, and what is said to it; no question where there is none to be meant."""
     if not words:
@@ -169,8 +177,8 @@ async def _chosen(
     if named:
         return named[0], " ".join(words[1:]).strip()
     if EFFECT.fullmatch(words[0]):
-        ended = await _end_of(journal, entry.run_id, words[0])
-        if ended is not None:
+        ended = tree.effects.get(ids.approval_id(words[0])) or tree.effects.get(words[0])
+        if ended is not None and ended.asks_person and ended.outcome:
             raise exit_codes.Settled(f"{words[0]} is settled already: {_how(ended)}")
         listed = ", ".join(each.short for each in asked) or "(none)"
         raise exit_codes.NotFound(f"Run {entry.run_id[:SHORT]} does not ask {words[0]!r}. Open: {listed}")
@@ -180,24 +188,11 @@ async def _chosen(
     return (asked[0] if asked else None), " ".join(words).strip()
 
 
-async def _end_of(journal: Journal, run_id: str, effect_id: str) -> EffectFinished | None:
-    """How a question ended that is not open any more."""
-    wanted: set[str] = set()
-    for row in await journal.read(run_id):
-        for event in await events_of(journal, run_id, row):
-            if isinstance(event, EffectStarted) and event.purpose in ASKING:
-                if effect_id in (event.id, event.id.removesuffix("?")):
-                    wanted.add(event.id)
-            elif isinstance(event, EffectFinished) and event.id in wanted:
-                return event
-    return None
-
-
-def _how(event: EffectFinished) -> str:
-    if event.outcome != "completed":
-        return f"{event.outcome}{f' ({terminal_escape.line(event.why, 80)})' if event.why else ''}"
-    by = f" by {terminal_escape.line(event.by, 40)}" if event.by else ""
-    return f"answered {terminal_escape.line(event.content, 60)!r}{by}"
+def _how(effect: EffectNode) -> str:
+    if effect.outcome != "completed":
+        return f"{effect.outcome}{f' ({terminal_escape.line(effect.reason, 80)})' if effect.reason else ''}"
+    by = f" by {terminal_escape.line(effect.wait.by, 40)}" if effect.wait and effect.wait.by else ""
+    return f"answered {terminal_escape.line(effect.content, 60)!r}{by}"
 
 
 def _content(question: Asked, text: str) -> str:
@@ -264,7 +259,7 @@ def _me() -> str:
     return USER
 
 
-async def _send(journal: Journal, entry: RunEntry, state: State, letter: Answer, option: str | None) -> int:
+async def _send(journal: Journal, entry: RunEntry, tree: RunTree, letter: Answer, option: str | None) -> int:
     """Post the answer under the question's own key, so that a question is answered once."""
     short = entry.run_id[:SHORT]
     if not await journal.post(entry.run_id, f"answer:{letter.effect_id}", encode(letter)):
@@ -286,7 +281,7 @@ async def _send(journal: Journal, entry: RunEntry, state: State, letter: Answer,
     if entry.owner:
         return await _told(journal, entry, letter)
     click.echo(f"run {short}: nobody drives it now; the answer waits for whoever resumes it")
-    manner = manner_of(state.data, option)
+    manner = manner_of(tree.data, option)
     if manner is not None:
         click.echo(f"  {terminal_escape.clean(manner.resume(entry.run_id))}")
     return exit_codes.COMPLETED
@@ -304,22 +299,22 @@ async def _waiting(journal: Journal, run_id: str, effect_id: str) -> Answer | No
 
 async def _told(journal: Journal, entry: RunEntry, letter: Answer) -> int:
     """See whether the owner takes it in, or something else came first."""
-    short, after = entry.run_id[:SHORT], entry.seq
-    owner = terminal_escape.line(entry.owner, 80)
+    short, reader, tree = entry.run_id[:SHORT], RecordReader(journal, entry.run_id), RunTree(recent=True)
+    owner, asked = terminal_escape.line(entry.owner, 80), None
     try:
         async with asyncio.timeout(PATIENCE):
             while True:
-                await journal.wait(entry.run_id, after, NO_MAIL)
-                for row in await journal.read(entry.run_id, after):
-                    after = row.seq
-                    for event in await events_of(journal, entry.run_id, row):
-                        if isinstance(event, EffectFinished) and event.id == letter.effect_id:
-                            if not event.mail:
-                                raise exit_codes.Settled(
-                                    f"{letter.effect_id} was settled before the answer came: {_how(event)}"
-                                )
-                            click.echo(f"run {short}: {_how(event)}, taken in by {owner}")
-                            return exit_codes.COMPLETED
+                for record in await reader.read():
+                    tree.add(record)
+                    asked = tree.effects.get(letter.effect_id) or asked
+                if asked is not None and asked.wait is not None and asked.outcome:
+                    if not asked.wait.command:
+                        raise exit_codes.Settled(
+                            f"{letter.effect_id} was settled before the answer came: {_how(asked)}"
+                        )
+                    click.echo(f"run {short}: {_how(asked)}, taken in by {owner}")
+                    return exit_codes.COMPLETED
+                await reader.wait()
     except TimeoutError:
         click.echo(
             f"run {short}: {owner} has been told, but did not answer within {PATIENCE:g} s; it will take"

@@ -138,7 +138,7 @@ class _Sessions:
             if again and before is not None and before.model != opening.model:
                 person.screen.note(f"From now on {terminal_escape.line(opening.model or '', 80)} is asked.")
             after = await talk.until_end(again=again)
-            empty = not talk.tree.root.items
+            empty = not talk.tree.root.rows
             if empty and not opening.run_id:
                 await conversation.close("nothing was said")
             self._code = (

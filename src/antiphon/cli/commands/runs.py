@@ -14,23 +14,18 @@ from antiphon.cli import exit_codes
 from antiphon.cli.commands.manage import cancel, rename, resume
 from antiphon.cli.commands.verify import export, import_run, verify
 from antiphon.cli.display import terminal_escape
-from antiphon.cli.display.draw import Drawing, parts, seconds, tokens
+from antiphon.cli.display.draw import Drawing, cost_text, dollars, parts, seconds, tokens
 from antiphon.cli.display.record_line import told
-from antiphon.cli.display.tree import Bill, CallTree, Node, dollars
+from antiphon.cli.display.tree import Branch, CallTree, Remark, name_of, outcome_of, text_of
 from antiphon.cli.display.watch import terminal
 from antiphon.cli.session.request import manner_of
-from antiphon.cli.store import SHORT, find, journal_option, json_option, opened, outline_of
+from antiphon.cli.store import SHORT, RecordReader, find, journal_option, json_option, opened, outline_of
 from antiphon.errors import JournalError
-from antiphon.journal import Journal
 from antiphon.journal.port import MAX_NAME, RunEntry
-from antiphon.kernel.facts.events import RunClosed
-from antiphon.kernel.facts.ledger import NANO
-from antiphon.kernel.facts.records import Cast
 from antiphon.kernel.facts.summary import Outline, outline
-from antiphon.kernel.run.rows import events_of, fold, read
+from antiphon.kernel.run.rows import fold, read
 from antiphon.values.message import Message
-
-NO_MAIL = 1 << 62
+from antiphon.view.nodes import Cost, EffectNode
 
 run_argument = click.argument("run_id", metavar="RUN")
 
@@ -107,7 +102,7 @@ def _listed(entry: RunEntry, known: Outline | None, state: str) -> dict[str, Any
         "title": known.title if known is not None else "",
         "outcome": known.outcome if known is not None else "",
         "tokens": known.tokens if known is not None else 0,
-        "cost_usd": known.spent / NANO if known is not None else None,
+        "cost_usd": Cost(known.spent).usd if known is not None else None,
         "unpriced_calls": known.unpriced if known is not None else 0,
         "records": entry.seq,
         "owner": entry.owner,
@@ -126,7 +121,7 @@ def _table(rows: list[tuple[RunEntry, Outline | None, str]], width: int) -> list
             state,
             terminal_escape.line(known.entry, 20) if known is not None else "",
             f"{known.tokens:,}" if known is not None else "",
-            short_cost(Bill(known.spent, known.unpriced)) if known is not None else "",
+            short_cost(Cost(known.spent, known.unpriced)) if known is not None else "",
             terminal_escape.line(entry.owner, 30) or "-",
             terminal_escape.line(title, 80),
         ])  # fmt: skip
@@ -138,11 +133,11 @@ def _table(rows: list[tuple[RunEntry, Outline | None, str]], width: int) -> list
     return [line[:width].rstrip() if width else line.rstrip() for line in lines]
 
 
-def short_cost(bill: Bill) -> str:
+def short_cost(cost: Cost) -> str:
     """A cost that fits into a column; `>` where a part of it is not known."""
-    if bill.unpriced:
-        return f">{dollars(bill.spent)}" if bill.spent else "unknown"
-    return dollars(bill.spent)
+    if cost.unpriced:
+        return f">{dollars(cost.nano_usd)}" if cost.nano_usd else "unknown"
+    return dollars(cost.nano_usd)
 
 
 def age(span: float) -> str:
@@ -189,8 +184,10 @@ async def _show(prefix: str, option: str | None, as_json: bool) -> int:
             click.echo(f"to resume it: {terminal_escape.clean(manner.resume(entry.run_id))}")
         elif manner.chat and known.state == "rest":
             click.echo(f"to go on with it: {terminal_escape.clean(manner.resume(entry.run_id))}")
-    for model, usage in tree.models.items():
-        click.echo(f"  {terminal_escape.line(model, 60)}: {parts(usage)}, {tree.bills[model].text}")
+    for model, totals in tree.run.models.items():
+        if totals.reported:
+            name = terminal_escape.line(model, 60)
+            click.echo(f"  {name}: {parts(totals.usage)}, {cost_text(totals.cost)}")
     click.echo()
     encoding = (sys.stdout.encoding or "").lower()
     drawing = Drawing(tree, terminal_width(), ascii_only=not encoding.startswith("utf"), whole=True)
@@ -205,40 +202,62 @@ async def _show(prefix: str, option: str | None, as_json: bool) -> int:
         click.echo(
             f"  {terminal_escape.line(pair[0], 40)} {arrow} {terminal_escape.line(pair[1], 40)}\n      {text}"
         )
-    for text, why in tree.dead:
-        click.echo(f"  not delivered ({terminal_escape.line(why)}): {terminal_escape.line(text, 200)}")
+    for dead in tree.run.dead_letters:
+        text = terminal_escape.line(dead.message.content, 200)
+        click.echo(f"  not delivered ({terminal_escape.line(dead.reason)}): {text}")
     return exit_codes.COMPLETED
 
 
 def _shown(entry: RunEntry, known: Outline, tree: CallTree, messages: list[Message]) -> dict[str, Any]:
     return {
         **_listed(entry, known, state_of(entry, known)),
-        "usage": tree.models,
+        "usage": {model: each.usage for model, each in tree.run.models.items() if each.reported},
         "costs": {
-            model: {"cost_usd": bill.spent / NANO, "unpriced_calls": bill.unpriced}
-            for model, bill in tree.bills.items()
+            model: {"cost_usd": each.cost.usd, "unpriced_calls": each.cost.unpriced}
+            for model, each in tree.run.models.items()
         },
-        "requests": [_node(item.node) for item in tree.root.items if item.node is not None],
+        "requests": _requests(tree),
         "messages": messages,
-        "dead_letters": [{"text": text, "why": why} for text, why in tree.dead],
+        "dead_letters": [
+            {"text": each.message.content, "why": each.reason} for each in tree.run.dead_letters
+        ],
     }
 
 
-def _node(node: Node) -> dict[str, Any]:
-    items = [
-        _node(item.node)
-        if item.node is not None
-        else {
-            "id": item.id, "kind": item.kind, "name": item.name, "purpose": item.purpose,
-            "arguments": item.arguments, "outcome": item.outcome, "text": item.text,
-            "started": item.started, "ended": item.ended,
-        }
-        for item in node.items
-    ]  # fmt: skip
+def _requests(tree: CallTree) -> list[dict[str, Any]]:
+    """The user's requests and all below them."""
+    found = [_branch(each) for each in tree.requests]
+    # A stack of its own: calls may be nested deeper than Python's.
+    left = list(zip(tree.requests, found, strict=True))
+    while left:
+        branch, made = left.pop()
+        for row in branch.rows:
+            called = tree.called(row) if isinstance(row, EffectNode) else None
+            made["items"].append(_row(row) if called is None else _branch(called))
+            if called is not None:
+                left.append((called, made["items"][-1]))
+    return found
+
+
+def _branch(branch: Branch) -> dict[str, Any]:
+    node = branch.node
     return {
         "id": node.call, "kind": "call", "agent": node.agent, "asked": node.asked, "outcome": node.outcome,
-        "result": node.result, "why": node.why, "usage": node.usage, "started": node.started,
-        "ended": node.ended, "items": items,
+        "result": node.content, "why": node.reason, "usage": node.own.usage, "started": node.started_at,
+        "ended": node.ended_at or 0.0, "items": [],
+    }  # fmt: skip
+
+
+def _row(row: EffectNode | Remark) -> dict[str, Any]:
+    if isinstance(row, Remark):
+        return {
+            "id": "", "kind": "message" if row.sender else "text", "name": row.sender, "purpose": "",
+            "arguments": "", "outcome": "completed", "text": row.text, "started": 0.0, "ended": 0.0,
+        }  # fmt: skip
+    return {
+        "id": row.id, "kind": row.kind, "name": name_of(row), "purpose": row.purpose,
+        "arguments": row.arguments, "outcome": outcome_of(row), "text": text_of(row),
+        "started": row.began_at, "ended": row.ended_at or 0.0,
     }  # fmt: skip
 
 
@@ -267,9 +286,9 @@ def tail(run_id: str, journal: str | None, follow: bool, as_json: bool, lines: i
 async def _tail(prefix: str, option: str | None, follow: bool, as_json: bool, lines: int | None) -> int:
     async with opened(option) as journal:
         entry = await find(journal, prefix)
-        cast, tree, after = Cast(), CallTree(), 0
+        reader, tree = RecordReader(journal, entry.run_id), CallTree()
         while True:
-            found, after = await _records(journal, entry.run_id, after, cast)
+            found = await reader.read()
             shown = found if lines is None else found[max(len(found) - lines, 0) :]
             lines = None
             skipped = len(found) - len(shown)
@@ -277,22 +296,9 @@ async def _tail(prefix: str, option: str | None, follow: bool, as_json: bool, li
                 tree.take(record)
                 if place >= skipped:
                     click.echo(terminal_escape.json_line(record) if as_json else _line(record, tree))
-            over = bool(found) and isinstance(found[-1].event, RunClosed)
-            if not follow or over:
+            if not follow or tree.run.closed:
                 return exit_codes.COMPLETED
-            await journal.wait(entry.run_id, after, NO_MAIL)
-
-
-async def _records(journal: Journal, run_id: str, after: int, cast: Cast) -> tuple[list[Record], int]:
-    """The records above `after`, and the number of the last one."""
-    found: list[Record] = []
-    for row in await journal.read(run_id, after):
-        events = await events_of(journal, run_id, row)
-        for index, event in enumerate(events):
-            cast.learn(event)
-            found.append(cast.record(row.seq - len(events) + 1 + index, row.at, run_id, event))
-        after = row.seq
-    return found, after
+            await reader.wait()
 
 
 def _line(record: Record, tree: CallTree) -> str:

@@ -8,7 +8,17 @@ from rich.text import Text
 
 from antiphon import Usage
 from antiphon.cli.display import terminal_escape
-from antiphon.cli.display.tree import CallTree, Item, Node, short_arguments
+from antiphon.cli.display.tree import (
+    Branch,
+    CallTree,
+    Remark,
+    name_of,
+    outcome_of,
+    short_arguments,
+    text_of,
+)
+from antiphon.kernel.facts.ledger import NANO
+from antiphon.view.nodes import Cost, EffectNode
 
 MARKS = {"": "●", "completed": "✓"}
 ASCII_MARKS = {"": "*", "completed": "+"}
@@ -38,10 +48,29 @@ def seconds(span: float) -> str:
 
 def tokens(tree: CallTree) -> str:
     """Tokens and cost so far."""
-    usage = tree.usage
-    if not usage.total:
-        return "0 tokens" if not tree.bill.unpriced else "tokens and cost unknown"
-    return f"{usage.total:,} tokens ({parts(usage)}), {tree.bill.text}"
+    totals = tree.run.totals
+    if not totals.usage.total:
+        return "0 tokens" if not totals.cost.unpriced else "tokens and cost unknown"
+    return f"{totals.usage.total:,} tokens ({parts(totals.usage)}), {cost_text(totals.cost)}"
+
+
+def cost_text(cost: Cost) -> str:
+    """Money as people read it: `$0.0123`, `$0`, `cost unknown`, or what is known of it."""
+    if not cost.unpriced:
+        return dollars(cost.nano_usd)
+    if not cost.nano_usd:
+        return "cost unknown"
+    return f"more than {dollars(cost.nano_usd)}, {cost.unpriced:,} calls of unknown price"
+
+
+def dollars(nano: int) -> str:
+    """Nano-USD in dollars, with as many digits as tell something."""
+    if not nano:
+        return "$0"
+    found = nano / NANO
+    if found >= 1:
+        return f"${found:,.2f}"
+    return f"${found:.4f}" if nano >= 100_000 else "under $0.0001"
 
 
 def parts(usage: Usage) -> str:
@@ -51,12 +80,13 @@ def parts(usage: Usage) -> str:
     return ", ".join([*said, *(f"{count:,} {word}" for count, word in inner if count)])
 
 
-def waiting(item: Item) -> str:
+def waiting(effect: EffectNode) -> str:
     """What a wait between two attempts of a model call is for: `waits 2.0 s: rate limit (attempt 2 of 3)`."""
-    why = f": {terminal_escape.line(item.name, 40)}" if item.name else ""
-    attempt = f" ({terminal_escape.line(item.note, 40)})" if item.note else ""
-    word = "waited" if item.outcome else "waits"
-    return f"{word} {seconds(item.until - item.started)}{why}{attempt}"
+    name, due = name_of(effect), effect.wait.due_at if effect.wait is not None else 0.0
+    why = f": {terminal_escape.line(name, 40)}" if name else ""
+    attempt = f" ({terminal_escape.line(effect.text, 40)})" if effect.text else ""
+    word = "waited" if effect.outcome else "waits"
+    return f"{word} {seconds(due - effect.began_at)}{why}{attempt}"
 
 
 class Drawing:
@@ -72,10 +102,10 @@ class Drawing:
 
     def lines(self, now: float) -> list[Text]:
         """Every line of the tree, requests first to last."""
-        fold = not self._whole and len(self._tree.nodes) > FOLDED
+        fold = not self._whole and len(self._tree.branches) > FOLDED
         found: list[Text] = []
-        for item in self._tree.root.items:
-            found.extend(self._under(item, now, fold))
+        for row in self._tree.root.rows:
+            found.extend(self._under(row, now, fold))
         return found
 
     def screen(self, now: float, height: int) -> list[Text]:
@@ -85,106 +115,108 @@ class Drawing:
         found = self.lines(now)
         if len(found) > height:
             found = []
-            for item in self._tree.root.items[-height:]:
-                found.extend(self._under(item, now, True))
+            for row in self._tree.root.rows[-height:]:
+                found.extend(self._under(row, now, True))
         self._newest = 0
         if len(found) > height:
             found = [Text(f"{terminal_escape.CUT} more above", "dim"), *found[len(found) - height + 1 :]]
         return found
 
-    def _under(self, request: Item, now: float, fold: bool) -> Iterator[Text]:
-        """The lines of a request and all under it. A node on its own stands for what its model is doing."""
+    def _under(self, request: EffectNode | Remark, now: float, fold: bool) -> Iterator[Text]:
+        """The lines of a request and all under it. A branch as a row: what its model is doing."""
         # A stack of its own: calls may be nested deeper than Python's.
-        left: list[tuple[Item | Node, str, str]] = [(request, "", "")]
+        left: list[tuple[EffectNode | Remark | Branch, str, str]] = [(request, "", "")]
         while left:
             row, lead, deeper = left.pop()
-            if isinstance(row, Node):
+            if isinstance(row, Branch):
                 yield self._fit(self._live(row, lead))
                 continue
-            if row.node is None:
+            branch = self._tree.called(row) if isinstance(row, EffectNode) else None
+            if branch is None:
                 yield self._fit(self._leaf(row, lead, now))
                 continue
-            node = row.node
-            yield self._fit(self._head(node, lead, now))
-            if fold and node.outcome:
+            yield self._fit(self._head(branch, lead, now))
+            ended = branch.node.outcome
+            if fold and ended:
                 continue
-            rows: list[Item | Node] = [*node.items]
-            if node.doing and not node.outcome:
-                rows.append(node)
+            rows: list[EffectNode | Remark | Branch] = [*branch.rows]
+            if branch.doing and not ended:
+                rows.append(branch)
             if self._newest and len(rows) > self._newest:
                 older, rows = rows[: -self._newest], rows[-self._newest :]
-                working = [each for each in older if isinstance(each, Item) and not each.outcome]
+                working = [each for each in older if isinstance(each, EffectNode) and not outcome_of(each)]
                 yield Text(f"{deeper}{terminal_escape.CUT} {len(older) - len(working):,} earlier", "dim")
                 rows = [*working, *rows]
             for place, each in enumerate(reversed(rows)):
-                branch, under = self._guides[0 if place else 1], self._guides[2 if place else 3]
-                left.append((each, deeper + branch, deeper + under))
+                guide, under = self._guides[0 if place else 1], self._guides[2 if place else 3]
+                left.append((each, deeper + guide, deeper + under))
 
     def _mark(self, outcome: str) -> tuple[str, str]:
         return self._marks.get(outcome, self._wrong) + " ", STYLES.get(outcome, "red")
 
-    def _head(self, node: Node, lead: str, now: float) -> Text:
+    def _head(self, branch: Branch, lead: str, now: float) -> Text:
+        node = branch.node
         text = Text.assemble(
-            (lead, "dim"), self._mark(node.outcome), (terminal_escape.line(node.label, 40), "bold")
+            (lead, "dim"), self._mark(node.outcome), (terminal_escape.line(branch.label, 40), "bold")
         )
         text.append(f"  {self._cut(node.asked, 60)}")
-        facts = [seconds((node.ended or now) - node.started)]
+        facts = [seconds((now if node.ended_at is None else node.ended_at) - node.started_at)]
         if node.outcome not in ("", "completed"):
             facts.insert(0, node.outcome)
-        if node.usage.total:
-            facts.append(f"{node.usage.total:,} tokens")
+        if node.own.usage.total:
+            facts.append(f"{node.own.usage.total:,} tokens")
         text.append(f"  {', '.join(facts)}", "dim")
         if node.outcome and (node.outcome != "completed" or self._whole):
-            said = node.result if node.outcome == "completed" else node.why
+            said = node.content if node.outcome == "completed" else node.reason
             text.append(f"  {self._arrow} {self._cut(said, 120)}")
         return text
 
-    def _leaf(self, item: Item, lead: str, now: float) -> Text:
+    def _leaf(self, row: EffectNode | Remark, lead: str, now: float) -> Text:
         text = Text.assemble((lead, "dim"))
-        if item.kind == "text":
-            return text.append(self._cut(item.text, 100), "italic dim")
-        if item.kind == "message":
-            return text.append(f"{terminal_escape.line(item.name, 40)} adds: {self._cut(item.text, 100)}")
-        text.append(*self._mark(item.outcome))
-        if item.kind == "wait":
-            text.append(self._wait(item))
-        elif item.kind == "model":
-            text.append(f"{terminal_escape.line(item.name, 40)}: {self._cut(item.text, 100)}", "red")
+        if isinstance(row, Remark):
+            if not row.sender:
+                return text.append(self._cut(row.text, 100), "italic dim")
+            return text.append(f"{terminal_escape.line(row.sender, 40)} adds: {self._cut(row.text, 100)}")
+        outcome, said = outcome_of(row), text_of(row)
+        text.append(*self._mark(outcome))
+        name = terminal_escape.line(name_of(row), 40 if row.kind == "model" else 64)
+        if row.kind == "wait":
+            text.append(self._wait(row, outcome))
+        elif row.kind == "model":
+            text.append(f"{name}: {self._cut(said, 100)}", "red")
             return text
-        elif item.kind == "step":
-            text.append(f"step {terminal_escape.line(item.name, 64)}")
+        elif row.kind == "step":
+            text.append(f"step {name}")
         else:
-            text.append(
-                f"{terminal_escape.line(item.name, 64)}({short_arguments(item.arguments, self._room(60))})"
-            )
-        if not item.outcome:
-            return text.append(f"  {seconds(now - item.started)}", "dim")
-        if item.outcome != "completed":
-            text.append(f"  {item.outcome}", STYLES.get(item.outcome, "red"))
-        if item.text and item.purpose != "approval":
-            text.append(f"  {self._arrow} {self._cut(item.text, 100)}", "dim")
+            text.append(f"{name}({short_arguments(row.arguments, self._room(60))})")
+        if not outcome:
+            return text.append(f"  {seconds(now - row.began_at)}", "dim")
+        if outcome != "completed":
+            text.append(f"  {outcome}", STYLES.get(outcome, "red"))
+        if said and row.purpose != "approval":
+            text.append(f"  {self._arrow} {self._cut(said, 100)}", "dim")
         return text
 
-    def _wait(self, item: Item) -> str:
-        name = terminal_escape.line(item.name, 64)
-        if item.purpose == "approval":
-            asked = f"{name}({short_arguments(item.arguments, self._room(60))})"
-            if item.outcome:
+    def _wait(self, wait: EffectNode, outcome: str) -> str:
+        name = terminal_escape.line(name_of(wait), 64)
+        if wait.purpose == "approval":
+            asked = f"{name}({short_arguments(wait.arguments, self._room(60))})"
+            if outcome:
                 return f"asked to allow {asked}"
             return f"waits for permission: {asked}"
-        if item.purpose == "limit":
-            return f"asked for more: {self._cut(item.text, 80)}"
-        if item.purpose == "question":
-            return f"asks you: {self._cut(item.text, 80)}" if not item.outcome else "asked you"
-        if item.purpose == "retry":
-            return waiting(item)
+        if wait.purpose == "limit":
+            return f"asked for more: {self._cut(text_of(wait), 80)}"
+        if wait.purpose == "question":
+            return f"asks you: {self._cut(wait.text, 80)}" if not outcome else "asked you"
+        if wait.purpose == "retry":
+            return waiting(wait)
         return f"waits for {name}" if name else "waits"
 
-    def _live(self, node: Node, lead: str) -> Text:
-        text = Text.assemble((lead, "dim"), (f"{node.doing}{terminal_escape.CUT}", "cyan"))
-        if node.tail:
+    def _live(self, branch: Branch, lead: str) -> Text:
+        text = Text.assemble((lead, "dim"), (f"{branch.doing}{terminal_escape.CUT}", "cyan"))
+        if branch.tail:
             room = max((self._width or 100) - text.cell_len - 3, 10)
-            text.append(" " + terminal_escape.line(node.tail)[-room:], "dim")
+            text.append(" " + terminal_escape.line(branch.tail)[-room:], "dim")
         return text
 
     def _room(self, wanted: int) -> int:

@@ -7,162 +7,160 @@ import time
 from antiphon import Record
 from antiphon.cli.display import terminal_escape
 from antiphon.cli.display.draw import waiting
-from antiphon.cli.display.tree import CallTree, short_arguments
-from antiphon.kernel.facts.events import (
-    ASKING,
-    CancelRequested,
-    EffectFinished,
-    EffectStarted,
-    HistoryCompacted,
-    MessagePosted,
-    PermissionDecided,
-    RunResumed,
-    RunStarted,
-    StateChanged,
-    TurnFinished,
-    TurnStarted,
+from antiphon.cli.display.tree import CallTree, ends_task, name_of, short_arguments
+from antiphon.kernel.facts.events import ASKING
+from antiphon.values.message import Message
+from antiphon.view.changes import (
+    CancelRequest,
+    DataChange,
+    DecisionMade,
+    EffectEnd,
+    EffectStart,
+    MessageArrival,
+    RunClose,
+    RunResume,
+    RunStart,
+    TranscriptChange,
+    TurnEnd,
+    TurnStart,
 )
+from antiphon.view.nodes import DeadLetter, EffectNode
 
 WIDTH = 160
 
 
 def told(record: Record, tree: CallTree) -> str:
     """The record in words, clean and on one line; `tree` has taken it in already."""
-    node = tree.nodes.get(record.activation)
-    event, agent = record.event, terminal_escape.line(node.label if node is not None else record.agent, 40)
-    if isinstance(event, EffectStarted):
-        return f"{agent} {_started(event, tree)}"
-    if isinstance(event, EffectFinished):
-        return f"{agent} {_finished(event, tree)}"
-    if isinstance(event, MessagePosted):
-        return _posted(event)
-    if isinstance(event, PermissionDecided):
-        word = "allowed" if event.allowed else "not allowed"
-        by = f" by {terminal_escape.line(event.by, 40)}" if event.by else ""
-        return f"{agent} is {word} {event.id}{by}{' from now on' if event.remember else ''}"
-    if isinstance(event, TurnStarted):
-        return f"{agent} takes a turn"
-    if isinstance(event, TurnFinished):
-        return f"{agent} ends the turn{', another follows' if event.more else ''}"
-    if isinstance(event, StateChanged):
-        return f"{agent} notes {', '.join([*event.set, *event.append])}"
-    if isinstance(event, HistoryCompacted):
-        what = f"{event.trimmed} old results removed" if event.trimmed else "conversation compacted"
-        return f"{agent}: {what}"
-    if isinstance(event, CancelRequested):
-        return f"cancel {event.target or 'every request'}{_why(event.why)}"
-    if isinstance(event, RunResumed):
-        return "run resumed"
-    if isinstance(event, RunStarted):
-        return f"run started: {event.run_id}"
-    return f"run closed{_why(event.why)}"
+    branch = tree.branches.get(record.activation)
+    agent = terminal_escape.line(branch.label if branch is not None else record.agent, 40)
+    match tree.change:
+        case EffectStart(_, effect):
+            return f"{agent} {_started(effect, tree)}"
+        case EffectEnd(_, effect):
+            return f"{agent} {_ended(effect, tree)}"
+        case MessageArrival(_, message):
+            return _posted(message)
+        case DeadLetter(_, message, reason):
+            receiver = terminal_escape.line(message.receiver, 40)
+            return f"not delivered to {receiver}: {terminal_escape.line(reason, WIDTH)}"
+        case DecisionMade(_, effect_id, decision):
+            word = "allowed" if decision.allowed else "not allowed"
+            by = f" by {terminal_escape.line(decision.by, 40)}" if decision.by else ""
+            return f"{agent} is {word} {effect_id}{by}{' from now on' if decision.remembered else ''}"
+        case TurnStart():
+            return f"{agent} takes a turn"
+        case TurnEnd(_, turn):
+            return f"{agent} ends the turn{', another follows' if turn.another_turn else ''}"
+        case DataChange() as change:
+            return f"{agent} notes {', '.join([*change.set, *change.append])}"
+        case TranscriptChange(_, trimmed):
+            return f"{agent}: {f'{trimmed} old results removed' if trimmed else 'conversation compacted'}"
+        case CancelRequest(target, reason):
+            return f"cancel {target or 'every request'}{_why(reason)}"
+        case RunResume():
+            return "run resumed"
+        case RunStart(run_id):
+            return f"run started: {run_id}"
+        case RunClose(reason):
+            return f"run closed{_why(reason)}"
+        case None:
+            return ""
 
 
 def spoken(tree: CallTree) -> str:
     """The line for what an agent has said on the way, when that shows with the last record; else empty."""
     if tree.spoken is None:
         return ""
-    node, text = tree.spoken
-    return f"{terminal_escape.line(node.label, 40)} says: {terminal_escape.line(text, WIDTH)}"
+    branch, text = tree.spoken
+    return f"{terminal_escape.line(branch.label, 40)} says: {terminal_escape.line(text, WIDTH)}"
 
 
 def progress(record: Record, tree: CallTree) -> str:
     """The line for people who follow a run, or an empty text for what is routine."""
-    event = record.event
-    if _is_deadline(event, tree):
-        return ""
-    if isinstance(event, EffectStarted) and event.kind != "model":
-        return told(record, tree)
-    if isinstance(event, EffectFinished):
-        reply = event.reply
-        if reply is not None or (event.ends and event.outcome == "completed") or _waited(event, tree):
-            return ""
-        return told(record, tree)
-    if isinstance(event, MessagePosted):
-        return told(record, tree) if event.dead or event.to else ""
-    if isinstance(event, CancelRequested | RunResumed):
-        return told(record, tree)
-    return ""
+    match tree.change:
+        case EffectStart(_, effect):
+            routine = effect.kind == "model" or effect.purpose == "deadline"
+        case EffectEnd(_, effect):
+            replied = effect.model is not None and effect.model.reply is not None
+            ends_work = effect.finishes and effect.callee is None
+            done = effect.outcome == "completed" and (ends_work or _is_timer(effect))
+            routine = replied or done or effect.purpose == "deadline"
+        case MessageArrival(activation, _):
+            routine = not activation.id
+        case DeadLetter() | CancelRequest() | RunResume():
+            routine = False
+        case _:
+            routine = True
+    return "" if routine else told(record, tree)
 
 
-def _started(event: EffectStarted, tree: CallTree) -> str:
-    name = terminal_escape.line(event.name, 64)
-    item = tree.items.get(event.id)
-    if event.kind == "model":
+def _started(effect: EffectNode, tree: CallTree) -> str:
+    name, called = terminal_escape.line(effect.name, 64), tree.called(effect)
+    if effect.kind == "model":
         return f"asks {name}"
-    if item is None:
-        return f"starts {event.kind} {name}"
-    if event.kind == "call" and item.node is not None:
-        label, asked = terminal_escape.line(item.node.label, 64), terminal_escape.line(item.node.asked, WIDTH)
+    if called is not None:
+        label, asked = terminal_escape.line(called.label, 64), terminal_escape.line(called.node.asked, WIDTH)
         return f"calls {label}: {asked}".rstrip(": ")
-    if event.kind in ("action", "step"):
-        return "acts" if event.kind == "action" else f"takes the step {name}"
-    if event.kind == "tool":
-        return f"uses {name}({short_arguments(item.arguments, WIDTH)})"
-    if event.purpose == "approval":
-        return f"asks to allow {name}({short_arguments(item.arguments, WIDTH)})"
-    if event.purpose == "limit":
-        return f"asks for more: {terminal_escape.line(event.text, WIDTH)}"
-    if event.purpose == "question":
-        return f"asks the user: {terminal_escape.line(event.text, WIDTH)}"
-    if event.purpose == "deadline":
-        return f"has until {time.strftime('%H:%M:%S', time.localtime(event.until))}"
-    return waiting(item) if event.purpose == "retry" else f"waits ({event.purpose or 'timer'})"
+    if effect.kind in ("action", "step"):
+        return "acts" if effect.kind == "action" else f"takes the step {name}"
+    if effect.kind == "tool":
+        return f"uses {name}({short_arguments(effect.arguments, WIDTH)})"
+    if effect.purpose == "approval":
+        return f"asks to allow {name}({short_arguments(effect.arguments, WIDTH)})"
+    if effect.purpose == "limit":
+        return f"asks for more: {terminal_escape.line(effect.text, WIDTH)}"
+    if effect.purpose == "question":
+        return f"asks the user: {terminal_escape.line(effect.text, WIDTH)}"
+    if effect.purpose == "deadline":
+        due = effect.wait.due_at if effect.wait is not None else 0.0
+        return f"has until {time.strftime('%H:%M:%S', time.localtime(due))}"
+    return waiting(effect) if effect.purpose == "retry" else f"waits ({effect.purpose or 'timer'})"
 
 
-def _finished(event: EffectFinished, tree: CallTree) -> str:
-    if event.reply is not None:
-        usage, calls = (
-            event.reply.usage,
-            ", ".join(terminal_escape.line(call.name, 64) for call in event.reply.calls),
-        )
-        said = f"calls {calls}" if calls else terminal_escape.line(event.reply.content, WIDTH)
-        return f"gets a reply ({usage.total:,} tokens): {said}"
-    if _waited(event, tree):
+def _ended(effect: EffectNode, tree: CallTree) -> str:
+    if effect.model is not None and effect.model.reply is not None:
+        reply = effect.model.reply
+        calls = ", ".join(terminal_escape.line(call.name, 64) for call in reply.calls)
+        said = f"calls {calls}" if calls else terminal_escape.line(reply.content, WIDTH)
+        return f"gets a reply ({reply.usage.total:,} tokens): {said}"
+    if _is_timer(effect) and effect.outcome == "completed":
         return "has waited"
-    item = tree.items.get(event.id)
-    if item is not None and item.purpose == "deadline":
+    if effect.purpose == "deadline":
         return "needs its deadline no more"
-    if item is None and event.ends:
-        return f"finishes: {terminal_escape.line(event.content, WIDTH)}"
-    name = terminal_escape.line(item.name, 64) if item is not None and item.name else event.id
-    if item is not None and item.node is not None:
-        name = terminal_escape.line(item.node.label, 64)
-    if ".m" in event.id:
-        name = "no reply"
-    if item is not None and item.purpose in ASKING:
-        name = item.purpose
-    if item is not None and item.kind in ("action", "step"):
-        done = "has acted" if item.kind == "action" else f"has taken the step {name}"
-        return f"{done}{_why(event.why)}"
-    if event.outcome == "completed":
-        return f"gets {name}: {terminal_escape.line(event.content, WIDTH)}".rstrip(": ")
-    return f"gets {name}: {event.outcome}{_why(event.why)}"
+    if ends_task(effect):
+        return f"finishes: {terminal_escape.line(effect.content, WIDTH)}"
+    name = _result_name(effect, tree)
+    if effect.kind in ("action", "step"):
+        done = "has acted" if effect.kind == "action" else f"has taken the step {name}"
+        return f"{done}{_why(effect.reason)}"
+    if effect.outcome == "completed":
+        return f"gets {name}: {terminal_escape.line(effect.content, WIDTH)}".rstrip(": ")
+    return f"gets {name}: {effect.outcome}{_why(effect.reason)}"
 
 
-def _is_deadline(event: object, tree: CallTree) -> bool:
-    """Whether it is about the time that an agent has: a bound, and nothing that happens."""
-    item = tree.items.get(event.id) if isinstance(event, EffectStarted | EffectFinished) else None
-    return item is not None and item.purpose == "deadline"
+def _result_name(effect: EffectNode, tree: CallTree) -> str:
+    """What the result of an effect is called."""
+    called = tree.called(effect)
+    if effect.model is not None:
+        return "no reply"
+    if effect.purpose in ASKING:
+        return effect.purpose
+    if called is not None:
+        return terminal_escape.line(called.label, 64)
+    return terminal_escape.line(name_of(effect), 64) or effect.id
 
 
-def _waited(event: EffectFinished, tree: CallTree) -> bool:
-    """Whether a timer ran out: nothing happened, time went by."""
-    item = tree.items.get(event.id)
-    timer = item is not None and item.kind == "wait" and item.purpose in ("retry", "deadline")
-    return timer and event.outcome == "completed"
+def _is_timer(effect: EffectNode) -> bool:
+    """Whether it is about time alone: when it has run out nothing happened, time went by."""
+    return effect.kind == "wait" and effect.purpose in ("retry", "deadline")
 
 
-def _posted(event: MessagePosted) -> str:
-    message = event.message
-    if event.dead:
-        receiver = terminal_escape.line(message.receiver, 40)
-        return f"not delivered to {receiver}: {terminal_escape.line(event.dead, WIDTH)}"
+def _posted(message: Message) -> str:
     if message.calls:
         return f"{terminal_escape.line(message.sender, 40)} asks"
     pair = f"{terminal_escape.line(message.sender, 40)} tells {terminal_escape.line(message.receiver, 40)}"
     return f"{pair}: {terminal_escape.line(message.content, WIDTH)}"
 
 
-def _why(why: str) -> str:
-    return f" ({terminal_escape.line(why, WIDTH)})" if why else ""
+def _why(reason: str) -> str:
+    return f" ({terminal_escape.line(reason, WIDTH)})" if reason else ""

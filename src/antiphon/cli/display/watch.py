@@ -160,7 +160,7 @@ class LiveTree:
         # One column stays free: some terminals break the line when the last one is filled.
         width = max(size.width - 1, 10)
         lines = Drawing(self._tree, width, ascii_only=self._ascii).screen(now, max(size.height - 3, 1))
-        spent = seconds(now - self._tree.started) if self._tree.started else "starting"
+        spent = seconds(now - self._tree.run.started_at) if self._tree.run.started_at else "starting"
         status = Text(f"{spent}, {tokens(self._tree)}", "dim", no_wrap=True)
         status.truncate(width, overflow="ellipsis")
         return Group(*lines, status)

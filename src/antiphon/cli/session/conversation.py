@@ -8,18 +8,21 @@ from contextlib import suppress
 from antiphon import Conversation, Piece, Record, Usage, UserError
 from antiphon.cli import exit_codes
 from antiphon.cli.display import terminal_escape
-from antiphon.cli.display.draw import parts, seconds
+from antiphon.cli.display.draw import cost_text, parts, seconds
 from antiphon.cli.display.record_line import progress, spoken
 from antiphon.cli.display.reply_printer import Screen, Voice
-from antiphon.cli.display.tree import COMPACT, Bill, CallTree, Item
+from antiphon.cli.display.tree import COMPACT, CallTree
 from antiphon.cli.session import slash
 from antiphon.cli.session.drive import Bell, on_signals
 from antiphon.cli.session.line_input import Typed
 from antiphon.cli.session.questions import Question, Questions, show, verdict
 from antiphon.cli.session.slash import Opening
 from antiphon.cli.target import Target
-from antiphon.kernel.facts.events import ASKING, EffectFinished, EffectStarted
+from antiphon.kernel.facts import ids
+from antiphon.kernel.facts.events import ASKING
 from antiphon.kernel.run.feed import Subscription
+from antiphon.view.changes import EffectEnd, EffectStart
+from antiphon.view.nodes import ActivationNode, Cost, EffectNode
 
 SHOWN = 2
 """Exchanges that are shown again when a conversation is gone on with."""
@@ -70,12 +73,11 @@ class Talk:
         self.leaving = False
         self.code = exit_codes.COMPLETED
         self.last: tuple[str, Usage] | None = None
-        self._questions = Questions()
+        self._questions = Questions(self.tree.run)
         self._asking: Question | None = None
-        self._models: dict[str, EffectStarted] = {}
         self._held: list[Piece] = []
         self._voice, self._writing = Voice(), ""
-        self._before = (Usage(), Bill())
+        self._before = (Usage(), Cost())
         self._cancelling = self._compacting = False
         self._breaks = person.breaks
 
@@ -88,7 +90,7 @@ class Talk:
         """What to open next; None when the person has left. again: they know what was said so far."""
         for record in await self.conversation.records():
             self._learn(record)
-        subscription = self.conversation.events(self.tree.seq)
+        subscription = self.conversation.events(self.tree.run.seq)
         if not again:
             self._welcome()
         for call in await self.conversation.requests():
@@ -121,32 +123,29 @@ class Talk:
                 return
         self.leaving = True
         # Nothing follows: the run was closed, or it was parked, which is said by raising.
-        await self.conversation.records(self.tree.seq)
+        await self.conversation.records(self.tree.run.seq)
 
     def _learn(self, record: Record) -> None:
         self.tree.take(record)
-        self._questions.take(record)
-        event = record.event
-        if isinstance(event, EffectStarted) and event.kind == "model":
-            self._models[event.id] = event
-        elif isinstance(event, EffectFinished):
-            started = self._models.pop(event.id, None)
-            if started is not None and event.reply is not None and event.reply.usage.total:
-                self.last = (started.name, event.reply.usage)
+        change = self.tree.change
+        if isinstance(change, EffectEnd) and change.effect.model is not None:
+            reply = change.effect.model.reply
+            if reply is not None and reply.usage.total:
+                self.last = (change.effect.name, reply.usage)
 
     def _note(self, record: Record) -> bool:
         """Show a record; whether the request has ended with it."""
-        event = record.event
+        change = self.tree.change
         self._say()
-        if isinstance(event, EffectStarted) and event.kind == "model":
-            if self._is_ours(record.activation) and event.purpose != COMPACT:
+        if isinstance(change, EffectStart) and change.effect.kind == "model":
+            if self._is_ours(record.activation) and change.effect.purpose != COMPACT:
                 self.screen.status("thinking…" if self._asking is None else "")
             held, self._held = self._held, []
             for piece in held:
-                if piece.effect_id in self._models:
+                if self._asked(piece) is not None:
                     self._piece(piece)
-        elif isinstance(event, EffectFinished) and event.id == self.call:
-            self._end(event, record.at)
+        elif isinstance(change, EffectEnd) and change.effect.id == self.call:
+            self._end(change.effect, record.at)
             return True
         elif not self._cancelling and (line := self._line(record)):
             self.screen.note(line)
@@ -159,8 +158,8 @@ class Talk:
         """What was said on the way to the answer."""
         if self.tree.spoken is None or self._cancelling:
             return
-        node, text = self.tree.spoken
-        if not self._is_ours(node.number):
+        branch, text = self.tree.spoken
+        if not self._is_ours(branch.node.id):
             self.screen.note(f"  {spoken(self.tree)}")
             return
         self.screen.end_line()
@@ -169,34 +168,39 @@ class Talk:
 
     def _line(self, record: Record) -> str:
         """The line for a record, or an empty one: what is shown in another way is not said twice."""
-        event = record.event
-        if isinstance(event, EffectStarted):
-            asks = event.purpose in ASKING
-            if event.id == self.call or (asks and self.person.attended):
-                return ""
-        if isinstance(event, EffectFinished):
-            item = self.tree.items.get(event.id)
-            if item is not None and item.purpose in ASKING:
+        match self.tree.change:
+            case EffectStart(_, effect):
+                if effect.id == self.call or (effect.purpose in ASKING and self.person.attended):
+                    return ""
+            case EffectEnd(_, effect) if effect.purpose in ASKING:
                 return ""
         line = progress(record, self.tree)
         return f"  {line}" if line else ""
 
     def _is_ours(self, activation: int) -> bool:
-        item = self._item
-        return item is not None and item.node is not None and item.node.number == activation
+        node = self._node
+        return node is not None and node.id == activation
 
     @property
-    def _item(self) -> Item | None:
-        return self.tree.items.get(self.call) if self.call else None
+    def _node(self) -> ActivationNode | None:
+        """Who works on what was asked."""
+        effect = self.tree.run.effects.get(self.call)
+        return effect.callee if effect is not None else None
+
+    def _asked(self, piece: Piece) -> EffectNode | None:
+        """The model call that a piece is of, while it goes on."""
+        effect = self.tree.run.effects.get(piece.effect_id)
+        return effect if effect is not None and effect.ended_at is None else None
 
     def _piece(self, piece: Piece) -> None:
         if not self.screen.live:
             return
-        if piece.effect_id not in self._models:
+        asked = self._asked(piece)
+        if asked is None:
             # What is said can come before the record that it is being said.
             self._held.append(piece)
             return
-        if not self._is_ours(piece.activation) or self._models[piece.effect_id].purpose == COMPACT:
+        if not self._is_ours(piece.activation) or asked.purpose == COMPACT:
             return
         if piece.effect_id != self._writing:
             if self._voice.said and self._same_turn(piece.effect_id):
@@ -205,7 +209,7 @@ class Talk:
         self.screen.say(self._voice.take(piece))
 
     def _same_turn(self, effect_id: str) -> bool:
-        return effect_id.rpartition(".")[0] == self._writing.rpartition(".")[0]
+        return bool(self._writing) and ids.turn_id_of(effect_id) == ids.turn_id_of(self._writing)
 
     # -- requests ---------------------------------------------------------------------------
 
@@ -225,15 +229,15 @@ class Talk:
     def _begin(self, call: str) -> None:
         self.call, self._cancelling = call, False
         self._voice, self._writing, self._held = Voice(), "", []
-        self._before = (self.tree.usage, self.tree.bill)
+        totals = self.tree.run.totals
+        self._before = (totals.usage, totals.cost)
 
-    def _end(self, event: EffectFinished, at: float) -> None:
+    def _end(self, effect: EffectNode, at: float) -> None:
         """The request has ended: whatever of the answer is not on the screen yet, and what it cost."""
-        item = self._item
-        took = at - item.started if item is not None else 0.0
-        output = event.content
+        took = at - effect.began_at
+        output = effect.content
         self.call, self._cancelling = "", False
-        if self._compacting and event.outcome == "completed":
+        if self._compacting and effect.outcome == "completed":
             self.screen.note(output)
         elif self.screen.live and output and self._voice.said.strip() == output.strip():
             self.screen.end_line()
@@ -241,17 +245,17 @@ class Talk:
             self.screen.end_line()
             self.screen.say(output.rstrip("\n") + "\n")
         self._compacting = False
-        if event.outcome != "completed":
-            style = "yellow" if event.outcome == "cancelled" else "red"
-            self.screen.note(f"({event.outcome}: {event.why})", style)
-            self.code = exit_codes.OUTCOMES.get(event.outcome, exit_codes.FAILED)
+        if effect.outcome != "completed":
+            style = "yellow" if effect.outcome == "cancelled" else "red"
+            self.screen.note(f"({effect.outcome}: {effect.reason})", style)
+            self.code = exit_codes.OUTCOMES.get(effect.outcome, exit_codes.FAILED)
         else:
             self.code = exit_codes.COMPLETED
-        usage, bill = self._before
-        spent = less(self.tree.usage, usage)
+        (usage, cost), totals = self._before, self.tree.run.totals
+        spent = less(totals.usage, usage)
         if spent.total:
-            cost = Bill(self.tree.bill.spent - bill.spent, self.tree.bill.unpriced - bill.unpriced)
-            self.screen.note(f"  {spent.total:,} tokens ({parts(spent)}), {cost.text}, {seconds(took)}")
+            paid = cost_text(totals.cost - cost)
+            self.screen.note(f"  {spent.total:,} tokens ({parts(spent)}), {paid}, {seconds(took)}")
 
     # -- what is typed ----------------------------------------------------------------------
 
@@ -298,13 +302,13 @@ class Talk:
 
     def _welcome(self) -> None:
         """What was said last, where a conversation is gone on with."""
-        said = [item for item in self.tree.root.items if item.node is not None and item.outcome]
+        said = [each.node for each in self.tree.requests if each.node.outcome]
         if not said or self.screen.quiet:
             return
         if len(said) > SHOWN:
             self.screen.note(f"({len(said) - SHOWN:,} earlier; /history shows all)")
-        for item in said[-SHOWN:]:
-            slash.exchange(self.screen, item, whole=False)
+        for node in said[-SHOWN:]:
+            slash.exchange(self.screen, node, whole=False)
 
     # -- questions --------------------------------------------------------------------------
 

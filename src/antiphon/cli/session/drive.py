@@ -17,8 +17,8 @@ from antiphon.cli import exit_codes
 from antiphon.cli.display.tree import CallTree
 from antiphon.cli.display.watch import Watcher, terminal
 from antiphon.cli.session.questions import Keyboard, Question, Questions, show, verdict
-from antiphon.kernel.facts.events import EffectFinished, EffectStarted
 from antiphon.kernel.run.feed import Subscription
+from antiphon.view.changes import EffectEnd, EffectStart
 
 
 class Bell:
@@ -112,7 +112,7 @@ class Driver:
     def __init__(self, drive: Drive, bell: Bell, stop: Stop) -> None:
         self._drive, self._bell, self._stop = drive, bell, stop
         self._open = set(drive.calls)
-        self._questions = Questions()
+        self._questions = Questions(drive.tree.run)
         self._asking: Question | None = None
         self._typed: list[str | None] = []
         self._keyboard = Keyboard(self._on_line) if drive.attended else None
@@ -148,32 +148,34 @@ class Driver:
             drive.watcher.take(found)
             if not isinstance(found, Record):
                 continue
-            self._questions.take(found)
             if found.seq > drive.after:
                 self._note(found)
-            elif isinstance(found.event, EffectFinished):
-                self._open.discard(found.event.id)
+            self._close()
             if not self._open:
                 return
 
     def _note(self, record: Record) -> None:
         """A new record: the ones of this drive."""
-        event = record.event
+        change = self._drive.tree.change
         if not self._started:
             self._started = True
             self._drive.watcher.start()
             self._drive.watcher.take(record)
-        known = isinstance(event, EffectStarted) and event.id in self._open
+        known = isinstance(change, EffectStart) and change.effect.id in self._open
         if not self._announced and (known or self._drive.after):
             self._announced = True
             self._pausing(self._drive.announce)
-        if isinstance(event, EffectFinished):
-            self._open.discard(event.id)
         if self._asking is not None and not self._questions.is_open(self._asking):
             print("\n(it was settled elsewhere)", file=sys.stderr)
             self._asking = None
             self._drive.watcher.start()
         self._ask()
+
+    def _close(self) -> None:
+        """A request that has ended is waited for no more."""
+        for change in self._drive.tree.changes:
+            if isinstance(change, EffectEnd):
+                self._open.discard(change.effect.id)
 
     def _pausing(self, say: Any) -> None:
         self._drive.watcher.pause()

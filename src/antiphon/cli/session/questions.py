@@ -13,9 +13,11 @@ from msgspec import Struct
 from rich.console import Console
 from rich.text import Text
 
-from antiphon import Record
 from antiphon.cli.display import terminal_escape
-from antiphon.kernel.facts.events import RULED, EffectFinished, EffectStarted
+from antiphon.kernel.facts import ids
+from antiphon.kernel.facts.events import RULED
+from antiphon.view import RunTree
+from antiphon.view.nodes import EffectNode
 
 LINES = 24
 """Lines of arguments shown at once; the rest on request, and never is anything left out silently."""
@@ -41,7 +43,7 @@ def attended() -> bool:
     return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def ruled(effect: EffectStarted) -> str:
+def ruled(effect: EffectNode) -> str:
     """What permission an effect asks for: the tool, or more of a limit; empty for a plain question."""
     if effect.purpose not in RULED:
         return ""
@@ -49,33 +51,28 @@ def ruled(effect: EffectStarted) -> str:
 
 
 class Questions:
-    """The questions that are open, in the order they were asked, and the rulings made for the run."""
+    """The open questions of a run, in the order they were asked, and what was allowed for all of it."""
 
-    def __init__(self) -> None:
-        self._open: dict[str, Question] = {}
+    def __init__(self, run: RunTree) -> None:
         self.always: set[str] = set()
-
-    def take(self, record: Record) -> None:
-        """Take note of what is asked and answered; earlier records too."""
-        event = record.event
-        if isinstance(event, EffectStarted) and event.purpose in RULED:
-            self._open[event.id] = Question(event.id, record.agent, event.text, ruled(event), event.arguments)
-        elif isinstance(event, EffectStarted) and event.purpose == "question":
-            self._open[event.id] = Question(event.id, record.agent, event.text)
-        elif isinstance(event, EffectFinished):
-            self._open.pop(event.id, None)
+        self._run = run
+        self._answered: set[str] = set()
 
     def next(self) -> Question | None:
         """The oldest open question."""
-        return next(iter(self._open.values()), None)
+        for effect in self._run.human_inputs.values():
+            if effect.id not in self._answered:
+                agent, tool = self._run.activations[ids.activation_of(effect.id)].agent, ruled(effect)
+                return Question(effect.id, agent, effect.text, tool, effect.arguments if tool else "")
+        return None
 
     def is_open(self, question: Question) -> bool:
         """Whether it still waits for an answer."""
-        return question.id in self._open
+        return question.id in self._run.human_inputs and question.id not in self._answered
 
     def answered(self, question: Question, answer: str) -> None:
         """It needs no further attention."""
-        self._open.pop(question.id, None)
+        self._answered.add(question.id)
         if question.tool and question.tool != MORE and answer == "always":
             self.always.add(question.tool)
 

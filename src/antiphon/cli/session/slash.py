@@ -10,13 +10,13 @@ from rich.text import Text
 
 from antiphon import Agent
 from antiphon.cli.display import terminal_escape
-from antiphon.cli.display.draw import parts, tokens
+from antiphon.cli.display.draw import cost_text, parts, tokens
 from antiphon.cli.display.reply_printer import Screen
-from antiphon.cli.display.tree import Bill, Item
 from antiphon.cli.store import SHORT
 from antiphon.config.dotenv import environment
 from antiphon.models.catalog import load_catalog
 from antiphon.models.usage import context_left
+from antiphon.view.nodes import ActivationNode
 
 if TYPE_CHECKING:
     from antiphon.cli.session.conversation import Talk
@@ -66,9 +66,10 @@ async def _quit(talk: Talk, rest: str) -> None:
 
 async def _cost(talk: Talk, rest: str) -> None:
     tree = talk.tree
-    for model, usage in tree.models.items():
-        bill = tree.bills.get(model, Bill())
-        talk.screen.note(f"  {terminal_escape.line(model, 60)}: {parts(usage)}, {bill.text}", "")
+    for model, totals in tree.run.models.items():
+        if totals.reported:
+            name = terminal_escape.line(model, 60)
+            talk.screen.note(f"  {name}: {parts(totals.usage)}, {cost_text(totals.cost)}", "")
     talk.screen.note(f"  in all: {tokens(tree)}", "")
     if talk.last is not None:
         model, usage = talk.last
@@ -117,7 +118,7 @@ async def _model(talk: Talk, rest: str) -> None:
 async def _compact(talk: Talk, rest: str) -> None:
     if talk.call:
         talk.screen.note("It is still at work: Ctrl-C stops it")
-    elif not any(item.node is not None for item in talk.tree.root.items):
+    elif not talk.tree.requests:
         talk.screen.note("Nothing was said yet")
     else:
         talk.screen.status("compacting…")
@@ -125,10 +126,10 @@ async def _compact(talk: Talk, rest: str) -> None:
 
 
 async def _history(talk: Talk, rest: str) -> None:
-    items = [item for item in talk.tree.root.items if item.node is not None]
-    for item in items:
-        exchange(talk.screen, item, whole=True)
-    if not items:
+    requests = talk.tree.requests
+    for each in requests:
+        exchange(talk.screen, each.node, whole=True)
+    if not requests:
         talk.screen.note("Nothing was said yet")
 
 
@@ -143,12 +144,11 @@ async def _resume(talk: Talk, rest: str) -> None:
     talk.next, talk.leaving = Opening(rest, talk.model), True
 
 
-def exchange(screen: Screen, item: Item, *, whole: bool) -> None:
+def exchange(screen: Screen, node: ActivationNode, *, whole: bool) -> None:
     """What was asked and answered; `whole`: all of it."""
-    node = item.node
-    if node is None or not (node.asked or node.result):
+    if not (node.asked or node.content):
         return
-    said = node.result if node.outcome == "completed" else f"({node.outcome or 'at work'}: {node.why})"
+    said = node.content if node.outcome == "completed" else f"({node.outcome or 'at work'}: {node.reason})"
     screen.end_line()
     for mark, text in (("> ", node.asked), ("", said)):
         shown = terminal_escape.clean(text) if whole else terminal_escape.line(text, 400)

@@ -29,7 +29,7 @@ from antiphon.view.changes import (
     TurnEnd,
     TurnStart,
 )
-from antiphon.view.nodes import ActivationNode, EffectFailure, EffectNode
+from antiphon.view.nodes import ActivationNode, EffectNode
 
 MARKER = "[Max Iterations Reached]"
 """What the answer begins with when the iterations are used up."""
@@ -169,7 +169,6 @@ class Projection:
     def __init__(self, max_attempts: int = 3) -> None:
         self._max_attempts = max_attempts
         self._steps: dict[str, _Step] = {}
-        self._failure: EffectFailure | None = None
         self._model, self._attempts = "", 0
         self._text = ""
         self._summary: str | None = None
@@ -202,8 +201,8 @@ class Projection:
             elif effect.purpose == "":
                 self._attempts = self._attempts + 1 if self._model == effect.name else 1
                 self._model = effect.name
-        elif effect.purpose == "retry" and effect.wait is not None and self._failure is not None:
-            failure = self._failure
+        elif effect.wait is not None and effect.failure is not None:
+            failure = effect.failure
             yield LlmRetryEvent(
                 self._model,
                 failure.kind,
@@ -250,8 +249,6 @@ class Projection:
     def _replied(self, effect: EffectNode, reply: Reply | None, at: float) -> Iterator[LoopEvent]:
         if effect.purpose == "final":
             self._summary = reply.content.strip() if reply is not None else ""
-        elif effect.purpose == "" and reply is None:
-            self._failure = effect.failure
         elif effect.purpose == "" and reply is not None:
             if reply.reasoning:
                 yield ReasoningEvent(reply.reasoning, at)
