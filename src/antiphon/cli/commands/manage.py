@@ -20,20 +20,20 @@ from antiphon.cli.commands.run import (
 from antiphon.cli.display import terminal_escape
 from antiphon.cli.display.tree import CallTree
 from antiphon.cli.session.request import COMMAND_LINE, Manner, Request, finish, perform
-from antiphon.cli.store import SHORT, find, journal_option, opened
+from antiphon.cli.store import SHORT, RecordReader, find, journal_option, opened
 from antiphon.cli.target import Target, load_target
 from antiphon.errors import UserError
 from antiphon.journal import Journal
 from antiphon.journal.port import MAX_NAME, RunEntry, check_name
-from antiphon.kernel.facts.events import CancelRequested
 from antiphon.kernel.facts.state import State
 from antiphon.kernel.run.commands import Cancel, encode
 from antiphon.kernel.run.conversation import cancel_run
-from antiphon.kernel.run.rows import events_of, fold, read
+from antiphon.kernel.run.rows import fold, read
+from antiphon.view import RunTree
+from antiphon.view.changes import CancelRequest
 
 PATIENCE = 5.0
 """Seconds that an owner gets to take a cancellation in before the command reports without it."""
-NO_MAIL = 1 << 62
 
 
 @click.command("resume", short_help="Go on with a run where it is.")
@@ -172,16 +172,15 @@ def _agreed(question: str) -> bool:
 async def _post(journal: Journal, entry: RunEntry, letter: Cancel) -> int:
     """Tell the owner, and see whether it listens."""
     short = entry.run_id[:SHORT]
+    reader, tree = RecordReader(journal, entry.run_id), RunTree(recent=True)
+    await reader.read()
     await journal.post(entry.run_id, uuid4().hex, encode(letter))
-    after = entry.seq
     try:
         async with asyncio.timeout(PATIENCE):
             while True:
-                await journal.wait(entry.run_id, after, NO_MAIL)
-                for row in await journal.read(entry.run_id, after):
-                    after = row.seq
-                    events = await events_of(journal, entry.run_id, row)
-                    if any(isinstance(event, CancelRequested) for event in events):
+                await reader.wait()
+                for record in await reader.read():
+                    if any(isinstance(change, CancelRequest) for change in tree.add(record)):
                         click.echo(f"run {short}: cancelled by {terminal_escape.line(entry.owner, 80)}")
                         return exit_codes.COMPLETED
     except TimeoutError:
