@@ -16,7 +16,6 @@ from msgspec.structs import replace
 
 from antiphon import UNLIMITED, Agent, Conversation, Limits, Result, Usage, UserError, open_run
 from antiphon.errors import DuplicateName
-from antiphon.kernel.facts.events import MessagePosted, TurnStarted
 from antiphon.styles.environment.api import ExtEnv
 from antiphon.styles.environment.context import Context
 from antiphon.styles.environment.message import Message, from_kernel, to_kernel
@@ -40,6 +39,8 @@ from antiphon.values.message import Message as KernelMessage
 from antiphon.values.message import new_id
 from antiphon.values.model import Model
 from antiphon.values.result import View
+from antiphon.view import RunTree
+from antiphon.view.changes import MessageArrival, TurnStart
 from antiphon.view.graph import Graph, graph_of
 
 LOG = logging.getLogger(__name__)
@@ -345,16 +346,17 @@ class Environment(ExtEnv):
                 self._seat(view.agent)
         known: list[KernelMessage] = []
         inbox: list[KernelMessage] = []
+        tree = RunTree(recent=True)
         for record in await conversation.records():
-            event = record.event
-            if isinstance(event, MessagePosted) and not event.dead:
-                if event.to == own.activation:
-                    inbox.append(event.message)
-                elif not event.to:
-                    inbox += given(event.message)
-            elif isinstance(event, TurnStarted) and event.activation == own.activation:
-                known += self._rounds.in_order(self._routes, inbox)
-                inbox.clear()
+            for change in tree.add(record):
+                match change:
+                    case MessageArrival(activation, message) if activation.id == own.activation:
+                        inbox.append(message)
+                    case MessageArrival(activation, message) if not activation.id:
+                        inbox += given(message)
+                    case TurnStart(activation) if activation.id == own.activation:
+                        known += self._rounds.in_order(self._routes, inbox)
+                        inbox.clear()
         self._distributed[:0] = known
 
     # -- as a file -------------------------------------------------------------------------------
