@@ -21,7 +21,7 @@ from antiphon.kernel.facts.events import (
     TurnFinished,
     TurnStarted,
 )
-from antiphon.kernel.facts.records import Cast
+from antiphon.kernel.facts.records import ActivationIndex
 from antiphon.values.model import Reply
 
 
@@ -29,7 +29,7 @@ class Story:
     """Events one by one, a second apart, with the tree they make and what is told of each."""
 
     def __init__(self):
-        self.tree, self.cast, self.seq = CallTree(), Cast(), 0
+        self.tree, self.index, self.seq = CallTree(), ActivationIndex(), 0
         self.told, self.progress = [], []
 
     def add(self, *events):
@@ -38,8 +38,8 @@ class Story:
                 self.tree.take(event)
                 continue
             self.seq += 1
-            self.cast.learn(event)
-            record = self.cast.record(self.seq, float(self.seq), "r", event)
+            self.index.learn(event)
+            record = self.index.record(self.seq, float(self.seq), "r", event)
             assert isinstance(record, Record)
             self.tree.take(record)
             self.told.append(told(record, self.tree))

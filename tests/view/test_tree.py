@@ -24,7 +24,7 @@ from antiphon.kernel.facts.events import (
     TurnFinished,
     TurnStarted,
 )
-from antiphon.kernel.facts.records import Cast
+from antiphon.kernel.facts.records import ActivationIndex
 from antiphon.kernel.run.commands import Ask, encode
 from antiphon.models.script import Script, call
 from antiphon.testing.clock import VirtualClock
@@ -239,14 +239,14 @@ class Story:
     """Events one by one, a second apart; `changes`: what the last one changed."""
 
     def __init__(self) -> None:
-        self.tree, self.cast, self.seq = RunTree(), Cast(), 0
+        self.tree, self.index, self.seq = RunTree(), ActivationIndex(), 0
         self.changes: tuple[Any, ...] = ()
 
     def add(self, *events: Event) -> "Story":
         for event in events:
             self.seq += 1
-            self.cast.learn(event)
-            self.changes = self.tree.add(self.cast.record(self.seq, float(self.seq), "r", event))
+            self.index.learn(event)
+            self.changes = self.tree.add(self.index.record(self.seq, float(self.seq), "r", event))
         return self
 
     def change(self, event: Event) -> Any:
@@ -377,7 +377,7 @@ def test_a_call_whose_arguments_nobody_can_read_asks_for_nothing(arguments: str)
 
 
 def test_records_that_cannot_follow_are_said_to_be_corrupt() -> None:
-    record = Cast().record(1, 1.0, "r", EffectStarted("0/x.c1", name="t"))
+    record = ActivationIndex().record(1, 1.0, "r", EffectStarted("0/x.c1", name="t"))
     with pytest.raises(Corrupt, match="EffectStarted does not follow"):
         RunTree.of([record])
 

@@ -18,7 +18,7 @@ from antiphon.cli import exit_codes
 from antiphon.config.dotenv import environment
 from antiphon.journal import Journal, open_journal
 from antiphon.journal.port import RunEntry
-from antiphon.kernel.facts.records import Cast, Record
+from antiphon.kernel.facts.records import ActivationIndex, Record
 from antiphon.kernel.facts.summary import Outline, decode, outline
 from antiphon.kernel.run.rows import events_of, fold
 
@@ -93,7 +93,7 @@ class RecordReader:
 
     def __init__(self, journal: Journal, run_id: str) -> None:
         self.seq = 0
-        self._journal, self._run_id, self._index = journal, run_id, Cast()
+        self._journal, self._run_id, self._index = journal, run_id, ActivationIndex()
 
     async def read(self) -> list[Record]:
         """The records that are new. Raises Corrupt."""

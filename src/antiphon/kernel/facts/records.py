@@ -14,8 +14,8 @@ from antiphon.kernel.facts.events import (
     StateChanged,
     TurnFinished,
     TurnStarted,
-    place,
 )
+from antiphon.kernel.facts.ids import activation_of
 from antiphon.values.message import USER
 
 
@@ -53,8 +53,8 @@ class Piece(Struct, frozen=True, gc=False):
     index: int = 0
 
 
-class Cast:
-    """Who is who: activation numbers to names and callers, learned from the events in order."""
+class ActivationIndex:
+    """Names and callers by activation number, learned from the events in order."""
 
     def __init__(self) -> None:
         self._names: list[tuple[str, int]] = [(USER, 0)]
@@ -62,7 +62,7 @@ class Cast:
     def learn(self, event: Event) -> None:
         """Take note of an event; every call must be learned, in order."""
         if isinstance(event, EffectStarted) and event.kind == "call" and not event.continues:
-            self._names.append((event.name, place(event.id)))
+            self._names.append((event.name, activation_of(event.id)))
 
     def record(self, seq: int, at: float, run_id: str, event: Event) -> Record:
         """The record of an event that was learned."""
@@ -74,7 +74,7 @@ class Cast:
 def whose(event: Event) -> int:
     """The activation an event belongs to; 0 for those of the run."""
     if isinstance(event, EffectStarted | EffectFinished | PermissionDecided):
-        return place(event.id)
+        return activation_of(event.id)
     if isinstance(event, TurnStarted | TurnFinished | HistoryCompacted | StateChanged):
         return event.activation
     return event.to if isinstance(event, MessagePosted) else 0

@@ -28,7 +28,7 @@ from antiphon.kernel.facts.events import (
 )
 from antiphon.kernel.facts.inbox import full
 from antiphon.kernel.facts.ledger import NANO
-from antiphon.kernel.facts.records import Cast, Record
+from antiphon.kernel.facts.records import ActivationIndex, Record
 from antiphon.kernel.facts.state import State
 from antiphon.kernel.facts.transcript_edits import read_history
 from antiphon.kernel.rules.team import Choice, Team, make_team
@@ -307,8 +307,8 @@ async def open_run(
     roster = _Roster(tuple(agents), model, env, windows or {})
     try:
         roster.team(options)
-        lease, state, cast = await _reopen(store, run_id or new_id(), create or run_id is None)
-        runtime = Runtime(store, lease, roster.team, state, cast, clock or SystemClock(), deps, overrides)
+        lease, state, index = await _reopen(store, run_id or new_id(), create or run_id is None)
+        runtime = Runtime(store, lease, roster.team, state, index, clock or SystemClock(), deps, overrides)
         # A process can die between its claim and its first record: then nothing was started yet.
         first = RunResumed(attended) if lease.seq else RunStarted(lease.run_id, options, data)
         try:
@@ -332,19 +332,19 @@ def _instructed(options: Options, extra: str | Mapping[str, str], scope: Literal
     return msgspec.structs.replace(options, extra_for=tuple(extra.items()))
 
 
-async def _reopen(store: Journal, run_id: str, create: bool = False) -> tuple[Lease, State, Cast]:
+async def _reopen(store: Journal, run_id: str, create: bool = False) -> tuple[Lease, State, ActivationIndex]:
     """Claim a stored run and fold it; the claim is given back when that fails."""
-    lease, cast = await store.claim(run_id, create=create), Cast()
+    lease, index = await store.claim(run_id, create=create), ActivationIndex()
     if not lease.seq:
-        return lease, State(), cast
+        return lease, State(), index
     try:
-        state = await fold(store, run_id, cast.learn)
+        state = await fold(store, run_id, index.learn)
         if state.closed:
             raise UserError(f"Run {run_id} is closed; nothing can follow. Start a new one")
     except BaseException:
         await store.release(lease)
         raise
-    return lease, state, cast
+    return lease, state, index
 
 
 async def cancel_run(journal: Journal, run_id: str, why: str = "") -> None:
@@ -353,8 +353,8 @@ async def cancel_run(journal: Journal, run_id: str, why: str = "") -> None:
     Raises Owned when somebody drives it (post a `letter.Cancel` then), UnknownName, UserError when
     it is closed.
     """
-    lease, state, cast = await _reopen(journal, run_id)
-    runtime = Runtime(journal, lease, lambda options: Team({}, {}, False), state, cast, SystemClock(), None)
+    lease, state, index = await _reopen(journal, run_id)
+    runtime = Runtime(journal, lease, lambda options: Team({}, {}, False), state, index, SystemClock(), None)
     try:
         # In one append: nothing that was in flight is taken up again in between.
         first: RunStarted | RunResumed = RunResumed() if lease.seq else RunStarted(run_id)

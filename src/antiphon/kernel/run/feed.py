@@ -17,7 +17,7 @@ from antiphon.kernel.facts.events import (
     EffectFinished,
     Event,
 )
-from antiphon.kernel.facts.records import Cast, Piece, Record
+from antiphon.kernel.facts.records import ActivationIndex, Piece, Record
 from antiphon.kernel.run.rows import read
 from antiphon.values.model import Delta
 
@@ -46,8 +46,8 @@ class _Heard(Struct):
 class Feed:
     """The live end of one run, shared by its subscribers. Costs nothing while there are none."""
 
-    def __init__(self, run_id: str, cast: Cast) -> None:
-        self.run_id, self.cast = run_id, cast
+    def __init__(self, run_id: str, index: ActivationIndex) -> None:
+        self.run_id, self.index = run_id, index
         self.subscribers: list[Subscription] = []
         self.recent: list[Record] = []
         self.durable = 0
@@ -58,7 +58,7 @@ class Feed:
         """Keep the records of a row that ends at `seq`, for those who watch."""
         first = seq - len(events) + 1
         records = [
-            self.cast.record(first + index, at, self.run_id, event) for index, event in enumerate(events)
+            self.index.record(first + index, at, self.run_id, event) for index, event in enumerate(events)
         ]
         self.recent.extend(records)
         if len(self.recent) > self._much:

@@ -11,7 +11,7 @@ from antiphon.errors import Corrupt
 from antiphon.journal.port import Journal, Refs, Row, blob_digest
 from antiphon.kernel.facts.events import Event, decode
 from antiphon.kernel.facts.fold import apply_all
-from antiphon.kernel.facts.records import Cast, Record
+from antiphon.kernel.facts.records import ActivationIndex, Record
 from antiphon.kernel.facts.state import State
 from antiphon.values.codec import encode_value
 
@@ -111,12 +111,12 @@ def fold_row(state: State, row: Row, events: Sequence[Event]) -> None:
 
 async def read(journal: Journal, run_id: str, after: int = 0) -> list[Record]:
     """The stored records of a run numbered above `after`. Raises UnknownName, Corrupt."""
-    cast, records = Cast(), []
+    activations, records = ActivationIndex(), []
     for row in await journal.read(run_id):
         events = await events_of(journal, run_id, row)
         for index, event in enumerate(events):
-            cast.learn(event)
-            record = cast.record(row.seq - len(events) + 1 + index, row.at, run_id, event)
+            activations.learn(event)
+            record = activations.record(row.seq - len(events) + 1 + index, row.at, run_id, event)
             if record.seq > after:
                 records.append(record)
     return records

@@ -32,7 +32,7 @@ from antiphon.kernel.facts.events import (
     place,
 )
 from antiphon.kernel.facts.fold import APPLY
-from antiphon.kernel.facts.records import Cast
+from antiphon.kernel.facts.records import ActivationIndex
 from antiphon.kernel.facts.state import State
 from antiphon.kernel.rules.step import step
 from antiphon.kernel.rules.team import Team
@@ -77,7 +77,7 @@ class Runtime:
         lease: Lease,
         team: Callable[[Options], Team],
         state: State,
-        cast: Cast,
+        index: ActivationIndex,
         clock: Clock,
         deps: Any,
         overrides: Mapping[str, Callable[[ToolContext], Any]] | None = None,
@@ -89,7 +89,7 @@ class Runtime:
         self.team = team(state.options) if lease.seq else Team({}, {}, False)
         self._seq, self._digest = lease.seq, lease.digest
         self._durable = lease.seq
-        self.feed = Feed(lease.run_id, cast)
+        self.feed = Feed(lease.run_id, index)
         self.feed.durable = lease.seq
         self._heads: set[str] = set()
         self._performing: dict[str, asyncio.Task[None]] = {}
@@ -169,7 +169,7 @@ class Runtime:
             batch.append(event)
             if kind is EffectStarted:
                 if event.kind == "call":
-                    self.feed.cast.learn(event)
+                    self.feed.index.learn(event)
                     self._note_head(event, heads)
                 elif event.purpose in _PERFORMED and event.kind != "step":
                     started.append(event.id)
