@@ -107,7 +107,7 @@ _Told = tuple[EntryType, str, str]
 
 
 def _started(effect: EffectNode) -> Iterator[_Told]:
-    if effect.kind == "model":
+    if effect.model is not None:
         yield "llm_call", effect.name, ""
     elif _is_agent_call(effect):
         yield "agent_call", effect.name, _message(effect)
@@ -121,7 +121,7 @@ def _ended(effect: EffectNode) -> Iterator[_Told]:
         yield "agent_return", name, effect.content
     elif _is_tool_use(effect):
         yield "tool_exec", name, effect.content
-    if effect.outcome == "completed" and effect.finishes and effect.kind != "call":
+    if effect.outcome == "completed" and effect.finishes and effect.callee is None:
         yield "finish", name, effect.content
     elif effect.outcome not in ("completed", "skipped"):
         yield "error", name, effect.reason
@@ -129,7 +129,7 @@ def _ended(effect: EffectNode) -> Iterator[_Told]:
 
 def _is_agent_call(effect: EffectNode) -> bool:
     """Whether it is a call of an agent that began; the user is one."""
-    return effect.kind == "call" or effect.purpose == "question"
+    return effect.callee is not None or effect.purpose == "question"
 
 
 def _is_tool_use(effect: EffectNode) -> bool:

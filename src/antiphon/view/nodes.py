@@ -170,12 +170,12 @@ class EffectNode(Struct, eq=False):
     @property
     def asks_person(self) -> bool:
         """Whether it is human input: an approval, a question or a limit to be raised."""
-        return self.kind == "wait" and self.purpose in ASKING
+        return self.wait is not None and self.purpose in ASKING
 
     @property
     def attempt(self) -> int:
         """Which model attempt of its turn it is, from 1; 0 for any other effect."""
-        return int(ids.place_of(self.id)[1:]) if self.kind == "model" else 0
+        return int(ids.place_of(self.id)[1:]) if self.model is not None else 0
 
 
 class TurnNode(Struct, eq=False):

@@ -154,17 +154,12 @@ async def _inbox(option: str | None, as_json: bool) -> int:
 
 def open_questions(tree: RunTree) -> list[Asked]:
     """What a run asks people now, oldest first."""
-    return [
-        Asked(
-            each.id,
-            tree.activations[ids.activation_of(each.id)].agent,
-            ruled(each),
-            each.arguments if each.purpose == "approval" else "",
-            each.text,
-            each.began_at,
-        )
-        for each in tree.human_inputs.values()
-    ]
+    found = []
+    for each in tree.human_inputs.values():
+        agent, tool = tree.activations[ids.activation_of(each.id)].agent, ruled(each)
+        arguments = each.arguments if tool else ""
+        found.append(Asked(each.id, agent, tool, arguments, each.text, each.began_at))
+    return found
 
 
 def _chosen(

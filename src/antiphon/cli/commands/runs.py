@@ -16,7 +16,7 @@ from antiphon.cli.commands.verify import export, import_run, verify
 from antiphon.cli.display import terminal_escape
 from antiphon.cli.display.draw import Drawing, cost_text, dollars, parts, seconds, tokens
 from antiphon.cli.display.record_line import told
-from antiphon.cli.display.tree import Branch, CallTree, Remark, name_of, outcome_of, text_of
+from antiphon.cli.display.tree import CallBranch, CallTree, Remark, name_of, outcome_of, text_of
 from antiphon.cli.display.watch import terminal
 from antiphon.cli.session.request import manner_of
 from antiphon.cli.store import SHORT, RecordReader, find, journal_option, json_option, opened, outline_of
@@ -239,7 +239,7 @@ def _requests(tree: CallTree) -> list[dict[str, Any]]:
     return found
 
 
-def _branch(branch: Branch) -> dict[str, Any]:
+def _branch(branch: CallBranch) -> dict[str, Any]:
     node = branch.node
     return {
         "id": node.call, "kind": "call", "agent": node.agent, "asked": node.asked, "outcome": node.outcome,

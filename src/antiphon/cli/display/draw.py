@@ -9,7 +9,7 @@ from rich.text import Text
 from antiphon import Usage
 from antiphon.cli.display import terminal_escape
 from antiphon.cli.display.tree import (
-    Branch,
+    CallBranch,
     CallTree,
     Remark,
     name_of,
@@ -125,10 +125,10 @@ class Drawing:
     def _under(self, request: EffectNode | Remark, now: float, fold: bool) -> Iterator[Text]:
         """The lines of a request and all under it. A branch as a row: what its model is doing."""
         # A stack of its own: calls may be nested deeper than Python's.
-        left: list[tuple[EffectNode | Remark | Branch, str, str]] = [(request, "", "")]
+        left: list[tuple[EffectNode | Remark | CallBranch, str, str]] = [(request, "", "")]
         while left:
             row, lead, deeper = left.pop()
-            if isinstance(row, Branch):
+            if isinstance(row, CallBranch):
                 yield self._fit(self._live(row, lead))
                 continue
             branch = self._tree.called(row) if isinstance(row, EffectNode) else None
@@ -139,7 +139,7 @@ class Drawing:
             ended = branch.node.outcome
             if fold and ended:
                 continue
-            rows: list[EffectNode | Remark | Branch] = [*branch.rows]
+            rows: list[EffectNode | Remark | CallBranch] = [*branch.rows]
             if branch.doing and not ended:
                 rows.append(branch)
             if self._newest and len(rows) > self._newest:
@@ -154,7 +154,7 @@ class Drawing:
     def _mark(self, outcome: str) -> tuple[str, str]:
         return self._marks.get(outcome, self._wrong) + " ", STYLES.get(outcome, "red")
 
-    def _head(self, branch: Branch, lead: str, now: float) -> Text:
+    def _head(self, branch: CallBranch, lead: str, now: float) -> Text:
         node = branch.node
         text = Text.assemble(
             (lead, "dim"), self._mark(node.outcome), (terminal_escape.line(branch.label, 40), "bold")
@@ -179,10 +179,10 @@ class Drawing:
             return text.append(f"{terminal_escape.line(row.sender, 40)} adds: {self._cut(row.text, 100)}")
         outcome, said = outcome_of(row), text_of(row)
         text.append(*self._mark(outcome))
-        name = terminal_escape.line(name_of(row), 40 if row.kind == "model" else 64)
-        if row.kind == "wait":
+        name = terminal_escape.line(name_of(row), 40 if row.model is not None else 64)
+        if row.wait is not None:
             text.append(self._wait(row, outcome))
-        elif row.kind == "model":
+        elif row.model is not None:
             text.append(f"{name}: {self._cut(said, 100)}", "red")
             return text
         elif row.kind == "step":
@@ -212,7 +212,7 @@ class Drawing:
             return waiting(wait)
         return f"waits for {name}" if name else "waits"
 
-    def _live(self, branch: Branch, lead: str) -> Text:
+    def _live(self, branch: CallBranch, lead: str) -> Text:
         text = Text.assemble((lead, "dim"), (f"{branch.doing}{terminal_escape.CUT}", "cyan"))
         if branch.tail:
             room = max((self._width or 100) - text.cell_len - 3, 10)

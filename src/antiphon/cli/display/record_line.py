@@ -79,7 +79,7 @@ def progress(record: Record, tree: CallTree) -> str:
     """The line for people who follow a run, or an empty text for what is routine."""
     match tree.change:
         case EffectStart(_, effect):
-            routine = effect.kind == "model" or effect.purpose == "deadline"
+            routine = effect.model is not None or effect.purpose == "deadline"
         case EffectEnd(_, effect):
             replied = effect.model is not None and effect.model.reply is not None
             ends_work = effect.finishes and effect.callee is None
@@ -96,7 +96,7 @@ def progress(record: Record, tree: CallTree) -> str:
 
 def _started(effect: EffectNode, tree: CallTree) -> str:
     name, called = terminal_escape.line(effect.name, 64), tree.called(effect)
-    if effect.kind == "model":
+    if effect.model is not None:
         return f"asks {name}"
     if called is not None:
         label, asked = terminal_escape.line(called.label, 64), terminal_escape.line(called.node.asked, WIDTH)
@@ -152,7 +152,7 @@ def _result_name(effect: EffectNode, tree: CallTree) -> str:
 
 def _is_timer(effect: EffectNode) -> bool:
     """Whether it is about time alone: when it has run out nothing happened, time went by."""
-    return effect.kind == "wait" and effect.purpose in ("retry", "deadline")
+    return effect.wait is not None and effect.purpose in ("retry", "deadline")
 
 
 def _posted(message: Message) -> str:

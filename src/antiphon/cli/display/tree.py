@@ -36,7 +36,7 @@ class Remark:
 
 
 @dataclass(eq=False)
-class Branch:
+class CallBranch:
     """An activation at work on one call: what it did so far, a row each; a call of an agent has a branch.
 
     doing: what its model is writing; empty when it is not asked. tail: the end of what it wrote. label: what
@@ -63,13 +63,13 @@ class CallTree:
 
     def __init__(self) -> None:
         self.run = RunTree()
-        self.root = Branch(self.run.user, self.run.user.agent)
-        self.branches: dict[int, Branch] = {0: self.root}
+        self.root = CallBranch(self.run.user, self.run.user.agent)
+        self.branches: dict[int, CallBranch] = {0: self.root}
         self.changes: tuple[Change, ...] = ()
-        self.spoken: tuple[Branch, str] | None = None
-        self._calls: dict[str, Branch] = {}
+        self.spoken: tuple[CallBranch, str] | None = None
+        self._calls: dict[str, CallBranch] = {}
         self._free: dict[str, list[int]] = {}
-        self._ended: Branch | None = None
+        self._ended: CallBranch | None = None
 
     @property
     def change(self) -> Change | None:
@@ -77,12 +77,12 @@ class CallTree:
         return self.changes[-1] if self.changes else None
 
     @property
-    def requests(self) -> list[Branch]:
+    def requests(self) -> list[CallBranch]:
         """The user's requests, first to last."""
         found = [self.called(row) for row in self.root.rows if isinstance(row, EffectNode)]
         return [each for each in found if each is not None]
 
-    def called(self, effect: EffectNode) -> Branch | None:
+    def called(self, effect: EffectNode) -> CallBranch | None:
         """The branch of a call of an agent; None of any other effect."""
         return self._calls.get(effect.id) if effect.callee is not None else None
 
@@ -107,7 +107,7 @@ class CallTree:
                     if activation.id and message.sender != branch.node.agent:
                         branch.rows.append(Remark(message.content, message.sender))
 
-    def _branch(self, activation: ActivationNode) -> Branch:
+    def _branch(self, activation: ActivationNode) -> CallBranch:
         return self.branches.get(activation.id, self.root)
 
     def _speak(self, change: Change) -> None:
@@ -138,14 +138,14 @@ class CallTree:
             branch.tail = ((branch.tail if branch.doing == doing else "") + piece.text)[-TAIL:]
             branch.doing = doing
 
-    def _started(self, branch: Branch, effect: EffectNode) -> None:
-        if effect.kind == "model":
+    def _started(self, branch: CallBranch, effect: EffectNode) -> None:
+        if effect.model is not None:
             branch.doing, branch.tail, branch.effect = "asking", "", effect.id
         elif effect.kind != "action" and effect.purpose != "deadline":
             # What an action does is shown; that it acts, its agent's own line says.
             branch.rows.append(effect)
         if effect.callee is not None:
-            called = Branch(effect.callee, self._label(effect.name))
+            called = CallBranch(effect.callee, self._label(effect.name))
             self._calls[effect.id] = self.branches[effect.callee.id] = called
 
     def _label(self, agent: str) -> str:
@@ -156,7 +156,7 @@ class CallTree:
             heappush(free, number + 1)
         return f"{agent}#{number}" if number > 1 else agent
 
-    def _finished(self, branch: Branch, effect: EffectNode) -> None:
+    def _finished(self, branch: CallBranch, effect: EffectNode) -> None:
         called = self.called(effect)
         if effect.model is not None:
             self._replied(branch, effect, effect.model)
@@ -166,7 +166,7 @@ class CallTree:
         elif effect.started_at is None and not ends_task(effect):
             branch.rows.append(effect)
 
-    def _replied(self, branch: Branch, effect: EffectNode, use: ModelUse) -> None:
+    def _replied(self, branch: CallBranch, effect: EffectNode, use: ModelUse) -> None:
         branch.doing = branch.tail = ""
         reply = use.reply
         if reply is not None:

@@ -50,6 +50,11 @@ def terminal() -> Console:
     return Console(stderr=True, highlight=False, emoji=False, markup=False)
 
 
+def attended() -> bool:
+    """Whether somebody can answer: a terminal to read from, and one to ask on."""
+    return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
+
+
 def watcher(tree: CallTree, *, as_json: bool, quiet: bool) -> Watcher:
     """The watcher that fits the options and the output."""
     if as_json:

@@ -137,7 +137,7 @@ class Talk:
         """Show a record; whether the request has ended with it."""
         change = self.tree.change
         self._say()
-        if isinstance(change, EffectStart) and change.effect.kind == "model":
+        if isinstance(change, EffectStart) and change.effect.model is not None:
             if self._is_ours(record.activation) and change.effect.purpose != COMPACT:
                 self.screen.status("thinking…" if self._asking is None else "")
             held, self._held = self._held, []

@@ -38,11 +38,6 @@ class Question(Struct, frozen=True):
     arguments: str = ""
 
 
-def attended() -> bool:
-    """Whether somebody can answer: a terminal to read from, and one to ask on."""
-    return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
-
-
 def ruled(effect: EffectNode) -> str:
     """What permission an effect asks for: the tool, or more of a limit; empty for a plain question."""
     if effect.purpose not in RULED:

@@ -15,9 +15,8 @@ from antiphon.cli import exit_codes
 from antiphon.cli.display import terminal_escape
 from antiphon.cli.display.draw import seconds, tokens
 from antiphon.cli.display.tree import CallTree
-from antiphon.cli.display.watch import watcher
+from antiphon.cli.display.watch import attended, watcher
 from antiphon.cli.session.drive import Bell, Drive, Driver, Stop
-from antiphon.cli.session.questions import attended
 from antiphon.cli.store import SHORT, command
 from antiphon.cli.target import Target
 from antiphon.errors import Parked

@@ -14,8 +14,8 @@ from antiphon.kernel.facts.events import (
     StateChanged,
     TurnFinished,
     TurnStarted,
+    place,
 )
-from antiphon.kernel.facts.ids import activation_of
 from antiphon.values.message import USER
 
 
@@ -62,7 +62,7 @@ class ActivationIndex:
     def learn(self, event: Event) -> None:
         """Take note of an event; every call must be learned, in order."""
         if isinstance(event, EffectStarted) and event.kind == "call" and not event.continues:
-            self._names.append((event.name, activation_of(event.id)))
+            self._names.append((event.name, place(event.id)))
 
     def record(self, seq: int, at: float, run_id: str, event: Event) -> Record:
         """The record of an event that was learned."""
@@ -74,7 +74,7 @@ class ActivationIndex:
 def whose(event: Event) -> int:
     """The activation an event belongs to; 0 for those of the run."""
     if isinstance(event, EffectStarted | EffectFinished | PermissionDecided):
-        return activation_of(event.id)
+        return place(event.id)
     if isinstance(event, TurnStarted | TurnFinished | HistoryCompacted | StateChanged):
         return event.activation
     return event.to if isinstance(event, MessagePosted) else 0

@@ -195,7 +195,7 @@ class Projection:
                     yield HiddenUserMessageEvent(turn.reminder, at)
 
     def _started(self, activation: ActivationNode, effect: EffectNode, at: float) -> Iterator[LoopEvent]:
-        if effect.kind == "model":
+        if effect.model is not None:
             if effect.purpose == "compact":
                 yield CompactionStartEvent(at)
             elif effect.purpose == "":

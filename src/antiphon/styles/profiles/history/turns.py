@@ -162,7 +162,7 @@ class _Reading:
         call = effect.call
         if call is None:
             return
-        params = call.arguments if effect.kind == "call" else effect.arguments
+        params = call.arguments if effect.callee is not None else effect.arguments
         tool = ToolInteraction(call.id, call.name, effect.id, effect.began_at, input_params=params)
         turn.tool_interactions.append(tool)
         self._tools[effect.id] = tool
