@@ -56,7 +56,7 @@ BOUNDS: Mapping[str, tuple[int, str]] = {
     "folds over records": (1, f"modules outside the kernel that tell {FOLD} events or more apart"),
     "readers of records": (1, "modules outside the kernel that tell 2 events or more apart"),
     "largest room": (14, "modules in one folder, without its __init__.py"),
-    "class names used twice": (42, "names of several classes, a leading underscore aside"),
+    "class names used twice": (41, "names of several classes, a leading underscore aside"),
     "moves of a tool turn": (68, "scripts/walks.py: from a model's reply over its tool to the next question"),
     "files of a tool turn": (25, "different files on that walk"),
     "calls of a tool turn": (99, "Python calls on that walk"),

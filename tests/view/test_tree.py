@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from antiphon import Agent, Limits, Message, Record, RunFailed, ToolCall, Usage, open_journal, open_run, tool
 from antiphon.errors import Corrupt
+from antiphon.kernel.facts.agent_call import CallAgent
 from antiphon.kernel.facts.events import (
     CancelRequested,
     EffectFinished,
@@ -29,6 +30,7 @@ from antiphon.kernel.run.commands import Ask, encode
 from antiphon.models.script import Script, call
 from antiphon.testing.clock import VirtualClock
 from antiphon.testing.world import World
+from antiphon.values.codec import encode_value
 from antiphon.values.model import Reply
 from antiphon.view import RunTree
 from antiphon.view.changes import (
@@ -389,3 +391,32 @@ def test_a_retry_says_what_it_is_for() -> None:
     assert retry.failure == EffectFailure("rate_limit", "slow down", 429, 2.0)
     assert retry.wait is not None
     assert retry.wait.due_at == 50.0
+
+
+def test_an_inbox_holds_what_was_not_taken_in_the_order_it_will_be() -> None:
+    def message(name: str, priority: int = 0) -> Message:
+        return Message("forward", "x", "lead", name, id=name, priority=priority)
+
+    carried = CallAgent("lead", "go", mail=(message("mail"),))
+    story = Story().add(
+        RunStarted("r"), EffectStarted("0/1.c1", "call", "lead", arguments=encode_value(carried).decode())
+    )
+    story.add(MessagePosted(message("late"), 1), MessagePosted(message("urgent", -1), 1))
+    inbox = story.tree.activations[1].inbox
+    assert [each.content for each in inbox] == ["urgent", "go", "mail", "late"]
+    story.add(TurnStarted(1, 2), MessagePosted(message("mail"), 1, dead="lead ended before it read this"))
+    assert [each.content for each in story.tree.activations[1].turns[0].messages] == ["urgent", "go"]
+    assert [each.content for each in inbox] == ["late"]
+
+
+def test_of_dormant_activations_those_are_kept_that_can_be_called_again() -> None:
+    story = Story()
+    story.tree = RunTree(recent=True)
+    story.add(*asked())
+    for number, call_id in ((2, "1/1.c1"), (4, "1/1.c2")):
+        story.add(EffectStarted(call_id, "call", "scout", keep=True))
+        story.add(EffectStarted(f"{number}/1.c1", "call", "below", keep=True))
+        story.add(EffectFinished(f"{number}/1.c1"), EffectFinished(call_id))
+    # The second scout took the place of the first, whose own callee nobody can reach any more.
+    assert list(story.tree.activations) == [0, 1, 4, 5]
+    assert list(story.add(EffectFinished("0/1.c1")).tree.activations) == [0]
