@@ -29,7 +29,7 @@ def prepare_turns(n: int, marks: Marks | None, delay: float = 0.0) -> Go:
     async def go() -> None:
         result = await run(agent, "go", limits=AMPLE)
         if result.output != "done":
-            raise RuntimeError(result.why)
+            raise RuntimeError(result.reason)
 
     return go
 

@@ -212,8 +212,8 @@ def decoded(bodies: Sequence[bytes]) -> int:
 
 def parse(events: int) -> Metrics:
     """W7: parse so many events of a usual size, twelve rows of the journal per 24 events."""
-    body = b'[{"type":"EffectFinished","id":"1/17.c1","content":"a text of 20 letters"},'
-    body += b'{"type":"TurnFinished","activation":1,"more":true}]'
+    body = b'[{"type":"finished","id":"1/17.c1","content":"a text of 20 letters"},'
+    body += b'{"type":"started","id":"1/18.c1","detail":{"kind":"tool","name":"look"}}]'
     start = time.perf_counter()
     count = decoded([body] * (events // 2))
     wall = time.perf_counter() - start

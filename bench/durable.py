@@ -22,7 +22,7 @@ DURABILITY = {"NORMAL": "process", "FULL": "power"}
 TEXT = "a text of 20 letters"
 ARGUMENTS = '{"text":"9 letters"}'
 """20 bytes, as every message of a turn: the call's arguments and the tool's result."""
-EVENTS_PER_TURN = 6
+EVENTS_PER_TURN = 4
 BLOCK = 100
 """Bare commits between two passes."""
 

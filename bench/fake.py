@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from antiphon import Limits, ToolCall
-from antiphon.values.model import Delta, Emit, Reply, Request
+from antiphon.values.model import Delta, Emit, ModelRequest, Reply
 from bench.cell import Marks
 from bench.workloads import WORD
 
@@ -27,7 +27,7 @@ class Fake:
     ) -> None:
         self._answer, self._delay, self._marks = answer, delay, marks
 
-    async def complete(self, request: Request, emit: Emit) -> Reply:
+    async def complete(self, request: ModelRequest, emit: Emit) -> Reply:
         """See `antiphon.values.model.Model`."""
         if self._marks is not None:
             self._marks.mark()
@@ -44,7 +44,7 @@ class Talker:
     def __init__(self, n: int, burst: int) -> None:
         self._n, self._burst = n, burst
 
-    async def complete(self, request: Request, emit: Emit) -> Reply:
+    async def complete(self, request: ModelRequest, emit: Emit) -> Reply:
         """See `antiphon.values.model.Model`."""
         for said in range(1, self._n + 1):
             emit(Delta("text", WORD))

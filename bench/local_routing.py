@@ -18,14 +18,17 @@ from typing import Any
 
 import yaml
 
-from antiphon.kernel.rules.team import SPECS, write_prompt
+from antiphon.kernel.context.prompt import write_prompt
+from antiphon.kernel.rules.builtins import BUILTINS
 from antiphon.models.local import LocalModel
 from antiphon.values.agent import Agent
-from antiphon.values.model import ChatMessage, Example, Reply, Request
+from antiphon.values.model import ChatMessage, Example, ModelRequest, Reply
 from antiphon.values.tool import as_tool
 
 ROOT = Path(__file__).resolve().parent.parent
 LISTS = [ROOT / "tests" / "local" / f"{name}_60.yaml" for name in ("routing", "heldout", "third")]
+OFFERED = (BUILTINS["call_agent"], BUILTINS["finish"])
+"""What every agent can do beside its tools."""
 
 
 def front_desk() -> tuple[Agent, dict[str, Agent]]:
@@ -35,16 +38,16 @@ def front_desk() -> tuple[Agent, dict[str, Agent]]:
     return entry, {agent.name: agent for agent in agents}
 
 
-def request_for(agent: Agent, agents: dict[str, Agent], asked: str) -> Request:
+def request_for(agent: Agent, agents: dict[str, Agent], asked: str) -> ModelRequest:
     """What the kernel would ask a model when `agent` is given `asked`."""
     others = [other for name, other in agents.items() if name in agent.can_call]
     tools = [as_tool(each) for each in agent.tools]
     examples: tuple[Example, ...] = (*agent.examples, *(each for tool in tools for each in tool.examples))
-    return Request(
+    return ModelRequest(
         model="local:smollm2",
-        system=write_prompt(agent, others, SPECS),
+        system=write_prompt(agent, others, True, [each.prompt for each in OFFERED]),
         messages=[ChatMessage("user", asked)],
-        tools=(*(tool.spec for tool in tools), SPECS["call_agent"], SPECS["finish"]),
+        tools=(*(tool.spec for tool in tools), *(each.spec for each in OFFERED)),
         examples=examples,
     )
 

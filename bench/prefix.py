@@ -9,7 +9,7 @@ import msgspec
 
 from antiphon import Usage, tool
 from antiphon.styles.loop import LoopAgent
-from antiphon.values.model import Emit, Reply, Request
+from antiphon.values.model import Emit, ModelRequest, Reply
 from bench.fake import call
 
 WINDOW = 16_000
@@ -18,7 +18,7 @@ WINDOW = 16_000
 _encode = msgspec.json.Encoder().encode
 
 
-def prompt_of(request: Request) -> bytes:
+def prompt_of(request: ModelRequest) -> bytes:
     """What a model is sent, in the order in which providers keep it: tools, system prompt, messages."""
     return b"".join((_encode(request.tools), request.system.encode(), *map(_encode, request.messages)))
 
@@ -48,7 +48,7 @@ class Listener:
         self.prompts: list[bytes] = []
         self.breaks: set[int] = set()
 
-    async def complete(self, request: Request, emit: Emit) -> Reply:
+    async def complete(self, request: ModelRequest, emit: Emit) -> Reply:
         """See `antiphon.values.model.Model`."""
         prompt = prompt_of(request)
         usage = Usage(len(prompt) // 4, 50)

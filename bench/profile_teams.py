@@ -76,7 +76,7 @@ async def turn(observers: int, n: int) -> Metrics:
             async def go() -> None:
                 result = await run(team.entry, "go", agents=team.agents(), limits=AMPLE)
                 if result.outcome != "completed" or result.output != "done":
-                    raise RuntimeError(f"{result.outcome}: {result.why}")
+                    raise RuntimeError(f"{result.outcome}: {result.reason}")
 
             return go
 

@@ -55,7 +55,7 @@ async def ring(agents: int, hops: int) -> Metrics:
             async with env:
                 result = await env.run(hops)
                 if result.outcome != "limit":
-                    raise RuntimeError(f"the token was lost: {result.outcome} {result.why}")
+                    raise RuntimeError(f"the token was lost: {result.outcome} {result.reason}")
 
         return go
 

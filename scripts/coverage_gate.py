@@ -8,8 +8,9 @@ from typing import Any
 
 WHOLE = 92.0
 FULL = (
-    "kernel/facts/state", "kernel/facts/fold_started", "kernel/facts/fold_finished", "kernel/facts/fold",
-    "kernel/facts/events", "kernel/facts/ledger", "kernel/rules/step", "values/policy", "values/limits",
+    "kernel/facts/state", "kernel/facts/events", "kernel/facts/ledger", "kernel/facts/fold/apply",
+    "kernel/facts/fold/turns", "kernel/facts/fold/models", "kernel/facts/fold/calls", "kernel/rules/step",
+    "values/policy", "values/limits",
 )  # fmt: skip
 
 

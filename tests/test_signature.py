@@ -281,7 +281,7 @@ def test_the_context_is_injected_and_hidden() -> None:
     assert list(properties(named)) == ["a", "b"]
     assert returned(as_tool(first), '{"a":1}') == "1/1.c0 1"
     assert returned(as_tool(named), '{"a":1}') == "1/1.c0 1 2"
-    CTX.report("silent by default")
+    CTX.report_progress("silent by default")
 
 
 def test_a_default_that_json_cannot_carry_is_left_to_python() -> None:

@@ -71,9 +71,9 @@ def test_the_contract() -> None:
         examples=(Example("pay 3", "pay", {"amount": 3}),),
         name="pay",
         description="Pay.",
-        ends=True,
+        finishes=True,
         labels=("untrusted",),
-        serial=True,
+        exclusive=True,
         trusted=False,
     )
     async def transfer(amount: int) -> str:
@@ -82,14 +82,14 @@ def test_the_contract() -> None:
 
     assert (transfer.name, transfer.description, transfer.effect) == ("pay", "Pay.", "idempotent")
     assert transfer.reconcile is found
-    assert (transfer.timeout, transfer.requires_approval, transfer.ends, transfer.serial) == (
+    assert (transfer.timeout, transfer.requires_approval, transfer.finishes, transfer.exclusive) == (
         5.0,
         True,
         True,
         True,
     )
     assert (transfer.labels, transfer.trusted, transfer.is_async) == (("untrusted",), False, True)
-    assert transfer.acting
+    assert transfer.has_side_effects
     assert transfer.examples[0].call == "pay"
     assert returned(transfer, '{"amount":3}') == "paid 3"
     assert asyncio.run(transfer(4)) == "paid 4"
@@ -112,9 +112,9 @@ def test_defaults_of_the_contract() -> None:
         False,
         False,
     )
-    assert f.acting
+    assert f.has_side_effects
     assert f.parameters == {"type": "object", "properties": {}}
-    assert not tool(effect="read")(lambda_named).acting
+    assert not tool(effect="read")(lambda_named).has_side_effects
 
 
 def lambda_named() -> str:
@@ -149,7 +149,7 @@ def test_the_digest_follows_what_a_model_is_shown() -> None:
         return as_tool(f)
 
     assert make("One.").digest == make("One.").digest != make("Two.").digest
-    assert len(make("One.").digest) == 16
+    assert len(make("One.").digest) == 32
     int(make("One.").digest, 16)
 
 

@@ -15,16 +15,25 @@ from typing import Any
 
 from antiphon import Record, Result, RunFailed
 from antiphon.kernel.facts.events import (
+    ApprovalEffect,
+    CallEffect,
     CancelRequested,
+    Detail,
     EffectFinished,
     EffectStarted,
-    HistoryCompacted,
+    LimitEffect,
     MessagePosted,
+    ModelEffect,
     PermissionDecided,
+    QuestionEffect,
+    ResultEffect,
+    RoomEffect,
     RunClosed,
     RunResumed,
     RunStarted,
     StateChanged,
+    TimerEffect,
+    TranscriptCompacted,
     TurnFinished,
     TurnStarted,
 )
@@ -40,28 +49,27 @@ def line(record: Record) -> str:
             return "run resumed"
         case RunClosed():
             return "run closed"
-        case MessagePosted(message=message, dead=""):
+        case MessagePosted(message=message, dead_letter=""):
             return f"mail for {record.agent}: {message.sender}: {message.content or _calls(message.calls)}"
-        case MessagePosted(message=message, dead=dead):
+        case MessagePosted(message=message, dead_letter=dead):
             return f"dead letter for {message.receiver}: {message.content} ({dead})"
-        case TurnStarted(activation=number, taken=taken):
+        case TurnStarted(activation=number, messages=taken):
             return f"{number} {record.agent} turn started, {taken} taken"
-        case TurnFinished(activation=number, more=more, nudge=nudge):
+        case TurnFinished(activation=number, another_turn=more, reminder=nudge):
             return f"{number} {record.agent} turn finished" + ", more" * more + ", nudged" * bool(nudge)
         case EffectStarted() as event:
-            return (
-                " ".join(part for part in (event.id, event.kind, event.purpose, _name(event)) if part)
-                + " started"
-            )
+            return f"{event.id} {' '.join(part for part in _words(event.detail) if part)} started"
         case EffectFinished(reply=None) as event:
-            said = "; ".join(part for part in (event.content, event.why) if part)
+            said = "; ".join(
+                part for part in (event.content, event.reason or str(event.failure or "")) if part
+            )
             return f"{event.id} {event.outcome}" + (f": {said}" if said else "")
         case EffectFinished(reply=reply) as event:
             said = " ".join(part for part in (reply.content, _calls(reply.calls)) if part)
             return f"{event.id} {event.outcome}: {said}"
         case PermissionDecided() as event:
-            return f"{event.id} {'allowed' if event.allowed else 'refused'} by {event.by}"
-        case HistoryCompacted(activation=number, trimmed=trimmed, summary=summary):
+            return f"{event.id} {'allowed' if event.allowed else 'refused'} by {event.decided_by}"
+        case TranscriptCompacted(activation=number, trimmed=trimmed, summary=summary):
             what = f"{trimmed} results trimmed" if trimmed else f"compacted: {summary}"
             return f"{number} {record.agent} {what}"
         case StateChanged(activation=number, set=changed, append=longer):
@@ -71,8 +79,29 @@ def line(record: Record) -> str:
     raise AssertionError(f"no line for {record.type}")
 
 
-def _name(event: EffectStarted) -> str:
-    return "" if event.kind == "model" or event.purpose == "retry" else event.name
+def _words(detail: Detail) -> tuple[str, ...]:
+    """What an effect is, and of what."""
+    match detail:
+        case ModelEffect(purpose=purpose):
+            return ("model", purpose if purpose != "reply" else "")
+        case CallEffect(agent=agent, own_model=own, breach=breach):
+            return ("call", "ask" if own else "limit" if breach else "", agent)
+        case ApprovalEffect(name=name):
+            return ("wait", "approval", name)
+        case QuestionEffect():
+            return ("wait", "question", "user")
+        case LimitEffect():
+            return ("wait", "limit", "user")
+        case TimerEffect(purpose=purpose):
+            return ("wait", purpose)
+        case ResultEffect(call_id=call_id):
+            return ("wait", "result", call_id)
+        case RoomEffect():
+            return ("wait", "room")
+    return (
+        type(detail).__name__.removesuffix("Effect").lower(),
+        getattr(detail, "name", "") or getattr(detail, "agent", ""),
+    )
 
 
 def _calls(calls: Iterable[Any]) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from antiphon import Agent
+from antiphon import Agent, Topics
 from antiphon.styles.environment import Action, Environment, Message, Role
 
 
@@ -40,7 +40,7 @@ def team() -> tuple[Agent, list[Agent]]:
         name="stage",
         roles=[
             Role(name="Host", profile="host", actions=[Consult]),
-            Agent("poet", "Make a rhyme of what you are told.", watch=["opinion"]),
+            Agent("poet", "Make a rhyme of what you are told.", topics=Topics(watch=["opinion"])),
             Role(name="Critic", profile="critic", actions=[Criticise], watch=["poet"]),
         ],
         agents=[Agent("expert", "You know a lot. Answer in two sentences.", can_call=())],

@@ -21,7 +21,7 @@ from antiphon.styles.tasks import Controller, StructuredMessage, Worker
 from antiphon.values.actions import ActionContext
 
 REPORTER = """You report. Look up what the wire says about the subject, then hand all of it over to the \
-editor with call_agent and hand_over, in your own words and without an opinion."""
+editor with call_agent and handoff, in your own words and without an opinion."""
 
 EDITOR = """You edit. Make one paragraph of what you are given: the news first, nothing that is not there."""
 
@@ -38,7 +38,7 @@ def news_desk(
     """The desk; stories it keeps are files in `archive`. look_up: what reporters know the news from."""
 
     async def keep(ctx: ActionContext) -> str:
-        (story,) = ctx.taken
+        (story,) = ctx.new_messages
         path = archive / f"{story.task_id}.txt"
         # As a step it is done once, even if the process dies right after it.
         await ctx.step("keep", path.write_text, story.content, "utf-8")

@@ -5,7 +5,8 @@ from antiphon.journal import open_journal
 from antiphon.kernel.facts.records import Piece, Record
 from antiphon.kernel.run.api import run, run_sync, stream
 from antiphon.kernel.run.conversation import Conversation, open_run
-from antiphon.values.agent import ALL, Agent, Retry
+from antiphon.values.agent import ALL, Agent, LoopOptions, ModelOptions, RetryPolicy, Topics
+from antiphon.values.hooks import Hooks
 from antiphon.values.limits import UNLIMITED, Limits
 from antiphon.values.message import Attachment, Message, ToolCall, ToolResult
 from antiphon.values.model import Example, Model, Usage
@@ -22,21 +23,25 @@ __all__ = [
     "Attachment",
     "Conversation",
     "Example",
+    "Hooks",
     "Limits",
+    "LoopOptions",
     "Message",
     "Model",
     "ModelError",
+    "ModelOptions",
     "Piece",
     "Policy",
     "Record",
     "Result",
-    "Retry",
+    "RetryPolicy",
     "RunFailed",
     "Tool",
     "ToolCall",
     "ToolContext",
     "ToolError",
     "ToolResult",
+    "Topics",
     "UNLIMITED",
     "Usage",
     "UserError",

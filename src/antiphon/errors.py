@@ -6,17 +6,17 @@ AntiphonError
 │   ├── UnknownName       no agent, tool, model or run of that name; lists those that exist
 │   ├── DuplicateName     two agents or tools of one name
 │   └── ToolDefinitionError   a function that cannot be offered as a tool
-├── WorldError            a model or a tool failed; inside a run it becomes an event
+├── ExternalError         a model or a tool failed; inside a run it becomes an event
 │   ├── ModelError        carries kind, retryable, retry_after
 │   ├── ToolError         the text a model is shown; raise it from a tool
-│   └── EffectFailed      what an action asked for did not complete; carries outcome and why
-├── JournalError          the store; the run is parked and nothing acknowledged is lost
-│   ├── Fenced            another owner has taken the run over
-│   ├── Owned             a living owner holds the run; wait, or post to it
-│   ├── Corrupt           a record does not match its digest; carries run_id and seq
-│   ├── Full              no space or no permission to write; carries the path
-│   └── NewerFormat       written by a newer Antiphon; upgrade this one
-├── Parked                the run stopped without an outcome and can be resumed
+│   └── EffectFailed      what an action asked for did not complete; carries outcome and reason
+├── JournalError          the store; the run is suspended and nothing acknowledged is lost
+│   ├── LeaseLost         another owner has taken the run over
+│   ├── RunInUse          a living owner holds the run; wait, or post to it
+│   ├── JournalCorrupt    a record does not match its digest; carries run_id and seq
+│   ├── JournalFull       no space or no permission to write; carries the path
+│   └── JournalTooNew     written by a newer Antiphon; upgrade this one
+├── RunSuspended          the run stopped without an outcome and can be resumed
 └── RunFailed             `run` only: the outcome was `failed`; carries the result
 """
 
@@ -33,24 +33,24 @@ ModelErrorKind = Literal[
     "overloaded",
     "timeout",
     "network",
-    "cut",
+    "disconnected",
     "quota",
     "auth",
     "permission",
     "validation",
-    "context",
-    "refused",
+    "context_length",
+    "refusal",
     "provider",
 ]
-RETRYABLE: frozenset[str] = frozenset({"rate_limit", "overloaded", "timeout", "network", "cut"})
+RETRYABLE: frozenset[str] = frozenset({"rate_limit", "overloaded", "timeout", "network", "disconnected"})
 HINT: dict[str, str] = {
     "auth": "check the API key",
     "permission": "this key may not use this model, project or region",
     "quota": "the account has no credit or quota left; waiting does not help",
-    "context": "the conversation is longer than the model takes",
+    "context_length": "the conversation is longer than the model takes",
     "rate_limit": "too many requests or tokens for now",
     "overloaded": "the provider cannot answer now",
-    "refused": "the provider declined the request",
+    "refusal": "the provider declined the request",
 }
 """What a kind of model error means for whoever reads it, where its name does not say it."""
 
@@ -93,11 +93,11 @@ class ToolDefinitionError(UserError):
     """A function cannot be offered as a tool; the text says which parameter and why."""
 
 
-class WorldError(AntiphonError):
+class ExternalError(AntiphonError):
     """The world failed, not the program: inside a run this becomes an event."""
 
 
-class ModelError(WorldError):
+class ModelError(ExternalError):
     """A model call failed. `text` is safe to show: it never holds a key or a raw response.
 
     retry_after: seconds the provider asked us to wait, if it said so.
@@ -118,30 +118,30 @@ class ModelError(WorldError):
         return self.kind in RETRYABLE
 
 
-class ToolError(WorldError):
+class ToolError(ExternalError):
     """Raise it from a tool: the model is shown the text and may try something else."""
 
 
-class EffectFailed(WorldError):
+class EffectFailed(ExternalError):
     """A step, call, question or model call of an action ended with another outcome than `completed`.
 
     partial: the best output there is.
     """
 
-    def __init__(self, outcome: str, why: str, partial: str = "") -> None:
-        super().__init__(why or outcome)
-        self.outcome, self.why, self.partial = outcome, why, partial
+    def __init__(self, outcome: str, reason: str, partial: str = "") -> None:
+        super().__init__(reason or outcome)
+        self.outcome, self.reason, self.partial = outcome, reason, partial
 
 
 class JournalError(AntiphonError):
-    """The store could not read or write; the run is parked."""
+    """The store could not read or write; the run is suspended."""
 
 
-class Fenced(JournalError):
+class LeaseLost(JournalError):
     """Another owner took the run over; this one's writes are refused."""
 
 
-class Owned(JournalError):
+class RunInUse(JournalError):
     """A living owner holds the run; `owner` says which process on which host."""
 
     def __init__(self, run_id: str, owner: str) -> None:
@@ -149,7 +149,7 @@ class Owned(JournalError):
         self.run_id, self.owner = run_id, owner
 
 
-class Corrupt(JournalError):
+class JournalCorrupt(JournalError):
     """A record does not match its digest. Nothing is repaired; restore a copy of the file."""
 
     def __init__(self, run_id: str, seq: int, text: str) -> None:
@@ -157,25 +157,25 @@ class Corrupt(JournalError):
         self.run_id, self.seq = run_id, seq
 
 
-class Full(JournalError):
+class JournalFull(JournalError):
     """The journal cannot be written: no space, or no permission. Free space and resume."""
 
 
-class NewerFormat(JournalError):
+class JournalTooNew(JournalError):
     """The journal was written by a newer Antiphon; upgrade this installation."""
 
 
-class Parked(AntiphonError):
+class RunSuspended(AntiphonError):
     """The run stopped without an outcome; `run_id` resumes it. The cause is `__cause__`."""
 
     def __init__(self, run_id: str, text: str) -> None:
-        super().__init__(f"Run {run_id} is parked: {text}")
+        super().__init__(f"Run {run_id} is suspended: {text}")
         self.run_id = run_id
 
 
 class RunFailed(AntiphonError):
-    """The request's outcome was `failed`; `result` holds why and the partial output."""
+    """The request's outcome was `failed`; `result` holds the reason and the partial output."""
 
     def __init__(self, result: Any) -> None:
-        super().__init__(getattr(result, "why", "") or "the run failed")
+        super().__init__(getattr(result, "reason", "") or "the run failed")
         self.result = result

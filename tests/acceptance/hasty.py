@@ -2,10 +2,16 @@
 
 import os
 
-from antiphon import Agent, Retry
+from antiphon import Agent, ModelOptions, RetryPolicy
 from antiphon.models.openai import OpenAIModel
 
 
 def clerk() -> Agent:
     model = OpenAIModel("clerk", base_url=os.environ["OPENAI_BASE_URL"], idle=0.3)
-    return Agent("clerk", "You calculate.", model=model, can_call=(), retry=Retry(base=0.25))
+    return Agent(
+        "clerk",
+        "You calculate.",
+        model=model,
+        can_call=(),
+        asking=ModelOptions(retry=RetryPolicy(initial_delay=0.25)),
+    )

@@ -152,8 +152,8 @@ def test_answers_that_nobody_scripted(server: Server, run: Run) -> None:
     [
         ([fails(429, retry_after=0.3), fails(503, retry_after=0.1)], ["rate_limit", "overloaded"]),
         ([fails(500), fails(529, retry_after=0.1)], ["overloaded", "overloaded"]),
-        ([breaks("disconnect"), breaks("truncate")], ["cut", "cut"]),
-        ([breaks("malformed"), breaks("truncate", after_chunks=0)], ["cut", "cut"]),
+        ([breaks("disconnect"), breaks("truncate")], ["disconnected", "disconnected"]),
+        ([breaks("malformed"), breaks("truncate", after_chunks=0)], ["disconnected", "disconnected"]),
     ],
     ids=["refused", "overloaded", "cut", "malformed"],
 )
@@ -185,11 +185,11 @@ def test_a_stream_that_stalls_is_left(server: Server, run: Run) -> None:
     ("faults", "attempts", "why", "findings"),
     [
         ([fails(503, times=3, retry_after=0.05)], 3, "overloaded: ", []),
-        ([breaks("disconnect", times=3), says("clerk", HALF, times=3)], 3, "cut: ", []),
+        ([breaks("disconnect", times=3), says("clerk", HALF, times=3)], 3, "disconnected: ", []),
         # llmock takes every 429 for one that passes; quota that is used up does not come back.
         ([fails(429, code="insufficient_quota")], 1, "quota: ", ["gave_up"]),
         ([fails(429, retry_after=3600)], 1, "rate_limit: ", ["gave_up"]),
-        ([fails(400, code="context_length_exceeded")], 1, "context: ", []),
+        ([fails(400, code="context_length_exceeded")], 1, "context_length: ", []),
         ([fails(401)], 1, "auth: ", []),
     ],
     ids=["outage", "cut", "quota", "far_too_long", "context", "key"],

@@ -101,11 +101,11 @@ def seen_through(
         ([fails(429, retry_after=0.3), fails(429, retry_after=0.1)], ["rate_limit", "rate_limit"]),
         ([fails(500, retry_after=0.1), fails(503, retry_after=0.2)], ["overloaded", "overloaded"]),
         ([fails(502, retry_after=0.1), fails(529, retry_after=0.1)], ["overloaded", "overloaded"]),
-        ([breaks("disconnect", times=2)], ["cut", "cut"]),
-        ([breaks("truncate", times=2)], ["cut", "cut"]),
-        ([breaks("malformed", times=2)], ["cut", "cut"]),
+        ([breaks("disconnect", times=2)], ["disconnected", "disconnected"]),
+        ([breaks("truncate", times=2)], ["disconnected", "disconnected"]),
+        ([breaks("malformed", times=2)], ["disconnected", "disconnected"]),
         ([breaks("stall", times=2, stall_seconds=PATIENCE)], ["timeout", "timeout"]),
-        ([fails(429, retry_after=0.1), breaks("truncate", after_chunks=0)], ["rate_limit", "cut"]),
+        ([fails(429, retry_after=0.1), breaks("truncate", after_chunks=0)], ["rate_limit", "disconnected"]),
     ],
     ids=["throttled", "5xx", "gateway", "dropped", "truncated", "corrupt", "stalled", "mixed"],
 )
@@ -129,14 +129,14 @@ def test_what_passes_is_asked_again_and_told(
     [
         ([fails(503, times=3, retry_after=0.05)], 3, "overloaded: ", []),
         ([fails(429, times=3, retry_after=0.05)], 3, "rate_limit: ", []),
-        ([breaks("disconnect", times=3), says("loop", HALF, times=3)], 3, "cut: ", []),
+        ([breaks("disconnect", times=3), says("loop", HALF, times=3)], 3, "disconnected: ", []),
         ([breaks("stall", 3, stall_seconds=PATIENCE), says("loop", HALF, 3)], 3, "timeout: ", []),
         # llmock takes a half reply for used when the last attempt got it: it does not see that we failed.
-        ([breaks("truncate", 3), says("loop", HALF, 3)], 3, "cut: ", ["truncated_stream_accepted"]),
+        ([breaks("truncate", 3), says("loop", HALF, 3)], 3, "disconnected: ", ["truncated_stream_accepted"]),
         ([fails(402)], 1, "quota: ", []),
         # It also takes every 429 for one that passes, though this one says that it does not.
         ([fails(429, code="insufficient_quota")], 1, "quota: ", ["gave_up"]),
-        ([fails(400, code="context_length_exceeded")], 1, "context: ", []),
+        ([fails(400, code="context_length_exceeded")], 1, "context_length: ", []),
         ([fails(400)], 1, "validation: ", []),
         ([fails(401)], 1, "auth: ", []),
         ([fails(403)], 1, "permission: ", []),
@@ -174,7 +174,7 @@ def test_no_tool_runs_from_an_unfinished_reply(server: Server, kind: str, came: 
     events = seen_through(
         server, notebook, notebook.request, fault, lost, calls("loop", NOTE), says("loop", ANSWER)
     )
-    assert retried(events) == ["timeout" if kind == "stall" else "cut"]
+    assert retried(events) == ["timeout" if kind == "stall" else "disconnected"]
     assert notebook.lines == [NOTE[1]["line"]]
     assert [event.result for event in events if isinstance(event, ToolResultEvent)] == ["noted"]
     assert answer(events) == ANSWER

@@ -88,7 +88,7 @@ def left_to_say(records: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     replied = Counter(
         each["agent"]
         for each in records
-        if each["event"]["type"] == "EffectFinished" and each["event"].get("reply") is not None
+        if each["event"]["type"] == "finished" and each["event"].get("reply") is not None
     )
     for agent, lines in SPOKEN.items():
         yield from lines[replied[agent] :]
@@ -155,5 +155,5 @@ def test_killed_at_any_moment_and_resumed_it_completes(
     said = ran(start(*again))
     assert (said.code, said.out) == (0, REPORT + "\n"), said.err
     events = [each["event"] for each in recorded(start, run_id)]
-    ends = Counter(each["id"] for each in events if each["type"] == "EffectFinished")
+    ends = Counter(each["id"] for each in events if each["type"] == "finished")
     assert set(ends.values()) == {1}

@@ -8,7 +8,7 @@ import pytest
 
 from antiphon import Agent, Tool, ToolContext, run, tool
 from antiphon.kernel.context.transcript import Transcript
-from antiphon.values.model import ChatMessage, Emit, Reply, Request
+from antiphon.values.model import ChatMessage, Emit, ModelRequest, Reply
 from bench import gates
 from bench.antiphon_cells import add, prepare_turns
 from bench.cell import Go, Marks
@@ -26,7 +26,7 @@ def test_turn_1000_costs_what_turn_10_costs() -> None:
 class Counting(Fake):
     """Walks the whole conversation in every call, as an adapter that encodes it anew would."""
 
-    async def complete(self, request: Request, emit: Emit) -> Reply:
+    async def complete(self, request: ModelRequest, emit: Emit) -> Reply:
         sum(len(message.content) for message in request.messages)
         return await super().complete(request, emit)
 
@@ -45,8 +45,8 @@ def test_the_gate_sees_a_model_that_walks_its_history() -> None:
 def test_the_gate_sees_a_transcript_that_is_encoded_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     append = Transcript.append
 
-    def encoding_all(transcript: Transcript, message: ChatMessage) -> None:
-        append(transcript, message)
+    def encoding_all(transcript: Transcript, message: ChatMessage, origin: str = "") -> None:
+        append(transcript, message, origin)
         msgspec.json.encode(transcript.messages)
 
     monkeypatch.setattr(Transcript, "append", encoding_all)

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from antiphon.values.model import ChatMessage, Request
+from antiphon.values.model import ChatMessage, ModelRequest
 from bench.antiphon_cells import prompt_prefix
 from bench.prefix import Listener, prefix_shares, prompt_of
 
@@ -13,14 +13,14 @@ def test_shares_are_counted_in_bytes_of_the_earlier_prompt() -> None:
 
 def test_a_system_prompt_that_tells_the_time_is_seen() -> None:
     said = [ChatMessage("user", "word " * 100)]
-    prompts = [prompt_of(Request("m", f"You talk. It is {hour}:00.", said)) for hour in range(10, 13)]
+    prompts = [prompt_of(ModelRequest("m", f"You talk. It is {hour}:00.", said)) for hour in range(10, 13)]
     assert max(prefix_shares(prompts)) < 0.1
 
 
 def test_a_result_that_is_shortened_later_is_seen() -> None:
     long, short = (ChatMessage("tool", "detail " * count, call_id="c1", name="look") for count in (99, 9))
     end = ChatMessage("user", "and now?")
-    prompts = [prompt_of(Request("m", "You talk.", said)) for said in ([long], [short, end])]
+    prompts = [prompt_of(ModelRequest("m", "You talk.", said)) for said in ([long], [short, end])]
     assert prefix_shares(prompts)[0] < 0.5
 
 

@@ -7,10 +7,10 @@ import apsw
 import pytest
 
 from antiphon.cli import exit_codes
-from antiphon.errors import Fenced, Full, NewerFormat, Parked, RunFailed
+from antiphon.errors import JournalFull, JournalTooNew, LeaseLost, RunFailed, RunSuspended
 
 SMALL_DISK = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (256 * 1024, 256 * 1024))"
-PLAIN = "agents: [{name: a, retry: {attempts: 1}}]"
+PLAIN = "agents: [{name: a, asking: {retry: {max_attempts: 1}}}]"
 
 
 def one_message(said):
@@ -127,7 +127,7 @@ def test_a_record_of_a_newer_version(shell):
     run_id = shell("runs", "ls", "--json").value[0]["run_id"]
     export = shell("runs", "export", run_id).value
     assert export["antiphon_export"] == 2
-    assert exit_codes.code_of(NewerFormat("x")) == 5
+    assert exit_codes.code_of(JournalTooNew("x")) == 5
 
 
 def test_a_damaged_run_is_not_resumed(shell):
@@ -195,9 +195,9 @@ def test_a_reader_that_goes_away_is_no_error(shell):
 @pytest.mark.parametrize(
     ("error", "code"),
     [
-        (Fenced("x"), 9),
-        (Full("x"), 5),
-        (Parked("r", "x"), 8),
+        (LeaseLost("x"), 9),
+        (JournalFull("x"), 5),
+        (RunSuspended("r", "x"), 8),
         (RunFailed(None), 1),
         (exit_codes.NotFound("x"), 4),
         (ConnectionError("x"), 70),

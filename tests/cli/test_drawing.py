@@ -9,20 +9,29 @@ from antiphon.cli.display.draw import FOLDED, Drawing, seconds, tokens
 from antiphon.cli.display.record_line import progress, spoken, told
 from antiphon.cli.display.tree import CallTree, Remark
 from antiphon.kernel.facts.events import (
+    ApprovalEffect,
+    CallEffect,
     CancelRequested,
     EffectFinished,
     EffectStarted,
     MessagePosted,
+    ModelEffect,
     PermissionDecided,
+    QuestionEffect,
+    ResultEffect,
     RunClosed,
     RunResumed,
     RunStarted,
     StateChanged,
+    StepEffect,
+    TimerEffect,
+    ToolEffect,
     TurnFinished,
     TurnStarted,
 )
 from antiphon.kernel.facts.records import ActivationIndex
 from antiphon.values.model import Reply
+from antiphon.values.result import Failure
 
 
 class Story:
@@ -56,10 +65,10 @@ def ask(agent="lead", text="go"):
         RunStarted("r"),
         MessagePosted(Message("forward", "user", "user", "", calls=(call,))),
         TurnStarted(0, 1),
-        EffectStarted("0/1.c1", "call", agent, background=True),
+        EffectStarted("0/1.c1", CallEffect(agent, "", background=True)),
         TurnFinished(0),
         TurnStarted(1, 1),
-        EffectStarted("1/1.m1", "model", "m"),
+        EffectStarted("1/1.m1", ModelEffect("m", "", 0)),
     )
 
 
@@ -94,13 +103,13 @@ def test_agents_of_one_name_that_work_at_the_same_time_are_told_apart(story):
     calls = [ToolCall(f"{number}", "call_agent", '{"agent_name":"reader"}') for number in range(3)]
     story.add(
         reply(*calls),
-        EffectStarted("1/1.c1", "call", "reader"),
-        EffectStarted("1/1.c2", "call", "reader"),
+        EffectStarted("1/1.c1", CallEffect("reader", "")),
+        EffectStarted("1/1.c2", CallEffect("reader", "")),
         TurnStarted(3, 1),
-        EffectStarted("3/1.d1", "wait", "deadline", purpose="deadline", until=61.0),
-        EffectFinished("3/1.d1", "cancelled", why="the caller ended"),
+        EffectStarted("3/1.d1", TimerEffect("deadline", 61.0)),
+        EffectFinished("3/1.d1", "cancelled", reason="the caller ended"),
         EffectFinished("1/1.c1", content="one"),
-        EffectStarted("1/1.c3", "call", "reader"),
+        EffectStarted("1/1.c3", CallEffect("reader", "")),
         EffectFinished("1/1.c2", content="two"),
     )
     assert [line for line in story.progress if "reader" in line] == [
@@ -119,16 +128,23 @@ def test_agents_of_one_name_that_work_at_the_same_time_are_told_apart(story):
     ]  # fmt: skip
 
 
+def test_what_is_said_on_the_way_is_shown_when_the_next_call_of_the_model_begins_the_turn(story):
+    story.add(reply(text="I am looking into it."))
+    assert spoken(story.tree) == ""
+    story.add(EffectStarted("1/2.m1", ModelEffect("m", "", 0)))
+    assert spoken(story.tree) == "lead says: I am looking into it."
+
+
 def test_what_is_said_on_the_way_is_shown_and_the_answer_is_not_said_twice(story):
     story.add(reply(text="I am looking into it."), StateChanged(1), TurnFinished(1))
     assert story.tree.spoken is None
     story.add(TurnStarted(1, 0))
     assert spoken(story.tree) == "lead says: I am looking into it."
     story.add(
-        EffectStarted("1/2.m1", "model", "m"),
+        EffectStarted("1/2.m1", ModelEffect("m", "", 0)),
         reply(text="Here it is.", effect="1/2.m1"),
         TurnFinished(1),
-        EffectFinished("1/1.d1", "cancelled", why="the caller ended"),
+        EffectFinished("1/1.d1", "cancelled", reason="the caller ended"),
         EffectFinished("0/1.c1", content="Here it is."),
         TurnStarted(0, 1),
     )
@@ -147,13 +163,13 @@ def test_the_tail_of_a_text_fits_its_line(story):
 def test_a_refused_tool(story):
     story.add(
         reply(ToolCall("c", "send", '{"to":"ann"}')),
-        EffectStarted("1/1.c1?", "wait", "send", "approval", '{"to":"ann"}', text="send acts"),
+        EffectStarted("1/1.c1?", ApprovalEffect("send", '{"to":"ann"}', "", "send acts")),
     )
     assert story.drawn()[-1] == '└─ ● waits for permission: send(to="ann")  91 s'
     story.add(
-        EffectFinished("1/1.c1?", content="no", by="eve"),
-        PermissionDecided("1/1.c1", False, "eve", "refused", remember=True),
-        EffectFinished("1/1.c1", "denied", why="permission denied by eve: refused"),
+        EffectFinished("1/1.c1?", content="no", decided_by="eve"),
+        PermissionDecided("1/1.c1", False, "eve", "refused", remember="digest"),
+        EffectFinished("1/1.c1", "denied", reason="permission denied by eve: refused"),
     )
     assert story.drawn()[1:] == [
         '├─ ✓ asked to allow send(to="ann")',
@@ -170,7 +186,7 @@ def test_a_refused_tool(story):
 def test_a_ruling_without_a_question(story):
     story.add(
         reply(ToolCall("c", "send", "{}")),
-        EffectStarted("1/1.c1?", "wait", "send", "approval", "{}"),
+        EffectStarted("1/1.c1?", ApprovalEffect("send", "{}", "")),
         PermissionDecided("1/1.c1", True),
     )
     assert story.drawn()[-1] == "└─ ✓ asked to allow send()"
@@ -179,27 +195,27 @@ def test_a_ruling_without_a_question(story):
 
 def test_waits_messages_and_failures(story):
     story.add(
-        EffectFinished("1/1.m1", "failed", why="network: nobody answers"),
-        EffectStarted("1/1.w1", "wait", purpose="retry", until=50.0),
+        EffectFinished("1/1.m1", "failed", failure=Failure("network", "nobody answers")),
+        EffectStarted("1/1.w1", TimerEffect("retry", 50.0)),
         EffectFinished("1/1.w1"),
-        EffectStarted("1/1.m2", "model", "m"),
+        EffectStarted("1/1.m2", ModelEffect("m", "", 0)),
         reply(
             ToolCall("a", "call_agent", '{"agent_name":"user","message":"Which?"}'),
             ToolCall("b", "get_result", '{"call_id":"1/0.c9"}'),
-            text="One moment.",
+            text="One context.",
             effect="1/1.m2",
         ),
-        EffectStarted("1/1.c1", "wait", "user", "question", text="Which?"),
-        EffectStarted("1/1.c2", "wait", "1/0.c9", "result"),
+        EffectStarted("1/1.c1", QuestionEffect("Which?")),
+        EffectStarted("1/1.c2", ResultEffect("1/0.c9")),
         MessagePosted(Message("forward", "user", "lead", "and hurry", "0/1.c1"), 1),
-        MessagePosted(Message("forward", "x", "gone", "lost"), 0, dead="gone has ended"),
+        MessagePosted(Message("forward", "x", "gone", "lost"), 0, dead_letter="gone has ended"),
         CancelRequested("", "enough"),
         RunResumed(),
     )
     assert story.drawn()[1:] == [
         "├─ ✗ m: network: nobody answers",
         "├─ ✓ waited 41 s: network",
-        "├─ One moment.",
+        "├─ One context.",
         "├─ ● asks you: Which?  87 s",
         "├─ ● waits for 1/0.c9  86 s",
         "└─ user adds: and hurry",
@@ -223,7 +239,7 @@ def test_waits_messages_and_failures(story):
     assert [line for line in story.progress[-6:] if line] == story.told[-6:]
     story.add(
         EffectFinished("1/1.c1", content="blue"),
-        EffectFinished("0/1.c1", "cancelled", why="enough"),
+        EffectFinished("0/1.c1", "cancelled", reason="enough"),
         RunClosed("enough"),
     )
     assert story.drawn()[0] == "✗ lead  go  cancelled, 16 s, 12 tokens  → enough"
@@ -240,16 +256,16 @@ def many(count):
         arguments = f'{{"agent_name":"w","message":"part {number}"}}'
         story.add(
             reply(ToolCall("c", "call_agent", arguments), effect=f"1/{number}.m1"),
-            EffectStarted(f"1/{number}.c1", "call", "w"),
-            EffectStarted(f"{number + 1}/1.m1", "model", "m"),
+            EffectStarted(f"1/{number}.c1", CallEffect("w", "")),
+            EffectStarted(f"{number + 1}/1.m1", ModelEffect("m", "", 0)),
         )
         if number < count:
             story.add(
                 EffectFinished(f"{number + 1}/1.m1", reply=Reply("x", (ToolCall("d", "calculate", "{}"),))),
-                EffectStarted(f"{number + 1}/1.c1", "tool", "calculate"),
+                EffectStarted(f"{number + 1}/1.c1", ToolEffect("calculate", "")),
                 EffectFinished(f"{number + 1}/1.c1", content="1"),
                 EffectFinished(f"1/{number}.c1", content="done"),
-                EffectStarted(f"1/{number + 1}.m1", "model", "m"),
+                EffectStarted(f"1/{number + 1}.m1", ModelEffect("m", "", 0)),
             )
     return story
 
@@ -271,7 +287,7 @@ def test_a_screen_folds_what_has_ended_and_keeps_what_lives():
 
 def test_of_a_long_turn_its_end_and_what_still_works_is_drawn(story):
     calls = [ToolCall(str(n), "t", "{}") for n in range(1, 2001)]
-    story.add(reply(*calls), *(EffectStarted(f"1/1.c{n}", name="t") for n in range(1, 2001)))
+    story.add(reply(*calls), *(EffectStarted(f"1/1.c{n}", ToolEffect("t", "")) for n in range(1, 2001)))
     story.add(*(EffectFinished(f"1/1.c{n}", content=str(n)) for n in range(2, 2000)))
     drawing = Drawing(story.tree, 80)
     shown = [line.plain for line in drawing.screen(100.0, 10)]
@@ -290,9 +306,10 @@ def test_a_large_tree_is_folded_from_the_start():
 
 def test_without_unicode_and_without_room(story):
     story.add(
-        reply(ToolCall("c", "send", '{"to":"a long name of somebody"}')), EffectStarted("1/1.c1", name="send")
+        reply(ToolCall("c", "send", '{"to":"a long name of somebody"}')),
+        EffectStarted("1/1.c1", ToolEffect("send", "")),
     )
-    story.add(EffectFinished("1/1.c1", "failed", why="a long reason that has to be cut somewhere"))
+    story.add(EffectFinished("1/1.c1", "failed", reason="a long reason that has to be cut somewhere"))
     for line in story.drawn(width=30, ascii_only=True):
         assert len(line) <= 30
     assert story.drawn(ascii_only=True)[-1].startswith("`- x send(")
@@ -307,14 +324,16 @@ def test_spans_of_time(span, text):
 
 
 def test_events_of_what_nobody_has_seen_begin():
-    story = Story().add(EffectFinished("0/1.c1", "missing", why="x"), EffectStarted("0/2.c1", "tool", "t"))
-    assert story.drawn()[0] == "✗ ?()  missing  → x"
+    story = Story().add(
+        EffectFinished("0/1.c1", "not_found", reason="x"), EffectStarted("0/2.c1", ToolEffect("t", ""))
+    )
+    assert story.drawn()[0] == "✗ ?()  not_found  → x"
     assert story.told[1] == "user uses t()"
 
 
 def test_calls_nested_deeper_than_python_calls_are_drawn_to_the_last():
-    story = Story().add(*(EffectStarted(f"{number}/1.c1", "call", "mole") for number in range(1_100)))
-    story.add(EffectStarted("1100/1.x:dig:0", "step", "dig"))
+    story = Story().add(*(EffectStarted(f"{number}/1.c1", CallEffect("mole", "")) for number in range(1_100)))
+    story.add(EffectStarted("1100/1.x:dig:0", StepEffect("dig")))
     drawn = Drawing(story.tree, 0).lines(story.seq + 1.0)
     assert len(drawn) == 1_101
     assert drawn[-1].plain == "   " * 1_099 + "└─ ● step dig  1.0 s"

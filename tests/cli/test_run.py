@@ -54,7 +54,7 @@ def test_json_is_every_record_then_the_result(shell):
     *records, result = said.events
     assert said.err == ""
     assert [record["seq"] for record in records] == list(range(1, len(records) + 1))
-    assert records[0]["event"]["type"] == "RunStarted"
+    assert records[0]["event"]["type"] == "run_started"
     assert {record["agent"] for record in records} == {"user", "lead", "writer"}
     assert result["type"] == "Result"
     assert (result["outcome"], result["output"]) == ("completed", "The result is 5.")
@@ -205,7 +205,8 @@ def test_a_wait_says_how_long_why_and_for_which_attempt(shell):
     shell.write("script.yaml", "lead:\n- {error: {kind: rate_limit, text: slow down}}\n- {finish: done}\n")
     shell.write(
         "team.yaml",
-        "model: script:script.yaml\nagents:\n- {name: lead, retry: {attempts: 2, base: 0.001}}\n",
+        "model: script:script.yaml\nagents:\n- name: lead\n"
+        "  asking: {retry: {max_attempts: 2, initial_delay: 0.001}}\n",
     )
     said = shell("run", "team.yaml", "go")
     assert said.out == "done\n"

@@ -11,7 +11,8 @@ from antiphon.cli import exit_codes, store
 from antiphon.cli.commands import manage, runs
 from antiphon.journal.port import RunEntry
 from antiphon.journal.sqlite import SqliteJournal
-from antiphon.kernel.facts.summary import Outline
+from antiphon.kernel.facts.events import ModelEffect
+from antiphon.kernel.facts.summary import RunSummary
 from antiphon.models.script import Script
 
 JOURNAL = ".antiphon/antiphon.db"
@@ -73,7 +74,7 @@ def test_a_name_is_one_line(shell, run_id, name):
     assert shell("runs", "ls", "--json").value[0]["name"] == ""
 
 
-def test_ls_folds_what_has_no_outline(shell, run_id):
+def test_ls_folds_what_has_no_summary(shell, run_id):
     before = shell("runs", "ls", "--json").value
     change(shell, "update runs set summary = x''")
     assert shell("runs", "ls", "--json").value == before
@@ -82,7 +83,7 @@ def test_ls_folds_what_has_no_outline(shell, run_id):
 def test_ls_lists_a_damaged_run_too(shell, run_id):
     change(shell, "update runs set summary = x''")
     change(
-        shell, "update rows set body = cast(replace(body, 'RunStarted', 'RunStartet') as blob) where n = 1"
+        shell, "update rows set body = cast(replace(body, 'run_started', 'run_startet') as blob) where n = 1"
     )
     said = shell("runs", "ls")
     assert said.code == 0
@@ -97,13 +98,13 @@ def test_ls_lists_a_damaged_run_too(shell, run_id):
         ("waiting", "", "parked"),
         ("open", "process 1", "running"),
         ("waiting", "process 1", "waiting"),
-        ("rest", "", "rest"),
+        ("idle", "", "idle"),
         ("closed", "", "closed"),
     ],
 )
 def test_states(state, owner, shown):
     entry = RunEntry("r", 0.0, 0.0, 1, 1, owner, b"")
-    assert runs.state_of(entry, Outline(1, state=state)) == shown
+    assert runs.state_of(entry, RunSummary(1, state=state)) == shown
 
 
 @pytest.mark.parametrize(
@@ -165,7 +166,9 @@ def test_a_conversation_of_a_program_is_resumed_but_not_ended(shell):
         async with open_run([agent], journal=f"sqlite:///{JOURNAL}") as conversation:
             await conversation.post("a", "go")
             async for found in conversation.events():
-                if isinstance(found, Record) and getattr(found.event, "kind", "") == "model":
+                if isinstance(found, Record) and isinstance(
+                    getattr(found.event, "detail", None), ModelEffect
+                ):
                     return conversation.run_id
 
     run_id = asyncio.run(leave_open())

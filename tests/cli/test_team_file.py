@@ -2,7 +2,7 @@
 
 import pytest
 
-from antiphon import Example, Limits
+from antiphon import Example, Limits, LoopOptions, ModelOptions, RetryPolicy
 from antiphon.cli.team_file import read_team
 from antiphon.config.yaml import MAX_BYTES
 from antiphon.errors import ConfigError
@@ -32,23 +32,32 @@ agents:
     can_call: [b, user]
     completion: finish
     tool_execution: single
-    nudges: 1
-    max_output: 100
-    settings: {temperature: 0.5, stop: [x]}
+    loop: {max_reminders: 1, batch: one}
+    asking:
+      max_output_tokens: 100
+      settings: {temperature: 0.5, stop: [x]}
+      fallback_models: [openai:n]
+      tool_choice: required
+      retry: {max_attempts: 1}
     examples:
       - {request: add, call: calculate, arguments: {expression: 1+1}}
     limits: {turns: 3, tokens: null}
-    retry: {attempts: 1}
     tools: [arithmetic, dates, convert, calculate]
   - name: b
 """)
     assert entry == "b"
     assert (a.instructions, a.description, a.model) == ("First line.\nSecond line.\n", "12", "local:smollm2")
     assert (a.can_call, a.completion, a.tool_execution) == (("b", "user"), "finish", "single")
-    assert (a.nudges, a.max_output, a.settings) == (1, 100, {"temperature": 0.5, "stop": ["x"]})
+    assert a.loop == LoopOptions(max_reminders=1, batch="one")
     assert a.examples == (Example("add", "calculate", {"expression": "1+1"}),)
     assert a.limits == Limits(turns=3, tokens=None)
-    assert a.retry.attempts == 1
+    assert a.asking == ModelOptions(
+        max_output_tokens=100,
+        settings={"temperature": 0.5, "stop": ["x"]},
+        fallback_models=("openai:n",),
+        tool_choice="required",
+        retry=RetryPolicy(max_attempts=1),
+    )
     names = [tool.name for tool in a.tools]
     assert names == ["calculate", "today", "weekday", "days_between", "date_add", "convert"]
     assert b.model == "openai:m"
@@ -103,7 +112,12 @@ def test_toolsets_read_the_folder(read, tmp_path):
             "unknown tool 'shell'. Toolsets: documents, files",
         ),
         ("agents:\n  - name: a\n    completion: maybe", 3, 17, "it is one of: text, finish"),
-        ("agents:\n  - name: a\n    nudges: many", 3, 13, "nudges: Expected `int`"),
+        ("agents:\n  - name: a\n    loop: {max_reminders: many}", 3, 11, "loop: Expected `int`"),
+        ("agents:\n  - name: a\n    loop: {nudges: 1}", 3, 12, "loop: unknown key 'nudges'"),
+        ("agents:\n  - name: a\n    loop: {finish_mode: x}", 3, 11, "loop: Invalid enum value 'x'"),
+        ("agents:\n  - name: a\n    asking: 3", 3, 13, "asking"),
+        ("agents:\n  - name: a\n    asking: {max_output: 3}", 3, 14, "unknown key 'max_output'"),
+        ("agents:\n  - name: a\n    asking: {max_output_tokens: x}", 3, 33, "Expected `int`"),
         (
             "agents:\n  - name: a\n    limits: {turn: 3}",
             3,
@@ -111,9 +125,9 @@ def test_toolsets_read_the_folder(read, tmp_path):
             "limits: unknown key 'turn'; did you mean 'turns'?",
         ),
         ("agents:\n  - name: a\n    limits: {turns: 3, turns: 4}", 3, 24, "'turns' stands here twice"),
-        ("agents:\n  - name: a\n    settings: {a: {b: 1, b: 2}}", 3, 26, "'b' stands here twice"),
+        ("agents:\n  - name: a\n    asking: {settings: {a: {b: 1, b: 2}}}", 3, 35, "'b' stands here twice"),
         ("agents:\n  - name: a\n    examples: [{request: x, cal: y}]", 3, 29, "did you mean 'call'?"),
-        ("agents:\n  - name: a\n    settings: {when: 2026-99-99}", 3, 15, "settings"),
+        ("agents:\n  - name: a\n    asking: {settings: {when: 2026-99-99}}", 3, 24, "settings"),
         ("agents: [{name: &x a}, {name: *x}]", 1, 31, "aliases (*name) are not allowed"),
         ("agents: !!python/object:os.system []", 1, 9, "the tag tag:yaml.org,2002:python/object:os.system"),
         ("agents: [{name: a}\nx", 2, 1, "is not YAML"),

@@ -110,7 +110,7 @@ def test_a_call_that_was_cancelled_in_the_middle_leaves_nothing_open() -> None:
             request = await conversation.post("a", "go")
             events = conversation.events(pieces=False)
             async for item in events:
-                if getattr(item.event, "name", "") == "endless":
+                if getattr(getattr(item.event, "detail", None), "name", "") == "endless":
                     break
             events.close()
             await conversation.cancel(request)
@@ -175,5 +175,5 @@ def test_tools_of_one_run_are_the_entry_agents() -> None:
 
 def test_a_solo_agent_has_its_tools_and_its_words_alone() -> None:
     model = Script(["x"])
-    recorded(Agent("a", "Only this.", solo=True), "go", model=model)
+    recorded(Agent("a", "Only this.", standalone=True), "go", model=model)
     assert (model.requests[0].system, model.requests[0].tools) == ("Only this.", ())

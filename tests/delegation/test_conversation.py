@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from antiphon import Agent, ToolCall, UserError, open_run, run, run_sync, tool
-from antiphon.errors import Parked, UnknownName
+from antiphon.errors import RunSuspended, UnknownName
 from antiphon.journal import open_journal
 from antiphon.kernel.run.api import stream
 from antiphon.kernel.run.rows import read
@@ -46,7 +46,7 @@ def test_cancel_a_request_and_all_under_it() -> None:
             await started(conversation, "2/1.m1")
             await conversation.cancel(call_id, "not needed any more")
             result = await conversation.result(call_id)
-            assert (result.outcome, result.why) == ("cancelled", "not needed any more")
+            assert (result.outcome, result.reason) == ("cancelled", "not needed any more")
             assert effects(await conversation.records())[-3:] == [
                 "2/1.m1 cancelled: the caller ended",
                 "1/1.c1 cancelled: the caller ended",
@@ -272,7 +272,7 @@ def test_nothing_follows_a_close() -> None:
         async with open_run([A], model=Script([never, "end"])) as conversation:
             call_id = await conversation.post("a", "go")
             await conversation.close("enough")
-            assert (await conversation.result(call_id)).why == "enough"
+            assert (await conversation.result(call_id)).reason == "enough"
             with pytest.raises(UserError, match="is closed; nothing can follow"):
                 await conversation.post("a", "again")
             await conversation.close()
@@ -287,9 +287,9 @@ def test_a_conversation_outside_its_block() -> None:
             call_id = await conversation.post("a", "go")
             waiting = asyncio.ensure_future(conversation.result(call_id))
             await asyncio.sleep(0)
-        with pytest.raises(Parked, match="its conversation was left; open_run"):
+        with pytest.raises(RunSuspended, match="its conversation was left; open_run"):
             await waiting
-        with pytest.raises(Parked, match="its conversation was left; open_run"):
+        with pytest.raises(RunSuspended, match="its conversation was left; open_run"):
             await conversation.post("a", "again")
 
     asyncio.run(main())
@@ -313,7 +313,7 @@ def test_a_view_of_an_activation() -> None:
             await conversation.post("a", "go")
             await started(conversation, "2/1.m1")
             view = conversation.view(2)
-            assert (view.agent, view.phase, view.turn, view.in_flight) == ("b", "model", 1, ("2/1.m1",))
+            assert (view.agent, view.phase, view.turn, view.in_flight) == ("b", "waiting", 1, ("2/1.m1",))
             assert [each.content for each in view.messages] == ["hello"]
             with pytest.raises(UnknownName, match=r"Unknown activation: 7. Known: 0, 1, 2"):
                 conversation.view(7)

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from antiphon import Agent, Policy, Record, ToolCall, UserError, open_journal, open_run, tool
-from antiphon.kernel.facts.events import EffectStarted, PermissionDecided
+from antiphon.kernel.facts.events import ApprovalEffect, EffectStarted, PermissionDecided
 from antiphon.models.script import Script, call
 from antiphon.testing.clock import VirtualClock
 from antiphon.values.policy import Grant, covers
@@ -48,8 +48,8 @@ async def asked(
     request = await conversation.post("a", "go")
     async for item in events:
         event = item.event if isinstance(item, Record) else None
-        if isinstance(event, EffectStarted) and event.purpose == "approval":
-            found.append(event.arguments)
+        if isinstance(event, EffectStarted) and isinstance(event.detail, ApprovalEffect):
+            found.append(event.detail.arguments)
             answer = next(said, "no")
             if isinstance(answer, Grant):
                 await conversation.answer(event.id, "always", grant=answer)
@@ -230,7 +230,7 @@ def test_only_always_is_remembered(answer: str) -> None:
         async with open_run([Agent("a", tools=[write])], model=model, env={}) as conversation:
             request = await conversation.post("a", "go")
             async for item in conversation.events(pieces=False):
-                if isinstance(item, Record) and getattr(item.event, "purpose", "") == "approval":
+                if isinstance(item, Record) and isinstance(item.asks, ApprovalEffect):
                     break
             with pytest.raises(UserError, match=f"Only `always` is remembered.*got '{answer}'"):
                 await conversation.answer(item.event.id, answer, grant=Grant())

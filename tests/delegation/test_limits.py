@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from antiphon import Agent, Limits, RunFailed, ToolCall, Usage, run_sync, tool
+from antiphon import Agent, Limits, ModelOptions, RunFailed, ToolCall, Usage, run_sync, tool
 from antiphon.errors import ModelError
-from antiphon.kernel.facts.events import EffectFinished, EffectStarted
+from antiphon.kernel.facts.events import EffectFinished, EffectStarted, ModelEffect
 from antiphon.models.script import Script, call, finish
 from antiphon.testing.clock import VirtualClock
 from antiphon.values.model import Reply
@@ -31,13 +31,13 @@ LOOK = Reply("looking", (call("look"),), "calls")
 def test_turns() -> None:
     result, _ = recorded(A, "go", model=Script([LOOK] * 9), limits=Limits(turns=3))
     assert (result.outcome, result.output) == ("limit", "looking")
-    assert result.why == "the limit of 3 turns of one activation is used up"
+    assert result.reason == "the limit of 3 turns of one activation is used up"
 
 
 def test_calls() -> None:
     result, _ = recorded(A, "go", model=Script([LOOK] * 9), limits=Limits(calls=2))
     assert (result.outcome, result.output) == ("limit", "looking")
-    assert result.why == "the limit of 2 calls is used up"
+    assert result.reason == "the limit of 2 calls is used up"
 
 
 def test_a_result_is_handed_back_when_the_calls_are_used_up() -> None:
@@ -49,7 +49,7 @@ def test_a_result_is_handed_back_when_the_calls_are_used_up() -> None:
 def test_calls_are_counted_over_the_whole_tree() -> None:
     model = Script({"a": [ask("b"), ask("b"), "end"], "b": ["1", "2"]})
     result, _ = recorded(A, "go", agents=[A, B], model=model, limits=Limits(calls=1))
-    assert result.why == "the limit of 1 calls is used up"
+    assert result.reason == "the limit of 1 calls is used up"
 
 
 def test_limits_of_one_agent_are_its_own() -> None:
@@ -85,13 +85,16 @@ def test_a_budget_that_can_never_be_kept() -> None:
     model = Script(["never asked"])
     result, _ = recorded(A, "go", model=model, limits=Limits(tokens=1_000))
     assert (result.outcome, result.output, model.asked) == ("budget", "", 0)
-    assert result.why.startswith("the budget is used up: 0 of 1,000 tokens are spent, up to ")
+    assert result.reason.startswith("the budget is used up: 0 of 1,000 tokens are spent, up to ")
 
 
 def test_a_budget_that_is_used_up() -> None:
     model = Script([Reply("looking", (call("look"),), "calls", Usage(1_000, 500))] * 9)
     result, _ = recorded(
-        Agent("a", tools=[look], max_output=1_000), "go", model=model, limits=Limits(tokens=6_000)
+        Agent("a", tools=[look], asking=ModelOptions(max_output_tokens=1_000)),
+        "go",
+        model=model,
+        limits=Limits(tokens=6_000),
     )
     assert (result.outcome, result.output) == ("budget", "looking")
     assert result.usage.total <= 6_000
@@ -109,7 +112,7 @@ def test_a_hold_that_fits_only_later_waits_for_its_turn() -> None:
         running.remove(request.effect_id)
         return finish("r")
 
-    team = [A, *(Agent(name, max_output=3_500) for name in "bcd")]
+    team = [A, *(Agent(name, asking=ModelOptions(max_output_tokens=3_500)) for name in "bcd")]
     script: dict[str, Any] = {"a": [[ask(name) for name in "bcd"], "end"]}
     model = Script(script | {name: [answer] for name in "bcd"}, usage=Usage(10, 10))
     limit = 7_000
@@ -119,9 +122,9 @@ def test_a_hold_that_fits_only_later_waits_for_its_turn() -> None:
     holds: dict[str, int] = {}
     for record in records:
         event = record.event
-        if isinstance(event, EffectStarted) and event.kind == "model":
-            holds[event.id] = event.hold
-            held += event.hold
+        if isinstance(event, EffectStarted) and isinstance(event.detail, ModelEffect):
+            holds[event.id] = event.detail.held_tokens
+            held += event.detail.held_tokens
         elif isinstance(event, EffectFinished) and event.id in holds:
             held -= holds[event.id]
             spent += event.reply.usage.total if event.reply is not None else 0
@@ -138,9 +141,14 @@ def test_with_room_for_all_they_run_at_once() -> None:
 
 
 def test_one_request_is_not_on_the_books_of_another() -> None:
-    a = Agent("a", max_output=1_000)
+    a = Agent("a", asking=ModelOptions(max_output_tokens=1_000))
     model = Script(["1", "2"], usage=Usage(100, 900))
-    result = run_sync([a, Agent("b", max_output=1_000)], "go", model=model, limits=Limits(tokens=4_000))
+    result = run_sync(
+        [a, Agent("b", asking=ModelOptions(max_output_tokens=1_000))],
+        "go",
+        model=model,
+        limits=Limits(tokens=4_000),
+    )
     assert result.outcome == "completed"
 
 
@@ -178,5 +186,5 @@ def test_a_lasting_failure_is_not() -> None:
 def test_a_text_that_was_cut_or_refused_says_so(stop, why):
     result = run_sync(Agent("a"), "go", model=Script([Reply("half of", stop=stop)]))
     assert (result.output, result.outcome) == ("half of", "completed")
-    assert why in result.why
-    assert bool(why) == bool(result.why)
+    assert why in result.reason
+    assert bool(why) == bool(result.reason)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from antiphon import Agent, Policy, Record, ToolCall, UserError, open_run, run, tool
-from antiphon.kernel.facts.events import EffectStarted
+from antiphon.kernel.facts.events import ApprovalEffect, EffectStarted, ToolEffect
 from antiphon.models.script import Script, call, finish
 from tests.transcript import effects, recorded, results_shown
 
@@ -95,8 +95,8 @@ def test_a_callee_has_no_more_rights_than_its_caller() -> None:
 
 def test_an_instant_allow_rides_in_the_start() -> None:
     _, records = recorded(A, "go", model=Script([[SEND, LOOK], "end"]))
-    started = [record.event for record in records if isinstance(record.event, EffectStarted)]
-    assert [(each.name, each.allowed) for each in started if each.kind == "tool"] == [
+    details = [each.event.detail for each in records if isinstance(each.event, EffectStarted)]
+    assert [(each.name, each.allowed) for each in details if type(each) is ToolEffect] == [
         ("send", True),
         ("look", False),
     ]
@@ -109,7 +109,7 @@ async def answered(model: Script, *answers: tuple[str, str], agent: Agent = A, *
         call_id = await conversation.post(agent, "go")
         async for item in conversation.events(pieces=False):
             event = item.event if isinstance(item, Record) else None
-            if isinstance(event, EffectStarted) and event.purpose == "approval":
+            if isinstance(event, EffectStarted) and isinstance(event.detail, ApprovalEffect):
                 content, arguments = to_give.pop(0)
                 await conversation.answer(event.id, content, arguments=arguments)
             if getattr(event, "id", "") == call_id and not isinstance(event, EffectStarted):
@@ -165,7 +165,9 @@ def test_edited_arguments_bind() -> None:
 def test_edited_arguments_are_validated() -> None:
     model = Script([SEND, "end"])
     found = asyncio.run(answered(model, ("yes", json.dumps({"whom": "?"})), policy=GUARDED))
-    assert found[-2].startswith("1/1.c1 invalid: Invalid arguments for tool 'send': unknown argument 'whom'")
+    assert found[-2].startswith(
+        "1/1.c1 invalid_arguments: Invalid arguments for tool 'send': unknown argument 'whom'"
+    )
 
 
 def test_siblings_do_not_wait_for_an_approval() -> None:
@@ -192,7 +194,7 @@ def test_answers_that_are_none() -> None:
             with pytest.raises(UserError, match=r"1/1.c1 is not an open question or approval"):
                 await conversation.answer("1/1.c1", "yes")
             async for item in conversation.events(pieces=False):
-                if getattr(getattr(item, "event", None), "purpose", "") == "approval":
+                if isinstance(item.asks, ApprovalEffect):
                     break
             with pytest.raises(UserError, match="answered yes, no or always; got 'maybe'"):
                 await conversation.answer("1/1.c1?", "maybe")

@@ -62,7 +62,7 @@ def test_sequential_calls_wait_for_an_approval() -> None:
     ]
 
 
-@tool(ends=True)
+@tool(finishes=True)
 async def submit(text: str) -> str:
     """Hand the work in."""
     if text == "bad":

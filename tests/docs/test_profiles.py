@@ -5,7 +5,7 @@ from pathlib import Path
 
 from antiphon.styles.profiles.conditions.grammar import FUNCTIONS, METHODS
 from antiphon.styles.profiles.conditions.path import PREFIXES
-from antiphon.styles.profiles.files.fields import SHAPES, Each, Many, Shape, Variants
+from antiphon.styles.profiles.files.fields import SHAPES, Each, Many, MappingShape, Variants
 from antiphon.styles.profiles.files.loader import load_profiles
 from antiphon.styles.profiles.files.vocabulary import INGESTORS, SOURCES, TOOLSETS
 
@@ -14,7 +14,7 @@ DOCUMENT = (Path(__file__).parents[2] / "docs/profiles.md").read_text("utf-8")
 
 def shapes(kind):
     """Every mapping with known keys that a kind of value may hold."""
-    if isinstance(kind, Shape):
+    if isinstance(kind, MappingShape):
         yield kind
         for field in kind.fields.values():
             yield from shapes(field.kind)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import apsw
 
-from antiphon import Agent, Limits, Policy, open_run, tool
+from antiphon import Agent, Hooks, Limits, Policy, open_run, tool
 from antiphon.journal.row_writer import put
 from antiphon.journal.sqlite import SqliteJournal
 from antiphon.journal.sqlite_file import MIGRATIONS
@@ -54,7 +54,7 @@ def team():
     """The agents of the talk; the models of the first say what is scripted, and then no more."""
     clerk = Agent("clerk", instructions="You know dates.", tools=[dates, book], can_call=["oracle"])
     guide = Agent("guide", instructions="You answer.", can_call=["clerk"], context="continue")
-    return [guide, clerk, Agent("oracle", act=acts)]
+    return [guide, clerk, Agent("oracle", hooks=Hooks(act=acts))]
 
 
 def scripted():
@@ -81,7 +81,7 @@ async def talk(journal):
     for number, question in enumerate(QUESTIONS):
         async with open_run(
             team(), journal=journal, run_id=TALK, create=not number, model=model, data={"n": [1, 2.5, None]},
-            limits=Limits(usd=None, seconds=3600), policy=Policy(ask=("nothing",)),
+            limits=Limits(usd=None, timeout_seconds=3600), policy=Policy(ask=("nothing",)),
         ) as conversation:  # fmt: skip
             conversation.attend(approve)
             request = await conversation.post("guide", question, data={"n": number})

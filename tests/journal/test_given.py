@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from antiphon import Agent, UserError, open_run
+from antiphon import Agent, Hooks, UserError, open_run
 from antiphon.journal.memory import MemoryJournal
 from antiphon.journal.port import chain, genesis
 from antiphon.journal.row_writer import Pen
@@ -28,7 +28,7 @@ def test_only_what_came_from_outside_is_given():
 
     async def main():
         journal = MemoryJournal()
-        async with open_run([Agent("a", act=acts)], journal=journal, model=Script([])) as run:
+        async with open_run([Agent("a", hooks=Hooks(act=acts))], journal=journal, model=Script([])) as run:
             await run.result(await run.post("a", "go"))
         found = []
         for row in await journal.read(run.run_id):

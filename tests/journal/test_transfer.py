@@ -22,10 +22,14 @@ async def talked(journal, *texts, run_id=None):
     return run_id
 
 
+async def blobs_of(journal, run_id, rows):
+    names = {name for row in rows for name in (*row.blobs, *(each for _, each in row.refs))}
+    return {name: await journal.blob(run_id, name) for name in names}
+
+
 async def moved(journal, run_id, target):
     rows = await journal.read(run_id)
-    names = {name for row in rows for name in (*row.blobs, *(each for _, each in row.refs))}
-    await restore(target, run_id, rows, {name: await journal.blob(run_id, name) for name in names})
+    await restore(target, run_id, rows, await blobs_of(journal, run_id, rows))
     return rows
 
 
@@ -61,7 +65,8 @@ def test_rows_that_do_not_follow_are_refused():
         here, there = MemoryJournal(), MemoryJournal()
         run_id = await talked(there, "one")
         first, _, *rest = await there.read(run_id)
+        blobs = await blobs_of(there, run_id, [first, *rest])
         with pytest.raises(Exception, match="cannot follow"):
-            await restore(here, run_id, [first, *rest], {})
+            await restore(here, run_id, [first, *rest], blobs)
 
     asyncio.run(main())

@@ -3,11 +3,11 @@
 import asyncio
 import re
 
-from antiphon import Agent, Message
+from antiphon import Agent, Hooks, Message
 from antiphon.kernel.facts.events import EffectStarted
 from antiphon.models.script import Script
 from antiphon.testing.clock import VirtualClock
-from antiphon.values.hooks import Continue, Do, Return
+from antiphon.values.hooks import Continue, Return, TurnPlan
 from tests.transcript import effects, recorded
 
 B = Agent("b")
@@ -15,7 +15,7 @@ B = Agent("b")
 
 def actor(act, **options):
     """The agent `a` that acts so."""
-    return Agent("a", act=act, **options)
+    return Agent("a", hooks=Hooks(act=act), **options)
 
 
 def acted(act, lines=(), agents=(B,), **options):
@@ -41,32 +41,32 @@ def says(*replies):
     return Script(replies, by="turn")
 
 
-async def opened(conversation, what):
-    """The start of the first effect of that kind or purpose."""
+async def opened(conversation, kind):
+    """The start of the first effect whose detail is of that kind."""
     events = conversation.events(pieces=False)
     async for item in events:
-        if type(item.event) is EffectStarted and what in (item.event.kind, item.event.purpose):
+        if type(item.event) is EffectStarted and type(item.event.detail) is kind:
             events.close()
             return item.event
 
 
 def broker(plan, decide=None, **options):
     """An agent that does what its plan says and thinks nothing itself."""
-    return Agent("broker", plan=plan, decide=decide, **options)
+    return Agent("broker", hooks=Hooks(plan_turn=plan, end_turn=decide), **options)
 
 
-def rounds(*turns, value=lambda moment: "over", seen=None):
+def rounds(*turns, value=lambda context: "over", seen=None):
     """A broker that does these calls turn by turn, keeps what it saw in `seen`, and returns a value."""
 
-    def plan(moment):
+    def plan(context):
         if seen is not None:
-            seen.append(moment)
-        return Do(turns[moment.turn - 1] if moment.turn <= len(turns) else ())
+            seen.append(context)
+        return TurnPlan(turns[context.turn - 1] if context.turn <= len(turns) else ())
 
-    def decide(moment):
+    def decide(context):
         if seen is not None:
-            seen.append(moment)
-        return Continue() if moment.turn < len(turns) else Return(value=value(moment))
+            seen.append(context)
+        return Continue() if context.turn < len(turns) else Return(output=value(context))
 
     return broker(plan, decide)
 
@@ -76,9 +76,9 @@ def contents(messages):
     return [each.content for each in messages]
 
 
-def ended(moment):
+def ended(context):
     """How the calls of a turn ended: who, the outcome, and the result or the reason."""
-    return [(each.agent, each.outcome, each.content or each.why) for each in moment.ended]
+    return [(each.agent, each.outcome, each.content or each.reason) for each in context.results]
 
 
 def player(name, *texts):
@@ -88,4 +88,4 @@ def player(name, *texts):
         for text in texts:
             ctx.publish(Message("forward", name, "", text, topic=name))
 
-    return Agent(name, act=act, context="continue")
+    return Agent(name, hooks=Hooks(act=act), context="continue")

@@ -7,12 +7,19 @@ import pytest
 
 from antiphon import Agent, Limits, Message, ModelError, open_journal, open_run, tool
 from antiphon.errors import EffectFailed, UserError
-from antiphon.kernel.facts.events import EffectFinished, EffectStarted, StateChanged
+from antiphon.kernel.facts.events import (
+    EffectFinished,
+    EffectStarted,
+    MessagePosted,
+    QuestionEffect,
+    StateChanged,
+    StepEffect,
+)
 from antiphon.kernel.facts.records import Piece
 from antiphon.kernel.run.api import stream
 from antiphon.models.script import Script, call
 from antiphon.testing.clock import VirtualClock
-from antiphon.values.hooks import Call
+from antiphon.values.hooks import PlannedCall
 from antiphon.values.model import Reply
 from tests.kernel.teams import acted, actor, contents, inside, never, opened, rounds
 from tests.transcript import effects, recorded, results_shown, shown
@@ -95,7 +102,9 @@ def test_a_step_is_known_by_what_it_was_asked_with():
 
     _, records = acted(act)
     first, second, third = [
-        each.event.id for each in records if type(each.event) is EffectStarted and each.event.kind == "step"
+        each.event.id
+        for each in records
+        if type(each.event) is EffectStarted and type(each.event.detail) is StepEffect
     ]
     assert first.startswith("1/1.x:sum_up__ü:")
     assert second == first + ":2"
@@ -126,7 +135,7 @@ def test_asking_is_a_talk_with_the_agents_own_model_with_tools_and_retries():
         return "a bird"
 
     async def act(ctx):
-        return f"It says: {await ctx.ask('What is there?')}"
+        return f"It says: {await ctx.ask_model('What is there?')}"
 
     model = Script([ModelError("overloaded", ""), call("look"), "A bird."])
     agent = actor(act, tools=[look], instructions="Be brief.")
@@ -146,7 +155,7 @@ def test_asking_is_a_talk_with_the_agents_own_model_with_tools_and_retries():
 
 def test_what_the_model_says_meanwhile_is_the_agents():
     async def act(ctx):
-        return await ctx.ask("Well?")
+        return await ctx.ask_model("Well?")
 
     async def watching():
         async with stream(actor(act), "go", model=Script(["one two three"])) as events:
@@ -159,12 +168,12 @@ def test_what_the_model_says_meanwhile_is_the_agents():
 
 def test_an_agent_that_acts_needs_no_model_until_it_asks():
     async def act(ctx):
-        return await ctx.ask("Well?")
+        return await ctx.ask_model("Well?")
 
     agent = actor(act)
     result, _ = recorded(agent, "go", env={})
     assert result.outcome == "failed"
-    assert result.why == "a has no model to ask; give it one, or the run"
+    assert result.reason == "a has no model to ask; give it one, or the run"
 
 
 def test_calling_another_agent():
@@ -180,8 +189,8 @@ def test_calling_another_agent():
 @pytest.mark.parametrize(
     ("options", "limits", "outcome", "why"),
     [
-        ({}, Limits(), "missing", "Unknown agent: nobody. Available agents: b"),
-        ({"can_call": ()}, Limits(), "missing", "Unknown agent: b. Available agents: (none)"),
+        ({}, Limits(), "not_found", "Unknown agent: nobody. Available agents: b"),
+        ({"can_call": ()}, Limits(), "not_found", "Unknown agent: b. Available agents: (none)"),
         ({}, Limits(depth=0), "denied", "the depth limit of 0 nested calls is reached; do the work yourself"),
         ({}, Limits(activations=1), "denied", "the limit of 1 agent calls is reached; do the work yourself"),
         ({}, Limits(calls=0), "limit", "the limit of 0 calls is used up"),
@@ -197,34 +206,37 @@ def test_a_call_that_may_not_be(options, limits, outcome, why):
         except EffectFailed as error:
             return f"{error.outcome}: {error}"
 
-    # The request itself is a call on nobody's books but its own.
+    # The request itself is a call in no scope but its own.
     result, records = acted(actor(act, limits=limits, **options))
     assert result.output == f"{outcome}: {why}"
     assert inside(records)[1] == f"1/1.x:call {result.output}"
 
 
-def test_asking_the_model_is_on_the_agents_own_books_and_begins_none():
+def test_asking_the_model_is_in_the_agents_own_scopes_and_begins_none():
     async def act(ctx):
-        return await ctx.ask("one")
+        return await ctx.ask_model("one")
 
-    _, records = acted(actor(act, limits=Limits(seconds=60)), ["1"])
+    _, records = acted(actor(act, limits=Limits(timeout_seconds=60)), ["1"])
     assert [each for each in effects(records, "d") if "started" in each] == ["1/1.d1 wait deadline started"]
 
 
 @pytest.mark.parametrize("limits", [Limits(calls=1), Limits(activations=2)], ids=["calls", "activations"])
 def test_asking_the_model_is_counted_like_any_call(limits):
     async def act(ctx):
-        await ctx.ask("one")
-        await ctx.ask("two")
+        await ctx.ask_model("one")
+        await ctx.ask_model("two")
 
     result, _ = acted(actor(act, limits=limits), ["1", "2"])
     assert result.outcome == "limit"
-    assert result.why.startswith("the limit of ")
+    assert result.reason.startswith("the limit of ")
 
 
 @pytest.mark.parametrize(
     ("poor", "outcome"),
-    [(Agent("b", limits=Limits(tokens=1)), "budget"), (Agent("b", limits=Limits(seconds=5)), "limit")],
+    [
+        (Agent("b", limits=Limits(tokens=1)), "budget"),
+        (Agent("b", limits=Limits(timeout_seconds=5)), "limit"),
+    ],
     ids=["budget", "time"],
 )
 def test_why_a_callee_had_to_stop_is_why_the_action_does(poor, outcome):
@@ -255,14 +267,14 @@ def test_what_a_callee_had_said_is_not_lost():
 @pytest.mark.parametrize("how", ["question", "call"])
 def test_a_question_waits_for_the_user(how):
     async def act(ctx):
-        said = ctx.question("Which?") if how == "question" else ctx.call("user", "Which?")
+        said = ctx.ask_user("Which?") if how == "question" else ctx.call("user", "Which?")
         return f"the {await said}"
 
     async def main():
         async with open_run([actor(act)], model=Script([])) as conversation:
             request = await conversation.post("a", "go")
-            asked = await opened(conversation, "wait")
-            assert (asked.purpose, asked.text) == ("question", "Which?")
+            asked = await opened(conversation, QuestionEffect)
+            assert asked.detail.text == "Which?"
             await conversation.answer(asked.id, "left one")
             result = await conversation.result(request)
             assert result.output == "the left one"
@@ -274,10 +286,10 @@ def test_a_question_waits_for_the_user(how):
 
 def test_a_question_that_nobody_is_there_for():
     async def act(ctx):
-        return await ctx.question("Which?")
+        return await ctx.ask_user("Which?")
 
     result, _ = acted(act)
-    assert (result.outcome, result.why) == ("failed", "nobody is there to answer")
+    assert (result.outcome, result.reason) == ("failed", "nobody is there to answer")
 
 
 # -- what it knows and records ------------------------------------------------------------------
@@ -287,11 +299,11 @@ def test_what_it_sets_is_there_the_next_time():
     seen = []
 
     async def act(ctx):
-        seen.append((copy.deepcopy(ctx.data), contents(ctx.taken), len(ctx.history), ctx.attempt))
+        seen.append((copy.deepcopy(ctx.data), contents(ctx.new_messages), len(ctx.all_messages), ctx.attempt))
         ctx.append("log", ["dropped"])
-        ctx.set("log", [ctx.taken[0].content])
+        ctx.set("log", [ctx.new_messages[0].content])
         ctx.append("log", ["and"])
-        ctx.append("all", [ctx.taken[0].content])
+        ctx.append("all", [ctx.new_messages[0].content])
         ctx.set("pair", (1, {"two": 2}))
         return None
 
@@ -347,7 +359,7 @@ def test_only_a_list_goes_on(kept):
 
 def test_it_knows_where_it_is():
     async def act(ctx):
-        return [ctx.agent, ctx.effect_id, len(ctx.run_id), ctx.deps, ctx.distributes]
+        return [ctx.agent, ctx.effect_id, len(ctx.run_id), ctx.deps, ctx.can_publish]
 
     result, _ = acted(act, deps="mine")
     assert result.output == '["a","1/1.x",32,"mine",false]'
@@ -359,7 +371,7 @@ def test_publishing_needs_a_caller_who_hands_it_on():
 
     result, _ = acted(act)
     assert result.outcome == "failed"
-    assert "a was called by somebody who distributes nothing; return the result" in result.why
+    assert "a was called by somebody who distributes nothing; return the result" in result.reason
 
 
 def publisher(*texts, **fields):
@@ -368,9 +380,11 @@ def publisher(*texts, **fields):
     async def act(ctx):
         for text in texts:
             ctx.publish(Message("forward", "a", "", text, **fields))
-        return contents(ctx.history)
+        return contents(ctx.all_messages)
 
-    agent = rounds([Call("a", "publish")], [], value=lambda moment: "|".join(contents(moment.taken)))
+    agent = rounds(
+        [PlannedCall("a", "publish")], [], value=lambda context: "|".join(contents(context.new_messages))
+    )
     return agent, actor(act)
 
 
@@ -379,7 +393,7 @@ def test_what_is_published_reaches_the_caller_with_the_end():
     result, records = recorded(broker, "go", agents=[broker, agent], model=Script([]))
     assert result.output == "one|two"
     place = [type(each.event) for each in records].index
-    said = [each.event for each in records if getattr(each.event, "by", 0) == 2]
+    said = [each.event for each in records if type(each.event) is MessagePosted and each.event.by == 2]
     assert [each.message.content for each in said] == ["one", "two"]
     end = next(each for each in records if type(each.event) is EffectFinished and each.event.id == "2/1.x")
     assert end.event.content == '["publish"]'
@@ -390,8 +404,9 @@ def test_what_finds_no_room_is_a_dead_letter():
     broker, agent = publisher("one", "two", "three")
     result, records = recorded(broker, "go", agents=[broker, agent], model=Script([]), limits=Limits(inbox=2))
     assert result.output == "one|two"
-    dead = [each.event for each in records if getattr(each.event, "dead", "")]
-    assert [(each.message.content, each.dead) for each in dead] == [
+    posted = [each.event for each in records if type(each.event) is MessagePosted]
+    dead = [each for each in posted if each.dead_letter]
+    assert [(each.message.content, each.dead_letter) for each in dead] == [
         ("three", "the inbox of broker is full (2 unread messages)")
     ]
 

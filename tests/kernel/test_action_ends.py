@@ -5,8 +5,15 @@ import asyncio
 import pytest
 
 from antiphon import Agent, Limits, open_journal, open_run
-from antiphon.errors import EffectFailed, Parked
-from antiphon.kernel.facts.events import EffectFinished, EffectStarted, StateChanged
+from antiphon.errors import EffectFailed, RunSuspended
+from antiphon.kernel.facts.events import (
+    ActionEffect,
+    EffectFinished,
+    EffectStarted,
+    QuestionEffect,
+    StateChanged,
+    StepEffect,
+)
 from antiphon.kernel.run import actions
 from antiphon.kernel.run.runtime import Runtime
 from antiphon.models.script import Script
@@ -21,7 +28,7 @@ def test_an_action_that_raises_fails_its_call_and_nothing_is_published():
         raise LookupError("gone")
 
     result, records = acted(act)
-    assert (result.outcome, result.why) == ("failed", "LookupError: gone")
+    assert (result.outcome, result.reason) == ("failed", "LookupError: gone")
     changed = [each.event.set for each in records if type(each.event) is StateChanged]
     assert changed == [{"seen": True}]
 
@@ -30,7 +37,7 @@ def test_what_an_action_was_for_is_unread_again_when_it_fails():
     taken = []
 
     async def act(ctx):
-        taken.append([each.content for each in ctx.taken])
+        taken.append([each.content for each in ctx.new_messages])
         if len(taken) == 1:
             raise LookupError("not yet")
 
@@ -47,9 +54,9 @@ def test_what_an_action_was_for_is_unread_again_when_it_fails():
 def test_an_action_with_a_deadline_is_cancelled_before_its_timer():
     async def main():
         clock = VirtualClock(autojump=False)
-        async with open_run([actor(never)], limits=Limits(seconds=10), clock=clock) as conversation:
+        async with open_run([actor(never)], limits=Limits(timeout_seconds=10), clock=clock) as conversation:
             request = await conversation.post("a", "go")
-            await opened(conversation, "action")
+            await opened(conversation, ActionEffect)
             await conversation.cancel(request)
             assert (await conversation.result(request)).outcome == "cancelled"
             return await conversation.records()
@@ -66,24 +73,26 @@ def test_a_result_that_json_cannot_hold_fails_it():
 
     result, _ = acted(act)
     assert result.outcome == "failed"
-    assert result.why.startswith("TypeError: ")
+    assert result.reason.startswith("TypeError: ")
 
 
 def test_halves_of_signs_are_mended():
     async def act(ctx):
-        return (await ctx.ask("x\ud83d")) + "\ud83d"
+        return (await ctx.ask_model("x\ud83d")) + "\ud83d"
 
     result, _ = acted(act, ["said"])
     assert result.output == "said\ufffd"
 
 
-@pytest.mark.parametrize("wish", ["call", "ask", "question"])
-def test_what_it_left_running_is_cancelled_before_its_end(wish):
+@pytest.mark.parametrize(
+    ("method", "place"), [("call", "call"), ("ask_model", "ask"), ("ask_user", "question")]
+)
+def test_what_it_left_running_is_cancelled_before_its_end(method, place):
     left = []
 
     async def act(ctx):
-        text = ("b", "Write.") if wish == "call" else ("Well?",)
-        left.append(asyncio.ensure_future(getattr(ctx, wish)(*text)))
+        text = ("b", "Write.") if method == "call" else ("Well?",)
+        left.append(asyncio.ensure_future(getattr(ctx, method)(*text)))
         await asyncio.sleep(0)
         return "that was all"
 
@@ -95,7 +104,7 @@ def test_what_it_left_running_is_cancelled_before_its_end(wish):
             with pytest.raises(EffectFailed, match="the action ended without it"):
                 await left[0]
             assert inside(await conversation.records())[-2:] == [
-                f"1/1.x:{wish} cancelled: the action ended without it",
+                f"1/1.x:{place} cancelled: the action ended without it",
                 "1/1.x completed: that was all",
             ]
 
@@ -145,7 +154,7 @@ def test_a_step_that_was_cancelled_alone_has_one_end_and_the_action_goes_on():
 
         async with open_run([actor(act)], model=Script([])) as conversation:
             request = await conversation.post("a", "go")
-            await conversation.cancel((await opened(conversation, "step")).id, "not needed")
+            await conversation.cancel((await opened(conversation, StepEffect)).id, "not needed")
             let_go.set()
             assert (await conversation.result(request)).output == "cancelled: not needed"
 
@@ -165,7 +174,7 @@ def test_a_step_that_was_cancelled_before_its_start_was_safe_never_runs(monkeypa
         monkeypatch.setattr(Runtime, "until_durable", lambda self: safe.wait())
         async with open_run([actor(act)], model=Script([])) as conversation:
             request = await conversation.post("a", "go")
-            await conversation.cancel((await opened(conversation, "step")).id, "not needed")
+            await conversation.cancel((await opened(conversation, StepEffect)).id, "not needed")
             safe.set()
             assert (await conversation.result(request)).output == "cancelled: not needed"
         assert ran == []
@@ -176,12 +185,16 @@ def test_a_step_that_was_cancelled_before_its_start_was_safe_never_runs(monkeypa
 @pytest.mark.unwatched  # the fault is in what the witness watches with
 def test_a_fault_of_the_kernels_own_parks_the_run_and_is_not_the_actions(monkeypatch):
     async def act(ctx):
-        return await ctx.question("Which?")
+        return await ctx.ask_user("Which?")
 
     async def main():
-        monkeypatch.setattr(actions, "begin", lambda *arguments: EffectFinished("9/1.c1"))
+
+        def fault(emit, *arguments):
+            emit(EffectFinished("9/1.c1"))
+
+        monkeypatch.setattr(actions, "begin", fault)
         async with open_run([actor(act)], model=Script([])) as conversation:
-            with pytest.raises(Parked):
+            with pytest.raises(RunSuspended):
                 await conversation.result(await conversation.post("a", "go"))
 
     asyncio.run(main())
@@ -195,43 +208,48 @@ def test_a_step_that_cancels_itself_fails_the_action_alone():
         await ctx.step("cut", cut)
 
     result, records = acted(act)
-    assert (result.outcome, result.why) == ("failed", "it cancelled itself")
+    assert (result.outcome, result.reason) == ("failed", "it cancelled itself")
     assert inside(records)[-2:] == [
         "1/1.x:cut cancelled: the action ended without it",
         "1/1.x failed: it cancelled itself",
     ]
 
 
-WISHES = {
+OPERATIONS = {
     "step": lambda ctx: ctx.step("hang", never),
-    "ask": lambda ctx: ctx.ask("Well?"),
+    "ask": lambda ctx: ctx.ask_model("Well?"),
     "call": lambda ctx: ctx.call("b", "Write."),
-    "question": lambda ctx: ctx.question("Which?"),
+    "question": lambda ctx: ctx.ask_user("Which?"),
     "nothing": lambda ctx: never(),
-    "several": lambda ctx: asyncio.gather(ctx.step("hang", never), ctx.ask("Well?"), ctx.call("b", "x")),
+    "several": lambda ctx: asyncio.gather(
+        ctx.step("hang", never), ctx.ask_model("Well?"), ctx.call("b", "x")
+    ),
 }
 
 
 # People take their time: waiting for them counts for no limit.
-ENDINGS = [*((wish, "cancel") for wish in WISHES), *((wish, "time") for wish in WISHES if wish != "question")]
+ENDINGS = [
+    *((operation, "cancel") for operation in OPERATIONS),
+    *((operation, "time") for operation in OPERATIONS if operation != "question"),
+]
 
 
-@pytest.mark.parametrize(("wish", "by"), ENDINGS)
-def test_ended_from_outside_it_leaves_nothing_open(wish, by):
+@pytest.mark.parametrize(("operation", "by"), ENDINGS)
+def test_ended_from_outside_it_leaves_nothing_open(operation, by):
     ended = []
 
     async def act(ctx):
         try:
-            await WISHES[wish](ctx)
+            await OPERATIONS[operation](ctx)
         finally:
             ended.append("cleaned up")
 
     async def main():
         lines, clock = {"*": [never] * 2}, VirtualClock(autojump=False)
-        limits = Limits(seconds=5 if by == "time" else None)
+        limits = Limits(timeout_seconds=5 if by == "time" else None)
         async with open_run([actor(act), B], model=Script(lines), clock=clock, limits=limits) as conversation:
             request = await conversation.post("a", "go")
-            await opened(conversation, "action")
+            await opened(conversation, ActionEffect)
             for _ in range(10):
                 await asyncio.sleep(0)
             if by == "cancel":
@@ -242,7 +260,7 @@ def test_ended_from_outside_it_leaves_nothing_open(wish, by):
             for _ in range(10):
                 await asyncio.sleep(0)
             expected = {"cancel": ("cancelled", "enough"), "time": ("limit", "the limit of 5 s is used up")}
-            assert (result.outcome, result.why) == expected[by]
+            assert (result.outcome, result.reason) == expected[by]
             records = await conversation.records()
         starts = [each.event.id for each in records if type(each.event) is EffectStarted]
         ends = [each.event.id for each in records if type(each.event) is EffectFinished]
@@ -263,7 +281,7 @@ def test_left_in_the_middle_it_goes_on_with_what_it_has(tmp_path):
         first = await ctx.step("first", ran.append, "first")
         ctx.set("attempt", ctx.attempt)
         ctx.append("log", [ctx.attempt])
-        said = await ctx.question("Which?")
+        said = await ctx.ask_user("Which?")
         await ctx.step("last", ran.append, "last")
         return f"{first}, {said}, attempt {ctx.attempt}"
 
@@ -271,7 +289,7 @@ def test_left_in_the_middle_it_goes_on_with_what_it_has(tmp_path):
         journal = open_journal(f"sqlite:///{tmp_path}/runs.db")
         async with open_run([actor(act)], journal=journal, model=Script([])) as conversation:
             request = await conversation.post("a", "go")
-            asked = await opened(conversation, "wait")
+            asked = await opened(conversation, QuestionEffect)
         run_id = conversation.run_id
         async with open_run([actor(act)], journal=journal, run_id=run_id, model=Script([])) as conversation:
             await conversation.answer(asked.id, "left")
@@ -290,7 +308,7 @@ def test_code_may_change_between_two_processes(tmp_path):
     """What the new code no longer asks for is cancelled; an agent without an action says so."""
 
     async def act(ctx):
-        await ctx.question("Which?")
+        await ctx.ask_user("Which?")
 
     async def changed(ctx):
         return "nothing to ask"
@@ -299,7 +317,7 @@ def test_code_may_change_between_two_processes(tmp_path):
         journal = open_journal(f"sqlite:///{tmp_path}/{outcome}.db")
         async with open_run([actor(act)], journal=journal, model=Script([])) as conversation:
             request = await conversation.post("a", "go")
-            await opened(conversation, "wait")
+            await opened(conversation, QuestionEffect)
         async with open_run(
             team, journal=journal, run_id=conversation.run_id, model=Script([])
         ) as conversation:

@@ -3,11 +3,11 @@
 import asyncio
 from typing import Any
 
-from antiphon import Agent, Record, Result, open_run, tool
-from antiphon.kernel.facts.events import EffectStarted
+from antiphon import Agent, Hooks, LoopOptions, Record, Result, open_run, tool
+from antiphon.kernel.facts.events import ApprovalEffect, EffectStarted
 from antiphon.models.script import Script, call
 from antiphon.testing.clock import VirtualClock
-from antiphon.values.hooks import Call, Do, Ended, Moment, Return
+from antiphon.values.hooks import CallResult, PlannedCall, Return, TurnContext, TurnPlan
 from antiphon.values.message import ToolCall
 from tests.transcript import effects, recorded_run
 
@@ -21,16 +21,20 @@ def pay(to: str) -> str:
 PAYER = Agent("payer", tools=[pay])
 
 
-def broker(*calls: Call, **options: Any) -> tuple[Agent, list[tuple[list[Ended], list[Ended]]]]:
+def broker(
+    *calls: PlannedCall, **options: Any
+) -> tuple[Agent, list[tuple[list[CallResult], list[CallResult]]]]:
     """An agent that makes these calls in its first turn, and what it was shown after each of its turns."""
-    shown: list[tuple[list[Ended], list[Ended]]] = []
+    shown: list[tuple[list[CallResult], list[CallResult]]] = []
 
-    def decide(moment: Moment) -> Return:
-        shown.append((list(moment.ended), list(moment.returned)))
-        return Return(value="over")
+    def decide(context: TurnContext) -> Return:
+        shown.append((list(context.results), list(context.background_results)))
+        return Return(output="over")
 
     return Agent(
-        "broker", plan=lambda moment: Do(calls if moment.turn == 1 else ()), decide=decide, **options
+        "broker",
+        hooks=Hooks(plan_turn=lambda context: TurnPlan(calls if context.turn == 1 else ()), end_turn=decide),
+        **options,
     ), shown
 
 
@@ -40,7 +44,7 @@ async def answered(agents: list[Agent], model: Script, *answers: str) -> tuple[R
         asked, left = await conversation.post(agents[0], "go"), list(answers)
         async for each in conversation.events(pieces=False):
             event = each.event if isinstance(each, Record) else None
-            if isinstance(event, EffectStarted) and event.purpose == "approval":
+            if isinstance(event, EffectStarted) and isinstance(event.detail, ApprovalEffect):
                 await conversation.answer(event.id, left.pop(0))
             if not left:
                 break
@@ -48,14 +52,14 @@ async def answered(agents: list[Agent], model: Script, *answers: str) -> tuple[R
 
 
 def test_a_plan_is_told_how_a_call_ended_that_asked_a_person() -> None:
-    agent, shown = broker(Call("payer", "one", task_id="1"), Call("payer", "talk", task_id="2"))
+    agent, shown = broker(PlannedCall("payer", "one", task_id="1"), PlannedCall("payer", "talk", task_id="2"))
     model = Script(_pay)
     result, _ = asyncio.run(answered([agent, PAYER], model, "yes"))
     assert result.output == "over"
     away, here = shown[0][0]
     assert (away.outcome, away.task_id, here.outcome, here.task_id) == ("skipped", "1", "completed", "2")
     assert [(ended, returned) for ended, returned in shown[1:]] == [
-        ([], [Ended("payer", "completed", "paid one", "", "1")])
+        ([], [CallResult("payer", "completed", "paid one", "", "1")])
     ]
 
 
@@ -71,8 +75,8 @@ def test_what_returns_in_the_middle_of_a_turn_is_shown_at_its_end() -> None:
         await paid.wait()
         return "late"
 
-    agent, shown = broker(Call("payer", "one", task_id="1"), Call("slow", "x", task_id="2"))
-    agents = [agent, PAYER, Agent("slow", act=wait)]
+    agent, shown = broker(PlannedCall("payer", "one", task_id="1"), PlannedCall("slow", "x", task_id="2"))
+    agents = [agent, PAYER, Agent("slow", hooks=Hooks(act=wait))]
     asyncio.run(answered(agents, Script(pays), "yes"))
     assert [(ended[1].content, [each.content for each in returned]) for ended, returned in shown] == [
         ("late", ["paid one"])
@@ -80,8 +84,8 @@ def test_what_returns_in_the_middle_of_a_turn_is_shown_at_its_end() -> None:
 
 
 def test_a_callee_that_begins_anew_at_every_call_is_called_beside_one_that_waits() -> None:
-    calls = [Call("payer", name, task_id=name) for name in ("one", "two", "three")]
-    agent, shown = broker(*calls, at_once=1)
+    calls = [PlannedCall("payer", name, task_id=name) for name in ("one", "two", "three")]
+    agent, shown = broker(*calls, loop=LoopOptions(max_parallel_calls=1))
     asyncio.run(answered([agent, PAYER], Script(_pay), "yes", "no", "yes"))
     told = {each.task_id: each.content for _, returned in shown for each in returned}
     assert (told["one"], told["three"]) == ("paid one", "paid three")
@@ -97,12 +101,14 @@ def _pay(request: Any) -> Any:
 
 def test_a_call_whose_deadline_has_passed_does_nothing() -> None:
     clock = VirtualClock(1_000.0)
-    agent, shown = broker(Call("late", "x", until=999.0), Call("late", "y", until=1_001.0))
+    agent, shown = broker(
+        PlannedCall("late", "x", deadline=999.0), PlannedCall("late", "y", deadline=1_001.0)
+    )
     model = Script({"late": ["in time"]})
     _, records = asyncio.run(
         recorded_run(agent, "go", agents=[agent, Agent("late")], model=model, clock=clock)
     )
-    assert [(each.outcome, each.content, each.why) for each in shown[0][0]] == [
+    assert [(each.outcome, each.content, each.reason) for each in shown[0][0]] == [
         ("limit", "", "the limit of 0 s is used up"),
         ("completed", "in time", ""),
     ]

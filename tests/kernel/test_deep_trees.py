@@ -7,17 +7,24 @@ from typing import NamedTuple
 
 import pytest
 
-from antiphon import Agent, Limits, Message, RunFailed, open_run
+from antiphon import Agent, Hooks, Limits, Message, RunFailed, open_run
 from antiphon.journal.memory import MemoryJournal
-from antiphon.kernel.facts.activation import Activation, Open
-from antiphon.kernel.facts.events import EffectFinished, EffectStarted
-from antiphon.kernel.facts.state import State
+from antiphon.kernel.facts.activation import Activation, Mailbox, OpenEffect
+from antiphon.kernel.facts.events import (
+    ActionEffect,
+    CallEffect,
+    EffectFinished,
+    EffectStarted,
+    StepEffect,
+    ToolEffect,
+)
+from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules.cancelling import close
 from antiphon.kernel.run.conversation import cancel_run
 from antiphon.kernel.run.rows import read
 from antiphon.models.script import Script, call
 from antiphon.testing.clock import VirtualClock
-from antiphon.values.hooks import Call, Do, Return
+from antiphon.values.hooks import PlannedCall, Return, TurnPlan
 from tests.kernel.teams import never
 
 DEPTH = 2_000
@@ -39,16 +46,16 @@ class Tree(NamedTuple):
 def planned(bottom: Bottom) -> Tree:
     """By plans, which add no depth; the model of the agent `bottom` is the innermost."""
 
-    def plan(moment):
-        left = int(moment.taken[0].content)
-        return Do([Call("down" if left else "bottom", str(left - 1))])
+    def plan(context):
+        left = int(context.new_messages[0].content)
+        return TurnPlan([PlannedCall("down" if left else "bottom", str(left - 1))])
 
-    def decide(moment):
-        (inner,) = moment.ended
-        return Return(inner.outcome, inner.content, inner.why)
+    def decide(context):
+        (inner,) = context.results
+        return Return(inner.outcome, inner.content, inner.reason)
 
-    agents = [Agent("down", plan=plan, decide=decide), Agent("bottom")]
-    return Tree(agents, Script(lambda request: bottom()), Limits(activations=None, seconds=10))
+    agents = [Agent("down", hooks=Hooks(plan_turn=plan, end_turn=decide)), Agent("bottom")]
+    return Tree(agents, Script(lambda request: bottom()), Limits(activations=None, timeout_seconds=10))
 
 
 def asked(bottom: Bottom) -> Tree:
@@ -61,7 +68,7 @@ def asked(bottom: Bottom) -> Tree:
         left = int(last.content)
         return call("call_agent", agent_name="down", message=str(left - 1)) if left else bottom()
 
-    limits = Limits(depth=None, activations=None, tokens=None, seconds=10)
+    limits = Limits(depth=None, activations=None, tokens=None, timeout_seconds=10)
     return Tree([Agent("down", can_call=["down"])], Script(reply), limits)
 
 
@@ -69,11 +76,11 @@ def acted(bottom: Bottom) -> Tree:
     """By actions."""
 
     async def act(ctx):
-        left = int(ctx.taken[0].content)
+        left = int(ctx.new_messages[0].content)
         return await (ctx.call("down", str(left - 1)) if left else bottom())
 
-    limits = Limits(depth=None, activations=None, seconds=10)
-    return Tree([Agent("down", act=act, can_call=["down"])], Script([]), limits)
+    limits = Limits(depth=None, activations=None, timeout_seconds=10)
+    return Tree([Agent("down", hooks=Hooks(act=act), can_call=["down"])], Script([]), limits)
 
 
 def ways(*found):
@@ -125,7 +132,7 @@ class Deep:
         ends = {each.id: each for each in events if isinstance(each, EffectFinished)}
         assert sorted(ends) == sorted(each.id for each in events if isinstance(each, EffectFinished))
         assert set(ends) == {each.id for each in started}
-        calls = [each.id for each in started if each.kind == "call"]
+        calls = [each.id for each in started if type(each.detail) is CallEffect]
         found = [each for each in ends.values() if each.id in set(calls)]
         assert len(found) > DEPTH
         assert [each.id for each in found] == calls[::-1]
@@ -133,7 +140,7 @@ class Deep:
 
 
 def outcomes(ends: list[EffectFinished]) -> set[tuple[str, str]]:
-    return {(each.outcome, each.why) for each in ends}
+    return {(each.outcome, each.reason) for each in ends}
 
 
 @ways(planned, asked, acted)
@@ -143,7 +150,7 @@ def test_it_is_cancelled(way):
         async with deep.grown() as (conversation, request):
             await conversation.cancel(why="enough")
             result = await conversation.result(request)
-        assert (result.outcome, result.why) == ("cancelled", "enough")
+        assert (result.outcome, result.reason) == ("cancelled", "enough")
         *inner, _ = await deep.ended()
         assert outcomes(inner) == {UNDER}
 
@@ -157,7 +164,7 @@ def test_it_ends_when_its_time_is_over(way):
         async with deep.grown() as (conversation, request):
             deep.clock.advance(10)
             result = await conversation.result(request)
-        assert (result.outcome, result.why) == ("limit", "the limit of 10 s is used up")
+        assert (result.outcome, result.reason) == ("limit", "the limit of 10 s is used up")
         *inner, _ = await deep.ended()
         assert outcomes(inner) == {UNDER}
 
@@ -180,7 +187,7 @@ def test_a_failure_at_the_bottom_is_handed_up_through_every_level(way):
         assert (innermost.outcome, outermost.outcome) == ("failed", result.outcome)
         # A model is told of it and goes on; plans and actions here fail with it.
         assert result.outcome == ("completed" if way is asked else "failed")
-        assert "ValueError: no more" in (result.output if way is asked else result.why)
+        assert "ValueError: no more" in (result.output if way is asked else result.reason)
 
     asyncio.run(playing())
 
@@ -191,18 +198,18 @@ def test_an_action_that_leaves_it_at_work_ends_it(way):
         deep = Deep(way)
 
         async def leave(ctx):
-            waits = asyncio.create_task(ctx.call("down", ctx.taken[0].content))
+            waits = asyncio.create_task(ctx.call("down", ctx.new_messages[0].content))
             await deep.reached.wait()
             waits.cancel()
             return "left"
 
-        top = Agent("top", act=leave, can_call=["down"])
+        top = Agent("top", hooks=Hooks(act=leave), can_call=["down"])
         async with deep.grown(top, entry="top") as (conversation, request):
             result = await conversation.result(request)
         assert (result.outcome, result.output) == ("completed", "left")
         *inner, first, _ = await deep.ended()
         assert outcomes(inner) == {UNDER}
-        assert (first.outcome, first.why) == ("cancelled", "the action ended without it")
+        assert (first.outcome, first.reason) == ("cancelled", "the action ended without it")
 
     asyncio.run(playing())
 
@@ -210,7 +217,12 @@ def test_an_action_that_leaves_it_at_work_ends_it(way):
 def test_it_ends_when_the_agent_at_its_top_is_gone():
     async def playing():
         deep = Deep(planned)
-        top = Agent("top", plan=lambda moment: Do([Call("down", moment.taken[0].content)]))
+        top = Agent(
+            "top",
+            hooks=Hooks(
+                plan_turn=lambda context: TurnPlan([PlannedCall("down", context.new_messages[0].content)])
+            ),
+        )
         async with deep.grown(top, entry="top") as (_, request):
             pass
         async with deep.opened() as conversation:
@@ -232,7 +244,7 @@ def test_another_owner_goes_on_with_it_and_cancels_it(way):
             await deep.reached.wait()
             await conversation.cancel(request, "enough")
             result = await conversation.result(request)
-        assert (result.outcome, result.why) == ("cancelled", "enough")
+        assert (result.outcome, result.reason) == ("cancelled", "enough")
         *inner, _ = await deep.ended()
         assert outcomes(inner) == {UNDER}
 
@@ -248,33 +260,36 @@ def test_it_is_cancelled_where_nobody_drives_it(way):
         await cancel_run(deep.journal, deep.run_id, "enough")
         *inner, outermost = await deep.ended()
         assert outcomes(inner) == {UNDER}
-        assert (outermost.outcome, outermost.why) == ("cancelled", "enough")
+        assert (outermost.outcome, outermost.reason) == ("cancelled", "enough")
 
     asyncio.run(playing())
 
 
 def test_unread_mail_is_dead_when_all_under_its_reader_has_ended_and_before_the_reader_does():
-    state = State()
+    run = RunState()
 
-    def activation(number, call="", phase="calls"):
+    def activation(number, call="", phase="calling"):
         said = Message("forward", "user", f"a{number}", "hurry", id=f"mail {number}")
-        state.activations[number] = Activation(number, f"a{number}", call, phase=phase, inbox=[said])
-        return state.activations[number]
+        run.activations[number] = Activation(
+            number, f"a{number}", call, phase=phase, mailbox=Mailbox(inbox=[said])
+        )
+        return run.activations[number]
 
-    def begin(caller, place, child=0, kind="tool"):
-        opened = Open(EffectStarted(f"{caller.id}/1.{place}", kind, ""), caller.id, child=child)
-        state.open[opened.effect.id] = caller.open[opened.effect.id] = opened
-        return opened.effect.id
+    def begin(caller, place, detail, child=0):
+        opened = OpenEffect(f"{caller.id}/1.{place}", detail, caller.id, 1, child=child)
+        run.open[opened.id] = caller.open[opened.id] = opened
+        return opened.id
 
     top = activation(1)
-    acting = activation(2, begin(top, "c1", 2, "call"), "act")
-    begin(top, "c2")
-    begin(acting, "x", kind="action")
-    inner = activation(3, begin(acting, "x:1", 3, "call"))
-    begin(acting, "x:2")
-    begin(inner, "c1")
-    found = [each.id if isinstance(each, EffectFinished) else each.message.id for each in close(state, top)]
-    assert found == [
+    acting = activation(2, begin(top, "c1", CallEffect("a2", ""), 2), "acting")
+    begin(top, "c2", ToolEffect("look", ""))
+    begin(acting, "x", ActionEffect("a2"))
+    inner = activation(3, begin(acting, "x:1", CallEffect("a3", ""), 3))
+    begin(acting, "x:2", StepEffect("look"))
+    begin(inner, "c1", ToolEffect("look", ""))
+    found = []
+    close(found.append, run, top)
+    assert [each.id if isinstance(each, EffectFinished) else each.message.id for each in found] == [
         "2/1.x:2",
         "3/1.c1",
         "mail 3",

@@ -10,6 +10,7 @@ FORMATTED = {
     ids.approval_id(ids.call_id(3, 2, 1)): (3, 2, "c2?", 1, "3/2.c2"),
     ids.model_id(1, 1, 4): (1, 1, "m4", -1, ""),
     ids.backoff_id(1, 1, 4): (1, 1, "w4", -1, ""),
+    ids.room_id(3, 1, 2): (3, 1, "r2", -1, ""),
     ids.limit_id(1, 1, 1): (1, 1, "l1", -1, ""),
     ids.deadline_id(7, 1, 2): (7, 1, "d2", -1, ""),
     ids.action_id(0, 10): (0, 10, "x", -1, ""),

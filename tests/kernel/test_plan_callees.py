@@ -4,12 +4,27 @@ import asyncio
 
 import pytest
 
-from antiphon import Agent, Limits, Message, open_journal, open_run, tool
-from antiphon.kernel.facts.events import EffectFinished, MessagePosted
+from antiphon import Agent, Hooks, Limits, LoopOptions, Message, open_journal, open_run, tool
+from antiphon.kernel.facts.events import (
+    ActionEffect,
+    ApprovalEffect,
+    CallEffect,
+    EffectFinished,
+    EffectStarted,
+    MessagePosted,
+    QuestionEffect,
+)
 from antiphon.models.script import Script, call
-from antiphon.values.hooks import Call, Continue, Do, Return
+from antiphon.values.hooks import Continue, PlannedCall, Return, TurnPlan
 from tests.kernel.teams import broker, contents, ended, opened, player, rounds, says
 from tests.transcript import Gate, lines, recorded
+
+
+def dead_letters(records):
+    """What could not be delivered, and why."""
+    posted = [each.event for each in records if type(each.event) is MessagePosted]
+    return [(each.message.content, each.dead_letter) for each in posted if each.dead_letter]
+
 
 # -- callees that rest --------------------------------------------------------------------------
 
@@ -18,17 +33,17 @@ def reader(**options):
     """An agent that acts on one message at a time and says what it read."""
 
     async def act(ctx):
-        return "|".join(contents(ctx.taken))
+        return "|".join(contents(ctx.new_messages))
 
-    return Agent("reader", act=act, context="continue", consume="one", **options)
+    return Agent("reader", hooks=Hooks(act=act), context="continue", loop=LoopOptions(batch="one"), **options)
 
 
 def test_what_a_resting_callee_has_not_read_waits_for_it_and_shows():
     """Called without a word, it reads on; no empty message is put among the others."""
     seen = []
     agent = rounds(
-        [Call("reader", take=(0, 1, 2))], [Call("reader")], [Call("reader")],
-        seen=seen, value=lambda moment: str(ended(moment)),
+        [PlannedCall("reader", forward=(0, 1, 2))], [PlannedCall("reader")], [PlannedCall("reader")],
+        seen=seen, value=lambda context: str(ended(context)),
     )  # fmt: skip
 
     async def main():
@@ -46,12 +61,12 @@ def test_what_a_resting_callee_has_not_read_waits_for_it_and_shows():
 def test_unread_says_how_much():
     seen = []
 
-    def plan(moment):
-        return Do([Call("reader", take=tuple(range(len(moment.taken))))])
+    def plan(context):
+        return TurnPlan([PlannedCall("reader", forward=tuple(range(len(context.new_messages))))])
 
-    def decide(moment):
-        seen.append(dict(moment.unread))
-        return Continue() if moment.unread else Return()
+    def decide(context):
+        seen.append(dict(context.unread))
+        return Continue() if context.unread else Return()
 
     async def main():
         mail = [Message("forward", "x", "", text) for text in ("two", "three")]
@@ -64,16 +79,18 @@ def test_unread_says_how_much():
 
 def test_a_callee_goes_on_with_its_history_and_data():
     async def act(ctx):
-        ctx.append("count", [len(ctx.history)])
+        ctx.append("count", [len(ctx.all_messages)])
         return str(ctx.data.get("count"))
 
-    agent = rounds([Call("keeper", "1")], [Call("keeper", "2")], value=lambda moment: str(ended(moment)))
-    keeper = Agent("keeper", act=act, context="continue")
+    agent = rounds(
+        [PlannedCall("keeper", "1")], [PlannedCall("keeper", "2")], value=lambda context: str(ended(context))
+    )
+    keeper = Agent("keeper", hooks=Hooks(act=act), context="continue")
     result, records = recorded(agent, "go", agents=[agent, keeper], env={})
     assert result.output == "[('keeper', 'completed', '[1]')]"
-    assert [each.event.continues for each in records if getattr(each.event, "name", "") == "keeper"] == [
-        0, 0, 2, 0
-    ]  # fmt: skip
+    started = [each.event for each in records if type(each.event) is EffectStarted]
+    calls = [each for each in started if type(each.detail) is CallEffect and each.detail.agent == "keeper"]
+    assert [(each.id, each.detail.reactivates) for each in calls] == [("1/1.c1", 0), ("1/2.c1", 2)]
 
 
 # -- callees that ask people --------------------------------------------------------------------
@@ -89,13 +106,13 @@ def asking(how):
         return "paid"
 
     async def act(ctx):
-        taken.append(contents(ctx.taken))
+        taken.append(contents(ctx.new_messages))
         if len(taken) == 1:
-            return await ctx.question("May I?") if how == "question" else await ctx.ask("Pay.")
+            return await ctx.ask_user("May I?") if how == "question" else await ctx.ask_model("Pay.")
         return "read"
 
     model = Script([call("pay"), "it is paid"])
-    return Agent("clerk", act=act, tools=[pay], model=model, context="continue"), taken
+    return Agent("clerk", hooks=Hooks(act=act), tools=[pay], model=model, context="continue"), taken
 
 
 @pytest.mark.parametrize("how", ["question", "approval"])
@@ -104,22 +121,24 @@ def test_nobodys_round_waits_for_people(how):
     clerk, taken = asking(how)
     log = []
 
-    def plan(moment):
-        if moment.turn > 2:
-            return Do([Call("clerk")] if moment.unread else ())
-        everybody = tuple(range(len(moment.taken)))
-        return Do([Call("clerk", f"round {moment.turn}", take=everybody), Call("news")])
+    def plan(context):
+        if context.turn > 2:
+            return TurnPlan([PlannedCall("clerk")] if context.unread else ())
+        everybody = tuple(range(len(context.new_messages)))
+        return TurnPlan(
+            [PlannedCall("clerk", f"round {context.turn}", forward=everybody), PlannedCall("news")]
+        )
 
-    def decide(moment):
-        log.append([(each.agent, each.outcome) for each in moment.ended])
-        return Continue() if moment.turn < 3 else Return(value="over")
+    def decide(context):
+        log.append([(each.agent, each.outcome) for each in context.results])
+        return Continue() if context.turn < 3 else Return(output="over")
 
     agent, news = broker(plan, decide), player("news", "fresh")
 
     async def main():
         async with open_run([agent, clerk, news], env={}) as conversation:
             request = await conversation.post("broker", "go")
-            effect = await opened(conversation, how)
+            effect = await opened(conversation, QuestionEffect if how == "question" else ApprovalEffect)
             for _ in range(20):
                 await asyncio.sleep(0)
             assert request in await conversation.requests()
@@ -131,8 +150,7 @@ def test_nobodys_round_waits_for_people(how):
             await conversation.answer(effect.id, "yes")
             result = await conversation.result(request)
             assert (result.outcome, result.output) == ("completed", "over")
-            dead = [each.event for each in await conversation.records() if getattr(each.event, "dead", "")]
-            assert dead == []
+            assert dead_letters(await conversation.records()) == []
 
     asyncio.run(main())
     assert taken == [["round 1", "go"], ["round 2", "fresh"]]
@@ -141,22 +159,23 @@ def test_nobodys_round_waits_for_people(how):
 def test_what_a_callee_was_given_while_it_asked_is_what_it_reads_next():
     clerk, taken = asking("question")
 
-    def plan(moment):
-        return Do(
-            [Call("clerk", take=tuple(range(len(moment.taken))))] if moment.taken or moment.unread else ()
+    def plan(context):
+        return TurnPlan(
+            [PlannedCall("clerk", forward=tuple(range(len(context.new_messages))))]
+            if context.new_messages or context.unread
+            else ()
         )
 
-    def decide(moment):
-        return Continue() if moment.unread or moment.inbox else Return()
+    def decide(context):
+        return Continue() if context.unread or context.inbox else Return()
 
     async def main():
         async with open_run([broker(plan, decide), clerk], env={}, limits=Limits(inbox=2)) as conversation:
             request = await conversation.post("broker", "go")
-            effect = await opened(conversation, "question")
+            effect = await opened(conversation, QuestionEffect)
             for text in ("one", "two", "three"):
                 await conversation.post(request, Message("forward", "x", "broker", text))
-            dead = [each.event for each in await conversation.records() if getattr(each.event, "dead", "")]
-            assert [(each.message.content, each.dead) for each in dead] == [
+            assert dead_letters(await conversation.records()) == [
                 ("three", "the inbox of clerk is full (2 unread messages)")
             ]
             await conversation.answer(effect.id, "yes")
@@ -169,12 +188,12 @@ def test_what_a_callee_was_given_while_it_asked_is_what_it_reads_next():
 def test_who_asks_is_told_nothing_where_there_is_nothing_to_tell():
     clerk, taken = asking("question")
     seen = []
-    agent = rounds([Call("clerk", "x")], [Call("clerk")], seen=seen)
+    agent = rounds([PlannedCall("clerk", "x")], [PlannedCall("clerk")], seen=seen)
 
     async def main():
         async with open_run([agent, clerk], env={}) as conversation:
             request = await conversation.post("broker", "go")
-            effect = await opened(conversation, "question")
+            effect = await opened(conversation, QuestionEffect)
             await conversation.answer(effect.id, "yes")
             await conversation.result(request)
 
@@ -185,14 +204,19 @@ def test_who_asks_is_told_nothing_where_there_is_nothing_to_tell():
 
 def test_a_broker_under_a_broker_is_not_waited_for_either():
     clerk, _ = asking("question")
-    inner = Agent("inner", plan=lambda moment: Do([Call("clerk", "x")] if moment.turn == 1 else ()))
+    inner = Agent(
+        "inner",
+        hooks=Hooks(
+            plan_turn=lambda context: TurnPlan([PlannedCall("clerk", "x")] if context.turn == 1 else ())
+        ),
+    )
     seen = []
-    agent = rounds([Call("inner", "x")], [], seen=seen)
+    agent = rounds([PlannedCall("inner", "x")], [], seen=seen)
 
     async def main():
         async with open_run([agent, inner, clerk], env={}) as conversation:
             request = await conversation.post("broker", "go")
-            effect = await opened(conversation, "question")
+            effect = await opened(conversation, QuestionEffect)
             assert ended(seen[1]) == [("inner", "skipped", "somebody is asked; it goes on meanwhile")]
             await conversation.answer(effect.id, "yes")
             assert (await conversation.result(request)).output == "over"
@@ -202,12 +226,12 @@ def test_a_broker_under_a_broker_is_not_waited_for_either():
 
 def test_a_broker_that_is_cancelled_takes_those_who_ask_along():
     clerk, _ = asking("question")
-    agent = rounds([Call("clerk", "x")], [])
+    agent = rounds([PlannedCall("clerk", "x")], [])
 
     async def main():
         async with open_run([agent, clerk], env={}) as conversation:
             request = await conversation.post("broker", "go")
-            effect = await opened(conversation, "question")
+            effect = await opened(conversation, QuestionEffect)
             await conversation.cancel(request, "enough")
             assert (await conversation.result(request)).outcome == "cancelled"
             ends = [
@@ -224,13 +248,17 @@ def test_a_broker_that_is_cancelled_takes_those_who_ask_along():
 def test_what_hooks_set_is_there_the_next_moment_and_the_next_day(tmp_path):
     seen = []
 
-    def plan(moment):
-        seen.append(dict(moment.data))
-        return Do([Call("clerk", "x")] if moment.turn == 1 else (), {"plan": [moment.turn]})
+    def plan(context):
+        seen.append(dict(context.data))
+        return TurnPlan([PlannedCall("clerk", "x")] if context.turn == 1 else (), {"plan": [context.turn]})
 
-    def decide(moment):
-        seen.append(dict(moment.data))
-        return Continue(set={"decide": moment.turn}) if moment.turn == 1 else Return(set={"over": True})
+    def decide(context):
+        seen.append(dict(context.data))
+        return (
+            Continue(activation_data={"decide": context.turn})
+            if context.turn == 1
+            else Return(activation_data={"over": True})
+        )
 
     async def main():
         journal = open_journal(f"sqlite:///{tmp_path}/runs.db")
@@ -238,7 +266,7 @@ def test_what_hooks_set_is_there_the_next_moment_and_the_next_day(tmp_path):
         team = [agent, asking("question")[0]]
         async with open_run(team, journal=journal, env={}) as conversation:
             request = await conversation.post("broker", "go")
-            effect = await opened(conversation, "question")
+            effect = await opened(conversation, QuestionEffect)
         run_id = conversation.run_id
         async with open_run(team, journal=journal, run_id=run_id, env={}) as conversation:
             await conversation.answer(effect.id, "yes")
@@ -263,7 +291,9 @@ def test_left_between_two_rounds_it_goes_on(tmp_path):
     """What was called is not called again; what was published is there once."""
     gate = Gate("late")
     agent = rounds(
-        [Call("news"), Call("slow", "x")], [], value=lambda moment: "|".join(contents(moment.taken))
+        [PlannedCall("news"), PlannedCall("slow", "x")],
+        [],
+        value=lambda context: "|".join(contents(context.new_messages)),
     )
 
     async def main():
@@ -278,10 +308,10 @@ def test_left_between_two_rounds_it_goes_on(tmp_path):
         run_id = conversation.run_id
         async with open_run(team, journal=journal, run_id=run_id, env={}) as conversation:
             assert (await conversation.result(request)).output == "fresh"
-            starts = [
-                each.event.name for each in await conversation.records() if each.type == "EffectStarted"
-            ]
-            assert starts.count("news") == 2  # the call and its action
+            records = await conversation.records()
+            starts = [each.event.detail for each in records if type(each.event) is EffectStarted]
+            for_news = [type(each) for each in starts if getattr(each, "agent", "") == "news"]
+            assert for_news == [CallEffect, ActionEffect]
         await journal.close()
 
     asyncio.run(main())

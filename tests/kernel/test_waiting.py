@@ -5,11 +5,11 @@ import asyncio
 import pytest
 from msgspec.structs import replace
 
-from antiphon import Agent, Limits, open_run, tool
+from antiphon import Agent, Hooks, Limits, open_run, tool
 from antiphon.journal import open_journal
 from antiphon.models.script import Script, call
 from antiphon.testing.invariants import check_run
-from antiphon.values.hooks import Answer, Call, Continue, Return, Shown
+from antiphon.values.hooks import Continue, DirectResult, ModelInput, PlannedCall, Return
 from antiphon.values.model import ChatMessage, Reply, Usage
 from tests.transcript import Gate, effects, lines, recorded, shown, until
 
@@ -23,27 +23,34 @@ async def start(what: str) -> str:
 def boss(*lines, seen=None, wait=True):
     """An agent that starts a worker in the background, and waits when it has nothing to do."""
 
-    def ingest(moment):
-        ended = [f"{each.agent} {each.outcome}: {each.content}" for each in moment.returned]
-        told = [*(each.content for each in moment.taken), *ended]
-        return Shown([ChatMessage("user", text) for text in told])
+    def ingest(context):
+        ended = [f"{each.agent} {each.outcome}: {each.content}" for each in context.background_results]
+        told = [*(each.content for each in context.new_messages), *ended]
+        return ModelInput([ChatMessage("user", text) for text in told])
 
-    def decide(moment):
+    def decide(context):
         if seen is not None:
-            seen.append((list(moment.running), [each.agent for each in moment.returned]))
-        if moment.called:
+            seen.append(
+                (list(context.background_agents), [each.agent for each in context.background_results])
+            )
+        if context.called_tools:
             return None
-        return Continue(wait=wait) if moment.running else Return(value=moment.said)
+        return Continue(wait_for_mail=wait) if context.background_agents else Return(output=context.reply)
 
-    def route(moment, name, arguments):
+    def route(context, name, arguments):
         if "work" not in arguments:
-            return Answer("no")
-        return Call(
-            "worker", arguments, background=True, replaces="anew" in arguments, set={"asked": arguments},
-            team={"asked": arguments},
+            return DirectResult("no")
+        return PlannedCall(
+            "worker", arguments, background=True, cancel_previous="anew" in arguments,
+            activation_data={"asked": arguments}, run_data={"asked": arguments},
         )  # fmt: skip
 
-    return Agent("boss", tools=[start], ingest=ingest, route=route, decide=decide, model=Script(list(lines)))
+    return Agent(
+        "boss",
+        tools=[start],
+        hooks=Hooks(prepare_input=ingest, intercept_call=route, end_turn=decide),
+        model=Script(list(lines)),
+    )
 
 
 def team(*lines, worker=("worked",), **options):
@@ -131,19 +138,21 @@ def test_mail_ends_the_wait():
 
 
 def test_with_nobody_at_work_nobody_is_waited_for():
-    answers = [Continue(wait=True), Return(value="done")]
-    agent = Agent("a", decide=lambda moment: answers[moment.turn - 1], model=Script(["one", "two"]))
+    answers = [Continue(wait_for_mail=True), Return(output="done")]
+    agent = Agent(
+        "a", hooks=Hooks(end_turn=lambda context: answers[context.turn - 1]), model=Script(["one", "two"])
+    )
     assert recorded(agent, "go")[0].output == "done"
 
 
 def test_whoever_returns_takes_the_background_with_it():
     gate = Gate("never")
 
-    def decide(moment):
-        return None if moment.called else Return(value="gone")
+    def decide(context):
+        return None if context.called_tools else Return(output="gone")
 
     head, agents = team(call("start", what="work"), "bye", worker=[gate])
-    head = replace(head, decide=decide)
+    head = replace(head, hooks=replace(head.hooks, end_turn=decide))
     result, records = recorded(head, "go", agents=[head, agents[1]])
     assert result.output == "gone"
     assert "1/1.c1 cancelled: the caller ended" in effects(records, "c")
@@ -173,12 +182,12 @@ def test_a_wait_goes_on_after_a_restart(tmp_path):
 def test_a_rule_sees_the_conversation_and_what_it_cost():
     seen = []
 
-    def decide(moment):
-        seen.append(([each.content for each in moment.messages], moment.tokens))
-        return None if moment.turn > 1 else Continue()
+    def decide(context):
+        seen.append(([each.content for each in context.messages], context.tokens))
+        return None if context.turn > 1 else Continue()
 
     replies = [Reply("one", usage=Usage(7, 3)), Reply("two", usage=Usage(20, 1))]
-    recorded(Agent("a", decide=decide, model=Script(replies)), "go")
+    recorded(Agent("a", hooks=Hooks(end_turn=decide), model=Script(replies)), "go")
     assert seen == [(["go", "one"], 10), (["go", "one", "two"], 21)]
 
 
@@ -186,7 +195,7 @@ def test_a_rule_sees_the_conversation_and_what_it_cost():
 def test_a_model_call_that_was_cut_off_is_asked_again_whatever_is_open_beside_it(beside, tmp_path):
     never = Gate("never")
     if beside == "a timer":
-        head = Agent("boss", limits=Limits(seconds=3_600), model=Script([never]))
+        head = Agent("boss", limits=Limits(timeout_seconds=3_600), model=Script([never]))
         agents, again, cut = [head], Script(["ended"]), "1/1.m1 model started"
     else:
         head, agents = team(call("start", what="work"), never, worker=[never])

@@ -10,10 +10,12 @@ from msgspec.structs import replace
 from antiphon import (
     Agent,
     Limits,
+    LoopOptions,
     Message,
     ModelError,
+    ModelOptions,
     Record,
-    Retry,
+    RetryPolicy,
     RunFailed,
     Usage,
     UserError,
@@ -23,9 +25,9 @@ from antiphon import (
     tool,
 )
 from antiphon.errors import UnknownName
-from antiphon.kernel.facts.events import EffectStarted
+from antiphon.kernel.facts.events import CallEffect, EffectStarted, LimitEffect, ModelEffect
 from antiphon.kernel.facts.ledger import NANO
-from antiphon.kernel.rules.team import Choice
+from antiphon.kernel.rules.team.compiled import ModelOption
 from antiphon.kernel.run import conversation as face
 from antiphon.kernel.run.commands import Answer, encode
 from antiphon.kernel.run.rows import fold
@@ -48,7 +50,15 @@ async def look() -> str:
 def working(limits: Limits | None, turns: int = 3, **options: Any) -> Agent:
     """The agent `a`, which looks until its last turn."""
     model = Script([*[LOOK] * (turns - 1), DONE], name="dear")
-    return Agent("a", "Work.", tools=[look], model=model, limits=limits, max_output=100, **options)
+    return Agent(
+        "a",
+        "Work.",
+        tools=[look],
+        model=model,
+        limits=limits,
+        asking=ModelOptions(max_output_tokens=100),
+        **options,
+    )
 
 
 async def asked(conversation: Any, place: str = "1/2.l1") -> EffectStarted:
@@ -87,20 +97,20 @@ ASKED_TURNS = "the limit of {} turns of one activation is used up. Allow as much
 
 
 def test_yes_allows_as_much_again_and_again_and_again() -> None:
-    result, questions = answered(working(Limits(turns=2, breach="ask"), turns=7), "yes", "always", "yes")
+    result, questions = answered(working(Limits(turns=2, on_breach="ask"), turns=7), "yes", "always", "yes")
     assert (result.outcome, result.output) == ("completed", "done")
     assert questions == [ASKED_TURNS.format(each) for each in (2, 4, 6)]
 
 
 @pytest.mark.parametrize("answer", ["no", "maybe"])
 def test_no_stops(answer: str) -> None:
-    result, questions = answered(working(Limits(turns=1, breach="ask")), answer)
+    result, questions = answered(working(Limits(turns=1, on_breach="ask")), answer)
     assert (result.outcome, result.output) == ("limit", "so far")
     assert len(questions) == 1
 
 
 def test_tokens_are_asked_for_too() -> None:
-    result, questions = answered(working(Limits(tokens=1_500, breach="ask"), turns=9), *["yes"] * 9)
+    result, questions = answered(working(Limits(tokens=1_500, on_breach="ask"), turns=9), *["yes"] * 9)
     assert result.output == "done"
     assert questions
     assert questions[0].startswith("the budget is used up: ")
@@ -108,24 +118,24 @@ def test_tokens_are_asked_for_too() -> None:
 
 def test_the_whole_request_is_asked_for_by_whoever_needs_it_first() -> None:
     """What one callee got the others may spend, and each asks once it is short again."""
-    wishes = [call("call_agent", agent_name="a", message=x) for x in "12"]
-    lead = Agent("lead", model=Script([wishes, "ok"]), max_output=100)
+    calls = [call("call_agent", agent_name="a", message=x) for x in "12"]
+    lead = Agent("lead", model=Script([calls, "ok"]), asking=ModelOptions(max_output_tokens=100))
     busy = working(None, turns=5)
     busy = replace(busy, model=Script(lambda request: LOOK if len(request.messages) < 9 else DONE))
-    limits = Limits(tokens=2_500, breach="ask")
+    limits = Limits(tokens=2_500, on_breach="ask")
     result, questions = answered(lead, *["yes"] * 20, agents=[busy], limits=limits)
     assert result.output == "ok"
     assert questions
 
 
 def test_with_nobody_there_it_stops() -> None:
-    result, _ = recorded(working(Limits(turns=1, breach="ask")), "go", env={})
-    assert (result.outcome, result.why) == ("limit", "the limit of 1 turns of one activation is used up")
+    result, _ = recorded(working(Limits(turns=1, on_breach="ask")), "go", env={})
+    assert (result.outcome, result.reason) == ("limit", "the limit of 1 turns of one activation is used up")
 
 
 def test_what_as_much_again_does_not_help_is_not_asked() -> None:
     """Whose price is unknown stays so, whatever is allowed."""
-    agent = Agent("a", model=Script(["x"], name="nobody/knows"), limits=Limits(usd=1.0, breach="ask"))
+    agent = Agent("a", model=Script(["x"], name="nobody/knows"), limits=Limits(usd=1.0, on_breach="ask"))
     result, questions = answered(agent, *["yes"] * 3)
     assert result.outcome == "budget"
     assert questions == []
@@ -134,7 +144,7 @@ def test_what_as_much_again_does_not_help_is_not_asked() -> None:
 def test_the_time_that_somebody_takes_to_answer_counts_for_nothing() -> None:
     async def main() -> None:
         clock = VirtualClock(autojump=False)
-        agent = working(Limits(turns=1, seconds=10, breach="ask"), turns=2)
+        agent = working(Limits(turns=1, timeout_seconds=10, on_breach="ask"), turns=2)
         async with open_run([agent], clock=clock, env={}) as conversation:
             request = await conversation.post("a", "go")
             effect = await asked(conversation)
@@ -149,10 +159,10 @@ def test_the_time_that_somebody_takes_to_answer_counts_for_nothing() -> None:
 
 def test_a_question_about_a_limit_has_three_answers() -> None:
     async def main() -> None:
-        async with open_run([working(Limits(turns=1, breach="ask"), turns=2)], env={}) as conversation:
+        async with open_run([working(Limits(turns=1, on_breach="ask"), turns=2)], env={}) as conversation:
             request = await conversation.post("a", "go")
             effect = await asked(conversation)
-            assert (effect.id, effect.kind, effect.text) == ("1/2.l1", "wait", ASKED_TURNS.format(1))
+            assert (effect.id, effect.detail) == ("1/2.l1", LimitEffect(ASKED_TURNS.format(1)))
             with pytest.raises(UserError, match="answered yes, no or always; got 'perhaps'"):
                 await conversation.answer(effect.id, "perhaps")
             await conversation.answer(effect.id, "yes")
@@ -165,7 +175,7 @@ def test_a_question_about_a_limit_has_three_answers() -> None:
 
 def test_it_may_be_cancelled_while_it_asks() -> None:
     async def main() -> None:
-        async with open_run([working(Limits(turns=1, breach="ask"))], env={}) as conversation:
+        async with open_run([working(Limits(turns=1, on_breach="ask"))], env={}) as conversation:
             request = await conversation.post("a", "go")
             effect = await asked(conversation)
             # The question alone: then nothing is allowed, and it stops.
@@ -179,7 +189,7 @@ def test_it_may_be_cancelled_while_it_asks() -> None:
 @pytest.mark.parametrize("how", ["here", "from elsewhere"])
 def test_the_question_survives_the_process(how: str, tmp_path: Path) -> None:
     async def main() -> None:
-        journal, limits = open_journal(f"sqlite:///{tmp_path}/runs.db"), Limits(turns=1, breach="ask")
+        journal, limits = open_journal(f"sqlite:///{tmp_path}/runs.db"), Limits(turns=1, on_breach="ask")
         async with open_run([working(limits)], journal=journal, env={}) as conversation:
             request = await conversation.post("a", "go")
             effect = await asked(conversation)
@@ -204,7 +214,7 @@ def test_the_question_survives_the_process(how: str, tmp_path: Path) -> None:
 
 
 def test_a_last_word_needs_room_too() -> None:
-    agent = replace(working(Limits(turns=1, tokens=1_100)), last_word=True)
+    agent = working(Limits(turns=1, tokens=1_100), loop=LoopOptions(summarize_at_limit=True))
     result, records = recorded(agent, "go", env={})
     assert (result.outcome, result.output) == ("budget", "so far")
     assert len([each for each in effects(records, "m") if "started" in each]) == 1
@@ -219,9 +229,9 @@ def priced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
     (tmp_path / "cheap.yaml").write_text(f"'*': [{', '.join(['cheap'] * 60)}]\n")
     cheap = f"script:{tmp_path}/cheap.yaml"
 
-    def choice(model: Any, windows: Any, env: Any) -> Choice:
+    def choice(model: Any, windows: Any, env: Any) -> ModelOption:
         each = 0.001 * NANO / (100 if model.name == cheap else 1)
-        return Choice(model, None, each, each, lambda usage: int(usage.total * each))
+        return ModelOption(model, None, each, each, lambda usage: int(usage.total * each))
 
     monkeypatch.setattr(face, "_choice", choice)
     return cheap
@@ -229,14 +239,15 @@ def priced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
 
 @pytest.mark.parametrize("whose", ["the agent's", "the request's"])
 def test_a_cheaper_model_goes_on_and_the_record_says_why(priced: str, whose: str) -> None:
-    limits = Limits(usd=2.0, breach="degrade", to=priced)
+    limits = Limits(usd=2.0, on_breach="degrade", breach_target=priced)
     agent = working(limits if whose == "the agent's" else None, turns=50)
     options = {} if whose == "the agent's" else {"limits": limits}
     result, records = recorded(agent, "go", env={}, **options)
     assert (result.outcome, result.output) == ("completed", "cheap")
-    asks = [each.event for each in records if getattr(each.event, "kind", "") == "model"]
-    assert [each.name for each in asks][-2:] == ["dear", priced]
-    assert asks[-1].text.startswith("degraded: the budget is used up: $")
+    started = [each.event.detail for each in records if isinstance(each.event, EffectStarted)]
+    asks = [each for each in started if isinstance(each, ModelEffect)]
+    assert [each.model for each in asks][-2:] == ["dear", priced]
+    assert asks[-1].reason.startswith("degraded: the budget is used up: $")
 
 
 def test_its_failures_are_tried_again_with_the_same_model(priced: str, tmp_path: Path) -> None:
@@ -244,17 +255,17 @@ def test_its_failures_are_tried_again_with_the_same_model(priced: str, tmp_path:
     agent = Agent(
         "a",
         model=Script([ModelError("auth", "no")], name="dear"),
-        limits=Limits(usd=9.0, breach="degrade", to=priced),
+        limits=Limits(usd=9.0, on_breach="degrade", breach_target=priced),
     )
     result, records = recorded(agent, "go", env={}, clock=VirtualClock())
-    assert (result.outcome, result.why) == ("failed", "auth: no")
+    assert (result.outcome, result.reason) == ("failed", "auth: no")
     assert [each for each in effects(records, "m") if "started" in each] == ["1/1.m1 model started"]
 
 
 def test_it_does_not_stand_in_for_a_model_that_is_left_alone(priced: str) -> None:
     model = Script([ModelError("overloaded", "busy")] * 5, name="dear")
-    limits = Limits(usd=9.0, breach="degrade", to=priced)
-    agent = Agent("a", model=model, retry=Retry(attempts=1), limits=limits)
+    limits = Limits(usd=9.0, on_breach="degrade", breach_target=priced)
+    agent = Agent("a", model=model, asking=ModelOptions(retry=RetryPolicy(max_attempts=1)), limits=limits)
 
     async def main() -> list[str]:
         said = []
@@ -262,7 +273,7 @@ def test_it_does_not_stand_in_for_a_model_that_is_left_alone(priced: str) -> Non
             for _ in range(6):
                 with pytest.raises(RunFailed) as caught:
                     await conversation.result(await conversation.post("a", "go"))
-                said.append(caught.value.result.why)
+                said.append(caught.value.result.reason)
         return said
 
     said = asyncio.run(main())
@@ -279,13 +290,13 @@ def test_it_does_not_stand_in_for_a_model_that_is_left_alone(priced: str) -> Non
     ids=["usd", "tokens"],
 )
 def test_when_nothing_cheaper_fits_either_it_stops(priced: str, limits: Limits, why: str) -> None:
-    result, _ = recorded(working(replace(limits, breach="degrade", to=priced)), "go", env={})
+    result, _ = recorded(working(replace(limits, on_breach="degrade", breach_target=priced)), "go", env={})
     assert result.outcome == "budget"
-    assert result.why.startswith(why)
+    assert result.reason.startswith(why)
 
 
 def test_turns_cannot_be_degraded(priced: str) -> None:
-    result, _ = recorded(working(Limits(turns=1, breach="degrade", to=priced)), "go", env={})
+    result, _ = recorded(working(Limits(turns=1, on_breach="degrade", breach_target=priced)), "go", env={})
     assert (result.outcome, result.output) == ("limit", "so far")
 
 
@@ -293,23 +304,33 @@ def test_turns_cannot_be_degraded(priced: str) -> None:
 
 
 def heir(*replies: Any, **options: Any) -> Agent:
-    return Agent("heir", model=Script(replies or ["done by the heir"]), max_output=100, **options)
+    return Agent(
+        "heir",
+        model=Script(replies or ["done by the heir"]),
+        asking=ModelOptions(max_output_tokens=100),
+        **options,
+    )
 
 
-def test_another_agent_takes_over_on_the_outer_books() -> None:
+def heirs_call(records: list[Record]) -> CallEffect:
+    """The call of the agent that takes over."""
+    started = [each.event.detail for each in records if isinstance(each.event, EffectStarted)]
+    return next(each for each in started if isinstance(each, CallEffect) and each.agent == "heir")
+
+
+def test_another_agent_takes_over_in_the_outer_scopes() -> None:
     other = heir()
-    agent = working(Limits(tokens=1_500, breach="hand_over", to="heir"), turns=99)
+    agent = working(Limits(tokens=1_500, on_breach="handoff", breach_target="heir"), turns=99)
 
     async def main() -> None:
         journal = open_journal()
         async with open_run([agent, other], journal=journal, env={}) as conversation:
             result = await conversation.result(await conversation.post("a", "Count the birds."))
             assert (result.outcome, result.output) == ("completed", "done by the heir")
-            assert result.why == "handed over to heir"
-            started = [each.event for each in await conversation.records()]
-        call_of_heir = next(each for each in started if getattr(each, "name", "") == "heir")
-        assert (call_of_heir.purpose, call_of_heir.scope, call_of_heir.ends) == ("limit", 1, True)
-        assert call_of_heir.text.startswith("the budget is used up: ")
+            assert result.reason == "handed over to heir"
+            call_of_heir = heirs_call(await conversation.records())
+        assert (call_of_heir.outside, call_of_heir.finishes) == (1, True)
+        assert call_of_heir.breach.startswith("the budget is used up: ")
         await check_run(journal, conversation.run_id)
 
     asyncio.run(main())
@@ -320,8 +341,8 @@ def test_another_agent_takes_over_on_the_outer_books() -> None:
     assert told.endswith("What it had so far:\nso far")
 
 
-def test_turns_are_handed_over_within_the_same_books() -> None:
-    agent = working(Limits(turns=1, tokens=50_000, breach="hand_over", to="heir"))
+def test_turns_are_handed_over_within_the_same_scopes() -> None:
+    agent = working(Limits(turns=1, tokens=50_000, on_breach="handoff", breach_target="heir"))
     result, records = recorded(agent, "go", agents=[agent, heir()], env={})
     assert result.output == "done by the heir"
     assert effects(records, "c")[-3:] == [
@@ -329,12 +350,12 @@ def test_turns_are_handed_over_within_the_same_books() -> None:
         "1/3.c1 completed: done by the heir",
         "0/1.c1 completed: done by the heir; handed over to heir",
     ]
-    assert next(each.event.scope for each in records if getattr(each.event, "name", "") == "heir") == 0
+    assert heirs_call(records).outside == 0
 
 
 def test_what_has_said_nothing_hands_over_the_task_alone() -> None:
     other = heir()
-    agent = working(Limits(tokens=50, breach="hand_over", to="heir"))
+    agent = working(Limits(tokens=50, on_breach="handoff", breach_target="heir"))
     recorded(agent, "go", agents=[agent, other], env={})
     assert "What it had so far" not in shown(other.model.requests[0])[0]
 
@@ -342,11 +363,11 @@ def test_what_has_said_nothing_hands_over_the_task_alone() -> None:
 @pytest.mark.parametrize(
     ("own", "limits", "outcome"),
     [
-        (None, Limits(tokens=1_500, breach="hand_over", to="heir"), "budget"),
-        (Limits(turns=1, calls=1, breach="hand_over", to="heir"), Limits(), "limit"),
-        (Limits(turns=1, breach="hand_over", to="heir"), Limits(activations=1), "limit"),
+        (None, Limits(tokens=1_500, on_breach="handoff", breach_target="heir"), "budget"),
+        (Limits(turns=1, calls=1, on_breach="handoff", breach_target="heir"), Limits(), "limit"),
+        (Limits(turns=1, on_breach="handoff", breach_target="heir"), Limits(activations=1), "limit"),
     ],
-    ids=["no books outside", "no call left", "no activation left"],
+    ids=["no scope outside", "no call left", "no activation left"],
 )
 def test_where_nobody_can_take_over_it_stops(own: Any, limits: Limits, outcome: str) -> None:
     agent = working(own, turns=99)
@@ -355,32 +376,35 @@ def test_where_nobody_can_take_over_it_stops(own: Any, limits: Limits, outcome: 
 
 
 def test_when_the_other_fails_its_outcome_is_the_agents() -> None:
-    agent = working(Limits(turns=1, breach="hand_over", to="heir"))
+    agent = working(Limits(turns=1, on_breach="handoff", breach_target="heir"))
     failing = heir("never", limits=Limits(tokens=1))
     result, _ = recorded(agent, "go", agents=[agent, failing], env={})
     assert (result.outcome, result.output) == ("budget", "so far")
-    assert result.why.startswith("the budget is used up: 0 of 1 tokens are spent")
+    assert result.reason.startswith("the budget is used up: 0 of 1 tokens are spent")
 
 
 @pytest.mark.parametrize("outside", [0, 1])
 def test_the_other_has_its_own_time(outside: int) -> None:
-    """Also where it stands on as many books as the one before it."""
+    """Also where it stands in as many scopes as the one before it."""
 
     async def never(request: Any) -> None:
         await asyncio.Event().wait()
 
     own = Limits(turns=1) if not outside else Limits(tokens=1_500)
-    agent = working(replace(own, breach="hand_over", to="heir"), turns=99)
-    other = heir(never, limits=Limits(seconds=5))
+    agent = working(replace(own, on_breach="handoff", breach_target="heir"), turns=99)
+    other = heir(never, limits=Limits(timeout_seconds=5))
     result, _ = recorded(agent, "go", agents=[agent, other], env={}, clock=VirtualClock())
-    assert (result.outcome, result.why) == ("limit", "the limit of 5 s is used up")
+    assert (result.outcome, result.reason) == ("limit", "the limit of 5 s is used up")
 
 
 def test_an_agent_that_took_over_may_hand_over_too() -> None:
     middle = Agent(
-        "middle", model=Script([LOOK]), tools=[look], limits=Limits(turns=1, breach="hand_over", to="heir")
+        "middle",
+        model=Script([LOOK]),
+        tools=[look],
+        limits=Limits(turns=1, on_breach="handoff", breach_target="heir"),
     )
-    agent = working(Limits(turns=1, breach="hand_over", to="middle"))
+    agent = working(Limits(turns=1, on_breach="handoff", breach_target="middle"))
     result, _ = recorded(agent, "go", agents=[agent, middle, heir()], env={})
     assert (result.outcome, result.output) == ("completed", "done by the heir")
 
@@ -390,7 +414,7 @@ def test_cancelled_in_the_middle_it_takes_the_other_along() -> None:
         await asyncio.Event().wait()
 
     async def main() -> None:
-        team = [working(Limits(turns=1, breach="hand_over", to="heir")), heir(never)]
+        team = [working(Limits(turns=1, on_breach="handoff", breach_target="heir")), heir(never)]
         async with open_run(team, env={}) as conversation:
             request = await conversation.post("a", "go")
             async for item in conversation.events(pieces=False):
@@ -409,10 +433,18 @@ def test_cancelled_in_the_middle_it_takes_the_other_along() -> None:
 @pytest.mark.parametrize(
     ("limits", "error", "why"),
     [
-        (Limits(breach="pray"), UserError, "Limits.breach is stop, ask, degrade or hand_over; got 'pray'"),  # type: ignore[arg-type]
-        (Limits(breach="degrade"), UserError, "needs `to`: the model to degrade to"),
-        (Limits(breach="hand_over"), UserError, "needs `to`: the agent to hand over to"),
-        (Limits(breach="hand_over", to="x"), UnknownName, "Unknown agent in Limits.to: x. Known: a, heir"),
+        (
+            Limits(on_breach="pray"),
+            UserError,
+            "Limits.on_breach is stop, ask, degrade or handoff; got 'pray'",
+        ),  # type: ignore[arg-type]
+        (Limits(on_breach="degrade"), UserError, "needs breach_target: the model to degrade to"),
+        (Limits(on_breach="handoff"), UserError, "needs breach_target: the agent to hand over to"),
+        (
+            Limits(on_breach="handoff", breach_target="x"),
+            UnknownName,
+            "Unknown agent in Limits.breach_target: x. Known: a, heir",
+        ),
     ],
 )
 @pytest.mark.parametrize("whose", ["the agent's", "the request's"])

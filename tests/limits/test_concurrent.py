@@ -6,14 +6,24 @@ from typing import Any
 
 import pytest
 
-from antiphon import Agent, Limits, ModelError, Retry, RunFailed, Usage, open_journal, open_run
+from antiphon import (
+    Agent,
+    Limits,
+    ModelError,
+    ModelOptions,
+    RetryPolicy,
+    RunFailed,
+    Usage,
+    open_journal,
+    open_run,
+)
 from antiphon.kernel.facts.ledger import NANO
-from antiphon.kernel.rules.team import Choice
+from antiphon.kernel.rules.team.compiled import ModelOption
 from antiphon.kernel.run import conversation as face
 from antiphon.models.script import call
 from antiphon.testing.clock import VirtualClock
 from antiphon.testing.invariants import check_run
-from antiphon.values.model import Reply, Request
+from antiphon.values.model import ModelRequest, Reply
 
 
 class Spender:
@@ -24,12 +34,12 @@ class Spender:
     def __init__(self, dice: random.Random) -> None:
         self._dice = dice
 
-    async def complete(self, request: Request, emit: Any) -> Reply:
+    async def complete(self, request: ModelRequest, emit: Any) -> Reply:
         dice = self._dice
         for _ in range(dice.randrange(4)):
             await asyncio.sleep(0)
         if dice.random() < 0.15:
-            raise ModelError(dice.choice(("overloaded", "cut", "auth")), "no")
+            raise ModelError(dice.choice(("overloaded", "disconnected", "auth")), "no")
         usage = Usage(dice.randrange(400), dice.randrange(60))
         if dice.random() < 0.4 and len(request.messages) < 4:
             names = [dice.choice("abc") for _ in range(dice.randint(1, 4))]
@@ -54,8 +64,13 @@ async def spend(seed: int) -> str:
             calls=dice.choice((3, 50)),
         )
 
-    agents = [Agent(name, max_output=50, retry=Retry(attempts=2), limits=own()) for name in "abc"]
-    agents[1] = Agent("b", max_output=50, limits=own(), context="continue")
+    agents = [
+        Agent(
+            name, asking=ModelOptions(max_output_tokens=50, retry=RetryPolicy(max_attempts=2)), limits=own()
+        )
+        for name in "abc"
+    ]
+    agents[1] = Agent("b", asking=ModelOptions(max_output_tokens=50), limits=own(), context="continue")
     journal = open_journal()
     limits = Limits(
         tokens=dice.randrange(3_000, 40_000), usd=dice.choice((None, 0.05)), depth=4, activations=30
@@ -76,9 +91,9 @@ async def spend(seed: int) -> str:
     return conversation.run_id
 
 
-def priced(model: Any, windows: Any, env: Any) -> Choice:
+def priced(model: Any, windows: Any, env: Any) -> ModelOption:
     each = 0.000002 * NANO
-    return Choice(model, None, each, each, lambda usage: int(usage.total * each))
+    return ModelOption(model, None, each, each, lambda usage: int(usage.total * each))
 
 
 @pytest.mark.unwatched  # check_run is the audit here

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from antiphon import Agent, Limits, Record, ToolContext, open_journal, open_run, tool
-from antiphon.kernel.facts.events import EffectStarted
+from antiphon.kernel.facts.events import EffectStarted, QuestionEffect
 from antiphon.models.script import Script, call
 from antiphon.testing.clock import VirtualClock
 from antiphon.testing.invariants import check_run
@@ -37,9 +37,9 @@ def test_a_request_ends_when_its_time_is_over() -> None:
         "go",
         model=Script([call("look"), never]),
         clock=clock,
-        limits=Limits(seconds=10),
+        limits=Limits(timeout_seconds=10),
     )
-    assert (result.outcome, result.why) == ("limit", "the limit of 10 s is used up")
+    assert (result.outcome, result.reason) == ("limit", "the limit of 10 s is used up")
     assert clock.now() == pytest.approx(1_700_000_010.0)
     assert "1/2.m1 cancelled: the caller ended" in effects(records, "m")
 
@@ -49,7 +49,7 @@ def test_in_the_middle_of_its_calls_every_call_gets_a_result() -> None:
     calls = [call("look"), call("endless"), call("look")]
     agent = Agent("a", tools=[look, endless], tool_execution="sequential")
     result, records = recorded(
-        agent, "go", model=Script([calls]), clock=VirtualClock(), limits=Limits(seconds=10)
+        agent, "go", model=Script([calls]), clock=VirtualClock(), limits=Limits(timeout_seconds=10)
     )
     assert result.outcome == "limit"
     assert effects(records, "c")[1:-1] == [
@@ -62,7 +62,7 @@ def test_in_the_middle_of_its_calls_every_call_gets_a_result() -> None:
 
 
 def test_a_callee_has_its_own_time_and_the_caller_goes_on() -> None:
-    slow = Agent("slow", tools=[endless], limits=Limits(seconds=5))
+    slow = Agent("slow", tools=[endless], limits=Limits(timeout_seconds=5))
     lead = Agent("lead")
     model = Script(
         {"lead": [call("call_agent", agent_name="slow", message="m"), "done"], "slow": [call("endless")]}
@@ -87,12 +87,12 @@ def test_waiting_for_people_counts_as_no_time_and_costs_no_records(nested: bool)
             journal=journal,
             model=Script(script),
             clock=clock,
-            limits=Limits(seconds=10),
+            limits=Limits(timeout_seconds=10),
         ) as conversation:
             request = await conversation.post(lead, "go")
             events = conversation.events(pieces=False)
             async for item in events:
-                if isinstance(item.event, EffectStarted) and item.event.purpose == "question":
+                if isinstance(item.event, EffectStarted) and isinstance(item.event.detail, QuestionEffect):
                     break
             before = conversation.seq
             for _ in range(100):
@@ -119,11 +119,11 @@ def test_after_the_answer_the_rest_of_the_time_runs_on() -> None:
 
         question = call("call_agent", agent_name="user", message="Which?")
         async with open_run(
-            [Agent("a")], model=Script([question, never]), clock=clock, limits=Limits(seconds=10)
+            [Agent("a")], model=Script([question, never]), clock=clock, limits=Limits(timeout_seconds=10)
         ) as conversation:
             request = await conversation.post("a", "go")
             clock.advance(4.0)
-            for item in await until(conversation, "question"):
+            for item in await until(conversation, QuestionEffect):
                 question_id = item.event.id
             clock.advance(1_000.0)
             await asyncio.sleep(0)
@@ -141,11 +141,11 @@ def test_after_the_answer_the_rest_of_the_time_runs_on() -> None:
     asyncio.run(playing())
 
 
-async def until(conversation: Any, purpose: str) -> list[Record]:
-    """The first effect of a purpose."""
+async def until(conversation: Any, kind: type) -> list[Record]:
+    """The first effect of a kind."""
     events = conversation.events(pieces=False)
     async for item in events:
-        if isinstance(item.event, EffectStarted) and item.event.purpose == purpose:
+        if isinstance(item.event, EffectStarted) and isinstance(item.event.detail, kind):
             events.close()
             return [item]
     return []
@@ -162,7 +162,7 @@ def test_a_deadline_survives_the_process(tmp_path: Any) -> None:
 
         agent = Agent("a")
         async with open_run(
-            [agent], journal=journal, model=Script([never]), clock=clock, limits=Limits(seconds=10)
+            [agent], journal=journal, model=Script([never]), clock=clock, limits=Limits(timeout_seconds=10)
         ) as conversation:
             request = await conversation.post("a", "go")
             await conversation.records()
@@ -171,7 +171,7 @@ def test_a_deadline_survives_the_process(tmp_path: Any) -> None:
             [agent], journal=journal, run_id=conversation.run_id, model=Script([never]), clock=clock
         ) as conversation:
             result = await conversation.result(request)
-        assert (result.outcome, result.why) == ("limit", "the limit of 10 s is used up")
+        assert (result.outcome, result.reason) == ("limit", "the limit of 10 s is used up")
         await check_run(journal, conversation.run_id)
         await journal.close()
 
@@ -183,7 +183,10 @@ def test_a_continued_agent_gets_its_time_anew() -> None:
         clock = VirtualClock(autojump=False)
         model = Script(["one", "two", "three"])
         async with open_run(
-            [Agent("a", context="continue")], model=model, clock=clock, limits=Limits(seconds=10, turns=1)
+            [Agent("a", context="continue")],
+            model=model,
+            clock=clock,
+            limits=Limits(timeout_seconds=10, turns=1),
         ) as conversation:
             for text in ("one", "two", "three"):
                 assert str(await conversation.result(await conversation.post("a", "go"))) == text

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from antiphon import Agent, Limits, Usage, open_journal, run_sync, tool
+from antiphon import Agent, Limits, ModelOptions, Usage, open_journal, run_sync, tool
 from antiphon.kernel.facts.ledger import NANO
-from antiphon.kernel.rules.team import Choice
+from antiphon.kernel.rules.team.compiled import ModelOption
 from antiphon.kernel.run import conversation as face
 from antiphon.kernel.run.rows import fold
 from antiphon.models.script import Script, call
@@ -19,8 +19,8 @@ from tests.transcript import recorded_run
 def price(monkeypatch: pytest.MonkeyPatch, dollar_per_token: float) -> None:
     each = dollar_per_token * NANO
 
-    def priced(model: Any, windows: Any, env: Any) -> Choice:
-        return Choice(model, None, each, each, lambda usage: int(usage.total * each))
+    def priced(model: Any, windows: Any, env: Any) -> ModelOption:
+        return ModelOption(model, None, each, each, lambda usage: int(usage.total * each))
 
     monkeypatch.setattr(face, "_choice", priced)
 
@@ -42,15 +42,15 @@ def test_it_stops_before_the_money_is_gone(monkeypatch: pytest.MonkeyPatch) -> N
 
     async def playing() -> None:
         journal, model = open_journal(), steps(50)
-        agent = Agent("a", tools=[look], max_output=100)
+        agent = Agent("a", tools=[look], asking=ModelOptions(max_output_tokens=100))
         result, _ = await recorded_run(agent, "go", model=model, journal=journal, limits=Limits(usd=3.0))
         assert result.outcome == "budget"
-        assert "of $3.0000 are spent" in result.why
+        assert "of $3.0000 are spent" in result.reason
         assert 1 < model.asked < 30
         await check_run(journal, result.run_id)
         state = await fold(journal, result.run_id)
-        assert state.spent == int(model.asked * 0.1 * NANO)
-        assert state.spent <= 3 * NANO
+        assert state.totals.nano_usd == int(model.asked * 0.1 * NANO)
+        assert state.totals.nano_usd <= 3 * NANO
 
     asyncio.run(playing())
 
@@ -59,7 +59,9 @@ def test_an_unknown_price_is_refused_only_where_there_is_a_limit() -> None:
     nobodys = Script(["x"], name="nobody/knows")
     result = run_sync(Agent("a"), "go", model=nobodys, limits=Limits(usd=1.0))
     assert result.outcome == "budget"
-    assert result.why == "the price of nobody/knows is unknown, and there is a limit in USD; give it a price"
+    assert (
+        result.reason == "the price of nobody/knows is unknown, and there is a limit in USD; give it a price"
+    )
     assert run_sync(Agent("a"), "go", model=nobodys).output == "x"
 
 
@@ -69,8 +71,8 @@ def test_a_model_of_this_process_is_free() -> None:
 
 def test_a_callee_spends_its_callers_money(monkeypatch: pytest.MonkeyPatch) -> None:
     price(monkeypatch, 0.001)
-    poor = Agent("poor", max_output=100, limits=Limits(usd=0.01))
-    lead = Agent("lead", max_output=100)
+    poor = Agent("poor", asking=ModelOptions(max_output_tokens=100), limits=Limits(usd=0.01))
+    lead = Agent("lead", asking=ModelOptions(max_output_tokens=100))
     model = Script({"lead": [call("call_agent", agent_name="poor", message="m"), "done"], "poor": ["never"]})
     result = run_sync(lead, "go", agents=[lead, poor], model=model, limits=Limits(usd=50.0))
     assert result.output == "done"
@@ -80,8 +82,8 @@ def test_a_callee_spends_its_callers_money(monkeypatch: pytest.MonkeyPatch) -> N
 def test_parallel_callees_never_hold_more_than_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """The witness of every test checks `spent + held <= limit` at each record."""
     price(monkeypatch, 0.001)
-    worker = Agent("worker", max_output=100)
-    lead = Agent("lead", max_output=100)
+    worker = Agent("worker", asking=ModelOptions(max_output_tokens=100))
+    lead = Agent("lead", asking=ModelOptions(max_output_tokens=100))
     calls = [call("call_agent", agent_name="worker", message=str(n)) for n in range(8)]
     model = Script({"lead": [calls, "done"], "worker": lambda request: Reply("x", usage=Usage(80, 20))})
     result = run_sync(lead, "go", agents=[lead, worker], model=model, limits=Limits(usd=4.0))

@@ -19,7 +19,7 @@ from antiphon.models.local.branches import (
     schema_of,
 )
 from antiphon.values.message import ToolCall
-from antiphon.values.model import ChatMessage, Example, Request, ToolSpec
+from antiphon.values.model import ChatMessage, Example, ModelRequest, ToolSpec
 
 
 def spec(name: str, required: tuple[str, ...] = (), **properties: Any) -> ToolSpec:
@@ -43,7 +43,7 @@ def ask(
     more: tuple[ChatMessage, ...] = (),
     **fields: Any,
 ) -> list[tuple[str, dict[str, Any]]]:
-    request = Request(
+    request = ModelRequest(
         "m", fields.pop("system", ""), [ChatMessage("user", text), *more], tools, examples=examples, **fields
     )
     return [(branch.call, branch.arguments) for branch in branches(request, scene(request.messages))]
@@ -155,7 +155,7 @@ def test_tool_choice() -> None:
 
 def test_what_can_not_be_enumerated_is_left_to_the_model_under_its_schema() -> None:
     tool = spec("send", to=TEXT, tags={"type": "array", "items": TEXT})
-    request = Request("m", "", [ChatMessage("user", "to 'ann'")], (tool,))
+    request = ModelRequest("m", "", [ChatMessage("user", "to 'ann'")], (tool,))
     (branch,) = branches(request, scene(request.messages))
     inner = branch.schema["properties"]["with"]["properties"]
     assert inner == {"to": {"enum": ["ann"]}, "tags": {"type": "array", "items": TEXT}}
@@ -164,13 +164,13 @@ def test_what_can_not_be_enumerated_is_left_to_the_model_under_its_schema() -> N
         {"to": "ann", "tags": ["x"]},
     )
     many = spec("many", **{f"n{at}": {"enum": list(range(9))} for at in range(3)})
-    request = Request("m", "", [ChatMessage("user", "x")], (many,))
+    request = ModelRequest("m", "", [ChatMessage("user", "x")], (many,))
     assert MAX_COMBINATIONS < 9**3
     assert len(branches(request, scene(request.messages))) == 1
 
 
 def test_reading() -> None:
-    request = Request("m", SYSTEM, [ChatMessage("user", "x")], (CALL,))
+    request = ModelRequest("m", SYSTEM, [ChatMessage("user", "x")], (CALL,))
     offered = branches(request, scene(request.messages))
     assert read('{"ask":"bob"}', offered)[1]["agent_name"] == "bob"
     assert len(schema_of(offered)["anyOf"]) == 2

@@ -17,7 +17,7 @@ pytest.importorskip("xllamacpp", reason="the extra `local` is not installed")
 from antiphon.errors import ConfigError, ModelError, UnknownName
 from antiphon.models.local import LocalModel, _string
 from antiphon.models.local.engine import find_weights, load
-from antiphon.values.model import ChatMessage, Delta, Example, Request, ToolSpec
+from antiphon.values.model import ChatMessage, Delta, Example, ModelRequest, ToolSpec
 
 TEXT = {"type": "string"}
 
@@ -35,8 +35,8 @@ EXAMPLES = (
 )
 
 
-def asked(text: str, **fields: Any) -> Request:
-    return Request("local:smollm2", fields.pop("system", ""), [ChatMessage("user", text)], **fields)
+def asked(text: str, **fields: Any) -> ModelRequest:
+    return ModelRequest("local:smollm2", fields.pop("system", ""), [ChatMessage("user", text)], **fields)
 
 
 def test_it_chooses_a_tool_and_copies_the_argument() -> None:
@@ -51,8 +51,8 @@ def test_it_chooses_a_tool_and_copies_the_argument() -> None:
             assert [delta.kind for delta in deltas] == ["call_name", "call_arguments"]
             assert reply.calls[0].name in ("count_text", "calculate")
             assert json.loads(reply.calls[0].arguments).popitem()[1] in request.messages[0].content
-            assert reply.usage.input > 40
-            assert reply.usage.output > 4
+            assert reply.usage.input_tokens > 40
+            assert reply.usage.output_tokens > 4
             assert await model.complete(request, deltas.append) == reply, "one prompt has one answer"
 
     asyncio.run(main())
@@ -71,7 +71,7 @@ def test_free_text_streams_and_a_cap_is_kept() -> None:
             assert reply.stop in ("stop", "length")
             short = await model.complete(asked("Tell me a long story.", max_output=5), deltas.append)
             assert short.stop == "length"
-            assert short.usage.output <= 5
+            assert short.usage.output_tokens <= 5
             cut = await model.complete(asked("Count a.md 3 * 4", tools=TOOLS, max_output=2), deltas.append)
             assert (cut.stop, cut.calls) == ("length", ())
 
@@ -115,7 +115,7 @@ def test_cancelling_returns_at_once_and_closing_ends_the_thread() -> None:
         for task in (other, queued):
             with pytest.raises(ModelError) as caught:
                 await task
-            assert caught.value.kind == "cut"
+            assert caught.value.kind == "disconnected"
         assert threading.active_count() == before
         await model.aclose()
 
@@ -124,12 +124,12 @@ def test_cancelling_returns_at_once_and_closing_ends_the_thread() -> None:
 
 LEAVING = """
 import asyncio
-from antiphon.values.model import ChatMessage, Request
+from antiphon.values.model import ChatMessage, ModelRequest
 from antiphon.models.local import LocalModel
 
 async def main():
     begun = asyncio.Event()
-    request = Request("m", "", [ChatMessage("user", "Tell me a very long story.")])
+    request = ModelRequest("m", "", [ChatMessage("user", "Tell me a very long story.")])
     task = asyncio.create_task(LocalModel().complete(request, lambda delta: begun.set()))
     await begun.wait()
 
@@ -151,7 +151,7 @@ def test_what_does_not_fit_is_an_error_of_the_context() -> None:
         async with LocalModel() as model:
             with pytest.raises(ModelError) as caught:
                 await model.complete(asked("hi", system="word " * 5000), lambda delta: None)
-            assert caught.value.kind == "context"
+            assert caught.value.kind == "context_length"
             assert not caught.value.retryable
 
     asyncio.run(main())

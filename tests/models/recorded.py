@@ -9,7 +9,7 @@ import httpx2
 import pytest
 
 from antiphon.models.providers import ProviderModel
-from antiphon.values.model import ChatMessage, Delta, Reply, Request, ToolSpec
+from antiphon.values.model import ChatMessage, Delta, ModelRequest, Reply, ToolSpec
 
 Respond = Callable[[httpx2.Request], httpx2.Response]
 KEY = "sk-ant-very-secret"
@@ -64,13 +64,13 @@ def anthropic(respond: Respond, seen: list[dict[str, Any]] | None = None, **opti
     return ProviderModel(AnthropicModel("claude-sonnet-5", provider=provider), **options)
 
 
-def ask(model: ProviderModel, request: Request) -> tuple[Reply, list[Delta]]:
+def ask(model: ProviderModel, request: ModelRequest) -> tuple[Reply, list[Delta]]:
     deltas: list[Delta] = []
     return asyncio.run(model.complete(request, deltas.append)), deltas
 
 
-def request(*messages: ChatMessage, **fields: Any) -> Request:
-    return Request("m", "Be kind.", messages or (ChatMessage("user", "Hi"),), **fields)
+def request(*messages: ChatMessage, **fields: Any) -> ModelRequest:
+    return ModelRequest("m", "Be kind.", messages or (ChatMessage("user", "Hi"),), **fields)
 
 
 SPEC = ToolSpec("add", "Adds.", {"type": "object", "properties": {"a": {"type": "integer"}}})

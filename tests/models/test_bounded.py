@@ -6,7 +6,7 @@ import pytest
 
 from antiphon import Agent, run
 from antiphon.models.bounded import Bounded
-from antiphon.values.model import Reply, Request
+from antiphon.values.model import ModelRequest, Reply
 
 
 class Slow:
@@ -32,7 +32,7 @@ class Slow:
 
 
 def request(run_id):
-    return Request("slow", "", (), session=run_id)
+    return ModelRequest("slow", "", (), session=run_id)
 
 
 async def settle():

@@ -150,9 +150,11 @@ PRICED = ModelSpec("m", "p", prices=Prices(USD("3"), USD("15"), USD("0.3"), USD(
 
 
 def test_cost_counts_cached_input_cache_writes_and_reasoning() -> None:
-    usage = Usage(input=1000, output=100, cached=600, reasoning=40)
+    usage = Usage(input_tokens=1000, output_tokens=100, cache_read_tokens=600, reasoning_tokens=40)
     assert cost(usage, PRICED) == USD("0.003080")  # 400*3 + 600*0.3 + 60*15 + 40*20 millionths
-    assert cost(replace(usage, cache_write=400), PRICED) == USD("0.003380")  # the 400 at 3.75 instead of 3
+    assert cost(replace(usage, cache_write_tokens=400), PRICED) == USD(
+        "0.003380"
+    )  # the 400 at 3.75 instead of 3
 
 
 def test_cost_falls_back_to_the_price_of_the_whole() -> None:

@@ -21,21 +21,21 @@ from antiphon.models.openai.tags import TagDivider
 from antiphon.models.openai.wire import Dialect, encode_messages, encode_request, encode_tools
 from antiphon.testing.wire import WireServer, chunk, completion, http, piece
 from antiphon.values.message import Attachment, ToolCall
-from antiphon.values.model import ChatMessage, Delta, Reply, Request, ToolSpec, Usage
+from antiphon.values.model import ChatMessage, Delta, ModelRequest, Reply, ToolSpec, Usage
 from antiphon.values.secret import Secret
 
 ADD = ToolSpec("add", "Adds.", {"type": "object", "properties": {"a": {"type": "integer"}}})
-ASKED = Request("ignored", "Be brief.", (ChatMessage("user", "Hello"),))
+ASKED = ModelRequest("ignored", "Be brief.", (ChatMessage("user", "Hello"),))
 
 
-def body(request: Request, dialect: Dialect | None = None, stream: bool = True) -> dict[str, Any]:
+def body(request: ModelRequest, dialect: Dialect | None = None, stream: bool = True) -> dict[str, Any]:
     dialect = dialect or Dialect()
     made = encode_request("m", request, dialect, stream=stream, tools=encode_tools(request.tools))
     decoded: dict[str, Any] = json.loads(made)
     return decoded
 
 
-def ask(request: Request, *answers: Any, **options: Any) -> tuple[Reply | ModelError, WireServer]:
+def ask(request: ModelRequest, *answers: Any, **options: Any) -> tuple[Reply | ModelError, WireServer]:
     async def go() -> tuple[Reply | ModelError, WireServer]:
         async with WireServer() as server:
             await server.play(*answers)
@@ -64,14 +64,14 @@ def test_a_plain_request() -> None:
 
 
 def test_system_and_tail_only_where_there_is_one() -> None:
-    sent = body(Request("m", "", (ChatMessage("user", "a"),), tail="It is noon."), stream=False)
+    sent = body(ModelRequest("m", "", (ChatMessage("user", "a"),), tail="It is noon."), stream=False)
     assert sent["messages"] == [{"role": "user", "content": "a"}, {"role": "user", "content": "It is noon."}]
     assert "stream_options" not in sent
     assert sent["stream"] is False
 
 
 def test_tools_choice_settings_and_cap() -> None:
-    request = Request("m", "", (), (ADD,), "required", max_output=7, settings={"temperature": 0.5})
+    request = ModelRequest("m", "", (), (ADD,), "required", max_output=7, settings={"temperature": 0.5})
     sent = body(request, Dialect(cap="max_tokens"))
     assert sent["tools"] == [{"type": "function", "function": msgspec.to_builtins(ADD)}]
     assert (sent["tool_choice"], sent["max_tokens"], sent["temperature"]) == ("required", 7, 0.5)
@@ -90,7 +90,7 @@ def test_structured_output_is_strict_only_where_its_schema_is(closed: bool) -> N
         "required": ["n"],
     }
     schema |= {"additionalProperties": False} if closed else {}
-    sent = body(Request("m", "", (), output_schema=schema))["response_format"]
+    sent = body(ModelRequest("m", "", (), output_schema=schema))["response_format"]
     wanted = {"name": "In_voice", "schema": schema, "strict": closed}
     assert sent == {"type": "json_schema", "json_schema": wanted}
 
@@ -109,7 +109,7 @@ def test_settings_that_are_no_json_are_refused() -> None:
 
 
 def test_lone_surrogates_are_refused_before_anything_is_sent() -> None:
-    came, server = ask(Request("m", "", (ChatMessage("user", "\ud800"),)))
+    came, server = ask(ModelRequest("m", "", (ChatMessage("user", "\ud800"),)))
     assert isinstance(came, ModelError)
     assert (came.kind, server.requests) == ("validation", [])
 
@@ -117,7 +117,7 @@ def test_lone_surrogates_are_refused_before_anything_is_sent() -> None:
 def test_calls_and_results() -> None:
     calls = (ToolCall("c1", "add", '{"a": 1}'), ToolCall("c2", "now", " "), ToolCall("c3", "add", '{"a":'))
     sent = body(
-        Request("m", "", (ChatMessage("assistant", "", calls), ChatMessage("tool", "2", call_id="c1")))
+        ModelRequest("m", "", (ChatMessage("assistant", "", calls), ChatMessage("tool", "2", call_id="c1")))
     )
     assistant, result = sent["messages"]
     assert assistant["content"] is None
@@ -131,7 +131,7 @@ def test_calls_and_results() -> None:
 
 @pytest.mark.parametrize("text", ["[1]", "null", '"x"', "[" * 50_000, "\x00"])
 def test_a_history_never_holds_arguments_that_are_no_object(text: str) -> None:
-    sent = body(Request("m", "", (ChatMessage("assistant", "", (ToolCall("c", "t", text),)),)))
+    sent = body(ModelRequest("m", "", (ChatMessage("assistant", "", (ToolCall("c", "t", text),)),)))
     assert isinstance(json.loads(sent["messages"][0]["tool_calls"][0]["function"]["arguments"]), dict)
 
 
@@ -145,7 +145,7 @@ def test_attachments_of_a_user() -> None:
         Attachment("audio/wav", data),
         Attachment("application/zip", url="https://x/z.zip", name="z"),
     )
-    content = body(Request("m", "", (ChatMessage("user", "See", attachments=files),)))["messages"][0][
+    content = body(ModelRequest("m", "", (ChatMessage("user", "See", attachments=files),)))["messages"][0][
         "content"
     ]
     assert content == [
@@ -168,7 +168,7 @@ def test_files_of_tool_results_come_after_all_results_of_the_turn() -> None:
         ChatMessage("assistant", "done"),
         ChatMessage("tool", "c", call_id="3", name="t", attachments=image),
     )
-    sent = body(Request("m", "", messages))["messages"]
+    sent = body(ModelRequest("m", "", messages))["messages"]
     assert [one["role"] for one in sent] == ["assistant", "tool", "tool", "user", "assistant", "tool", "user"]
     assert sent[3]["content"][0]["text"] == "Files of the result of t:"
 
@@ -207,9 +207,9 @@ def test_reasoning_goes_back_under_the_name_it_came_with() -> None:
     maker.take(decode_chunk(json.dumps(chunk("stop", content="yes")).encode(), "x"))
     reply = maker.finish()
     said = ChatMessage("assistant", reply.content, reasoning=reply.reasoning, opaque=reply.opaque)
-    sent = body(Request("m", "", (said,)))["messages"][0]
+    sent = body(ModelRequest("m", "", (said,)))["messages"][0]
     assert sent == {"role": "assistant", "content": "yes", "reasoning": "hm", "reasoning_details": detail}
-    plain = body(Request("m", "", (said,)), Dialect(reasoning=False))["messages"][0]
+    plain = body(ModelRequest("m", "", (said,)), Dialect(reasoning=False))["messages"][0]
     assert plain == {"role": "assistant", "content": "yes"}
 
 
@@ -218,7 +218,7 @@ def test_a_history_keeps_tags_the_reply_does_not_show() -> None:
     maker.take(decode_chunk(json.dumps(completion(content="<think>hm</think>yes")).encode(), "x"))
     reply = maker.finish()
     assert (reply.content, reply.reasoning) == ("yes", "hm")
-    sent = body(Request("m", "", (ChatMessage("assistant", reply.content, opaque=reply.opaque),)))[
+    sent = body(ModelRequest("m", "", (ChatMessage("assistant", reply.content, opaque=reply.opaque),)))[
         "messages"
     ][0]
     assert sent["content"] == "<think>hm</think>yes"
@@ -226,7 +226,7 @@ def test_a_history_keeps_tags_the_reply_does_not_show() -> None:
 
 def test_foreign_opaque_data_is_left_alone() -> None:
     said = ChatMessage("assistant", "yes", opaque={"anthropic": {"signature": "x"}})
-    assert body(Request("m", "", (said,)))["messages"] == [{"role": "assistant", "content": "yes"}]
+    assert body(ModelRequest("m", "", (said,)))["messages"] == [{"role": "assistant", "content": "yes"}]
 
 
 def test_what_an_endpoint_refuses_is_remembered() -> None:
@@ -420,7 +420,7 @@ def test_a_dialect_is_learned_from_refusals(said: str, field: str, value: Any) -
 
 def test_an_attachment_that_is_no_base64_is_refused() -> None:
     file = Attachment("text/plain", "!!!", name="a.txt")
-    came, _ = ask(Request("m", "", (ChatMessage("user", "", attachments=(file,)),)))
+    came, _ = ask(ModelRequest("m", "", (ChatMessage("user", "", attachments=(file,)),)))
     assert isinstance(came, ModelError)
     assert (came.kind, came.text) == ("validation", "The attachment 'a.txt' is not base64")
 

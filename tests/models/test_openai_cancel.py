@@ -12,9 +12,9 @@ import pytest
 from antiphon.errors import ModelError
 from antiphon.models.openai import OpenAIModel
 from antiphon.testing.wire import GOOD_STREAM, Answer, WireServer, chunk, chunked, sse
-from antiphon.values.model import ChatMessage, Reply, Request
+from antiphon.values.model import ChatMessage, ModelRequest, Reply
 
-ASKED = Request("wire", "", (ChatMessage("user", "Hello"),))
+ASKED = ModelRequest("wire", "", (ChatMessage("user", "Hello"),))
 SLOW: Answer = tuple(
     step
     for one in chunked(sse(chunk(content="a"), done=False), sse(chunk("stop")))

@@ -44,8 +44,13 @@ def refusal(status: int, kind: str, text: str, **headers: str) -> Respond:
         (403, "permission_error", "not yours", "permission"),
         (402, "billing_error", "no credit", "quota"),
         (400, "invalid_request_error", "Your credit balance is too low", "quota"),
-        (400, "invalid_request_error", "prompt is too long: 300000 tokens > 200000 maximum", "context"),
-        (413, "request_too_large", "too large", "context"),
+        (
+            400,
+            "invalid_request_error",
+            "prompt is too long: 300000 tokens > 200000 maximum",
+            "context_length",
+        ),
+        (413, "request_too_large", "too large", "context_length"),
         (400, "invalid_request_error", "messages: no", "validation"),
         (404, "not_found_error", "model: nope", "validation"),
         (408, "timeout_error", "late", "timeout"),
@@ -105,7 +110,7 @@ def test_an_error_inside_a_stream_is_classified() -> None:
 def test_what_has_no_end_mark_is_no_reply(body: Pieces) -> None:
     with pytest.raises(ModelError) as caught:
         ask(anthropic(streamed(body)), request())
-    assert caught.value.kind in ("cut", "network")
+    assert caught.value.kind in ("disconnected", "network")
     assert caught.value.retryable
 
 
@@ -114,7 +119,7 @@ def test_what_has_no_end_mark_is_no_reply(body: Pieces) -> None:
     [
         (sse(START, *text_block("x"), *end("who_knows")), "provider", "unknown here: who_knows"),
         (sse(START, *text_block("x"), *end("pause_turn")), "provider", "paused"),
-        (sse(START, *text_block("x"), *end("tool_use")), "cut", "sent no call"),
+        (sse(START, *text_block("x"), *end("tool_use")), "disconnected", "sent no call"),
         (sse(START, *call_block(0, '{"a"'), *end("max_tokens")), "validation", "raise max_output"),
     ],
 )

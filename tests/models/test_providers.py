@@ -45,7 +45,9 @@ def test_a_stream_becomes_deltas_and_one_reply() -> None:
     assert (reply.content, reply.reasoning, reply.stop) == ("Let me ", "Add them.", "calls")
     assert reply.calls == (ToolCall("toolu_3", "add", '{"a": 1}'),)
     assert reply.model == "claude-sonnet-5-20260301"
-    assert reply.usage == Usage(input=100, output=30, cached=70, cache_write=10)
+    assert reply.usage == Usage(
+        input_tokens=100, output_tokens=30, cache_read_tokens=70, cache_write_tokens=10
+    )
     assert "Add" not in json.dumps(reply.opaque)
     assert "Let me" not in json.dumps(reply.opaque)
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon import Agent, Limits, run_sync
+from antiphon import Agent, Limits, ModelOptions, run_sync
 from antiphon.errors import ConfigError
 from antiphon.models.catalog import Prices, load_catalog
 from antiphon.models.rates import rates_of
@@ -86,7 +86,9 @@ def test_no_bill_is_above_the_most_that_was_held(spec, taken, made, cached, thou
 
 
 def test_a_run_is_charged_and_held_to_its_limit():
-    agent = Agent("one", model=Named("openai:gpt-4.1", Usage(1000, 100)), max_output=100)
+    agent = Agent(
+        "one", model=Named("openai:gpt-4.1", Usage(1000, 100)), asking=ModelOptions(max_output_tokens=100)
+    )
     done = run_sync(agent, "go", limits=Limits(usd=1.0))
     assert done.outcome == "completed"
     refused = run_sync(agent, "go", limits=Limits(usd=0.000001))

@@ -21,7 +21,7 @@ from antiphon.models import default_model, resolve_model
 from antiphon.models.openai import OpenAIModel
 from antiphon.models.script import Script
 from antiphon.testing.wire import WireServer
-from antiphon.values.model import Request
+from antiphon.values.model import ModelRequest
 from antiphon.values.secret import Secret
 
 KEY = {"OPENAI_API_KEY": "sk-1"}
@@ -121,7 +121,7 @@ def test_ollama_is_sent_the_cap_it_knows() -> None:
         async with WireServer() as server:
             await server.play()
             model = resolve_model("ollama:m", {"OLLAMA_HOST": server.url.removesuffix("/v1")})
-            await model.complete(Request("m", "", ()), lambda _: None)
+            await model.complete(ModelRequest("m", "", ()), lambda _: None)
             return server.requests
 
     assert asyncio.run(go())[0]["max_tokens"] == 4096

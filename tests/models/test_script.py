@@ -11,14 +11,14 @@ from antiphon.errors import ConfigError, ModelError
 from antiphon.models.script import Script, by_agent, call, finish
 from antiphon.models.script.file import parse_script
 from antiphon.values.message import ToolCall
-from antiphon.values.model import ChatMessage, Delta, Reply, Request, Usage
+from antiphon.values.model import ChatMessage, Delta, ModelRequest, Reply, Usage
 
 
-def request(*messages: ChatMessage, agent: str = "", effect_id: str = "") -> Request:
-    return Request("m", f'You are "{agent}". Be kind.' if agent else "", messages, effect_id=effect_id)
+def request(*messages: ChatMessage, agent: str = "", effect_id: str = "") -> ModelRequest:
+    return ModelRequest("m", f'You are "{agent}". Be kind.' if agent else "", messages, effect_id=effect_id)
 
 
-def say(script: Script, *requests: Request) -> list[Any]:
+def say(script: Script, *requests: ModelRequest) -> list[Any]:
     """The replies, or the errors, in order."""
 
     async def go() -> list[Any]:
@@ -37,7 +37,7 @@ SAID = ChatMessage("assistant", "x")
 
 
 def test_every_kind_of_line() -> None:
-    async def later(asked: Request) -> str:
+    async def later(asked: ModelRequest) -> str:
         await asyncio.sleep(0)
         return f"later {len(asked.messages)}"
 
@@ -158,7 +158,7 @@ def test_by_turn_counts_a_long_conversation_once() -> None:
     conversation = Watched([ChatMessage("user", "go")])
     script = Script(lambda _: "x", by="turn")
     for _ in range(200):
-        say(script, Request("m", "", conversation))
+        say(script, ModelRequest("m", "", conversation))
         conversation.append(SAID)
     assert conversation.read < 1500
     # Another conversation that begins with an equal message is counted for itself.
@@ -186,7 +186,7 @@ def test_an_unknown_order_is_refused() -> None:
 
 
 def test_a_function_may_give_up() -> None:
-    functions: list[Callable[[Request], Any]] = [lambda _: None, lambda _: 3]
+    functions: list[Callable[[ModelRequest], Any]] = [lambda _: None, lambda _: 3]
     came = say(Script(functions), request(), request())
     assert [type(error) for error in came] == [ModelError, ConfigError]
 

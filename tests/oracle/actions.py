@@ -2,10 +2,10 @@
 
 import asyncio
 
-from antiphon import Message, ModelError
+from antiphon import Hooks, Message, ModelError
 from antiphon.errors import EffectFailed
 from antiphon.models.script import call
-from antiphon.values.hooks import Call, Continue, Do, Return
+from antiphon.values.hooks import Continue, PlannedCall, Return, TurnPlan
 from tests.oracle.stage import scenario
 from tests.oracle.tools import agent, never, to
 
@@ -16,15 +16,17 @@ async def an_action(stage):
 
     async def act(ctx):
         found = [await ctx.step("fetch", str.upper, what) for what in ("x", "y", "x")]
-        found.append(await ctx.ask("What is there?"))
-        found += await asyncio.gather(ctx.call("b", "help"), ctx.question("Which?"))
+        found.append(await ctx.ask_model("What is there?"))
+        found += await asyncio.gather(ctx.call("b", "help"), ctx.ask_user("Which?"))
         ctx.set("found", found)
         ctx.append("log", ["one", "two"])
         ctx.append("log", ["three"])
         return {"all": len(found)}
 
     replies = {"a": [ModelError("overloaded", "busy"), call("look"), "a bird"], "b": ["helped"]}
-    async with stage.open(agent("a", act=act), agent("b"), model=stage.script(replies)) as conversation:
+    async with stage.open(
+        agent("a", hooks=Hooks(act=act)), agent("b"), model=stage.script(replies)
+    ) as conversation:
         request = await conversation.post("a", "go")
         await stage.until(conversation, "1/1.x:question")
         opened = [each.event.id for each in await conversation.records() if "x:question" in str(each.event)]
@@ -41,7 +43,7 @@ async def what_fails_in_an_action(stage):
             ctx.step("parse", int, "x"),
             ctx.step("make", object),
             ctx.call("nobody", "?"),
-            ctx.question("?"),
+            ctx.ask_user("?"),
         ]
         for each in tries:
             try:
@@ -49,10 +51,10 @@ async def what_fails_in_an_action(stage):
             except EffectFailed as error:
                 said.append(error.outcome)
         ctx.set("said", said)
-        await ctx.ask("Well?")
+        await ctx.ask_model("Well?")
 
     said = []
-    await stage.ask(agent("a", act=act, model=stage.script([ModelError("auth", "no")])))
+    await stage.ask(agent("a", hooks=Hooks(act=act), model=stage.script([ModelError("auth", "no")])))
 
 
 @scenario
@@ -60,7 +62,7 @@ async def an_action_ends_before_what_it_began(stage):
     async def act(ctx):
         others = [
             asyncio.ensure_future(each)
-            for each in (ctx.call("b", "x"), ctx.step("wait", never), ctx.ask("?"))
+            for each in (ctx.call("b", "x"), ctx.step("wait", never), ctx.ask_model("?"))
         ]
         await asyncio.wait(others, timeout=0.01)
         for each in others:
@@ -68,7 +70,7 @@ async def an_action_ends_before_what_it_began(stage):
         raise LookupError("enough")
 
     replies = {"a": [never], "b": [call("hang")]}
-    await stage.ask(agent("a", act=act), agent("b"), model=stage.script(replies))
+    await stage.ask(agent("a", hooks=Hooks(act=act)), agent("b"), model=stage.script(replies))
 
 
 @scenario
@@ -78,7 +80,7 @@ async def an_action_is_cancelled(stage):
         await ctx.call("b", "x")
 
     replies = {"a": [to("c"), "went on"], "b": [never]}
-    team = agent("a"), agent("b"), agent("c", act=act)
+    team = agent("a"), agent("b"), agent("c", hooks=Hooks(act=act))
     async with stage.open(*team, model=stage.script(replies)) as conversation:
         request = await conversation.post("a", "go")
         await stage.until(conversation, "3/1.m1 model")
@@ -92,9 +94,9 @@ async def published_messages_go_round(stage):
 
     def player(name, fails=False):
         async def act(ctx):
-            if fails and len(ctx.history) == len(ctx.taken):
+            if fails and len(ctx.all_messages) == len(ctx.new_messages):
                 raise LookupError("not yet")
-            heard = "+".join(each.content for each in ctx.taken)
+            heard = "+".join(each.content for each in ctx.new_messages)
             for number in range(2):
                 ctx.publish(
                     Message(
@@ -102,23 +104,25 @@ async def published_messages_go_round(stage):
                     )
                 )
 
-        return agent(name, act=act, context="continue", tools=[])
+        return agent(name, hooks=Hooks(act=act), context="continue", tools=[])
 
-    def plan(moment):
+    def plan(context):
         places = {"b": [], "c": []}
-        for place, message in enumerate(moment.taken):
+        for place, message in enumerate(context.new_messages):
             places["c" if message.topic == "b" else "b"].append(place)
         calls = [
-            Call(name, take=tuple(taken)) for name, taken in places.items() if taken or name in moment.unread
+            PlannedCall(name, forward=tuple(taken))
+            for name, taken in places.items()
+            if taken or name in context.unread
         ]
-        return Do(calls, {"turn": moment.turn})
+        return TurnPlan(calls, {"turn": context.turn})
 
-    def decide(moment):
-        laps = [dict(each) for each in moment.laps]
-        ended = [f"{each.agent} {each.outcome}" for each in moment.ended]
-        if moment.turn < 4:
-            return Continue(set={"laps": laps, "ended": ended})
-        return Return("completed", f"{len(moment.inbox)} unread", "four rounds")
+    def decide(context):
+        laps = [dict(each) for each in context.hops]
+        ended = [f"{each.agent} {each.outcome}" for each in context.results]
+        if context.turn < 4:
+            return Continue(activation_data={"laps": laps, "ended": ended})
+        return Return("completed", f"{len(context.inbox)} unread", "four rounds")
 
-    broker = agent("a", plan=plan, decide=decide, tools=[])
+    broker = agent("a", hooks=Hooks(plan_turn=plan, end_turn=decide), tools=[])
     await stage.ask(broker, player("b"), player("c", fails=True))

@@ -4,9 +4,10 @@ import asyncio
 
 from msgspec import Struct
 
-from antiphon import Limits, Policy, ToolContext, tool
+from antiphon import Hooks, Limits, LoopOptions, Policy, ToolContext, tool
 from antiphon.models.script import call, finish
 from antiphon.tools import grep_output, read_output
+from antiphon.values.hooks import Continue
 from antiphon.values.limits import OutputLimits
 from antiphon.values.message import Attachment, ToolCall, ToolResult
 from antiphon.values.model import Reply
@@ -48,7 +49,9 @@ async def tools_at_once(stage):
         raise ValueError("late")
 
     model = stage.script([[call("slow"), call("quick"), call("late")], "done"])
-    await stage.ask(agent("a", tools=[slow, quick, late], model=model, at_once=2))
+    await stage.ask(
+        agent("a", tools=[slow, quick, late], model=model, loop=LoopOptions(max_parallel_calls=2))
+    )
 
 
 @scenario
@@ -117,7 +120,9 @@ async def judges(stage):
         call("send", to="z"),
         "never",
     ]
-    await stage.ask(agent("a", model=stage.script(calls), judge=judge), policy=Policy("strict"))
+    await stage.ask(
+        agent("a", model=stage.script(calls), hooks=Hooks(authorize=judge)), policy=Policy("strict")
+    )
 
 
 @scenario
@@ -147,13 +152,13 @@ async def unknown_names(stage):
 async def finish_wins_or_in_order(stage):
     for order in ("wins", "in_order"):
         model = stage.script([[LOOK, finish("the end"), SEND]])
-        await stage.ask(agent("a", model=model, finishing=order), agent("b"))
+        await stage.ask(agent("a", model=model, loop=LoopOptions(finish_mode=order)), agent("b"))
     await stage.ask(agent("a", model=stage.script([Reply("so far", (finish(),), "calls")])), agent("b"))
 
 
 @scenario
 async def a_tool_that_ends_the_task(stage):
-    @tool(ends=True)
+    @tool(finishes=True)
     async def hand_in(text: str) -> ToolResult:
         """Hand in."""
         return ToolResult(text, (Attachment("text/plain", "eA==", name="x"),), is_error=text == "wrong")
@@ -165,21 +170,21 @@ async def a_tool_that_ends_the_task(stage):
 @scenario
 async def reminded_to_finish(stage):
     one = agent("a", model=stage.script(["hm", "hm", LOOK, "hm", finish("done")]), completion="finish")
-    other = agent("a", model=stage.script(["hm"] * 3), completion="finish", nudges=2)
+    other = agent("a", model=stage.script(["hm"] * 3), completion="finish", loop=LoopOptions(max_reminders=2))
     for each in (one, other):
         await stage.ask(each, agent("b"))
 
 
 @scenario
 async def incomplete_work(stage):
-    def left(messages):
-        return "write it" if not any("written" in each.content for each in messages) else None
+    def left(context):
+        return None if any("written" in each.content for each in context.messages) else Continue("write it")
 
-    def broken(messages):
+    def broken(context):
         raise LookupError("no list")
 
-    await stage.ask(agent("a", model=stage.script(["thought", "written"]), incomplete=left))
-    await stage.ask(agent("a", model=stage.script(["thought"]), incomplete=broken))
+    await stage.ask(agent("a", model=stage.script(["thought", "written"]), hooks=Hooks(end_turn=left)))
+    await stage.ask(agent("a", model=stage.script(["thought"]), hooks=Hooks(end_turn=broken)))
 
 
 class Sum(Struct):
@@ -191,7 +196,9 @@ async def typed_output(stage):
     await stage.ask(
         agent("a", model=stage.script(["about 3", '{"total": "3"}', '{"total": 3}']), output_type=Sum)
     )
-    await stage.ask(agent("a", model=stage.script(["3", "4"]), output_type=Sum, nudges=1))
+    await stage.ask(
+        agent("a", model=stage.script(["3", "4"]), output_type=Sum, loop=LoopOptions(max_reminders=1))
+    )
 
 
 @scenario

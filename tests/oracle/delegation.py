@@ -67,7 +67,7 @@ async def a_full_inbox(stage):
 async def handed_over(stage):
     """B answers in A's place; and one that fails in A's place."""
     for b in (["b done"], []):
-        replies = {"a": [[to("b", hand_over=True), call("look")], "went on"], "b": b}
+        replies = {"a": [[to("b", handoff=True), call("look")], "went on"], "b": b}
         await stage.ask(agent("a"), agent("b"), model=stage.script(replies))
 
 
@@ -76,7 +76,7 @@ async def whom_an_agent_may_call(stage):
     replies = {"a": [[to("c"), to("user"), to("b")], "end"], "b": [to("a"), "b done"]}
     team = [agent("a", can_call=["b"]), agent("b", can_call=[]), agent("c")]
     await stage.ask(*team, model=stage.script(replies), attended=True)
-    await stage.ask(agent("a", solo=True), agent("b"), model=stage.script(["alone"]))
+    await stage.ask(agent("a", standalone=True), agent("b"), model=stage.script(["alone"]))
     await stage.ask(agent("a"), agent("b"), model=stage.script(["done"]), disabled_tools=["call_agent"])
 
 

@@ -19,17 +19,17 @@ from antiphon.kernel.facts.events import (
     CancelRequested,
     EffectFinished,
     EffectStarted,
-    HistoryCompacted,
     MessagePosted,
     PermissionDecided,
     RunClosed,
     RunResumed,
     RunStarted,
     StateChanged,
+    TranscriptCompacted,
     TurnFinished,
     TurnStarted,
 )
-from antiphon.values.model import Request
+from antiphon.values.model import ModelRequest
 
 _RANDOM = re.compile(r"(?<![0-9a-zA-Z])(?:[0-9a-f]{32}|(?<=:)[0-9a-f]{12})(?![0-9a-zA-Z])")
 """Ids that are drawn, and the hash in the id of what an action began."""
@@ -44,76 +44,106 @@ def said(record: Record) -> str:
         case RunStarted():
             return _line("run started", **_said(event.options), data=event.data)
         case RunResumed():
-            return _line("run resumed", attended=event.attended)
+            return _line("run resumed", interactive=event.interactive)
         case RunClosed():
-            return _line("run closed", why=event.why)
+            return _line("run closed", why=event.reason)
         case MessagePosted(message=message):
             head = f"message {message.type} {message.sender}>{message.receiver} to {event.to}"
             return _line(
                 f"{head}: {_json(message.content)}{_calls(message.calls)}",
-                dead=event.dead, by=event.by, mail=event.mail, call=message.call_id, thread=message.task_id,
+                dead=event.dead_letter, by=event.by, mail=event.command,
+                call=message.call_id, thread=message.task_id,
                 reply_to=message.in_reply_to, intent=message.intent, topic=message.topic,
                 source=message.source, labels=message.labels, attachments=message.attachments,
                 data=message.data, priority=message.priority,
             )  # fmt: skip
         case TurnStarted():
-            shown = [_message(each) for each in event.shown or ()]
+            shown = [_message(each) for each in event.input or ()]
             does = _calls(event.calls) or " [nothing]" if event.calls is not None else ""
             return _line(
-                f"{event.activation} {agent} turn started, {event.taken} taken{' acts' * event.act}{does}",
-                shown=shown or (event.shown is not None and "nothing"),
-                tail=event.tail, only=event.only if event.only is None else list(event.only) or "nothing",
+                f"{event.activation} {agent} turn started, {event.messages} taken{' acts' * event.act}{does}",
+                shown=shown or (event.input is not None and "nothing"),
+                tail=event.suffix,
+                only=None if event.offered_tools is None else list(event.offered_tools) or "nothing",
+                by=event.by,
             )  # fmt: skip
         case EffectStarted() | EffectFinished():
             return _effect(event)
         case PermissionDecided():
             ruling = "allowed" if event.allowed else "refused"
             return _line(
-                f"{event.id} {ruling} by {event.by}",
-                why=event.why, arguments=event.arguments, remember=bool(event.remember), grant=event.grant,
+                f"{event.id} {ruling} by {event.decided_by}",
+                why=event.reason, arguments=event.arguments, remember=bool(event.remember), grant=event.grant,
             )  # fmt: skip
         case StateChanged():
-            return _line(f"{event.activation} {agent} data", set=event.set, append=event.append)
-        case HistoryCompacted():
+            return _line(f"{event.activation} {agent} data", set=event.set, append=event.append, by=event.by)
+        case TranscriptCompacted():
             return _line(
                 f"{event.activation} {agent} history compacted",
                 retain=event.retain, summary=event.summary, next=event.next, last_turns=event.last_turns,
                 trimmed=event.trimmed,
             )  # fmt: skip
         case TurnFinished():
-            return _line(f"{event.activation} {agent} turn finished", more=event.more, nudge=event.nudge)
+            return _line(
+                f"{event.activation} {agent} turn finished",
+                more=event.another_turn,
+                nudge=event.reminder,
+                by=event.by,
+            )
         case CancelRequested():
-            return _line(f"cancel {event.target or 'everything'}", why=event.why, mail=event.mail)
+            return _line(f"cancel {event.target or 'everything'}", why=event.reason, mail=event.command)
     raise AssertionError(f"no line for {record.type}")
 
 
 def _effect(event: EffectStarted | EffectFinished) -> str:
     """The start or the end of an effect."""
     if isinstance(event, EffectStarted):
-        what = " ".join(part for part in (event.id, event.kind, event.purpose, event.name) if part)
-        return _line(
-            f"{what} started",
-            arguments=event.arguments, text=event.text, allowed=event.allowed, ends=event.ends,
-            background=event.background, keep=event.keep, continues=event.continues,
-            fallback=event.fallback, scope=event.scope, limits=event.limits,
-        )  # fmt: skip
+        return _started(event.id, event.detail)
     reply = event.reply
     answer = {}
     if reply is not None:
         answer = {"stop": reply.stop if reply.stop not in ("stop", "calls") else "",
                   "reasoning": reply.reasoning, "billed": _usage(reply.usage),
-                  "unpriced": event.cost is None}  # fmt: skip
+                  "unpriced": event.cost_nano_usd is None}  # fmt: skip
     text = event.content if reply is None else reply.content
     return _line(
         f"{event.id} {event.outcome}" + (f": {_json(text)}" if text else "")
         + (_calls(reply.calls) if reply is not None else ""),
-        why=event.why, ends=event.ends, by=event.by, arguments=event.arguments, grant=event.grant,
-        mail=event.mail, attachments=event.attachments, retry_after=event.retry_after,
-        status=event.status, cost=event.cost, usage=_usage(event.usage), **answer,
+        why=str(event.failure) if event.failure else event.reason, ends=event.finishes, by=event.decided_by,
+        replaced_by=event.replaced_by, arguments=event.arguments, grant=event.grant,
+        mail=event.command, attachments=event.attachments,
+        retry_after=event.failure.retry_after if event.failure else None,
+        status=event.failure.status if event.failure else 0, cost=event.cost_nano_usd,
+        usage=_usage(event.usage), **answer,
     )  # fmt: skip
 
 
-def asked(requests: Iterable[Request]) -> Iterator[str]:
+def _started(effect_id: str, detail: Any) -> str:
+    """The start of an effect, by what it is."""
+    kind, purpose, name, text = type(detail).__name__.removesuffix("Effect").lower(), "", "", ""
+    for field in ("name", "agent", "model", "call_id"):
+        name = name or getattr(detail, field, "")
+    if kind in ("approval", "question", "limit", "result", "timer", "room"):
+        purpose = detail.purpose if kind == "timer" else kind
+        kind, name = "wait", "user" if kind in ("question", "limit") else name
+    elif kind == "model":
+        purpose = detail.purpose if detail.purpose != "reply" else ""
+        text = detail.reason
+    elif kind == "call":
+        purpose = "ask" if detail.own_model else "limit" if detail.breach else ""
+        text = detail.breach or detail.shown
+    what = " ".join(part for part in (effect_id, kind, purpose, name) if part)
+    given = lambda field: getattr(detail, field, "")  # noqa: E731
+    return _line(
+        f"{what} started",
+        arguments=given("arguments"), text=text or given("text"), allowed=given("allowed"),
+        ends=given("finishes"), background=given("background"), keep=given("stays_dormant"),
+        continues=given("reactivates"), fallback=given("fallback"),
+        scope=given("scope") or given("outside"), limits=given("limits"),
+    )  # fmt: skip
+
+
+def asked(requests: Iterable[ModelRequest]) -> Iterator[str]:
     """What a model was asked: of each request what is new since the agent's last one."""
     known: dict[str, tuple[Any, list[Any]]] = {}
     for request in requests:
@@ -175,7 +205,11 @@ def _calls(calls: Iterable[Any]) -> str:
 
 
 def _usage(usage: Any) -> str:
-    return f"{usage.input}+{usage.output}" if usage is not None and (usage.input or usage.output) else ""
+    return (
+        f"{usage.input_tokens}+{usage.output_tokens}"
+        if usage is not None and (usage.input_tokens or usage.output_tokens)
+        else ""
+    )
 
 
 def _json(value: Any) -> str:

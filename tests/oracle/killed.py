@@ -1,6 +1,6 @@
 """Scenarios: a process leaves a run in the middle, another goes on; and those that are killed everywhere."""
 
-from antiphon import Limits, ToolContext, tool
+from antiphon import Hooks, Limits, ToolContext, tool
 from antiphon.kernel.run.commands import Ask
 from antiphon.models.script import call
 from antiphon.testing.world import World
@@ -63,7 +63,7 @@ async def left_with_models_in_flight(stage):
     """Two agents ask; a timer runs beside them, and a call in the background."""
     calls = [to("b"), to("c", background=True)]
     before = [agent(name, model=stage.script([never])) for name in "bc"]
-    before.insert(0, agent("a", model=stage.script([calls, never]), limits=Limits(seconds=3_600)))
+    before.insert(0, agent("a", model=stage.script([calls, never]), limits=Limits(timeout_seconds=3_600)))
     fetch = call("get_result", call_id="1/1.c2")
     lines = {"a": [fetch, "done"], "b": ["b done"], "c": ["c done"]}
     after = [agent(name, model=stage.script(replies)) for name, replies in lines.items()]
@@ -91,15 +91,15 @@ async def left_in_an_action(stage):
             return await never() if hangs else name
 
         async def act(ctx):
-            found = [await ctx.step("first", str.upper, "x"), await ctx.ask("What of it?")]
+            found = [await ctx.step("first", str.upper, "x"), await ctx.ask_model("What of it?")]
             found += [await ctx.step("last", last, "y"), await ctx.call("b", "help"), ctx.attempt]
             ctx.set("found", found)
             return found
 
         return act
 
-    before = [agent("a", act=acting(True), model=stage.script(["thought"])), agent("b")]
-    after = [agent("a", act=acting(False)), agent("b", model=stage.script(["helped"]))]
+    before = [agent("a", hooks=Hooks(act=acting(True)), model=stage.script(["thought"])), agent("b")]
+    after = [agent("a", hooks=Hooks(act=acting(False))), agent("b", model=stage.script(["helped"]))]
     await left_and_resumed(stage, before, after, ["1/1.x:last"])
 
 
@@ -123,11 +123,11 @@ async def left_while_it_waits_to_try_again(stage):
 async def left_while_it_rests(stage):
     """Waiting for a call in the background."""
 
-    def decide(moment):
-        return Continue(wait=True) if moment.running else None
+    def decide(context):
+        return Continue(wait_for_mail=True) if context.background_agents else None
 
     def team(lines, worker):
-        lead = agent("a", model=stage.script(lines), decide=decide)
+        lead = agent("a", model=stage.script(lines), hooks=Hooks(end_turn=decide))
         return [lead, agent("b", model=stage.script(worker))]
 
     before, after = team([to("b", background=True), "waits"], [never]), team(["done"], ["b done"])

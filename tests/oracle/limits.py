@@ -2,7 +2,7 @@
 
 from decimal import Decimal
 
-from antiphon import Limits, Usage
+from antiphon import Limits, LoopOptions, ModelOptions, Usage
 from antiphon.models.catalog import Prices
 from antiphon.models.script import call, finish
 from antiphon.values.model import Reply
@@ -14,7 +14,7 @@ DONE = Reply("done", usage=Usage(80, 20))
 
 
 def working(limits, replies, **options):
-    return agent("a", limits=limits, model=replies, max_output=100, **options)
+    return agent("a", limits=limits, model=replies, asking=ModelOptions(max_output_tokens=100), **options)
 
 
 def priced(stage, replies, each, **options):
@@ -50,7 +50,10 @@ async def limits_of_tokens(stage):
 async def a_limit_with_room_for_one_at_a_time(stage):
     names = "bcdefghijklm"
     replies = {name: [finish(name)] for name in names} | {"a": [[to(name) for name in names], "end"]}
-    team = [agent("a", tools=[]), *(agent(name, tools=[], max_output=6_500) for name in names)]
+    team = [
+        agent("a", tools=[]),
+        *(agent(name, tools=[], asking=ModelOptions(max_output_tokens=6_500)) for name in names),
+    ]
     await stage.ask(*team, model=stage.script(replies, usage=Usage(1, 1)), limits=Limits(tokens=9_000))
 
 
@@ -68,8 +71,8 @@ async def limits_of_time(stage):
     """A request's own, in the middle of its calls; a callee's own; waiting for people is no time."""
     calls = [call("look"), call("hang"), call("look")]
     one = agent("a", model=stage.script([calls]), tool_execution="sequential")
-    await stage.ask(one, limits=Limits(seconds=10))
-    slow = agent("b", model=stage.script([call("hang")]), limits=Limits(seconds=5))
+    await stage.ask(one, limits=Limits(timeout_seconds=10))
+    slow = agent("b", model=stage.script([call("hang")]), limits=Limits(timeout_seconds=5))
     await stage.ask(agent("a", model=stage.script([to("b"), "end"])), slow)
 
 
@@ -78,7 +81,7 @@ async def waiting_for_people_is_no_time(stage):
     from antiphon.testing.clock import VirtualClock
 
     stage.clock = VirtualClock(autojump=False)
-    one = agent("a", model=stage.script([to("user", "?"), never]), limits=Limits(seconds=10))
+    one = agent("a", model=stage.script([to("user", "?"), never]), limits=Limits(timeout_seconds=10))
     async with stage.open(one) as conversation:
         request = await conversation.post("a", "go")
         await stage.until(conversation, "1/1.c1 wait")
@@ -91,7 +94,7 @@ async def waiting_for_people_is_no_time(stage):
 
 @scenario
 async def a_limit_raised_by_a_person(stage):
-    one = working(Limits(turns=1, breach="ask"), stage.script([LOOK, LOOK, LOOK]))
+    one = working(Limits(turns=1, on_breach="ask"), stage.script([LOOK, LOOK, LOOK]))
     async with stage.open(one) as conversation:
         request = await conversation.post("a", "go")
         for place, answer in (("1/2.l1", "yes"), ("1/3.l2", "no")):
@@ -105,22 +108,26 @@ async def a_cheaper_model_at_the_limit(stage):
     (stage.folder / "cheap.yaml").write_text("'*': [c1, c2, c3, c4, c5]\n")
     cheap = f"script:{stage.folder}/cheap.yaml"
     model = priced(stage, [LOOK] * 30, "0.001", name="dear")
-    await stage.ask(working(Limits(usd=2, breach="degrade", to=cheap), model))
+    await stage.ask(working(Limits(usd=2, on_breach="degrade", breach_target=cheap), model))
 
 
 @scenario
 async def another_agent_at_the_limit(stage):
     """On the outer books, within the same ones, and where the other one fails too."""
     for limits, other in (
-        (Limits(tokens=2_000, breach="hand_over", to="b"), ["b done"]),
-        (Limits(turns=1, breach="hand_over", to="b"), ["b done"]),
-        (Limits(turns=1, breach="hand_over", to="b"), []),
+        (Limits(tokens=2_000, on_breach="handoff", breach_target="b"), ["b done"]),
+        (Limits(turns=1, on_breach="handoff", breach_target="b"), ["b done"]),
+        (Limits(turns=1, on_breach="handoff", breach_target="b"), []),
     ):
         one = working(limits, stage.script([LOOK] * 30))
-        await stage.ask(one, agent("b", model=stage.script(other), max_output=100))
+        await stage.ask(
+            one, agent("b", model=stage.script(other), asking=ModelOptions(max_output_tokens=100))
+        )
 
 
 @scenario
 async def a_last_word_at_the_limit(stage):
     replies = [LOOK, "what I have"]
-    await stage.ask(working(Limits(turns=1), stage.script(replies), last_word=True))
+    await stage.ask(
+        working(Limits(turns=1), stage.script(replies), loop=LoopOptions(summarize_at_limit=True))
+    )

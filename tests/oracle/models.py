@@ -1,6 +1,6 @@
 """Scenarios: models that fail, and conversations that grow too long."""
 
-from antiphon import ModelError, Retry, Usage
+from antiphon import ModelError, ModelOptions, RetryPolicy, Usage
 from antiphon.models.script import call
 from antiphon.values.agent import Compaction
 from antiphon.values.model import Reply
@@ -25,7 +25,7 @@ def long(text, *calls):
 @scenario
 async def tried_again(stage):
     told = ModelError("rate_limit", "slower", retry_after=3.5, status=429)
-    failures = [BUSY, told, call("look"), ModelError("cut", "the stream broke"), "done"]
+    failures = [BUSY, told, call("look"), ModelError("disconnected", "the stream broke"), "done"]
     await stage.ask(agent("a", model=stage.script(failures)))
 
 
@@ -33,7 +33,13 @@ async def tried_again(stage):
 async def failed_for_good(stage):
     """Of a kind that is not tried again; attempts used up; told to wait too long."""
     await stage.ask(agent("a", model=stage.script([ModelError("auth", "no key", status=401)])))
-    await stage.ask(agent("a", model=stage.script([ModelError("cut", "broke")] * 3), retry=Retry(attempts=3)))
+    await stage.ask(
+        agent(
+            "a",
+            model=stage.script([ModelError("disconnected", "broke")] * 3),
+            asking=ModelOptions(retry=RetryPolicy(max_attempts=3)),
+        )
+    )
     await stage.ask(agent("a", model=stage.script([ModelError("rate_limit", "", retry_after=9_999)])))
     await stage.ask(agent("a"))
 
@@ -49,15 +55,23 @@ async def other_models_take_over(stage):
     """In the first turn; the next begins with the first again; and all fail."""
     first = stage.script([BUSY, BUSY, "done"], name="first")
     second = stage.script([call("look")], name="second")
-    await stage.ask(agent("a", model=first, fallback=[second], retry=Retry(attempts=2)))
+    await stage.ask(
+        agent(
+            "a", model=first, asking=ModelOptions(fallback_models=[second], retry=RetryPolicy(max_attempts=2))
+        )
+    )
     first, second = (stage.script([BUSY], name=name) for name in ("first", "second"))
-    await stage.ask(agent("a", model=first, fallback=[second], retry=Retry(attempts=1)))
+    await stage.ask(
+        agent(
+            "a", model=first, asking=ModelOptions(fallback_models=[second], retry=RetryPolicy(max_attempts=1))
+        )
+    )
 
 
 @scenario
 async def a_model_that_keeps_failing_is_left_alone(stage):
     first = stage.script([BUSY] * 5 + ["well again"], name="first")
-    one = agent("a", model=first, retry=Retry(attempts=1))
+    one = agent("a", model=first, asking=ModelOptions(retry=RetryPolicy(max_attempts=1)))
     async with stage.open(one) as conversation:
         for number in range(7):
             if number == 6:
@@ -68,13 +82,15 @@ async def a_model_that_keeps_failing_is_left_alone(stage):
 @scenario
 async def a_long_conversation_is_compacted(stage):
     replies = [long("one", call("look")), SUMMARY, long("two", call("look")), "nothing of use", "done"]
-    await stage.ask(agent("a", model=narrow(stage, replies), compaction=Compaction(last_turns=1)))
+    await stage.ask(
+        agent("a", model=narrow(stage, replies), asking=ModelOptions(compaction=Compaction(last_turns=1)))
+    )
 
 
 @scenario
 async def a_conversation_too_long_for_its_provider(stage):
     """It is compacted once; when that does not help the agent fails."""
-    context = ModelError("context", "too long", status=400)
+    context = ModelError("context_length", "too long", status=400)
     for replies in ([call("look"), context, SUMMARY, "done"], [call("look"), context, SUMMARY, context]):
         await stage.ask(agent("a", tools=[look], model=stage.script(replies)))
 

@@ -2,9 +2,9 @@
 
 import asyncio
 
-from antiphon import Limits, Message
+from antiphon import Hooks, Limits, LoopOptions, Message
 from antiphon.models.script import call
-from antiphon.values.hooks import Answer, Call, Continue, Do, Return, Shown
+from antiphon.values.hooks import Continue, DirectResult, ModelInput, PlannedCall, Return, TurnPlan
 from antiphon.values.message import USER, ToolCall
 from antiphon.values.model import ChatMessage, Reply
 from tests.oracle.stage import scenario
@@ -21,48 +21,59 @@ async def a_plan_calls_others(stage):
     now = stage.clock.now()
     turns = [
         [
-            Call("b", "You?", data={"n": 1}, intent="order", task_id="t"),
-            Call("c", "And you?"),
-            Call("nobody", "?"),
+            PlannedCall("b", "You?", data={"n": 1}, intent="order", task_id="t"),
+            PlannedCall("c", "And you?"),
+            PlannedCall("nobody", "?"),
         ],
-        [Call("b", calls=(ToolCall("1", "look", '{"where":"there"}'),)), Call("c", take=(0,), until=now - 1)],
-        [Call("d", "x", until=now + 5)],
+        [
+            PlannedCall("b", calls=(ToolCall("1", "look", '{"where":"there"}'),)),
+            PlannedCall("c", forward=(0,), deadline=now - 1),
+        ],
+        [PlannedCall("d", "x", deadline=now + 5)],
     ]
 
-    def plan(moment):
-        return Do(turns[moment.turn - 1], {"turn": moment.turn}) if moment.turn <= len(turns) else None
+    def plan(context):
+        return (
+            TurnPlan(turns[context.turn - 1], {"turn": context.turn}) if context.turn <= len(turns) else None
+        )
 
-    def decide(moment):
-        if moment.turn > len(turns):
-            return Return(value=moment.said, why="by rule", team={"turns": moment.turn})
+    def decide(context):
+        if context.turn > len(turns):
+            return Return(output=context.reply, reason="by rule", run_data={"turns": context.turn})
         return Continue(
-            set={"ended": [f"{each.agent} {each.outcome} {each.content}" for each in moment.ended]}
+            activation_data={
+                "ended": [f"{each.agent} {each.outcome} {each.content}" for each in context.results]
+            }
         )
 
     replies = {"a": ["in the end"], "b": ["b1", "b2"], "c": ["c1", "c2"], "d": [never]}
-    team = agent("a", plan=plan, decide=decide), agent("b"), agent("c"), agent("d")
+    team = agent("a", hooks=Hooks(plan_turn=plan, end_turn=decide)), agent("b"), agent("c"), agent("d")
     await stage.ask(*team, model=stage.script(replies))
 
 
 @scenario
 async def a_plan_goes_on_without_those_who_ask_people(stage):
-    def decide(moment):
-        back = [f"{each.task_id}: {each.content or each.why}" for each in moment.returned]
+    def decide(context):
+        back = [f"{each.task_id}: {each.content or each.reason}" for each in context.background_results]
         return (
-            Continue(set={"turn": moment.turn, "back": back})
-            if moment.turn < 2 and not back
-            else Return(value=str(back))
+            Continue(activation_data={"turn": context.turn, "back": back})
+            if context.turn < 2 and not back
+            else Return(output=str(back))
         )
 
-    def plan(moment):
-        calls = [Call("b", "pay", task_id="1"), Call("b", "talk", task_id="2")] if moment.turn == 1 else []
-        return Do(calls)
+    def plan(context):
+        calls = (
+            [PlannedCall("b", "pay", task_id="1"), PlannedCall("b", "talk", task_id="2")]
+            if context.turn == 1
+            else []
+        )
+        return TurnPlan(calls)
 
     def b(request):
         last = request.messages[-1]
         return last.content if last.role == "tool" or last.content == "talk" else call("pay", amount=1)
 
-    team = agent("a", plan=plan, decide=decide), agent("b", model=stage.script(b))
+    team = agent("a", hooks=Hooks(plan_turn=plan, end_turn=decide)), agent("b", model=stage.script(b))
     async with stage.open(*team) as conversation:
         request = await conversation.post("a", "go")
         await stage.until(conversation, "2/1.c1? wait", "1 a turn finished")
@@ -77,7 +88,11 @@ async def one_message_at_a_time(stage):
         for number, text in enumerate(("one", "two"))
     ]
     one = agent(
-        "a", plan=lambda moment: Do((), {"taken": [each.content for each in moment.taken]}), consume="one"
+        "a",
+        hooks=Hooks(
+            plan_turn=lambda context: TurnPlan((), {"taken": [each.content for each in context.new_messages]})
+        ),
+        loop=LoopOptions(batch="one"),
     )
     await stage.ask(one, asking={"mail": mail})
 
@@ -86,32 +101,40 @@ async def one_message_at_a_time(stage):
 async def what_a_model_is_shown(stage):
     """Other words, a tail, fewer tools; messages to oneself."""
 
-    def ingest(moment):
-        told = [ChatMessage("user", f"{each.source or 'mail'}: {each.content}") for each in moment.taken]
+    def ingest(context):
+        told = [
+            ChatMessage("user", f"{each.source or 'mail'}: {each.content}") for each in context.new_messages
+        ]
         again = (
             [Message("forward", USER, "a", "look at me", id="again", source="poster")]
-            if moment.turn == 1
+            if context.turn == 1
             else []
         )
-        only = ("look",) if moment.turn < 3 else None
-        return Shown(told, f"turn {moment.turn}", only, {"turn": moment.turn}, {"at": moment.turn}, again)
+        only = ("look",) if context.turn < 3 else None
+        return ModelInput(
+            told, f"turn {context.turn}", only, {"turn": context.turn}, {"at": context.turn}, again
+        )
 
     replies = [call("look"), [call("send", to="x"), call("look")], call("send", to="x"), "done"]
-    await stage.ask(agent("a", model=stage.script(replies), ingest=ingest))
-    await stage.ask(agent("a", model=stage.script(["done"]), ingest=lambda moment: None))
+    await stage.ask(agent("a", model=stage.script(replies), hooks=Hooks(prepare_input=ingest)))
+    await stage.ask(agent("a", model=stage.script(["done"]), hooks=Hooks(prepare_input=lambda context: None)))
 
 
 @scenario
 async def what_a_call_becomes(stage):
     """An answer, a failure, a call of an agent, of one that is not there, the end."""
 
-    def route(moment, name, arguments):
+    def route(context, name, arguments):
         found = {
-            "answer": Answer("answered", set={"last": arguments}, team={"notes": [arguments]}),
-            "failed": Answer("no such thing", "failed"),
-            "call": Call("b", "help with it", data={"asked": arguments}, set={"called": True}),
-            "nobody": Call("nobody", "help"),
-            "end": Answer("all done", ends=True),
+            "answer": DirectResult(
+                "answered", activation_data={"last": arguments}, run_data={"notes": [arguments]}
+            ),
+            "failed": DirectResult("no such thing", "failed"),
+            "call": PlannedCall(
+                "b", "help with it", data={"asked": arguments}, activation_data={"called": True}
+            ),
+            "nobody": PlannedCall("nobody", "help"),
+            "end": DirectResult("all done", finishes=True),
         }
         return next((answer for key, answer in found.items() if key in arguments), None)
 
@@ -120,28 +143,41 @@ async def what_a_call_becomes(stage):
         "a": [[call("look", where=each) for each in names], call("look", where="end")],
         "b": ["helped"],
     }
-    await stage.ask(agent("a", route=route), agent("b"), model=stage.script(replies))
+    await stage.ask(agent("a", hooks=Hooks(intercept_call=route)), agent("b"), model=stage.script(replies))
 
 
 @scenario
 async def what_follows_a_turn(stage):
     answers = [
         Continue("again"),
-        Continue(set={"n": 1}),
+        Continue(activation_data={"n": 1}),
         None,
         Return("failed", "by rule", "because", {"n": 2}, {"m": 3}),
     ]
     replies = ["one", "two", call("look"), "four"]
-    await stage.ask(agent("a", model=stage.script(replies), decide=lambda moment: answers[moment.turn - 1]))
     await stage.ask(
-        agent("a", model=stage.script(["no"] * 9), decide=lambda moment: Continue("go on"), nudges=2)
+        agent(
+            "a", model=stage.script(replies), hooks=Hooks(end_turn=lambda context: answers[context.turn - 1])
+        )
+    )
+    await stage.ask(
+        agent(
+            "a",
+            model=stage.script(["no"] * 9),
+            hooks=Hooks(end_turn=lambda context: Continue("go on")),
+            loop=LoopOptions(max_reminders=2),
+        )
     )
     posted = [
         Message("forward", "a", "a", text, id=text, priority=n) for text, n in (("late", 90), ("early", 5))
     ]
     again = [Continue(post=posted), None]
     await stage.ask(
-        agent("a", model=stage.script(["one", "two"]), decide=lambda moment: again[moment.turn - 1])
+        agent(
+            "a",
+            model=stage.script(["one", "two"]),
+            hooks=Hooks(end_turn=lambda context: again[context.turn - 1]),
+        )
     )
 
 
@@ -149,14 +185,24 @@ async def what_follows_a_turn(stage):
 async def calls_in_the_background_by_rule(stage):
     """They are waited for; another one takes their place."""
 
-    def route(moment, name, arguments):
-        return Call("b", arguments, background=True, replaces="anew" in arguments, set={"asked": arguments})
+    def route(context, name, arguments):
+        return PlannedCall(
+            "b",
+            arguments,
+            background=True,
+            cancel_previous="anew" in arguments,
+            activation_data={"asked": arguments},
+        )
 
-    def decide(moment):
-        back = [f"{each.agent} {each.outcome} {each.replaced}" for each in moment.returned]
-        if moment.called:
+    def decide(context):
+        back = [f"{each.agent} {each.outcome} {each.replaced}" for each in context.background_results]
+        if context.called_tools:
             return None
-        return Continue(wait=True, set={"back": back}) if moment.running else Return(value=moment.said)
+        return (
+            Continue(wait_for_mail=True, activation_data={"back": back})
+            if context.background_agents
+            else Return(output=context.reply)
+        )
 
     begun = asyncio.Event()
 
@@ -169,15 +215,15 @@ async def calls_in_the_background_by_rule(stage):
         return call("look", where="anew")
 
     replies = [call("look", where="x"), anew, "waits", "ended"]
-    lead = agent("a", model=stage.script(replies), route=route, decide=decide)
+    lead = agent("a", model=stage.script(replies), hooks=Hooks(intercept_call=route, end_turn=decide))
     await stage.ask(lead, agent("b", model=stage.script([works, "worked"])))
 
 
 @scenario
 async def rules_that_raise(stage):
-    for hook in ("plan", "ingest", "decide", "route", "judge"):
+    for hook in ("plan_turn", "prepare_input", "end_turn", "intercept_call", "authorize"):
         replies = [Reply("so far", (call("look"),), "calls"), "done"]
-        await stage.ask(agent("a", model=stage.script(replies), **{hook: raising}))
+        await stage.ask(agent("a", model=stage.script(replies), hooks=Hooks(**{hook: raising})))
 
 
 @scenario
@@ -185,8 +231,10 @@ async def brokers_add_no_depth(stage):
     def broker(name, callee):
         return agent(
             name,
-            plan=lambda moment: Do([Call(callee, "x")]),
-            decide=lambda moment: Return(value=moment.ended[0].content),
+            hooks=Hooks(
+                plan_turn=lambda context: TurnPlan([PlannedCall(callee, "x")]),
+                end_turn=lambda context: Return(output=context.results[0].content),
+            ),
         )
 
     team = broker("a", "b"), broker("b", "c"), agent("c")
@@ -197,19 +245,22 @@ async def brokers_add_no_depth(stage):
 async def who_waits_for_people_is_given_more_to_read(stage):
     """A callee that goes on where it was cannot be called twice; what it would be called for is its mail."""
 
-    def plan(moment):
-        calls = [[Call("b", "pay", take=(0,))], [Call("b", "more", data={"n": 2})], []]
-        return Do(calls[moment.turn - 1] if moment.turn <= 3 else ())
+    def plan(context):
+        calls = [[PlannedCall("b", "pay", forward=(0,))], [PlannedCall("b", "more", data={"n": 2})], []]
+        return TurnPlan(calls[context.turn - 1] if context.turn <= 3 else ())
 
-    def decide(moment):
-        ended = [f"{each.agent} {each.outcome} {each.why}" for each in moment.ended]
-        back = [f"{each.agent} {each.outcome} {each.content}" for each in moment.returned]
-        if moment.turn > 1:
-            return Return(value=str(back)) if back else None
-        return Continue(set={f"turn {moment.turn}": ended})
+    def decide(context):
+        ended = [f"{each.agent} {each.outcome} {each.reason}" for each in context.results]
+        back = [f"{each.agent} {each.outcome} {each.content}" for each in context.background_results]
+        if context.turn > 1:
+            return Return(output=str(back)) if back else None
+        return Continue(activation_data={f"turn {context.turn}": ended})
 
     lines = [call("pay", amount=1), "paid", "read it"]
-    team = agent("a", plan=plan, decide=decide), agent("b", model=stage.script(lines), context="continue")
+    team = (
+        agent("a", hooks=Hooks(plan_turn=plan, end_turn=decide)),
+        agent("b", model=stage.script(lines), context="continue"),
+    )
     async with stage.open(*team) as conversation:
         request = await conversation.post("a", "go")
         await stage.until(conversation, "2/1.c1? wait", "1/2.c1 skipped")

@@ -74,7 +74,7 @@ class Stage:
     def note(self, result: Result | str) -> None:
         """Have the transcript say what something came to."""
         if isinstance(result, Result):
-            why = f" ({result.why})" if result.why else ""
+            why = f" ({result.reason})" if result.reason else ""
             result = f"{result.call_id} {result.outcome}: {result.output!r}{why}, {result.usage.total} tokens"
         self._ends.append(result)
 

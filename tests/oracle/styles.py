@@ -2,7 +2,7 @@
 
 import asyncio
 
-from antiphon import RunFailed, tool
+from antiphon import RunFailed, Topics, tool
 from antiphon.models.script import call
 from antiphon.styles.environment import Environment, Message
 from antiphon.styles.loop import AgentServices, LoopAgent, TaskComplete
@@ -102,10 +102,10 @@ async def environment_of_agents(stage):
     """Agents with topics, whom they call, and rounds that are used up."""
     writer = agent(
         "writer",
-        watch=["go"],
+        topics=Topics(watch=["go"]),
         model=stage.script([call("call_agent", agent_name="expert", message="?"), "a text"]),
     )
-    critic = agent("critic", watch=["writer"], model=stage.script(["not good"]))
+    critic = agent("critic", topics=Topics(watch=["writer"]), model=stage.script(["not good"]))
     expert = agent("expert", model=stage.script(["a fact"]))
     options = {"agents": [expert], "journal": stage.journal, "clock": stage.clock, "env": {}}
     environment = Environment(roles=[writer, critic], **options)

@@ -35,17 +35,27 @@ NEEDED: dict[str, Any] = {
     "message": MESSAGE,
     "activation": 1,
     "id": "1/1.c1",
+    "detail": {"kind": "tool", "name": "x"},
     "allowed": False,
 }
 """Fields without a default."""
 SAMPLES = [
     *("other", "failed", "step", "return", 7, True, 1.5, {"key": ["value"]}, {"turns": 1}, {"agent": "x"}),
-    *({"input": 1}, {"content": "x"}, ["x"], [{"id": "1", "name": "x"}], [{"role": "user", "content": "x"}]),
+    *(
+        {"input_tokens": 1},
+        {"content": "x"},
+        ["x"],
+        [{"id": "1", "name": "x"}],
+        [{"role": "user", "content": "x"}],
+    ),
     *([{"media_type": "text/plain"}], {**MESSAGE, "content": "other"}, "approval", {"background": True}),
+    *({"kind": "step", "name": "y"}, {"origin": "o", "seq": 1, "digest": "d"}, {"kind": "cut", "text": "t"}),
 ]
 LEFT_OUT = {
-    "RunStarted": {"run_id"},
-    "EffectStarted": {"digest", "head", "hold", "cost", "until"},
+    "RunStarted": {"run_id", "manifest"},
+    "RunResumed": {"manifest", "run_id", "fork"},
+    "TranscriptCompacted": {"effect"},
+    "EffectFinished": {"source"},
     "Message": {"id"},
 }
 """What a transcript does not show."""

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from antiphon import Agent, RunFailed, ToolCall, UserError, run_sync, tool
-from antiphon.kernel.rules.team import NUDGE
+from antiphon import Agent, LoopOptions, RunFailed, ToolCall, UserError, run_sync, tool
+from antiphon.kernel.context.prompt import REMINDER
+from antiphon.kernel.facts.events import TurnFinished
 from antiphon.models.script import Script, call, finish
 from antiphon.styles.delegation import format_trace, trace
 from tests.transcript import effects, recorded, recorded_run, results_shown, sent, shown
@@ -35,7 +36,7 @@ def test_p02_text_does_not_end_where_finish_is_mandatory() -> None:
     model = Script(["almost", finish("hi")])
     result, _ = recorded(Agent("a", completion="finish"), "go", model=model)
     assert (result.output, model.asked) == ("hi", 2)
-    assert shown(model.requests[1]) == ["user: go", "assistant: almost", f"user: {NUDGE}"]
+    assert shown(model.requests[1]) == ["user: go", "assistant: almost", f"user: {REMINDER}"]
 
 
 def test_p03_finish_ends_without_a_tool_message() -> None:
@@ -45,21 +46,24 @@ def test_p03_finish_ends_without_a_tool_message() -> None:
     assert [each for each in effects(records) if "tool" in each] == []
 
 
-def test_p04_five_texts_five_nudges() -> None:
-    """With nudges=5; DESIGN section 5 bounds the nudges, 3 unless the agent says otherwise."""
+def test_p04_five_texts_five_reminders() -> None:
+    """With max_reminders=5; DESIGN section 5 bounds the reminders, 3 unless the agent says otherwise."""
     model = Script(["1", "2", "3", "4", "5", finish("done")])
-    result, records = recorded(Agent("a", completion="finish", nudges=5), "go", model=model)
+    result, records = recorded(
+        Agent("a", completion="finish", loop=LoopOptions(max_reminders=5)), "go", model=model
+    )
     assert (result.output, model.asked) == ("done", 6)
-    assert shown(model.requests[-1]).count(f"user: {NUDGE}") == 5
-    assert sum(bool(getattr(record.event, "nudge", "")) for record in records) == 5
+    assert shown(model.requests[-1]).count(f"user: {REMINDER}") == 5
+    turns = [record.event for record in records if isinstance(record.event, TurnFinished)]
+    assert [turn.reminder for turn in turns if turn.reminder] == [REMINDER] * 5
 
 
-def test_p04_three_nudges_by_default_then_no_progress() -> None:
-    """DESIGN section 5: nudges are bounded. The best partial output is kept, and nothing raises."""
+def test_p04_three_reminders_by_default_then_no_progress() -> None:
+    """DESIGN section 5: reminders are bounded. The best partial output is kept, and nothing raises."""
     model = Script(["1", "2", "3", "4", "never said"])
     result = run_sync(Agent("a", completion="finish"), "go", model=model)
     assert (result.outcome, result.output, model.asked) == ("no_progress", "4", 4)
-    assert result.why == "3 nudges to finish were not followed"
+    assert result.reason == "3 reminders to finish were not followed"
 
 
 def test_p04_a_turn_with_calls_is_progress() -> None:
@@ -210,10 +214,10 @@ def test_p13_an_agent_that_calls_itself() -> None:
 # -- errors a model sees ------------------------------------------------------------------------
 
 
-def answer_to(wish: ToolCall, **options: Any) -> str:
+def answer_to(asked: ToolCall, **options: Any) -> str:
     """The result of one call of agent `a`, which has a tool `search` and a colleague `b`."""
     agent = Agent("a", tools=[search])
-    model = Script({"a": [wish, "went on"], "b": [finish("r")]})
+    model = Script({"a": [asked, "went on"], "b": [finish("r")]})
     result, _ = recorded(agent, "go", agents=[agent, PAIR[1]], model=model, **options)
     assert result.output == "went on"
     return results_shown(model.requests[-1])[0]
@@ -225,7 +229,7 @@ def test_p14_an_unknown_agent() -> None:
 
 def test_p14_the_error_is_in_the_stream() -> None:
     _, records = recorded(Agent("a"), "go", model=Script([ask("nobody"), "went on"]))
-    assert "1/1.c1 missing: Unknown agent: nobody. Available agents: (none)" in effects(records)
+    assert "1/1.c1 not_found: Unknown agent: nobody. Available agents: (none)" in effects(records)
 
 
 def test_p15_a_tool_named_as_an_agent() -> None:

@@ -4,14 +4,15 @@ from typing import Any
 
 import pytest
 
-from antiphon import Agent, ModelError, Usage, tool
-from antiphon.kernel.context.compaction import SUMMARY, read_gist
+from antiphon import Agent, LoopOptions, ModelError, ModelOptions, Usage, tool
+from antiphon.kernel.context.compaction import SUMMARY, read_summary
 from antiphon.models.script import Script, call
 from antiphon.values.agent import Compaction
 from antiphon.values.model import Reply
 from tests.transcript import lines, recorded, shown
 
 WINDOW = {"script": 200}
+DEFAULT = Compaction()
 
 
 @tool(effect="read")
@@ -20,13 +21,18 @@ async def look(n: int) -> str:
     return f"seen {n}"
 
 
-def long(*after: Any, **options: Any) -> tuple[str, Script, list[str]]:
+def long(*after: Any, compaction: Compaction | None = DEFAULT) -> tuple[str, Script, list[str]]:
     """A run whose fourth reply fills the window."""
     steps = [
         Reply(f"step {n}", (call("look", n=n),), "calls", Usage(180 if n == 3 else 1, 1)) for n in range(4)
     ]
     model = Script([*steps, *after])
-    result, records = recorded(Agent("a", tools=[look], **options), "go", model=model, windows=WINDOW)
+    result, records = recorded(
+        Agent("a", tools=[look], asking=ModelOptions(compaction=compaction)),
+        "go",
+        model=model,
+        windows=WINDOW,
+    )
     return result.output, model, lines(records)
 
 
@@ -51,7 +57,7 @@ def test_p31_a_summary_that_fails_changes_nothing(failure: Any) -> None:
 
 def test_a_conversation_that_the_provider_finds_too_long_is_compacted() -> None:
     steps = [[call("look", n=n)] for n in range(3)]
-    model = Script([*steps, ModelError("context", "too long"), "<summary>so far</summary>", "done"])
+    model = Script([*steps, ModelError("context_length", "too long"), "<summary>so far</summary>", "done"])
     result, _ = recorded(Agent("a", tools=[look]), "go", model=model)
     assert (result.output, model.asked) == ("done", 6)
     assert shown(model.requests[5])[0] == f"user: {SUMMARY}\nso far"
@@ -59,17 +65,19 @@ def test_a_conversation_that_the_provider_finds_too_long_is_compacted() -> None:
 
 def test_it_is_compacted_once_in_a_turn() -> None:
     steps = [[call("look", n=n)] for n in range(3)]
-    long = ModelError("context", "too long")
+    long = ModelError("context_length", "too long")
     model = Script([*steps, long, "<summary>so far</summary>", long])
     result, _ = recorded(Agent("a", tools=[look]), "go", model=model)
     assert (result.outcome, model.asked) == ("failed", 6)
-    assert result.why.startswith("context")
+    assert result.reason.startswith("context_length")
 
 
 def test_p32_a_conversation_that_has_only_begun_is_left_alone() -> None:
     full = Reply("x", usage=Usage(199, 1))
     model = Script([full, "done"])
-    recorded(Agent("a", completion="finish", nudges=0), "go", model=model, windows=WINDOW)
+    recorded(
+        Agent("a", completion="finish", loop=LoopOptions(max_reminders=0)), "go", model=model, windows=WINDOW
+    )
     assert model.asked == 1
 
 
@@ -84,7 +92,7 @@ def test_p32_a_conversation_that_has_only_begun_is_left_alone() -> None:
     ],
 )
 def test_p33_summary_and_next_steps(text: str, summary: str, steps: str) -> None:
-    found = read_gist(text)
+    found = read_summary(text)
     assert found is not None
     assert (found.summary, found.next) == (summary, steps)
 

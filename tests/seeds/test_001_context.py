@@ -16,7 +16,14 @@ from antiphon import (
     open_run,
     tool,
 )
-from antiphon.kernel.context.compaction import RETAINED, SUMMARY, Gist, read_gist, remember, to_compact
+from antiphon.kernel.context.compaction import (
+    RETAINED,
+    SUMMARY,
+    CompactionSummary,
+    read_summary,
+    remember,
+    to_compact,
+)
 from antiphon.models.script import Script, call
 from antiphon.styles.loop import (
     CompactionCompleteEvent,
@@ -61,6 +68,13 @@ def asks(agent: LoopAgent, *messages: str, **options: Any) -> list[list[Any]]:
         return found
 
     return asyncio.run(asking())
+
+
+def remembered(history: list[ChatMessage], summary: CompactionSummary, last_turns: int) -> list[ChatMessage]:
+    """What is left of a conversation. What stayed is known by its place, what is new by -1."""
+    found = remember(history, summary, last_turns)
+    assert all(each.content == history[place].content for each, place in found if place >= 0)
+    return [each for each, _ in found]
 
 
 # -- compaction ---------------------------------------------------------------------------------
@@ -115,7 +129,7 @@ def test_c02_only_what_was_said_remains() -> None:
         ChatMessage("tool", "seen", call_id="1", name="look"),
         ChatMessage("assistant", "found"),
     ]
-    kept = remember(history, Gist(summary="S"), 1)
+    kept = remembered(history, CompactionSummary(summary="S"), 1)
     assert [each.role for each in kept] == ["user", "user", "assistant", "assistant"]
     assert not any(each.calls or each.reasoning or each.opaque for each in kept)
 
@@ -127,12 +141,12 @@ def test_c02_in_the_middle_of_a_task_it_ends_with_a_word_of_the_user() -> None:
         ChatMessage("assistant", "looking", (call("look"),)),
         ChatMessage("tool", "seen", call_id="1", name="look"),
     ]
-    assert remember(history, Gist(summary="S"), 1)[-1].role == "user"
+    assert remembered(history, CompactionSummary(summary="S"), 1)[-1].role == "user"
 
 
 def test_c02_texts_of_a_long_turn_do_not_pile_up() -> None:
     turn = [ChatMessage("user", "go"), *[ChatMessage("assistant", f"step {n}") for n in range(100)]]
-    kept = remember([*turn, ChatMessage("tool", "x", call_id="1")], Gist(summary="S"), 1)
+    kept = remembered([*turn, ChatMessage("tool", "x", call_id="1")], CompactionSummary(summary="S"), 1)
     assert [each.content for each in kept[1:6]] == ["go", "step 96", "step 97", "step 98", "step 99"]
 
 
@@ -154,7 +168,7 @@ def test_c03_facts_of_two_compactions_and_the_newest_summary() -> None:
 
 
 def test_c04_memory_alone_is_not_compacted_again() -> None:
-    memory = remember([], Gist("a", "first"), 0)
+    memory = remembered([], CompactionSummary("a", "first"), 0)
     assert to_compact(memory) == []
     model = Script([said("1"), "<summary>S</summary>", "never"])
     agent = LoopAgent(llm=model, compaction=Compaction(last_turns=0))
@@ -174,7 +188,7 @@ def test_c04_memory_alone_is_not_compacted_again() -> None:
     ],
 )
 def test_c05_what_an_answer_means(text: str, retain: str | None, summary: str | None) -> None:
-    found = read_gist(text)
+    found = read_summary(text)
     assert (retain, summary) == (None, None) if found is None else (found.retain, found.summary) == (
         retain, summary
     )  # fmt: skip
@@ -348,7 +362,7 @@ def test_a_hostile_pattern_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     from antiphon.tools import outputs as module
 
     monkeypatch.setattr(module, "SECONDS", 0.5)
-    context = ToolContext(output=lambda handle: "a" * 5_000 + "!")
+    context = ToolContext(read_output=lambda handle: "a" * 5_000 + "!")
     with pytest.raises(ToolError, match="too long"):
         grep_output(context, "h", "(a+)+$", True)
 

@@ -110,7 +110,7 @@ def test_7_the_hook_is_bounded_and_one_that_raises_fails_by_name() -> None:
     def broken(messages: Any) -> str:
         raise LookupError("no list")
 
-    with pytest.raises(RunFailed, match=r"incomplete.*no list"):
+    with pytest.raises(RunFailed, match=r"hook end_turn of agent failed: LookupError: no list"):
         ask(LoopAgent(llm=Script(["x"]), incomplete_work=broken))
 
 
@@ -174,7 +174,7 @@ def test_2_3_abort_during_a_tool_leaves_a_history_that_can_go_on() -> None:
             try:
                 await asyncio.Event().wait()
             finally:
-                ended.append("cleaned up" if ctx.cancelled() else "not told")
+                ended.append("cleaned up" if ctx.is_cancelled() else "not told")
             return "never"
 
         model = Script([[call("echo", value="1"), call("slow"), call("echo", value="2")], "well"])

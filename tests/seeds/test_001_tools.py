@@ -167,9 +167,9 @@ def test_4_4_a_done_signal_as_return_value() -> None:
     @tool
     async def submit(text: str) -> ToolResult:
         """Hand in."""
-        return ToolResult(f"handed in: {text}", ends=True)
+        return ToolResult(f"handed in: {text}", finishes=True)
 
-    @tool(ends=True)
+    @tool(finishes=True)
     async def stop() -> str:
         """Stop."""
         return "stopped"
@@ -179,7 +179,7 @@ def test_4_4_a_done_signal_as_return_value() -> None:
 
 
 def test_4_4_a_done_tool_that_fails_ends_nothing() -> None:
-    @tool(ends=True)
+    @tool(finishes=True)
     async def stop(now: bool) -> str:
         """Stop."""
         if not now:

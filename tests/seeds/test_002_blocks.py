@@ -174,7 +174,7 @@ def test_all_at_once_it_says_why_it_is_over() -> None:
             result = await env.run(100)
             assert env.is_idle
         assert result.outcome == "limit"
-        assert result.why == "the limit of 3 laps stopped messages: 10 for AgentB from AgentD"
+        assert result.reason == "the limit of 3 laps stopped messages: 10 for AgentB from AgentD"
 
     asyncio.run(playing())
     assert len(heard_by("AgentB")) == 30

@@ -177,7 +177,7 @@ def test_m_22_a_ring_ends_at_the_limit_of_laps_and_says_so() -> None:
     result = play(ring(diary, laps=3), Message("x", cause_by="D", send_to="B"), rounds=50)
     assert [line[0] for line in diary] == list("BCDBCDBCD")
     assert result.outcome == "limit"
-    assert result.why == "the limit of 3 laps stopped messages: 1 for B from D"
+    assert result.reason == "the limit of 3 laps stopped messages: 1 for B from D"
 
 
 def test_m_22_without_laps_the_rounds_end_it() -> None:
@@ -185,7 +185,7 @@ def test_m_22_without_laps_the_rounds_end_it() -> None:
     env = ring(diary, laps=None)
     result = play(env, Message("x", cause_by="D", send_to="B"), rounds=50)
     assert (len(diary), result.outcome) == (50, "limit")
-    assert result.why == "50 rounds are over, and messages are unread"
+    assert result.reason == "50 rounds are over, and messages are unread"
 
 
 def test_m_22_laps_are_counted_across_runs() -> None:
@@ -260,7 +260,7 @@ def test_waits_for_people_hold_no_round() -> None:
 
     class Ask(Action):
         async def run(self, with_messages: Any = None, **kwargs: Any) -> Message:
-            said = await self.ctx.question("May I?")
+            said = await self.ctx.ask_user("May I?")
             diary.append(f"H: {said}")
             return Message(said, cause_by="H")
 
@@ -342,8 +342,8 @@ def test_a_message_made_unwritable_later_fails_its_publisher_alone() -> None:
     env.set_addresses(env.get_role("A"), {"A"})
     result = play(env, Message("go", send_to={"S", "A"}))
     assert result.outcome == "failed"
-    assert result.why.startswith("S: UserError: Message ")
-    assert "cannot be written as JSON" in result.why
+    assert result.reason.startswith("S: UserError: Message ")
+    assert "cannot be written as JSON" in result.reason
     assert diary == ["A: go"]
 
 
@@ -370,10 +370,12 @@ def test_more_messages_than_an_inbox_takes_are_said_to_be_dead() -> None:
             dead = [
                 record.event
                 for record in await (await env.open()).records()
-                if getattr(record.event, "dead", "")
+                if getattr(record.event, "dead_letter", "")
             ]
             assert [each.message.content for each in dead] == [*map(str, range(5, 20)), "done"]
-            assert {each.dead for each in dead} == {"the inbox of environment is full (5 unread messages)"}
+            assert {each.dead_letter for each in dead} == {
+                "the inbox of environment is full (5 unread messages)"
+            }
         await check_run(journal, env.run_id)
 
     asyncio.run(playing())
@@ -404,7 +406,10 @@ def test_a_rule_of_the_environment_that_raises_is_named(monkeypatch: pytest.Monk
                 broken.setattr(Routes, "concern", lambda *given: 1 / 0)
                 result = await rounds_of(env, Message("x"))
             assert result.outcome == "failed"
-            assert result.why == "the hook plan of environment failed: ZeroDivisionError: division by zero"
+            assert (
+                result.reason
+                == "the hook plan_turn of environment failed: ZeroDivisionError: division by zero"
+            )
             assert (await env.run()).outcome == "completed"
 
     asyncio.run(playing())

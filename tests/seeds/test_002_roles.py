@@ -7,6 +7,7 @@ import pytest
 
 from antiphon import RunFailed, UserError
 from antiphon.journal.memory import MemoryJournal
+from antiphon.kernel.facts.events import QuestionEffect
 from antiphon.models.script import Script
 from antiphon.styles.environment import (
     Action,
@@ -374,7 +375,7 @@ def test_m_35_who_holds_the_run_may_answer_too() -> None:
     async def answering() -> None:
         conversation = await env.open()
         async for record in conversation.events(pieces=False):
-            if getattr(record.event, "purpose", "") == "question":
+            if isinstance(getattr(record.event, "detail", None), QuestionEffect):
                 await conversation.answer(record.event.id, "from the conversation")
                 return
 
@@ -392,7 +393,7 @@ def test_m_35_who_holds_the_run_may_answer_too() -> None:
 def test_m_35_nobody_there_to_answer_fails_the_role_that_asks() -> None:
     env = Environment(roles=[Role(name="H", actions=[Consult], is_human=True)])
     result = play(env, Message("tea"))
-    assert (result.outcome, result.why) == ("failed", "H: nobody is there to answer")
+    assert (result.outcome, result.reason) == ("failed", "H: nobody is there to answer")
 
 
 def test_an_action_may_ask_a_model_of_its_own() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from antiphon import Agent, RunFailed, Usage, UserError, open_journal, open_run
+from antiphon import Agent, RunFailed, Topics, Usage, UserError, open_journal, open_run
 from antiphon.errors import ConfigError, UnknownName
 from antiphon.journal.memory import MemoryJournal
 from antiphon.models.catalog import Prices
@@ -252,7 +252,7 @@ def test_m_25_a_restored_team_survives_a_crash_as_any_other(tmp_path: Path) -> N
 
 def test_m_25_an_environment_alone_and_an_agent_in_it(tmp_path: Path) -> None:
     path = tmp_path / "environment.json"
-    poet = Agent("poet", "You rhyme.", watch=["verse"])
+    poet = Agent("poet", "You rhyme.", topics=Topics(watch=["verse"]))
     env = Environment("a stage", roles=[Polisher(), poet], laps=2)
     env.publish_message(Message("x", cause_by="verse"))
     env.serialize(path)
@@ -326,7 +326,7 @@ def test_m_25_a_team_at_work_is_not_saved(tmp_path: Path) -> None:
 
     env.add_role(Role(name="S", actions=[Save]))
     result = play(env, Message("go"))
-    assert result.why == "S: UserError: environment is at work; serialize it between two runs"
+    assert result.reason == "S: UserError: environment is at work; serialize it between two runs"
     assert not (tmp_path / "environment.json").exists()
 
 
@@ -429,7 +429,7 @@ class Consult(Action):
 def stage(**options: Any) -> Environment:
     roles = [
         Role(name="Host", actions=[Consult]),
-        Agent("poet", "You rhyme.", watch=["opinion"]),
+        Agent("poet", "You rhyme.", topics=Topics(watch=["opinion"])),
         asker("Critic", "poet"),
     ]
     return Environment(
@@ -464,7 +464,7 @@ def test_roles_agents_and_whom_they_call_work_together() -> None:
 
 
 def test_an_agent_with_topics_reacts_to_one_message_after_the_other() -> None:
-    poet = Agent("poet", "You rhyme.", watch=["verse"])
+    poet = Agent("poet", "You rhyme.", topics=Topics(watch=["verse"]))
     env = Environment(roles=[poet], model=Script(lambda request: f"{request.messages[-1].content}!"))
     assert play(env, Message("a", cause_by="verse"), Message("b", cause_by="verse")).outcome == "completed"
     assert texts(env.archive()) == ["a", "b", "a!", "b!"]

@@ -202,13 +202,13 @@ def test_data_that_is_not_what_it_was_taken_for_is_an_error_or_false(text, words
 )
 def test_every_expression_is_bounded(text, monkeypatch):
     spent = []
-    spend = operations.Run.spend
+    spend = operations.Evaluation.spend
 
     def counted(walk, steps):
         spent.append(steps)
         spend(walk, steps)
 
-    monkeypatch.setattr(operations.Run, "spend", counted)
+    monkeypatch.setattr(operations.Evaluation, "spend", counted)
     with pytest.raises(ExpressionError) as caught:
         value(text)
     assert any(

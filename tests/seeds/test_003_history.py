@@ -119,7 +119,7 @@ def test_k_11_a_result_may_end_the_task_whatever_the_rules_say(tmp_path):
     @tool(effect="read")
     async def answer() -> ToolResult:
         """Answer."""
-        return ToolResult("that is it", ends=True)
+        return ToolResult("that is it", finishes=True)
 
     found, model = tooled(tmp_path, [call("answer")], answer)
     assert asked(found, model)[0].output == "that is it"
@@ -132,7 +132,7 @@ def test_k_11_a_result_may_leave_a_partner_waiting_for_its_user(tmp_path):
     @tool(effect="read")
     async def form() -> ToolResult:
         """Show the user a form."""
-        return ToolResult("Please fill in the form.", ends=True)
+        return ToolResult("Please fill in the form.", finishes=True)
 
     partner = PARTNER.replace("[LaunchPrincipalExecutionTool,", "[own, LaunchPrincipalExecutionTool,")
     found = team(tmp_path, {"Partner": partner}, tools={"own": [form]})
@@ -163,7 +163,7 @@ def test_k_11_what_a_payload_says_about_control_is_data(control, tmp_path):
 
 
 def submitting(fails):
-    @tool(effect="read", ends=True)
+    @tool(effect="read", finishes=True)
     async def submit() -> str:
         """Hand in the work."""
         if fails:

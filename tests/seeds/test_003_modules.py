@@ -6,10 +6,11 @@ import json
 import pytest
 
 from antiphon import Limits, open_run
+from antiphon.kernel.facts.events import CallEffect
 from antiphon.models.script import call
 from antiphon.styles.profiles.limits import Bounds
 from antiphon.styles.profiles.work.admission import Delegation
-from antiphon.styles.profiles.work.modules import ModuleAction, Refused, manage
+from antiphon.styles.profiles.work.modules import ModuleAction, ModuleRejected, manage
 from antiphon.testing.clock import VirtualClock
 from tests.seeds.profiled import ASSOCIATE, PRINCIPAL, of, script, team
 from tests.transcript import recorded, results_shown, shown
@@ -51,6 +52,12 @@ def state(records):
         if each.type == "StateChanged" and not each.activation:
             found.update(each.event.set)
     return found
+
+
+def called(records):
+    """The calls of agents in the order they started: effect and agent."""
+    return [(each.event.id, each.event.detail.agent) for each in records
+            if each.type == "EffectStarted" and isinstance(each.event.detail, CallEffect)]  # fmt: skip
 
 
 def reported(model, turn=2):
@@ -101,7 +108,7 @@ def test_modules_are_changed_and_their_status_set():
 )
 def test_one_wrong_action_and_nothing_is_changed_but_the_number_is_used_up(action, said):
     before = manage({}, 1, [A], 1.0)
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ModuleRejected) as refused:
         manage(before.modules, before.next_id, [B, action], 2.0)
     assert str(refused.value).startswith(f"actions[1] ({action.action}): {said}")
     assert str(refused.value).endswith("Nothing was changed")
@@ -110,7 +117,7 @@ def test_one_wrong_action_and_nothing_is_changed_but_the_number_is_used_up(actio
 
 def test_what_is_being_worked_on_cannot_be_closed():
     modules = {"WM_1": {"name": "A", "status": "in_progress"}}
-    with pytest.raises(Refused, match="WM_1 is being worked on; wait for its end"):
+    with pytest.raises(ModuleRejected, match="WM_1 is being worked on; wait for its end"):
         manage(modules, 2, [ModuleAction("status_change", "WM_1", status="completed")], 1.0)
 
 
@@ -132,9 +139,7 @@ def test_associates_work_at_the_same_time_and_their_modules_are_to_be_reviewed(t
     lines = [planned("A", "B"), dispatch(work("WM_1"), work("WM_2", said="the other")), DONE]
     result, _model, records = led(tmp_path, lines, [finishing, finishing])
     assert result.output == "all done"
-    started = [
-        each.event.id for each in records if each.type == "EffectStarted" and each.event.name == "Associate"
-    ]
+    started = [effect for effect, agent in called(records) if agent == "Associate"]
     ended = [each.event.id for each in records if each.type == "EffectFinished" and each.event.id in started]
     assert started == ended == ["2/1.c1", "2/1.c2"]
     order = [each.event.id for each in records if getattr(each.event, "id", "") in started]
@@ -257,7 +262,7 @@ def test_k_03_more_assignments_than_may_run_at_once_are_refused_with_the_counts(
     assert results_shown(of(model, "Principal")[2])[-1] == (
         "Error: 9 assignments, and at most 8 at once; dispatch them in parts"
     )
-    assert not [each for each in records if each.type == "EffectStarted" and each.event.kind == "call"][1:]
+    assert not called(records)[1:]
 
 
 @pytest.mark.parametrize(
@@ -395,7 +400,7 @@ def test_k_10_a_stop_ends_everything_once_with_what_there_is(tmp_path):
             return await conversation.result(asked), await conversation.records()
 
     result, records = asyncio.run(talk())
-    assert (result.outcome, result.why) == ("cancelled", "enough")
+    assert (result.outcome, result.reason) == ("cancelled", "enough")
     ends = [each.event for each in records if each.type == "EffectFinished" and each.event.id == "2/1.c1"]
     assert [(each.outcome, each.content) for each in ends] == [("cancelled", "So far.")]
 

@@ -5,6 +5,7 @@ import asyncio
 from antiphon import open_run
 from antiphon.cli.commands.profiles import _installed
 from antiphon.cli.target import load_target
+from antiphon.kernel.facts.events import CallEffect
 from antiphon.models.script import Script, call
 from antiphon.styles.profiles import load_profiles, turns_of
 from tests.seeds.profiled import of
@@ -83,7 +84,9 @@ def test_a_question_becomes_a_report_with_its_sources(tmp_path):
     found = [results_shown(each)[0] for each in of(script, "Reader")[1:] if len(each.messages) == 3]
     assert [("tides.md" in each) for each in found] == [True, True]
     started = {
-        each.event.name for each in records if each.type == "EffectStarted" and each.event.kind == "call"
+        each.event.detail.agent
+        for each in records
+        if each.type == "EffectStarted" and isinstance(each.event.detail, CallEffect)
     }
     assert started == {"Partner", "Principal", "Principal/dispatch", "Reader"}
 

@@ -51,7 +51,7 @@ def test_g_17_an_empty_reply_is_a_success(tmp_path):
 def test_g_17_the_third_turn_without_a_call_is_an_error(tmp_path):
     found, model = one(tmp_path, ASSOCIATE, ["one", "two", "three", "never"])
     result, _ = asked(found, model)
-    assert (result.outcome, result.why, result.output) == (
+    assert (result.outcome, result.reason, result.output) == (
         "failed",
         "no tool was called three times",
         "three",
@@ -74,7 +74,7 @@ def test_without_a_rule_that_holds_the_agent_is_told_to_go_on_three_times(tmp_pa
     """
     found, model = one(tmp_path, text, ["1", "2", "3", "4", "5"])
     result, _ = asked(found, model)
-    assert (result.outcome, result.why) == ("no_progress", "3 turns without a call in a row")
+    assert (result.outcome, result.reason) == ("no_progress", "3 turns without a call in a row")
     assert (
         shown(model.requests[1])[-1]
         == "user: [system] You called no tool, and no rule says what follows. Go on."
@@ -238,7 +238,7 @@ def config(**values):
 def test_an_llm_config_says_which_model_thinks_and_how():
     found = thinking(config(model="openai/m", temperature=0.5, max_tokens=100, max_retries=4), {})
     assert (found.model, found.settings, found.max_output) == ("openai/m", {"temperature": 0.5}, 100)
-    assert (found.retry.attempts, found.retry.base) == (5, 1.0)
+    assert (found.retry.max_attempts, found.retry.initial_delay) == (5, 1.0)
 
 
 def test_an_address_and_a_key_make_a_model_of_its_own():
@@ -263,7 +263,7 @@ def test_what_is_wrong_in_an_llm_config_is_said(values, said):
 def test_a_profile_thinks_with_the_model_its_config_names(tmp_path):
     files = {"llm_configs/fast.yaml": "config: {model: 'ollama:m', temperature: 0}"}
     found = team(tmp_path, {"Associate": "type: associate\nllm_config_ref: fast"}, files=files)
-    assert (found.entry.model, found.entry.settings) == ("ollama:m", {"temperature": 0})
+    assert (found.entry.model, found.entry.asking.settings) == ("ollama:m", {"temperature": 0})
 
 
 # -- the team ------------------------------------------------------------------------------------
@@ -323,7 +323,7 @@ def test_k_02_without_a_finishing_tool_the_tools_stay_and_the_note_says_so(tmp_p
     result, _ = asked(found, model)
     assert [spec.name for spec in model.requests[1].tools] == ["look"]
     assert "This is your last step. Answer with what you have." in shown(model.requests[1])[-1]
-    assert (result.outcome, result.why) == ("limit", "the budget of 2 steps is used up")
+    assert (result.outcome, result.reason) == ("limit", "the budget of 2 steps is used up")
 
 
 def test_an_agent_whose_window_fills_is_warned_urged_and_closed(tmp_path):

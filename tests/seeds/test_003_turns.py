@@ -83,7 +83,7 @@ def test_g_07_a_user_turn_is_of_the_same_flow_as_what_it_sets_off(whole):
 
 
 def test_two_prompts_in_one_turn_are_two_turns_of_the_user(tmp_path):
-    gate = Gate("One moment.")
+    gate = Gate("One context.")
     found, model = one(tmp_path, ASSOCIATE, [gate, call("finish_flow", summary="x")])
 
     async def talk():

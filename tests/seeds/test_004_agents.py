@@ -61,7 +61,7 @@ def query(*calls: dict[str, Any], text: str = "How much?") -> StructuredMessage:
     return message
 
 
-def wish(name: str, /, **arguments: Any) -> dict[str, Any]:
+def asks(name: str, /, **arguments: Any) -> dict[str, Any]:
     return {"name": name, "arguments": arguments}
 
 
@@ -78,7 +78,7 @@ def outcomes(results: list[dict[str, Any]]) -> list[tuple[str, Any]]:
 
 def test_s_13_a_task_with_two_calls() -> None:
     agent, _ = worker("Seven, and it is warm.")
-    task = {"task_id": "t1", "tool_calls": [wish("add", a=3, b=4), wish("weather", city="Bern")]}
+    task = {"task_id": "t1", "tool_calls": [asks("add", a=3, b=4), asks("weather", city="Bern")]}
     done = agent.process_task(task)
     assert (done["status"], done["task_id"], done["worker_id"]) == ("completed", "t1", "worker")
     assert outcomes(done["tool_results"]) == [("success", 7), ("success", {"city": "Bern", "temp": 22})]
@@ -87,7 +87,7 @@ def test_s_13_a_task_with_two_calls() -> None:
 
 def test_s_14_a_task_whose_only_call_is_invalid() -> None:
     agent, _ = worker("I could not add that.")
-    done = agent.process_task({"query": "Add", "tool_calls": [wish("add", a=3)]})
+    done = agent.process_task({"query": "Add", "tool_calls": [asks("add", a=3)]})
     (result,) = done["tool_results"]
     assert (result["status"], result["result"]) == ("error", None)
     assert "Invalid arguments" in result["error"]
@@ -96,7 +96,7 @@ def test_s_14_a_task_whose_only_call_is_invalid() -> None:
 
 def test_s_14_a_task_of_whose_calls_one_fails() -> None:
     agent, _ = worker("ok")
-    done = agent.process_task({"tool_calls": [wish("broken"), wish("add", a=3, b=4)]})
+    done = agent.process_task({"tool_calls": [asks("broken"), asks("add", a=3, b=4)]})
     assert done["status"] == "partial"
     assert done["tool_results"][0]["error"] == "[broken] out of order"
     assert outcomes(done["tool_results"]) == [("error", None), ("success", 7)]
@@ -182,7 +182,7 @@ def test_s_16_a_fence_inside_of_an_argument_ends_nothing() -> None:
 
 def test_s_16_calls_of_one_id_are_told_apart() -> None:
     agent, _ = worker(
-        fenced(wish("digits", number=1) | {"id": "x"}, wish("digits", number=2) | {"id": "x"}), "ok"
+        fenced(asks("digits", number=1) | {"id": "x"}, asks("digits", number=2) | {"id": "x"}), "ok"
     )
     results = agent.process_structured_message(query()).tool_results
     assert [each["result"] for each in results] == ["1", "2"]
@@ -191,7 +191,7 @@ def test_s_16_calls_of_one_id_are_told_apart() -> None:
 
 
 def test_s_16_a_model_that_never_stops_asking() -> None:
-    agent, model = worker(*[fenced(wish("add", a=1, b=1))] * (ROUNDS + 1))
+    agent, model = worker(*[fenced(asks("add", a=1, b=1))] * (ROUNDS + 1))
     reply = agent.process_structured_message(query())
     assert len(model.requests) == ROUNDS + 1
     assert (reply.message_type, reply.metadata["outcome"]) == ("error", "no_progress")
@@ -203,7 +203,7 @@ def test_s_16_a_model_that_never_stops_asking() -> None:
 
 def test_s_17_calls_of_a_message_are_done_before_the_model_is_asked() -> None:
     agent, model = worker(call("digits", number=7), "It is 7, and warm.")
-    message = query(wish("add", a=3, b=4), wish("weather", city="Bern"))
+    message = query(asks("add", a=3, b=4), asks("weather", city="Bern"))
     reply = agent.process_structured_message(message)
     assert shown(model.requests[0])[:2] == ["user: How much?", "assistant: [add, weather]"]
     assert results_shown(model.requests[0]) == ["7", '{"city":"Bern","temp":22}']
@@ -231,7 +231,7 @@ def test_s_17_calls_of_a_message_are_done_before_the_model_is_asked() -> None:
 
 def test_s_17_a_result_is_the_value_that_the_tool_gave_back() -> None:
     agent, _ = worker("ok")
-    asked = [wish("digits", number=7), wish("tell", about="nothing"), wish("tell", about="text")]
+    asked = [asks("digits", number=7), asks("tell", about="nothing"), asks("tell", about="text")]
     reply = agent.process_structured_message(query(*asked))
     assert [each["result"] for each in reply.tool_results] == ["7", None, "plain text"]
 
@@ -248,7 +248,7 @@ def test_s_17_a_call_that_is_not_permitted_is_not_done() -> None:
     agent, model = worker("I may not.", permitted="add")
     agent.toolkit.register_tool(note)
     reply = agent.process_structured_message(
-        query(wish("note", number=1), wish("nothing"), wish("add", a=1, b=1))
+        query(asks("note", number=1), asks("nothing"), asks("add", a=1, b=1))
     )
     assert done == []
     assert [each["status"] for each in reply.tool_results] == ["error", "error", "success"]
@@ -273,7 +273,7 @@ def test_s_17_a_permission_taken_during_the_work_holds_at_once() -> None:
 
 def test_s_17_the_run_has_a_policy_of_its_own() -> None:
     agent, _ = worker("I may not.", policy=Policy(ask=("add",), deny=("weather",)))
-    reply = agent.process_structured_message(query(wish("add", a=1, b=1), wish("weather", city="Bern")))
+    reply = agent.process_structured_message(query(asks("add", a=1, b=1), asks("weather", city="Bern")))
     assert [each["error"] for each in reply.tool_results] == [
         "permission denied: add needs approval, and nobody is there to ask",
         "permission denied: the policy denies weather",
@@ -282,7 +282,7 @@ def test_s_17_the_run_has_a_policy_of_its_own() -> None:
 
 def test_a_failure_is_an_error_message_with_the_results_that_there_were() -> None:
     agent, _ = worker(ModelError("auth", "no such key"))
-    reply = agent.process_structured_message(query(wish("add", a=3, b=4)))
+    reply = agent.process_structured_message(query(asks("add", a=3, b=4)))
     assert (reply.message_type, reply.metadata["outcome"], reply.metadata["status"]) == (
         "error",
         "failed",
@@ -301,7 +301,7 @@ def test_a_reply_says_who_wrote_it_though_the_message_was_to_nobody() -> None:
 def test_arguments_that_json_cannot_carry() -> None:
     agent, model = worker("x")
     with pytest.raises(InvalidArguments, match="'add'"):
-        agent.process_structured_message(query(wish("add", a=object())))
+        agent.process_structured_message(query(asks("add", a=object())))
     assert model.requests == []
 
 

@@ -12,6 +12,7 @@ from antiphon import (
     Conversation,
     Limits,
     Message,
+    ModelOptions,
     Policy,
     Result,
     RunFailed,
@@ -21,7 +22,7 @@ from antiphon import (
     tool,
 )
 from antiphon.journal.memory import MemoryJournal
-from antiphon.kernel.facts.events import EffectFinished, EffectStarted
+from antiphon.kernel.facts.events import ApprovalEffect, EffectFinished, EffectStarted
 from antiphon.models.script import Script, call, finish
 from antiphon.styles.loop.options import AgentOptions, agent_of
 from antiphon.styles.tasks import (
@@ -49,7 +50,7 @@ def task(task_id: str, worker: str, content: str = "Do it", **data: Any) -> Stru
 
 
 def hand_over(to: str, text: str) -> Any:
-    return call("call_agent", agent_name=to, message=text, hand_over=True)
+    return call("call_agent", agent_name=to, message=text, handoff=True)
 
 
 def add(a: int, b: int) -> int:
@@ -65,7 +66,7 @@ def adder(toolkit: AgentToolkit | None = None, **options: Any) -> ToolCapableAge
 
 
 async def store(ctx: ActionContext) -> str:
-    (message,) = ctx.taken
+    (message,) = ctx.new_messages
     if message.content == "break":
         raise RuntimeError("out of order")
     return f"stored {message.content}"
@@ -146,7 +147,7 @@ def test_collaboration() -> None:
         ("return b>a: The report.", "both"),
         ("return a>controller/a: The report.", "both"),
     ]
-    assert (result.output, result.why) == ("The report.", "handed over to b")
+    assert (result.output, result.reason) == ("The report.", "handed over to b")
     assert {each.task_id for each in result.messages} == {"both"}
     (reply,) = asyncio.run(collaborators().run_tasks([task("both", "a", "Begin")]))
     assert (reply.content, reply.metadata["why"]) == ("The report.", "handed over to b")
@@ -280,16 +281,16 @@ def test_a_part_that_failed_is_never_completed() -> None:
     controller = Controller(WORKERS)
     good, bad = task("good", "attic"), task("bad", "archive", "break")
     partial, _ = asyncio.run(played(controller, good, bad))
-    assert (partial.outcome, partial.why) == (
+    assert (partial.outcome, partial.reason) == (
         "failed", "partial: 1 of 2 tasks failed: bad (failed: RuntimeError: out of order)",
     )  # fmt: skip
     assert [each["content"] for each in json.loads(partial.output)] == ["stored Do it", ""]
     failed, _ = asyncio.run(played(controller, bad))
-    assert (failed.outcome, failed.why) == ("failed", "RuntimeError: out of order")
+    assert (failed.outcome, failed.reason) == ("failed", "RuntimeError: out of order")
     both, _ = asyncio.run(played(controller, bad, task("worse", "attic", "break")))
-    assert both.why.startswith("failed: 2 of 2 tasks failed: bad (")
+    assert both.reason.startswith("failed: 2 of 2 tasks failed: bad (")
     all_well, _ = asyncio.run(played(controller, good, task("2", "archive")))
-    assert (all_well.outcome, all_well.why) == ("completed", "")
+    assert (all_well.outcome, all_well.reason) == ("completed", "")
 
 
 @pytest.mark.impure("a permission is withdrawn while the task is worked on")
@@ -347,7 +348,8 @@ def test_an_agent_of_another_style_is_a_worker_too() -> None:
 
 def test_a_budget_that_is_used_up_is_the_outcome_of_the_tasks_it_did_not_reach() -> None:
     model = Script({"a": ["cheap"], "b": ["dear"]})
-    workers = [Agent("a", model=model, max_output=10), Agent("b", model=model, max_output=10_000)]
+    cap = {"a": 10, "b": 10_000}
+    workers = [Agent(name, model=model, asking=ModelOptions(max_output_tokens=cap[name])) for name in cap]
     controller = Controller(workers, limits=Limits(tokens=5_000))
     replies = asyncio.run(controller.run_tasks([task("1", "a"), task("2", "b")]))
     assert [each.metadata["outcome"] for each in replies] == ["completed", "budget"]
@@ -439,7 +441,7 @@ async def reached(
                 break
     started = {each.event.id: each.event for each in records if isinstance(each.event, EffectStarted)}
     ended = {each.event.id for each in records if isinstance(each.event, EffectFinished)}
-    return tuple(each for each in started if started[each].purpose == "approval" and each not in ended)
+    return tuple(e for e in started if e not in ended and type(started[e].detail) is ApprovalEffect)
 
 
 def test_nobody_is_there_to_approve_unless_the_controller_is_attended() -> None:

@@ -19,7 +19,7 @@ def reports(request: Any) -> Any:
     last = request.messages[-1]
     if last.role == "user":
         return call("look_up", subject=last.content)
-    return call("call_agent", agent_name="editor", message=last.content, hand_over=True)
+    return call("call_agent", agent_name="editor", message=last.content, handoff=True)
 
 
 def test_stories_are_reported_edited_and_kept(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from antiphon import Agent, RunFailed, UserError, open_run
 from antiphon.errors import DuplicateName
 from antiphon.journal.memory import MemoryJournal
-from antiphon.kernel.facts.events import EffectStarted
+from antiphon.kernel.facts.events import ActionEffect, EffectStarted
 from antiphon.kernel.run.rows import read
 from antiphon.styles.tasks import Controller, InvalidMessage, StructuredMessage, Worker
 from antiphon.styles.tasks.scheduling.deadline import LAST, instant
@@ -42,7 +42,7 @@ class Office:
         self.controller = Controller(workers, clock=self.clock, journal=self.journal)
 
     async def work(self, ctx: ActionContext) -> str:
-        (message,) = ctx.taken
+        (message,) = ctx.new_messages
         self.busy[ctx.agent] += 1
         self.most[ctx.agent] = max(self.most[ctx.agent], self.busy[ctx.agent])
         try:
@@ -59,7 +59,7 @@ class Office:
         records = await read(self.journal, "run")
         at_work = {each.activation: each for each in self.controller.status(records).values()}
         for record in records:
-            if isinstance(record.event, EffectStarted) and record.event.kind == "action":
+            if isinstance(record.event, EffectStarted) and isinstance(record.event.detail, ActionEffect):
                 done = at_work[record.activation]
                 self.began.append((done.worker, done.task_id, record.at - START))
         return replies
@@ -251,7 +251,7 @@ class Given(NamedTuple):
     deadline: int | None
 
     def late(self, number: int) -> float | None:
-        """When it is too late for task `number`: no other task's deadline, or end, is at that moment."""
+        """When it is too late for task `number`: no other task's deadline, or end, is at that context."""
         return None if self.deadline is None else self.deadline + (number + 1) / 16
 
 

@@ -338,9 +338,9 @@ def test_s_11_values_reach_the_tool_as_its_types() -> None:
     toolkit = AgentToolkit()
     toolkit.register_tool(note)
     toolkit.grant_permission("agent", "note")
-    moment = datetime(2025, 5, 7, tzinfo=UTC)
-    toolkit.execute_tool("agent", "note", {"when": moment, "where": Path("a")})
-    assert taken == ["agent", moment, Path("a")]
+    context = datetime(2025, 5, 7, tzinfo=UTC)
+    toolkit.execute_tool("agent", "note", {"when": context, "where": Path("a")})
+    assert taken == ["agent", context, Path("a")]
 
 
 def test_s_12_descriptions_show_only_what_is_permitted() -> None:

@@ -4,8 +4,8 @@ import asyncio
 
 from msgspec.structs import replace
 
-from antiphon import Agent, Message, ModelError, ToolContext, tool
-from antiphon.kernel.facts.events import EffectStarted
+from antiphon import Agent, Hooks, LoopOptions, Message, ModelError, ModelOptions, ToolContext, tool
+from antiphon.kernel.facts.events import ApprovalEffect, EffectStarted
 from antiphon.kernel.run.commands import Answer, Ask, Cancel
 from antiphon.models.script import Script, call, finish
 from antiphon.styles.environment import Action, Environment, Role
@@ -14,7 +14,7 @@ from antiphon.styles.profiles import Bounds, ProfileTeam
 from antiphon.styles.tasks import Controller, StructuredMessage
 from antiphon.styles.tasks.scheduling.task import mail_of
 from antiphon.testing.crash import Scenario
-from antiphon.values.hooks import Call, Continue, Do, Return
+from antiphon.values.hooks import Continue, PlannedCall, Return, TurnPlan
 from antiphon.values.model import Reply, Usage
 from tests.seeds.profiles_in_code import library
 
@@ -79,14 +79,14 @@ def to(agent, text="please"):
 
 def approve(record):
     event = record.event
-    if type(event) is EffectStarted and event.purpose == "approval":
+    if type(event) is EffectStarted and type(event.detail) is ApprovalEffect:
         return [(f"answer {event.id}", Answer(event.id, "yes"))]
     return []
 
 
 def cancel_call(record):
     event = record.event
-    if type(event) is EffectStarted and event.name == "hang":
+    if type(event) is EffectStarted and getattr(event.detail, "name", "") == "hang":
         return [("cancel", Cancel("1/1.c1", "enough"))]
     return []
 
@@ -210,8 +210,8 @@ def _loop(world):
             "You are a.",
             tools=[tools[name] for name in ("look", "put", "pay", "wire")],
             tool_execution="sequential",
-            finishing="in_order",
-            fallback=[Script(_spare, name="spare")],
+            loop=LoopOptions(finish_mode="in_order"),
+            asking=ModelOptions(fallback_models=[Script(_spare, name="spare")]),
         ),
         Agent("b", "You are b.", context="continue"),
     ]
@@ -233,7 +233,7 @@ def _b_at_work(request):
 
 def _a_at_work(request):
     if request.messages[0].content == "with b":
-        return call("call_agent", agent_name="b", message="handed over", hand_over=True)
+        return call("call_agent", agent_name="b", message="handed over", handoff=True)
     return [call("pay", what="x"), "a done"][sum(each.role == "assistant" for each in request.messages)]
 
 
@@ -271,24 +271,28 @@ def _acting(world):
 
     async def act(ctx):
         found = [await ctx.step("fetch", stepped, world, ctx, "fetch")]
-        found += await asyncio.gather(ctx.ask("What of it?"), ctx.call("b", "help"))
+        found += await asyncio.gather(ctx.ask_model("What of it?"), ctx.call("b", "help"))
         found.append(await ctx.step("send", stepped, world, ctx, "send"))
         ctx.set("found", found)
-        ctx.append("reactions", [len(ctx.history)])
+        ctx.append("reactions", [len(ctx.all_messages)])
         ctx.publish(Message("forward", "a", "", f"{found} {ctx.data.get('reactions')}"))
 
-    def plan(moment):
-        return Do([Call("a", take=tuple(range(len(moment.taken))))] if moment.turn < 3 else ())
+    def plan(context):
+        return TurnPlan(
+            [PlannedCall("a", forward=tuple(range(len(context.new_messages))))] if context.turn < 3 else ()
+        )
 
-    def decide(moment):
-        if moment.turn < 3:
-            return Continue(set={f"taken {moment.turn}": len(moment.taken)})
-        return Return(value=f"{[each.content for each in moment.taken]} {dict(moment.data)} {moment.laps}")
+    def decide(context):
+        if context.turn < 3:
+            return Continue(activation_data={f"taken {context.turn}": len(context.new_messages)})
+        return Return(
+            output=f"{[each.content for each in context.new_messages]} {dict(context.data)} {context.hops}"
+        )
 
     tools = tools_of(world)
     return [
-        Agent("broker", plan=plan, decide=decide),
-        Agent("a", "You are a.", act=act, tools=[tools["pay"]], context="continue"),
+        Agent("broker", hooks=Hooks(plan_turn=plan, end_turn=decide)),
+        Agent("a", "You are a.", hooks=Hooks(act=act), tools=[tools["pay"]], context="continue"),
         Agent("b", "You are b.", tools=[tools["put"]]),
     ]
 

@@ -63,12 +63,12 @@ def test_a_state_changed_behind_the_journal_is_found(monkeypatch):
 
     def cheating(self, *events):
         record(self, *events)
-        self.state.activations[0].said = "nobody wrote this down"
+        self.state.activations[0].progress.best_text = "nobody wrote this down"
 
     monkeypatch.setattr(Runtime, "record", cheating)
     with watching() as witness:
         run_sync(Agent("a"), "hi", model=Script(["there"]))
-    with pytest.raises(FoldDiffers, match=r"activations\[0\].said"):
+    with pytest.raises(FoldDiffers, match=r"activations\[0\].progress.best_text"):
         witness.verdict()
 
 

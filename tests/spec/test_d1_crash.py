@@ -4,11 +4,11 @@ import pytest
 from msgspec import structs
 
 from antiphon.kernel.run import actions, runtime
-from antiphon.kernel.run.actions import Gate
+from antiphon.kernel.run.actions import ActionExecutor
 from antiphon.kernel.run.rows import fold
 from antiphon.kernel.run.runtime import Runtime
 from antiphon.testing.crash import enumerate_crashes, rehearse
-from antiphon.values.actions import Step, perform
+from antiphon.values.actions import StepOperation, perform
 from tests.spec.crash_scenarios import ACTION, ALL, CONTRACTS, ENVIRONMENT, LOOP, PROFILES, SINGLE
 
 MODES = ["at once", "deferred"]
@@ -112,14 +112,14 @@ def test_control_a_once_tool_run_again_is_found(tmp_path, monkeypatch):
 
 @pytest.mark.deep
 def test_control_a_role_that_forgets_is_found(tmp_path, monkeypatch):
-    monkeypatch.setattr("antiphon.styles.environment.roles.record.Record.restore", lambda *given: None)
+    monkeypatch.setattr("antiphon.styles.environment.roles.record.RoleSnapshot.restore", lambda *given: None)
     report = enumerate_crashes(ENVIRONMENT, tmp_path, every=29)
     assert any("on record is" in text for bad in report.bad for text in bad.wrong), str(report)
 
 
 @pytest.mark.deep
 def test_control_a_step_done_again_is_found(tmp_path, monkeypatch):
-    monkeypatch.setattr("antiphon.kernel.run.actions.Gate.grant", _again(Gate.grant))
+    monkeypatch.setattr("antiphon.kernel.run.actions.ActionExecutor.execute", _again(ActionExecutor.execute))
     report = enumerate_crashes(ENVIRONMENT, tmp_path, every=7)
     assert any("had ended and ran again" in text for bad in report.bad for text in bad.wrong), str(report)
 
@@ -146,31 +146,31 @@ def test_control_mail_that_is_taken_in_twice_is_found(tmp_path, monkeypatch):
 
 @pytest.mark.deep
 def test_control_an_action_that_forgets_its_steps_is_found(tmp_path, monkeypatch):
-    monkeypatch.setattr(actions.Gate, "grant", _by_heart(actions.Gate.grant))
+    monkeypatch.setattr(actions.ActionExecutor, "execute", _by_heart(actions.ActionExecutor.execute))
     report = enumerate_crashes(ACTION, tmp_path, every=3)
     assert any("had ended and ran again" in text for bad in report.bad for text in bad.wrong), str(report)
 
 
-def _by_heart(grant):
+def _by_heart(execute):
     """As if steps were done and not looked up."""
 
-    async def granting(self, effect_id, wish):
-        if isinstance(wish, Step) and effect_id in self._activation.memo:
-            return wish.function(*wish.args)
-        return await grant(self, effect_id, wish)
+    async def executing(self, effect_id, operation):
+        if isinstance(operation, StepOperation) and effect_id in self._activation.memo:
+            return operation.function(*operation.args)
+        return await execute(self, effect_id, operation)
 
-    return granting
+    return executing
 
 
-def _again(grant):
+def _again(execute):
     """As if an action that is run again did not know what it had done."""
 
-    async def granting(gate, effect_id, wish):
-        if effect_id in gate._activation.memo and isinstance(wish, Step):
-            await perform(wish)
-        return await grant(gate, effect_id, wish)
+    async def executing(executor, effect_id, operation):
+        if effect_id in executor._activation.memo and isinstance(operation, StepOperation):
+            await perform(operation)
+        return await execute(executor, effect_id, operation)
 
-    return granting
+    return executing
 
 
 def _forgetful(use_tool):

@@ -8,7 +8,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from antiphon.errors import Full, JournalError
+from antiphon.errors import JournalError, JournalFull
 from antiphon.journal import sqlite_writer
 from antiphon.journal.row_writer import Pen
 from antiphon.journal.sqlite import SqliteJournal
@@ -77,7 +77,7 @@ def test_every_operation_in_turn(name, error, kinds, every, tmp_path, checkpoint
         assert seen is None or isinstance(seen, JournalError), k
         failures += seen is not None
         if name == "full" and seen is not None:
-            assert isinstance(seen, Full), k
+            assert isinstance(seen, JournalFull), k
             assert str(path) in str(seen)
         found = look(path)
         assert not isinstance(found, Exception), (k, found)
@@ -119,12 +119,12 @@ def test_a_full_disk_parks_the_run_and_the_same_journal_goes_on_when_there_is_sp
             ends = []
             for n in range(3):
                 journal.append(pen.lease, pen.row(b"%d" % n), {}, ends.append)
-            with pytest.raises(Full):
+            with pytest.raises(JournalFull):
                 await journal.post("run", "k", b"")
-            assert [type(end) for end in ends] == [Full] * 3
+            assert [type(end) for end in ends] == [JournalFull] * 3
             disk.fail_at, disk.lasting = 0, False
             # The lease is broken also now: its next row would leave a gap.
-            with pytest.raises(Full):
+            with pytest.raises(JournalFull):
                 await pen.put(pen.row(b"late"))
             again = Pen(journal, await journal.claim("run"))
             kept += await again.write(b"after")
@@ -157,7 +157,7 @@ def test_a_place_that_may_not_be_written(exists):
         with start("unprivileged", path) as child:
             told = child.communicate(timeout=60)[0]
         Path(folder).chmod(0o700)
-    assert told.startswith("Full ")
+    assert told.startswith("JournalFull ")
     assert str(path) in told
     assert "check the permissions" in told
 

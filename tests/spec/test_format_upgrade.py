@@ -8,15 +8,17 @@ from pathlib import Path
 import apsw
 import pytest
 
-from antiphon import open_run
-from antiphon.errors import JournalError, NewerFormat
+from antiphon import Agent, Hooks, Limits, open_run, tool
+from antiphon.errors import JournalError, JournalTooNew
 from antiphon.journal.row_writer import Pen
 from antiphon.journal.sqlite import SqliteJournal
 from antiphon.journal.sqlite_file import MIGRATIONS
-from antiphon.models.script import Script
+from antiphon.models.script import Script, call
 from antiphon.testing.invariants import check_run
+from antiphon.values.hooks import Continue, PlannedCall, Return, TurnPlan
 from tests.golden.write_journal import ANSWERS, QUESTIONS, TALK, contents, team
 from tests.journal.writing import opened
+from tests.transcript import lines
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 FORMATS = range(1, len(MIGRATIONS) + 1)
@@ -61,6 +63,60 @@ def test_a_golden_run_is_folded_and_gone_on_with(number, tmp_path):
     asyncio.run(going_on())
 
 
+@tool(effect="read")
+async def look(page: int) -> str:
+    """Look at a page."""
+    return f"page {page}"
+
+
+def desk():
+    """The team of the stored run: a plan that hands on, a clerk that asks a colleague and a person."""
+
+    def plan_turn(context):
+        return TurnPlan([PlannedCall("clerk", each.content) for each in context.new_messages])
+
+    def end_turn(context):
+        ended = context.background_results
+        return Return(output=ended[0].content) if ended else Continue(wait_for_mail=True)
+
+    hooks = Hooks(plan_turn=plan_turn, end_turn=end_turn)
+    limits = Limits(turns=50, on_breach="handoff", breach_target="clerk")
+    asks = call("call_agent", agent_name="user", message="May I?")
+    return [
+        Agent("desk", context="continue", hooks=hooks, limits=limits),
+        Agent("clerk", "You ask.", tools=[look], model=Script([asks, "So be it."])),
+        Agent("writer", "You write.", model=Script(["Written."])),
+    ]
+
+
+def test_a_run_of_format_2_is_folded_and_gone_on_with(tmp_path):
+    """It was left in a model call, after a tool, a failed attempt and a call of a colleague."""
+    path = tmp_path / "journal.db"
+    shutil.copy(GOLDEN / "run_format_2.db", path)
+
+    async def going_on():
+        async with opened(path) as journal:
+            async with open_run(desk(), journal=journal, run_id="desk") as run:
+                (request,) = await run.requests()
+                async for item in run.events(pieces=False):
+                    if item.asks:
+                        break
+                await run.answer(item.event.id, "yes")
+                result = await run.result(request)
+                records = await run.records()
+            await check_run(journal, "desk")
+        return result, lines(records)
+
+    result, told = asyncio.run(going_on())
+    assert (result.outcome, result.output) == ("completed", "So be it.")
+    assert told[10:13] == ["2/1.m1 completed: [look]", "2/1.c1 tool look started", "2/1.c1 completed: page 1"]
+    assert told[16:18] == ["2/2.m1 failed: rate_limit: slow down", "2/2.w1 wait retry started"]
+    resumed = told.index("run resumed")
+    assert told[resumed + 1 : resumed + 3] == [
+        "2/3.m1 interrupted: the process stopped during the call", "2/3.m2 model started",
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("in_the_log", [True, False])
 def test_a_newer_format_is_refused_and_left_as_it_is(in_the_log, tmp_path):
     path, there = tmp_path / "there.db", tmp_path / "here"
@@ -76,7 +132,7 @@ def test_a_newer_format_is_refused_and_left_as_it_is(in_the_log, tmp_path):
     newer.close()
     before = {file.name: file.read_bytes() for file in there.iterdir()}
     assert len(before) == (2 if in_the_log else 1)
-    with pytest.raises(NewerFormat, match=rf"format {len(MIGRATIONS) + 1}.*upgrade"):
+    with pytest.raises(JournalTooNew, match=rf"format {len(MIGRATIONS) + 1}.*upgrade"):
         SqliteJournal(there / "there.db")
     after = {file.name: file.read_bytes() for file in there.iterdir() if not file.name.endswith("-shm")}
     assert after == before

@@ -8,50 +8,70 @@ from antiphon import Limits
 from antiphon.journal.memory import MemoryJournal
 from antiphon.journal.row_writer import Pen, put
 from antiphon.kernel.facts.events import (
+    ActionEffect,
+    ApprovalEffect,
+    CallEffect,
     EffectFinished,
     EffectStarted,
-    HistoryCompacted,
     MessagePosted,
-    Options,
+    ModelEffect,
     PermissionDecided,
+    QuestionEffect,
     RunClosed,
     RunStarted,
+    StepEffect,
+    ToolEffect,
+    TranscriptCompacted,
     TurnFinished,
     TurnStarted,
     encode,
 )
+from antiphon.kernel.facts.options import Options
 from antiphon.kernel.run.commands import Ask, request
 from antiphon.testing.invariants import INVARIANTS, InvariantBroken, check_journal, check_run
 from antiphon.values.message import Message, ToolCall
 from antiphon.values.model import Reply, Usage
 
+
+def model(effect_id, held=0):
+    return EffectStarted(effect_id, ModelEffect("m", "", held))
+
+
+def tool(effect_id, name, arguments="", allowed=False):
+    return EffectStarted(effect_id, ToolEffect(name, "", arguments, allowed))
+
+
+def call(effect_id, agent, background=False):
+    return EffectStarted(effect_id, CallEffect(agent, "", background=background))
+
+
 ACT, LOOK = ToolCall("1", "act", '{"n":1}'), ToolCall("2", "look")
 CALL = ToolCall("1", "call_agent", '{"agent_name":"b"}')
 START = [
     RunStarted("r", Options(limits=Limits(tokens=1_000, calls=4, activations=2))),
-    MessagePosted(request(Ask("a", "hi")), mail=1),
+    MessagePosted(request(Ask("a", "hi")), command=1),
     TurnStarted(0, 1),
-    EffectStarted("0/1.c1", "call", "a", background=True),
+    call("0/1.c1", "a", background=True),
     TurnFinished(0),
     TurnStarted(1, 1),
-    EffectStarted("1/1.m1", "model", "m", hold=600),
+    model("1/1.m1", 600),
 ]
 ASKED = [*START, EffectFinished("1/1.m1", reply=Reply("", (ACT, LOOK), "calls", Usage(100, 50)))]
 RULED = [
     *ASKED,
-    EffectStarted("1/1.c1?", "wait", "act", purpose="approval", arguments='{"n":1}'),
-    EffectFinished("1/1.c1?", content="yes", by="user", mail=2),
+    EffectStarted("1/1.c1?", ApprovalEffect("act", '{"n":1}', "")),
+    EffectFinished("1/1.c1?", content="yes", decided_by="user", command=2),
     PermissionDecided("1/1.c1", True, "user", arguments='{"n":1}'),
-    EffectStarted("1/1.c1", "tool", "act"),
-    EffectStarted("1/1.c2", "tool", "look"),
+    tool("1/1.c1", "act"),
+    tool("1/1.c2", "look"),
     EffectFinished("1/1.c2", content="seen"),
     EffectFinished("1/1.c1", content="done"),
 ]
 WHOLE = [
     *RULED,
-    TurnFinished(1, more=True),
+    TurnFinished(1, another_turn=True),
     TurnStarted(1),
-    EffectStarted("1/2.m1", "model", "m", hold=700),
+    model("1/2.m1", 700),
     EffectFinished("1/2.m1", reply=Reply("bye", usage=Usage(100, 50))),
     TurnFinished(1),
     EffectFinished("0/1.c1", content="bye"),
@@ -90,7 +110,11 @@ def test_a_journal_in_order_passes():
         check(WHOLE[:length])
 
 
-MODEL_MORE = EffectStarted("1/1.m2", "model", "m", hold=10)
+def test_a_model_call_may_begin_the_next_turn():
+    assert check([*RULED, *WHOLE[17:]]) == 1
+
+
+MODEL_MORE = model("1/1.m2", 10)
 BROKEN = {
     "no start": ("started", 1, WHOLE[1:]),
     "two starts": ("started", 2, [START[0], *START]),
@@ -110,42 +134,49 @@ BROKEN = {
     "a turn inside a turn": ("turns", 7, [*START[:6], TurnStarted(1)]),
     "an end of no turn": ("turns", 6, [*START[:5], TurnFinished(1)]),
     "an id of another turn": (
-        "turns", 7, [*START[:6], EffectStarted("1/2.m1", "model", "m", hold=1)],
+        "turns", 7, [*START[:6], model("1/2.m1", 1)],
     ),
     "an effect between turns": (
-        "turns", 7, [*START[:5], TurnStarted(1, 1), EffectStarted("0/1.c2", "tool", "x")],
+        "turns", 7, [*START[:5], TurnStarted(1, 1), tool("0/1.c2", "x")],
+    ),
+    "a turn that a model call begins while a message waits": (
+        "inbox", 17,
+        [*RULED, MessagePosted(Message("forward", "user", "a", "more"), 1), model("1/2.m1", 10)],
+    ),
+    "a question that detaches a call of nobody's plan": (
+        "results", 9, [*ASKED, EffectStarted("1/1.c2", QuestionEffect("?", ("0/1.c1",)))],
     ),
     "an attempt left out": ("turns", 7, [*START[:6], MODEL_MORE]),
-    "an id that is no place": ("turns", 7, [*START[:6], EffectStarted("somewhere", "model", "m")]),
+    "an id that is no place": ("turns", 7, [*START[:6], model("somewhere")]),
     "a call without a result": ("results", 15, [*without(RULED, 14), TurnFinished(1)]),
     "more taken than there is": ("inbox", 6, [*START[:5], TurnStarted(1, 2)]),
     "an unread message at the end": (
         "inbox", 21,
         [*WHOLE[:19], MessagePosted(Message("forward", "user", "a", "more"), 1), *WHOLE[20:]],
     ),
-    "mail left out": ("mail", 10, changed(RULED, 10, EffectFinished("1/1.c1?", content="yes", mail=3))),
-    "mail taken twice": ("mail", 10, changed(RULED, 10, EffectFinished("1/1.c1?", content="yes", mail=1))),
-    "no ruling": ("permission", 9, [*ASKED, EffectStarted("1/1.c1", "tool", "act")]),
+    "mail left out": ("mail", 10, changed(RULED, 10, EffectFinished("1/1.c1?", content="yes", command=3))),
+    "mail taken twice": ("mail", 10, changed(RULED, 10, EffectFinished("1/1.c1?", content="yes", command=1))),
+    "no ruling": ("permission", 9, [*ASKED, tool("1/1.c1", "act")]),
     "denied": ("permission", 12, changed(RULED, 11, PermissionDecided("1/1.c1", False, "user"))),
     "other arguments": (
-        "permission", 12, changed(RULED, 12, EffectStarted("1/1.c1", "tool", "act", arguments='{"n":2}')),
+        "permission", 12, changed(RULED, 12, tool("1/1.c1", "act", '{"n":2}')),
     ),
     "a ruling on another call": (
         "permission", 12, changed(RULED, 11, PermissionDecided("1/1.c2", True, arguments='{"n":1}')),
     ),
     "ruled twice": ("permission", 12, [*RULED[:11], RULED[10]]),
     "more tokens held than there are": (
-        "limits", 7, [*START[:6], EffectStarted("1/1.m1", "model", "m", hold=1_001)],
+        "limits", 7, [*START[:6], model("1/1.m1", 1_001)],
     ),
     "spent and held together": (
-        "limits", 18, [*WHOLE[:17], EffectStarted("1/2.m1", "model", "m", hold=900)],
+        "limits", 18, [*WHOLE[:17], model("1/2.m1", 900)],
     ),
     "more calls than allowed": (
         "limits", 13,
         [
             *START,
             EffectFinished("1/1.m1", reply=Reply("", (LOOK,) * 5, "calls", Usage(1, 1))),
-            *(EffectStarted(f"1/1.c{n}", "tool", "look") for n in range(1, 6)),
+            *(tool(f"1/1.c{n}", "look") for n in range(1, 6)),
         ],
     ),
     "a view shortened between two turns": (
@@ -153,19 +184,19 @@ BROKEN = {
         [
             *START,
             EffectFinished("1/1.m1", reply=Reply("x", (), "stop", Usage(1, 1))),
-            TurnFinished(1, more=True),
-            HistoryCompacted(1, trimmed=1),
+            TurnFinished(1, another_turn=True),
+            TranscriptCompacted(1, trimmed=1),
         ],
     ),
-    "an action in a turn of a model": ("action", 8, [*START, EffectStarted("1/1.x", "action", "a")]),
+    "an action in a turn of a model": ("action", 8, [*START, EffectStarted("1/1.x", ActionEffect("a"))]),
     "a step outside of an action": (
-        "action", 7, [*START[:5], TurnStarted(1, 1, act=True), EffectStarted("1/1.x:s:0", "step", "s")],
+        "action", 7, [*START[:5], TurnStarted(1, 1, act=True), EffectStarted("1/1.x:s:0", StepEffect("s"))],
     ),
     "an action that ends before its step": (
         "action", 9,
         [
-            *START[:5], TurnStarted(1, 1, act=True), EffectStarted("1/1.x", "action", "a"),
-            EffectStarted("1/1.x:s:0", "step", "s"), EffectFinished("1/1.x"),
+            *START[:5], TurnStarted(1, 1, act=True), EffectStarted("1/1.x", ActionEffect("a")),
+            EffectStarted("1/1.x:s:0", StepEffect("s")), EffectFinished("1/1.x"),
         ],
     ),
     "publishing without an action": (
@@ -176,8 +207,8 @@ BROKEN = {
         [
             *START,
             EffectFinished("1/1.m1", reply=Reply("", (CALL,) * 2, "calls", Usage(1, 1))),
-            EffectStarted("1/1.c1", "call", "b"),
-            EffectStarted("1/1.c2", "call", "b"),
+            call("1/1.c1", "b"),
+            call("1/1.c2", "b"),
         ],
     ),
 }  # fmt: skip
@@ -199,7 +230,7 @@ def test_a_gap_and_a_changed_byte(monkeypatch):
         rows[4] = msgspec.structs.replace(rows[4], seq=6)
 
     def other(rows):
-        rows[4] = msgspec.structs.replace(rows[4], body=encode([TurnFinished(0, nudge="?")]))
+        rows[4] = msgspec.structs.replace(rows[4], body=encode([TurnFinished(0, reminder="?")]))
 
     async def unverified(self, run_id, after=0):
         return self._runs[run_id].rows
@@ -213,8 +244,8 @@ def test_a_gap_and_a_changed_byte(monkeypatch):
 
 
 def test_what_acts_is_derived_when_nobody_says_it():
-    allowed = EffectStarted("1/1.c1", "tool", "act", allowed=True)
-    silent = EffectStarted("1/1.c2", "tool", "act")
+    allowed = tool("1/1.c1", "act", allowed=True)
+    silent = tool("1/1.c2", "act")
     twice = [*START, EffectFinished("1/1.m1", reply=Reply("", (ACT, ACT), "calls", Usage(1, 1)))]
     check([*twice, allowed], reading=None)
     check([*twice, silent], reading=None)

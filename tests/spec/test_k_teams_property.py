@@ -81,7 +81,7 @@ def speaks(chance):
             return dispatches()
         luck = chance.random()
         if luck < 0.03:
-            raise ModelError(chance.choice(["refused", "provider"]), "no luck")
+            raise ModelError(chance.choice(["refusal", "provider"]), "no luck")
         if luck < 0.35:
             return chance.choice(["", "So be it.", "<tool_call>", "Done."])
         if luck < 0.5 and name != "Partner":

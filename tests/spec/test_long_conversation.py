@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from antiphon import Agent, Limits, Usage, open_run, tool
+from antiphon import Agent, Limits, ModelOptions, Usage, open_run, tool
 from antiphon.models.script import call
 from antiphon.values.agent import Compaction
 from antiphon.values.limits import OutputLimits
-from antiphon.values.model import Delta, Reply, Request
+from antiphon.values.model import Delta, ModelRequest, Reply
 from bench.prefix import conversation
 
 WINDOW = 16_000
@@ -32,7 +32,7 @@ class Bounded:
         self._cost = 0
         self._known: dict[int, int] = {}
 
-    async def complete(self, request: Request, emit: Any) -> Reply:
+    async def complete(self, request: ModelRequest, emit: Any) -> Reply:
         self.asked += 1
         size = sum(len(encode(each)) for each in request.messages) // 4 + len(request.system) // 4
         assert size <= WINDOW, f"{size} tokens were sent"
@@ -58,7 +58,14 @@ async def look(n: int) -> str:
 
 async def talk(model: Bounded, turns: int, every: int) -> list[int]:
     """Have a conversation of so many requests; the records written up to every N-th."""
-    agent = Agent("a", "You talk.", tools=[look], context="continue", max_output=500, solo=True)
+    agent = Agent(
+        "a",
+        "You talk.",
+        tools=[look],
+        context="continue",
+        asking=ModelOptions(max_output_tokens=500),
+        standalone=True,
+    )
     marks = []
     async with open_run(
         [agent], model=model, limits=Limits(tokens=None), outputs=OutputLimits(message=4_000, kept=100_000)
@@ -89,7 +96,14 @@ def test_a_thousand_turns_with_stable_memory_and_cost() -> None:
     sizes: list[int] = []
 
     async def playing() -> None:
-        agent = Agent("a", "You talk.", tools=[look], context="continue", max_output=500, solo=True)
+        agent = Agent(
+            "a",
+            "You talk.",
+            tools=[look],
+            context="continue",
+            asking=ModelOptions(max_output_tokens=500),
+            standalone=True,
+        )
         outputs = OutputLimits(message=4_000, kept=100_000)
         async with open_run(
             [agent], model=model, limits=Limits(tokens=None), outputs=outputs
@@ -125,14 +139,14 @@ def test_directives_are_said_and_retain_can_be_left_out() -> None:
     seen: list[str] = []
 
     class Asked(Bounded):
-        async def complete(self, request: Request, emit: Any) -> Reply:
+        async def complete(self, request: ModelRequest, emit: Any) -> Reply:
             if request.tool_choice == "none":
                 seen.append(request.messages[-1].content)
             return await super().complete(request, emit)
 
     async def playing() -> None:
         compaction = Compaction(retain=False, directives=("In French.",))
-        agent = Agent("a", context="continue", compaction=compaction)
+        agent = Agent("a", context="continue", asking=ModelOptions(compaction=compaction))
         async with open_run([agent], model=Asked(0)) as conversation:
             await conversation.result(await conversation.post("a", "hello"))
             await conversation.result(await conversation.post("a", "", intent="compact"))

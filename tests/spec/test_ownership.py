@@ -8,7 +8,7 @@ import time
 import apsw
 import pytest
 
-from antiphon.errors import Fenced, Owned
+from antiphon.errors import LeaseLost, RunInUse
 from antiphon.journal.owner import Owner, is_dead, this_process
 from antiphon.journal.row_writer import Pen
 from tests.journal.children import start
@@ -44,7 +44,7 @@ def ask(child, line):
 def test_a_living_owner_is_respected_and_named(holder, tmp_path):
     async def claiming():
         async with opened(tmp_path / "journal.db", ttl=3600) as journal:
-            with pytest.raises(Owned, match=f"process {holder.pid} on ") as caught:
+            with pytest.raises(RunInUse, match=f"process {holder.pid} on ") as caught:
                 await journal.claim("run")
             assert caught.value.run_id == "run"
             assert str(holder.pid) in (await journal.runs())[0].owner
@@ -78,16 +78,16 @@ def test_a_stopped_owner_is_replaced_after_its_time_and_its_late_write_refused(h
         steady, wall = Clock(), Clock(time.time)
         async with opened(tmp_path / "journal.db", ttl=3600, steady=steady, wall=wall) as journal:
             wall.ahead = 1e9
-            with pytest.raises(Owned):
+            with pytest.raises(RunInUse):
                 await journal.claim("run")
             steady.ahead = 3599
-            with pytest.raises(Owned):
+            with pytest.raises(RunInUse):
                 await journal.claim("run")
             steady.ahead = 3601
             pen = Pen(journal, await journal.claim("run"))
             os.kill(holder.pid, signal.SIGCONT)
-            assert ask(holder, "am I still the owner?") == "Fenced"
-            assert ask(holder, "and now?") == "Fenced"
+            assert ask(holder, "am I still the owner?") == "LeaseLost"
+            assert ask(holder, "and now?") == "LeaseLost"
             await pen.write(b"mine")
             assert [row.body for row in await journal.read("run")] == [b"first", b"mine"]
 
@@ -105,21 +105,21 @@ def test_an_owner_on_another_host_is_replaced_after_its_time(tmp_path):
             with apsw.Connection(str(tmp_path / "journal.db")) as other:
                 other.execute("update owners set host = 'elsewhere', boot = 'another'")
             wall.ahead = 14.9
-            with pytest.raises(Owned, match=f"process {os.getpid()} on elsewhere"):
+            with pytest.raises(RunInUse, match=f"process {os.getpid()} on elsewhere"):
                 await two.claim("run")
             await one.beat()
             wall.ahead = 29.8
-            with pytest.raises(Owned):
+            with pytest.raises(RunInUse):
                 await two.claim("run")
             wall.ahead = 29.91
             taken = Pen(two, await two.claim("run"))
-            with pytest.raises(Fenced):
+            with pytest.raises(LeaseLost):
                 await pen.write(b"late")
             await taken.write(b"in time")
             # Who was thought dead says it lives: it is no owner of that run, but may own others.
             await one.beat()
             await Pen(one, await one.claim("other", create=True)).write(b"x")
-            with pytest.raises(Owned):
+            with pytest.raises(RunInUse):
                 await one.claim("run")
 
     asyncio.run(claiming())
@@ -160,7 +160,7 @@ def test_a_zombies_rows_are_refused_and_leave_nothing_while_its_other_runs_go_on
                 zombie.append(lost.lease, lost.row(b"zombie"), {}, ends["lost"].append)
                 zombie.append(kept.lease, kept.row(b"mine"), {}, ends["kept"].append)
             await zombie.release(kept.lease)
-            assert [type(end) for end in ends["lost"]] == [Fenced] * 5
+            assert [type(end) for end in ends["lost"]] == [LeaseLost] * 5
             assert ends["kept"] == [None] * 5
             after = await taken.write(b"after")
             assert list(await heir.read("lost")) == first + after

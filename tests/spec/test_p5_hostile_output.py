@@ -97,7 +97,7 @@ def test_a_tool_returns_it(shape):
     @tool(effect="read")
     async def look_up(ctx: ToolContext) -> None:
         "Keep what the handles of the first turn stand for."
-        kept.extend([ctx.output("1/1.c1"), ctx.output("1/1.c2")])
+        kept.extend([ctx.read_output("1/1.c1"), ctx.read_output("1/1.c2")])
 
     model = Script([[call("say"), call("say")], call("look_up"), "done"])
     result = play(Agent("a", tools=[say, look_up]), model)
@@ -163,7 +163,7 @@ def test_a_person_says_it(shape):
         async with open_run([Agent("a")], journal=journal, model=model, env={}, limits=ROOM) as conversation:
             call_id = await conversation.post("a", text)
             async for item in conversation.events(pieces=False):
-                if getattr(item.event, "purpose", "") == "question":
+                if item.asks is not None:
                     break
             await conversation.post(call_id, text)
             await conversation.answer(item.event.id, text, by=text[:20])

@@ -29,7 +29,13 @@ def strict(scenario: Scenario, wrong=anthropic_shape) -> Scenario:
 
     def agents(world):
         return [
-            replace(agent, fallback=tuple(Strict(each, wrong) for each in agent.fallback))
+            replace(
+                agent,
+                asking=replace(
+                    agent.asking,
+                    fallback_models=tuple(Strict(each, wrong) for each in agent.asking.fallback_models),
+                ),
+            )
             for agent in scenario.agents(world)
         ]
 

@@ -9,17 +9,28 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from antiphon import Agent, Conversation, Limits, ModelError, RunFailed, Usage, open_run, tool
+from antiphon import (
+    Agent,
+    Conversation,
+    Limits,
+    LoopOptions,
+    ModelError,
+    ModelOptions,
+    RunFailed,
+    Usage,
+    open_run,
+    tool,
+)
 from antiphon.journal.memory import MemoryJournal
 from antiphon.kernel.context.compaction import COMPACT
 from antiphon.kernel.run.rows import fold
 from antiphon.models.script import Script, call
 from antiphon.testing.clock import VirtualClock
 from antiphon.values.limits import OutputLimits
-from antiphon.values.model import Reply, Request
+from antiphon.values.model import ModelRequest, Reply
 
 
-def openai_shape(request: Request) -> None:
+def openai_shape(request: ModelRequest) -> None:
     """Each call is answered, in order, before anything else is said; no result is without its call."""
     owed: list[str] = []
     for message in request.messages:
@@ -36,7 +47,7 @@ def openai_shape(request: Request) -> None:
     assert not owed, f"calls without results at the end: {owed}"
 
 
-def anthropic_shape(request: Request) -> None:
+def anthropic_shape(request: ModelRequest) -> None:
     """As above; it begins with a user, ends with a user or results, and no text is empty."""
     openai_shape(request)
     assert request.messages[0].role == "user"
@@ -77,7 +88,7 @@ async def hang() -> str:
     return "never"
 
 
-@tool(ends=True)
+@tool(finishes=True)
 async def submit(text: str = "") -> str:
     """End the task."""
     return text
@@ -92,7 +103,7 @@ class Fickle:
         self._dice, self.asked = dice, 0
         self.wrong: list[str] = []
 
-    async def complete(self, request: Request, emit: Any) -> Reply:
+    async def complete(self, request: ModelRequest, emit: Any) -> Reply:
         self.asked += 1
         try:
             anthropic_shape(request)
@@ -107,7 +118,7 @@ class Fickle:
         if what < 0.08:
             await asyncio.Event().wait()
         if what < 0.2:
-            raise ModelError(dice.choice(("overloaded", "cut", "auth", "context")), "no")
+            raise ModelError(dice.choice(("overloaded", "disconnected", "auth", "context_length")), "no")
         if request.tool_choice == "none":
             summary = dice.choice(("<summary>S</summary>", "<retain>R</retain>", "", "words"))
             return Reply(summary, usage=usage)
@@ -130,14 +141,15 @@ def agent_of(dice: random.Random) -> Agent:
         "a",
         tools=[look, big, boom, late, hang, submit],
         context="continue",
-        solo=True,
-        last_word=True,
-        max_output=50,
+        standalone=True,
+        loop=LoopOptions(summarize_at_limit=True, finish_mode=dice.choice(("wins", "in_order"))),
+        asking=ModelOptions(
+            max_output_tokens=50,
+            fallback_models=[Script(["spare"] * 100, name="spare", record=1)] if dice.random() < 0.5 else [],
+        ),
         tool_execution=dice.choice(("parallel", "sequential", "single")),
-        finishing=dice.choice(("wins", "in_order")),
         completion=dice.choice(("text", "finish")),
         limits=Limits(turns=6),
-        fallback=[Script(["spare"] * 100, name="spare", record=1)] if dice.random() < 0.5 else [],
     )
 
 
@@ -185,7 +197,7 @@ async def live(seed: int) -> Tally:
     for _ in range(5):
         async with open_run(
             [agent], journal=journal, run_id=run_id, model=model, clock=VirtualClock(), outputs=outputs,
-            limits=Limits(seconds=dice.choice((None, 5.0))),
+            limits=Limits(timeout_seconds=dice.choice((None, 5.0))),
         ) as conversation:  # fmt: skip
             run_id = conversation.run_id
             for left in await conversation.requests():

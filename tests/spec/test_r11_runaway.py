@@ -70,7 +70,7 @@ def test_default_limits_end_it(name):
     result, records = counted(model)
     assert result.outcome == "limit"
     assert result.output == "so far: partial"
-    assert result.why.startswith("the limit of ")
+    assert result.reason.startswith("the limit of ")
     assert model.asked < 6_000
     # The most: a thousand agents, each refused the hundred calls of its last reply.
     assert records < 150_000
@@ -80,7 +80,7 @@ def test_the_token_budget_ends_it():
     model = lines(lambda request: [call("poke")])
     result = run_sync(A, "go", model=model, limits=Limits(tokens=50_000, turns=None, calls=None), env={})
     assert result.outcome == "budget"
-    assert "50,000 tokens" in result.why
+    assert "50,000 tokens" in result.reason
     assert result.output == "so far: partial"
 
 
@@ -93,5 +93,5 @@ def test_a_hundred_thousand_wishes_in_one_reply_end_it_too():
     assert result.outcome == "limit"
     assert result.output == "so far"
     assert model.asked == 1
-    # One for each wish, and what a run has anyway.
+    # One for each call, and what a run has anyway.
     assert records < 100_100 + 5_000

@@ -99,9 +99,9 @@ def test_a_full_inbox_refuses_the_newest_and_what_was_never_read_is_dead():
             await conversation.cancel(call_id, "enough")
             await conversation.result(call_id)
             dead = [
-                (each.event.message.content, each.event.dead)
+                (each.event.message.content, each.event.dead_letter)
                 for each in await conversation.records()
-                if type(each.event) is MessagePosted and each.event.dead
+                if type(each.event) is MessagePosted and each.event.dead_letter
             ]
         assert [text for text, _ in dead] == ["4", "5", "1", "2", "3"]
         assert all("full" in why for _, why in dead[:2])
@@ -140,6 +140,6 @@ def test_mail_that_is_no_letter_is_dead_and_stops_nobody(body):
             posted = [
                 each.event for each in await conversation.records() if type(each.event) is MessagePosted
             ]
-            assert "no letter" in posted[0].dead
+            assert "no letter" in posted[0].dead_letter
 
     asyncio.run(main())

@@ -11,11 +11,11 @@ from antiphon.errors import ModelError
 from antiphon.models.openai import OpenAIModel
 from antiphon.testing.wire import Wire, WireServer
 from antiphon.testing.wire_scripts import ECHO, LIMIT, wires
-from antiphon.values.model import ChatMessage, Delta, Reply, Request, ToolSpec
+from antiphon.values.model import ChatMessage, Delta, ModelRequest, Reply, ToolSpec
 from antiphon.values.secret import Secret
 
 SCRIPTS = wires()
-ASKED = Request(
+ASKED = ModelRequest(
     "wire", "Be brief.", (ChatMessage("user", "Hello"),), (ToolSpec("add", "Adds.", {"type": "object"}),)
 )
 

@@ -9,7 +9,7 @@ from antiphon import tool
 from antiphon.models.script import call
 from antiphon.styles.loop import AgentServices, LoopAgent
 from antiphon.testing.clock import VirtualClock
-from antiphon.values.model import Reply, Request
+from antiphon.values.model import ModelRequest, Reply
 
 STEPS = 4
 DELAY = 0.05
@@ -25,7 +25,7 @@ class Slow:
         self._clock = clock
         self.asking = self.most = 0
 
-    async def complete(self, request: Request, emit: Any) -> Reply:
+    async def complete(self, request: ModelRequest, emit: Any) -> Reply:
         self.asking += 1
         self.most = max(self.most, self.asking)
         await self._clock.sleep_until(self._clock.now() + DELAY)
@@ -70,7 +70,7 @@ def test_some_that_fail_or_are_stopped_do_not_touch_the_others() -> None:
     """One in three is cancelled and one in three has a model that breaks; the rest completes."""
 
     class Frail(Slow):
-        async def complete(self, request: Request, emit: Any) -> Reply:
+        async def complete(self, request: ModelRequest, emit: Any) -> Reply:
             if request.messages[0].content.startswith("breaks") and len(request.messages) > 2:
                 raise ValueError("broken")
             return await super().complete(request, emit)

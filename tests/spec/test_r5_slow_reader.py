@@ -11,7 +11,7 @@ from antiphon import Agent, Piece, open_run
 from antiphon.kernel.facts.events import EffectFinished
 from antiphon.kernel.run.api import stream
 from antiphon.kernel.run.feed import DELTA_BUFFER, Subscription
-from antiphon.values.model import Delta, Reply, Request
+from antiphon.values.model import Delta, ModelRequest, Reply
 
 Said = Sequence[Delta]
 
@@ -24,7 +24,7 @@ class Talker:
     def __init__(self, deltas: Said) -> None:
         self._deltas = deltas
 
-    async def complete(self, request: Request, emit: Any) -> Reply:
+    async def complete(self, request: ModelRequest, emit: Any) -> Reply:
         for delta in self._deltas:
             emit(delta)
         return Reply("done")
@@ -87,7 +87,7 @@ def test_after_a_loss_the_buffer_has_all_its_room_again() -> None:
         go_on = asyncio.Event()
 
         class Twice(Talker):
-            async def complete(self, request: Request, emit: Any) -> Reply:
+            async def complete(self, request: ModelRequest, emit: Any) -> Reply:
                 await super().complete(request, emit)
                 await go_on.wait()
                 for delta in later:
@@ -110,7 +110,7 @@ def test_a_reader_that_never_reads_holds_nobody_up() -> None:
     said = words(40_000)
 
     class Pausing(Talker):
-        async def complete(self, request: Request, emit: Any) -> Reply:
+        async def complete(self, request: ModelRequest, emit: Any) -> Reply:
             for place, text in enumerate(said):
                 emit(Delta("text", text))
                 if place % 100 == 0:

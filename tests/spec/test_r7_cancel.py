@@ -5,14 +5,14 @@ import threading
 
 import pytest
 
-from antiphon import Agent, Message, open_run, run, tool
-from antiphon.errors import Parked
+from antiphon import Agent, Hooks, Message, open_run, run, tool
+from antiphon.errors import RunSuspended
 from antiphon.journal.memory import MemoryJournal
 from antiphon.kernel.facts.events import CancelRequested, EffectFinished, EffectStarted
 from antiphon.kernel.run.rows import fold
 from antiphon.models.script import Script, call, finish
 from antiphon.testing.invariants import check_journal
-from antiphon.values.hooks import Call, Continue, Do, Return
+from antiphon.values.hooks import Continue, PlannedCall, Return, TurnPlan
 
 
 @tool(effect="read")
@@ -34,26 +34,30 @@ async def act(n: int) -> int:
 async def do(ctx):
     "An action that does a bit of everything."
     await ctx.step("pause", asyncio.sleep, 0)
-    await asyncio.gather(ctx.ask("Well?"), ctx.call("b", "x"), ctx.step("pause", asyncio.sleep, 0))
+    await asyncio.gather(ctx.ask_model("Well?"), ctx.call("b", "x"), ctx.step("pause", asyncio.sleep, 0))
     ctx.set("attempt", ctx.attempt)
     ctx.publish(Message("forward", "c", "", "news"))
     return "acted"
 
 
-def plan(moment):
+def plan(context):
     "One round of two actors, then one for what they published."
-    everything = tuple(range(len(moment.taken)))
-    return Do([Call("c", take=everything), Call("d", "x")] if moment.turn == 1 else [Call("b", "y")])
+    everything = tuple(range(len(context.new_messages)))
+    return TurnPlan(
+        [PlannedCall("c", forward=everything), PlannedCall("d", "x")]
+        if context.turn == 1
+        else [PlannedCall("b", "y")]
+    )
 
 
-def decide(moment):
-    return Continue() if moment.turn == 1 else Return(value="done")
+def decide(context):
+    return Continue() if context.turn == 1 else Return(output="done")
 
 
 A = Agent("a", tools=[peek, act])
 B = Agent("b", tools=[peek])
-ROUNDS = Agent("rounds", plan=plan, decide=decide)
-TEAM = [A, B, Agent("c", act=do, context="continue"), Agent("d", act=do), ROUNDS]
+ROUNDS = Agent("rounds", hooks=Hooks(plan_turn=plan, end_turn=decide))
+TEAM = [A, B, Agent("c", hooks=Hooks(act=do), context="continue"), Agent("d", hooks=Hooks(act=do)), ROUNDS]
 ENTRIES = pytest.mark.parametrize("entry", [A, ROUNDS], ids=lambda agent: agent.name)
 LINES = {
     "a": [
@@ -106,7 +110,7 @@ async def cancelled_after(journal, entry, laps=None, seq=None):
         assert len(finished) == len(set(finished))
         assert result.outcome == ("completed" if over else "cancelled")
         if not over:
-            assert result.why == "enough"
+            assert result.reason == "enough"
         await conversation.close()
     await check_journal(journal, reading={"peek"})
     return over, len(records)
@@ -203,7 +207,7 @@ def test_tools_that_swallow_cancellation_do_not_hold_the_run():
                 await asyncio.sleep(0)
             await conversation.cancel(call_id, "enough")
             result = await conversation.result(call_id)
-            assert (result.outcome, result.why) == ("cancelled", "enough")
+            assert (result.outcome, result.reason) == ("cancelled", "enough")
             for _ in range(5):
                 await asyncio.sleep(0)
             let_go.set()
@@ -264,7 +268,7 @@ def test_a_cancelled_part_leaves_the_rest_alone():
         async with open_run(team, journal=MemoryJournal(), model=Script(lines), env={}) as conversation:
             call_id = await conversation.post("a", "go")
             async for item in conversation.events(pieces=False):
-                if type(item.event) is EffectStarted and item.event.name == "hang":
+                if type(item.event) is EffectStarted and getattr(item.event.detail, "name", "") == "hang":
                     break
             await conversation.cancel("1/1.c1", "not needed")
             result = await conversation.result(call_id)
@@ -283,7 +287,7 @@ def test_left_while_it_runs_it_is_parked_not_ended():
             call_id = await conversation.post("a", "go")
             waiting = asyncio.ensure_future(conversation.result(call_id))
             await asyncio.sleep(0)
-        with pytest.raises(Parked):
+        with pytest.raises(RunSuspended):
             await waiting
         async with open_run(
             [A, B], journal=journal, run_id=conversation.run_id, model=Patient(), env={}

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from antiphon import Agent, Limits, Message, Usage, open_run, run_sync, tool
+from antiphon import Agent, Hooks, Limits, Message, ModelOptions, Usage, open_run, run_sync, tool
 from antiphon.journal.memory import MemoryJournal
 from antiphon.models.script import Script, call, finish
 from antiphon.testing.witness import ReplayDiffers, Witness, watching
-from antiphon.values.hooks import Call, Continue, Do, Return
+from antiphon.values.hooks import Continue, PlannedCall, Return, TurnPlan
 from tests.transcript import until
 
 pytestmark = pytest.mark.unwatched
@@ -36,40 +36,44 @@ def test_a_run_of_pure_rules_follows_again() -> None:
 def test_a_rule_that_counts_its_calls_is_found_with_both_events() -> None:
     calls: list[int] = []
 
-    def decide(moment: Any) -> Continue | None:
+    def decide(context: Any) -> Continue | None:
         calls.append(1)
         return Continue("go on") if len(calls) == 1 else None
 
-    witness = witnessed(Agent("a", decide=decide), model=Script(["one", "two"]))
+    witness = witnessed(Agent("a", hooks=Hooks(end_turn=decide)), model=Script(["one", "two"]))
     with pytest.raises(ReplayDiffers) as found:
         witness.verdict()
     where, recorded, replayed = str(found.value).splitlines()
     assert where.endswith("row 11, event 2 of 4:")
-    assert '"nudge":"go on"' in recorded
-    assert '{"type":"TurnFinished","activation":1}' in replayed
+    assert '"reminder":"go on"' in recorded
+    assert '{"type":"turn_finished","activation":1}' in replayed
 
 
 def test_a_rule_that_raises_later_or_says_more_is_found() -> None:
     said: list[str] = []
 
-    def decide(moment: Any) -> Return:
+    def decide(context: Any) -> Return:
         said.append("")
-        return Return(set={"said": 1} if len(said) > 1 else {})
+        return Return(activation_data={"said": 1} if len(said) > 1 else {})
 
-    with pytest.raises(ReplayDiffers, match="StateChanged"):
-        witnessed(Agent("a", decide=decide)).verdict()
+    with pytest.raises(ReplayDiffers, match="state_changed"):
+        witnessed(Agent("a", hooks=Hooks(end_turn=decide))).verdict()
 
 
 def test_what_an_action_publishes_is_given_whatever_it_drew_for_it() -> None:
     async def act(ctx: Any) -> str:
-        ctx.set("read", len(ctx.taken))
+        ctx.set("read", len(ctx.new_messages))
         ctx.publish(Message("forward", "b", "", "news"))
         return "done"
 
-    def plan(moment: Any) -> Do:
-        return Do([Call("b", take=tuple(range(len(moment.taken))))] if moment.turn < 3 else ())
+    def plan(context: Any) -> TurnPlan:
+        return TurnPlan(
+            [PlannedCall("b", forward=tuple(range(len(context.new_messages))))] if context.turn < 3 else ()
+        )
 
-    witness = witnessed(Agent("a", plan=plan), Agent("b", act=act, context="continue"))
+    witness = witnessed(
+        Agent("a", hooks=Hooks(plan_turn=plan)), Agent("b", hooks=Hooks(act=act), context="continue")
+    )
     witness.verdict()
     assert witness.replayed == 1
 
@@ -80,7 +84,7 @@ def test_calls_that_waited_for_room_follow_again() -> None:
     asked = [call("call_agent", agent_name=name, message="m") for name in names]
     script: dict[str, Any] = {name: [finish("r")] for name in names}
     witness = witnessed(
-        *(Agent("a"), *(Agent(name, max_output=6_500) for name in names)),
+        *(Agent("a"), *(Agent(name, asking=ModelOptions(max_output_tokens=6_500)) for name in names)),
         model=Script(script | {"a": [asked, "end"]}, usage=Usage(1, 1)),
         limits=Limits(tokens=9_000),
     )

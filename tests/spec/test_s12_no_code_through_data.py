@@ -152,8 +152,8 @@ def test_the_outline_is_read_the_same_way():
     for mark in MARKS:
         body = json.dumps({"seq": 7, "title": mark, "more": mark}).encode()
         title = mark if isinstance(mark, str) else None
-        assert quietly(summary.decode, body) == (title and summary.Outline(7, title=title))
-        assert quietly(summary.decode, json.dumps({"seq": 7, "more": mark}).encode()) == summary.Outline(7)
+        assert quietly(summary.decode, body) == (title and summary.RunSummary(7, title=title))
+        assert quietly(summary.decode, json.dumps({"seq": 7, "more": mark}).encode()) == summary.RunSummary(7)
 
 
 def test_the_hook_does_see():

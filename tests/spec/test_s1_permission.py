@@ -8,7 +8,7 @@ import pytest
 from antiphon import Agent, Policy, UserError, open_run, run_sync, tool
 from antiphon.journal.memory import MemoryJournal
 from antiphon.journal.sqlite import SqliteJournal
-from antiphon.kernel.facts.events import EffectFinished, EffectStarted, PermissionDecided
+from antiphon.kernel.facts.events import ApprovalEffect, EffectFinished, EffectStarted, PermissionDecided
 from antiphon.kernel.run.commands import Answer, encode
 from antiphon.models.script import Script, call
 from antiphon.testing.invariants import check_journal
@@ -47,7 +47,7 @@ def play(agents, model, policy=GUARDED, answers=lambda conversation, record: Non
             call_id = await conversation.post("a", "go")
             async for item in conversation.events(pieces=False):
                 event = item.event
-                if type(event) is EffectStarted and event.purpose == "approval":
+                if type(event) is EffectStarted and type(event.detail) is ApprovalEffect:
                     found = answers(conversation, event)
                     if found is not None:
                         await found
@@ -111,7 +111,7 @@ def test_what_was_approved_is_what_runs(acted):
     _, records = play([Agent("a", tools=[pay])], model, answers=yes)
     assert done == [("pay", 5, "shop")]
     ruling = next(each for each in records if type(each) is PermissionDecided)
-    assert (ruling.allowed, ruling.by, ruling.arguments) == (True, "user", '{"amount":5,"to":"shop"}')
+    assert (ruling.allowed, ruling.decided_by, ruling.arguments) == (True, "user", '{"amount":5,"to":"shop"}')
 
 
 def test_edited_arguments_are_the_only_ones_that_run(acted):
@@ -131,7 +131,7 @@ def test_edited_arguments_are_the_only_ones_that_run(acted):
         for each in records
         if type(each) is EffectFinished and "." in each.id and each.id[-1].isdigit()
     ]
-    assert outcomes.count("invalid") == 3
+    assert outcomes.count("invalid_arguments") == 3
 
 
 def test_an_approval_holds_for_one_call_only(acted):
@@ -156,7 +156,7 @@ def test_always_holds_for_that_tool_only(acted):
     asked = []
 
     def once(run, event):
-        asked.append(event.name)
+        asked.append(event.detail.name)
         return run.answer(event.id, next(answers, "no"))
 
     play([Agent("a", tools=[pay, wire])], model, answers=once)
@@ -209,7 +209,7 @@ def test_a_grant_that_somebody_adds_to_another_answer_is_not_remembered(acted, c
             call_id, asked = await conversation.post("a", "go"), 0
             async for item in conversation.events(pieces=False):
                 event = item.event
-                if type(event) is EffectStarted and event.purpose == "approval":
+                if type(event) is EffectStarted and type(event.detail) is ApprovalEffect:
                     asked += 1
                     letter = Answer(event.id, content if asked == 1 else "no", grant=Grant())
                     await journal.post(conversation.run_id, event.id, encode(letter))
@@ -235,7 +235,7 @@ def test_a_second_answer_changes_nothing(acted, forged):
             seen = 0
             async for item in conversation.events(pieces=False):
                 event = item.event
-                if type(event) is EffectStarted and event.purpose == "approval":
+                if type(event) is EffectStarted and type(event.detail) is ApprovalEffect:
                     seen += 1
                     run_id = conversation.run_id
                     # Mail for the last approval, this one, the next one, and the call itself.
@@ -319,10 +319,10 @@ def test_resumed_between_the_question_the_ruling_and_the_run(acted, tmp_path, ve
         async with open_run([Agent("a", tools=[pay])], policy=Policy("guarded"), **options) as conversation:
             call_id = await conversation.post("a", "go")
             async for item in conversation.events(pieces=False):
-                if getattr(item.event, "purpose", "") == "approval":
+                if isinstance(item.asks, ApprovalEffect):
                     break
         run_id, asked = conversation.run_id, item.event
-        assert asked.arguments == '{"amount":1,"to":"shop"}'
+        assert asked.detail.arguments == '{"amount":1,"to":"shop"}'
         await journal.post(run_id, "answer", encode(Answer(asked.id, verdict)))
         async with open_run([Agent("a", tools=[dearer])], run_id=run_id, **options) as again:
             assert (await again.result(call_id)).output == "done"

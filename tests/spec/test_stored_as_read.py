@@ -12,8 +12,10 @@ import pytest
 from antiphon import (
     Agent,
     Attachment,
+    Hooks,
     Limits,
     ModelError,
+    ModelOptions,
     Policy,
     RunFailed,
     ToolResult,
@@ -26,6 +28,7 @@ from antiphon.journal.memory import MemoryJournal
 from antiphon.kernel.run.rows import fold
 from antiphon.models.script import Script, call
 from antiphon.testing.clock import VirtualClock
+from antiphon.values.hooks import Continue
 from antiphon.values.message import ToolCall
 from antiphon.values.model import Reply, Usage
 from antiphon.values.tool import Done
@@ -66,17 +69,18 @@ def answer(agent, model=None, **options):
 
 
 def test_limits_are_of_the_types_that_are_read():
-    limits = Limits(turns=3.0, tokens=1e6, seconds=60, usd=1)
-    assert limits == Limits(turns=3, tokens=1_000_000, seconds=60.0, usd=1.0)
-    assert [type(each) for each in (limits.turns, limits.tokens, limits.seconds, limits.usd)] == [
+    limits = Limits(turns=3.0, tokens=1e6, timeout_seconds=60, usd=1)
+    assert limits == Limits(turns=3, tokens=1_000_000, timeout_seconds=60.0, usd=1.0)
+    assert [type(each) for each in (limits.turns, limits.tokens, limits.timeout_seconds, limits.usd)] == [
         int, int, float, float,
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"turns": 2.5}, {"turns": True}, {"turns": "3"}, {"seconds": float("nan")}, {"usd": float("inf")},
-     {"tokens": float("inf")}, {"seconds": "60"}, {"usd": []}, {"to": None}],
+    [{"turns": 2.5}, {"turns": True}, {"turns": "3"}, {"timeout_seconds": float("nan")},
+     {"usd": float("inf")}, {"tokens": float("inf")}, {"timeout_seconds": "60"}, {"usd": []},
+     {"breach_target": None}],
 )  # fmt: skip
 def test_a_limit_that_is_no_number_is_refused_where_it_is_made(wrong):
     (name,) = wrong
@@ -85,9 +89,9 @@ def test_a_limit_that_is_no_number_is_refused_where_it_is_made(wrong):
 
 
 def test_a_reply_is_at_most_a_whole_number_of_tokens():
-    assert type(Agent("a", max_output=1e3).max_output) is int
+    assert type(Agent("a", asking=ModelOptions(max_output_tokens=1e3)).asking.max_output_tokens) is int
     with pytest.raises(UserError, match="max_output"):
-        Agent("a", max_output="many")
+        Agent("a", asking=ModelOptions(max_output_tokens="many"))
 
 
 @pytest.mark.parametrize(
@@ -113,7 +117,7 @@ def test_data_of_a_run_are_its_own():
 
 def test_a_clock_of_whole_seconds_will_do():
     model = Says(ModelError("overloaded", "later", retry_after=5), Reply("done"))
-    found = answer(Agent("a"), model, clock=VirtualClock(1_700_000_000), limits=Limits(seconds=60))
+    found = answer(Agent("a"), model, clock=VirtualClock(1_700_000_000), limits=Limits(timeout_seconds=60))
     assert str(found) == "done"
 
 
@@ -137,7 +141,7 @@ def test_a_failure_is_read_as_it_was_told(wait):
 )  # fmt: skip
 def test_a_reply_is_what_can_be_read(reply):
     found = answer(Agent("a"), Says(reply))
-    assert found.outcome == ("failed" if type(reply.usage.input) is float else "completed")
+    assert found.outcome == ("failed" if type(reply.usage.input_tokens) is float else "completed")
 
 
 @pytest.mark.parametrize(
@@ -147,7 +151,7 @@ def test_a_reply_is_what_can_be_read(reply):
 )  # fmt: skip
 def test_what_is_no_reply_fails_the_call_and_not_the_run(reply):
     found = answer(Agent("a"), Says(reply))
-    assert (found.outcome, found.why.partition(":")[0]) == ("failed", "provider")
+    assert (found.outcome, found.reason.partition(":")[0]) == ("failed", "provider")
 
 
 # -- tools -------------------------------------------------------------------------------------
@@ -202,22 +206,22 @@ def test_a_ruling_that_gives_no_reason_denies(ruling):
         """Act."""
         return "acted"
 
-    agent = Agent("a", tools=[act], judge=lambda tool, arguments: ruling)
+    agent = Agent("a", tools=[act], hooks=Hooks(authorize=lambda tool, arguments: ruling))
     assert "denied" in str(answer(agent, Script([call("act"), lambda request: request.messages[-1].content]),
                                   attended=False))  # fmt: skip
 
 
 @pytest.mark.parametrize("reminder", [True, ["go on"], b"go on"])
 def test_a_reminder_that_is_no_text_fails_the_agent(reminder):
-    found = answer(Agent("a", incomplete=lambda messages: reminder), Script(["x", "y"]))
-    assert (found.outcome, "the hook incomplete" in found.why) == ("failed", True)
+    found = answer(Agent("a", hooks=Hooks(end_turn=lambda context: Continue(reminder))), Script(["x", "y"]))
+    assert (found.outcome, "the hook end_turn" in found.reason) == ("failed", True)
 
 
 def test_an_action_may_fail_with_anything():
     async def acts(ctx):
         raise EffectFailed("limit", "\ud800", partial={"a": 1})
 
-    found = answer(Agent("a", act=acts))
+    found = answer(Agent("a", hooks=Hooks(act=acts)))
     assert (found.outcome, found.output) == ("limit", "{'a': 1}")
 
 
@@ -227,14 +231,14 @@ def test_what_an_action_records_is_read_as_it_was():
         ctx.append("list", ((1, 2), {5}))
         return {"seen": await ctx.step("look", lambda: (1, {2: 3}))}
 
-    assert answer(Agent("a", act=acts)).output == '{"seen":[1,{"2":3}]}'
+    assert answer(Agent("a", hooks=Hooks(act=acts))).output == '{"seen":[1,{"2":3}]}'
 
 
 def test_only_texts_can_be_asked():
     async def acts(ctx):
-        return await ctx.ask(b"bytes")
+        return await ctx.ask_model(b"bytes")
 
-    assert "TypeError" in answer(Agent("a", act=acts), Script(["x"])).why
+    assert "TypeError" in answer(Agent("a", hooks=Hooks(act=acts)), Script(["x"])).reason
 
 
 # -- people ------------------------------------------------------------------------------------

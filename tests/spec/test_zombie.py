@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from antiphon import Agent, ToolContext, open_run, tool
-from antiphon.errors import Fenced, Owned, Parked
+from antiphon.errors import LeaseLost, RunInUse, RunSuspended
 from antiphon.journal.sqlite import SqliteJournal
 from antiphon.models.script import Script, call
 from antiphon.testing.invariants import check_journal
@@ -55,10 +55,10 @@ def test_a_fenced_owner_is_refused_and_parks(tmp_path):
                 assert (await owner.result(call_id)).output == "done"
                 # The pause ends: the old owner hears its model's answer and would go on.
                 slow.open.set()
-                with pytest.raises(Parked) as parked:
+                with pytest.raises(RunSuspended) as parked:
                     await waiting
-                assert isinstance(parked.value.__cause__, Fenced)
-                with pytest.raises(Parked):
+                assert isinstance(parked.value.__cause__, LeaseLost)
+                with pytest.raises(RunSuspended):
                     await zombie.post("a", "more")
                 records = await owner.records()
         assert len(world.deeds()) == 1
@@ -76,7 +76,7 @@ def test_a_living_owner_is_not_replaced(tmp_path):
         model = Gate(["done"])
         async with open_run([Agent("a")], journal=first, model=model, env={}) as owner:
             call_id = await owner.post("a", "go")
-            with pytest.raises(Owned):
+            with pytest.raises(RunInUse):
                 async with open_run([Agent("a")], journal=second, run_id=owner.run_id, model=model, env={}):
                     raise AssertionError("two owners")
             model.open.set()

@@ -8,20 +8,26 @@ import pytest
 from msgspec.structs import replace
 
 from antiphon import Agent, Limits, Message, Record, RunFailed, ToolCall, Usage, open_journal, open_run, tool
-from antiphon.errors import Corrupt
-from antiphon.kernel.facts.agent_call import CallAgent
+from antiphon.errors import JournalCorrupt
+from antiphon.kernel.facts.agent_call import AgentCall
 from antiphon.kernel.facts.events import (
+    ApprovalEffect,
+    CallEffect,
     CancelRequested,
     EffectFinished,
     EffectStarted,
     Event,
-    HistoryCompacted,
     MessagePosted,
+    ModelEffect,
     PermissionDecided,
+    QuestionEffect,
     RunClosed,
     RunResumed,
     RunStarted,
     StateChanged,
+    TimerEffect,
+    ToolEffect,
+    TranscriptCompacted,
     TurnFinished,
     TurnStarted,
 )
@@ -32,6 +38,7 @@ from antiphon.testing.clock import VirtualClock
 from antiphon.testing.world import World
 from antiphon.values.codec import encode_value
 from antiphon.values.model import Reply
+from antiphon.values.result import Failure
 from antiphon.view import RunTree
 from antiphon.view.changes import (
     CancelRequest,
@@ -47,7 +54,7 @@ from antiphon.view.changes import (
     TurnEnd,
     TurnStart,
 )
-from antiphon.view.nodes import ActivationNode, Cost, DeadLetter, EffectFailure, EffectNode
+from antiphon.view.nodes import ActivationNode, Cost, DeadLetter, EffectNode
 from tests.spec import crash_scenarios
 from tests.transcript import recorded
 
@@ -66,6 +73,16 @@ def drawn(tree: RunTree) -> list[str]:
         callees = [each.callee for turn in node.turns for each in turn.effects if each.callee is not None]
         waiting.extend((level + 1, each) for each in reversed(callees))
     return found
+
+
+def called(effect_id: str, agent: str, **fields: Any) -> EffectStarted:
+    """The start of a call of an agent."""
+    return EffectStarted(effect_id, CallEffect(agent, "", **fields))
+
+
+def model_asked(effect_id: str, model: str = "m", tokens: int = 0, **fields: Any) -> EffectStarted:
+    """The start of a model call."""
+    return EffectStarted(effect_id, ModelEffect(model, "", tokens, **fields))
 
 
 # -- a script in, the tree out ------------------------------------------------------------------
@@ -101,8 +118,8 @@ def test_activations_turns_and_effects() -> None:
         "     turn 1, 1 taken",
         "      2/1.m1 model script completed",
         "      2/1.c1 tool look completed",
-        "      2/1.c2 tool look invalid",
-        "      2/1.c3 tool lok missing",
+        "      2/1.c2 tool look invalid_arguments",
+        "      2/1.c3 tool lok not_found",
         "     turn 2, 0 taken",
         "      2/2.m1 model script completed",
     ]
@@ -122,21 +139,21 @@ def test_activations_turns_and_effects() -> None:
 def test_a_path_is_the_same_however_the_activations_were_numbered() -> None:
     """Of two callees that call somebody themselves, the number says who was faster."""
 
-    def called(*order: str) -> dict[str, str]:
+    def paths(*order: str) -> dict[str, str]:
         to = ToolCall("c", "call_agent", '{"agent_name":"x"}')
         story = Story().add(
             *asked("lead"),
             replied("1/1.m1", to, to),
-            EffectStarted("1/1.c1", "call", "a"),
-            EffectStarted("1/1.c2", "call", "b"),
+            called("1/1.c1", "a"),
+            called("1/1.c2", "b"),
         )
         for number in order:
-            story.add(EffectStarted(f"{number}/1.m1", "model", "m"), replied(f"{number}/1.m1", to))
-            story.add(EffectStarted(f"{number}/1.c1", "call", f"below {number}"))
+            story.add(model_asked(f"{number}/1.m1"), replied(f"{number}/1.m1", to))
+            story.add(called(f"{number}/1.c1", f"below {number}"))
         return {node.agent: node.path for node in story.tree.activations.values()}
 
-    assert called("2", "3") == called("3", "2")
-    assert called("2", "3")["below 3"] == "1.c1/1.c2/1.c1"
+    assert paths("2", "3") == paths("3", "2")
+    assert paths("2", "3")["below 3"] == "1.c1/1.c2/1.c1"
     tree = Story().add(*asked("lead")).tree
     assert tree.activations[1].path_of("1/1.m1") == "1.c1/1.m1"
     assert tree.user.path_of("0/1.c1") == "1.c1"
@@ -154,7 +171,7 @@ def test_in_every_style_the_tree_adds_up_to_what_the_run_says_of_itself(scenario
         node = tree.effects[call_id].callee
         assert node is not None
         assert node.total.usage == result.usage
-        assert (node.outcome, node.content, node.reason) == (result.outcome, result.output, result.why)
+        assert (node.outcome, node.content, node.reason) == (result.outcome, result.output, result.reason)
         assert tuple(each.message for each in tree.log if each.request == call_id) == result.messages
     assert all(each.ended_at is not None for each in tree.effects.values())
 
@@ -263,15 +280,15 @@ def asked(agent: str = "lead", text: str = "go") -> tuple[Event, ...]:
         RunStarted("r"),
         MessagePosted(Message("forward", "user", "user", "", calls=(given,))),
         TurnStarted(0, 1),
-        EffectStarted("0/1.c1", "call", agent, background=True),
+        called("0/1.c1", agent, background=True),
         TurnFinished(0),
         TurnStarted(1, 1),
-        EffectStarted("1/1.m1", "model", "m"),
+        model_asked("1/1.m1"),
     )
 
 
 def replied(effect_id: str, *calls: ToolCall, text: str = "", cost: int | None = None) -> EffectFinished:
-    return EffectFinished(effect_id, reply=Reply(text, tuple(calls), usage=Usage(10, 2)), cost=cost)
+    return EffectFinished(effect_id, reply=Reply(text, tuple(calls), usage=Usage(10, 2)), cost_nano_usd=cost)
 
 
 def test_every_record_says_what_it_changed() -> None:
@@ -283,32 +300,32 @@ def test_every_record_says_what_it_changed() -> None:
     began = story.change(TurnStarted(0, 1))
     assert isinstance(began, TurnStart)
     assert began.turn.messages == (posted.message,)
-    assert isinstance(story.change(EffectStarted("0/1.c1", "call", "lead")), EffectStart)
-    ended = story.change(TurnFinished(0, more=True, nudge="go on"))
+    assert isinstance(story.change(called("0/1.c1", "lead")), EffectStart)
+    ended = story.change(TurnFinished(0, another_turn=True, reminder="go on"))
     assert isinstance(ended, TurnEnd)
     assert (ended.turn.another_turn, ended.turn.reminder, ended.turn.ended_at) == (True, "go on", 5.0)
     changed = story.change(StateChanged(1, {"a": 1}, {"b": [2]}))
     assert isinstance(changed, DataChange)
     assert changed.activation.data == {"a": 1, "b": [2]}
-    assert story.change(HistoryCompacted(1, trimmed=3)).trimmed == 3
-    compaction = story.change(HistoryCompacted(1, summary="all"))
+    assert story.change(TranscriptCompacted(1, trimmed=3)).trimmed == 3
+    compaction = story.change(TranscriptCompacted(1, summary="all"))
     assert isinstance(compaction, TranscriptChange)
     assert compaction.compacted
-    dead = story.change(MessagePosted(Message("forward", "x", "y", "lost"), 1, dead="gone"))
+    dead = story.change(MessagePosted(Message("forward", "x", "y", "lost"), 1, dead_letter="gone"))
     assert dead == DeadLetter(1, dead.message, "gone")
     assert story.tree.dead_letters == [dead]
     assert story.change(CancelRequested("0/1.c1", "enough")) == CancelRequest("0/1.c1", "enough")
     assert story.change(RunResumed()) == RunResume()
-    assert isinstance(story.change(EffectFinished("0/1.c1", "cancelled", why="enough")), EffectEnd)
+    assert isinstance(story.change(EffectFinished("0/1.c1", "cancelled", reason="enough")), EffectEnd)
     assert story.change(RunClosed("done")) == RunClose("done")
     assert (story.tree.reason, story.tree.state, story.tree.outcome) == ("done", "closed", "cancelled")
 
 
 def test_a_turn_also_begins_with_the_first_effect_that_names_it() -> None:
     story = Story().add(
-        *asked(), replied("1/1.m1", ToolCall("a", "look")), EffectStarted("1/1.c1", name="look")
+        *asked(), replied("1/1.m1", ToolCall("a", "look")), EffectStarted("1/1.c1", ToolEffect("look", ""))
     )
-    story.add(EffectFinished("1/1.c1"), EffectStarted("1/2.m1", "model", "m"))
+    story.add(EffectFinished("1/1.c1"), model_asked("1/2.m1"))
     ended, began, started = story.changes
     assert isinstance(ended, TurnEnd)
     assert isinstance(began, TurnStart)
@@ -322,18 +339,17 @@ def test_a_turn_also_begins_with_the_first_effect_that_names_it() -> None:
 
 def test_costs() -> None:
     story = Story().add(*asked(), replied("1/1.m1", cost=5))
-    story.add(EffectStarted("1/2.m1", "model", "m", hold=90, cost=70))
-    story.add(EffectFinished("1/2.m1", "interrupted", why="the process stopped during the call"))
-    story.add(EffectStarted("1/2.m2", "model", "other"), replied("1/2.m2"))
-    story.add(EffectStarted("1/2.m3", "model", "m"), EffectFinished("1/2.m3", "failed", why="network: down"))
+    story.add(model_asked("1/2.m1", tokens=90, held_nano_usd=70))
+    story.add(EffectFinished("1/2.m1", "interrupted", reason="the process stopped during the call"))
+    story.add(model_asked("1/2.m2", "other"), replied("1/2.m2"))
+    down = Failure("network", "down")
+    story.add(model_asked("1/2.m3"), EffectFinished("1/2.m3", "failed", failure=down))
     tree = story.tree
     # A bill that never came counts at its worst case; a call that reached nobody costs nothing.
     assert tree.activations[1].own.cost == Cost(75, 1)
     assert {name: each.cost for name, each in tree.models.items()} == {"m": Cost(75), "other": Cost(0, 1)}
     assert (tree.totals.calls, tree.totals.reported) == (4, 2)
-    failure = tree.effects["1/2.m3"].failure
-    assert failure is not None
-    assert (failure.kind, failure.text) == ("network", "down")
+    assert (tree.effects["1/2.m3"].failure, tree.effects["1/2.m3"].reason) == (down, "network: down")
     assert [tree.effects[f"1/2.m{number}"].attempt for number in (1, 2, 3)] == [1, 2, 3]
     assert tree.user.total.cost == Cost()
     assert story.add(EffectFinished("0/1.c1")).tree.user.total.cost == Cost(75, 1)
@@ -345,17 +361,17 @@ def test_human_input() -> None:
     story.add(*asked())
     assert story.tree.state == "open"
     story.add(replied("1/1.m1", ToolCall("a", "pay", "{}"), ToolCall("b", "call_agent", "{}")))
-    story.add(EffectStarted("1/1.c1?", "wait", "pay", "approval", '{"sum":1}', text="pay acts"))
-    story.add(EffectStarted("1/1.c2", "wait", "user", "question", text="Which?"))
+    story.add(EffectStarted("1/1.c1?", ApprovalEffect("pay", '{"sum":1}', "", "pay acts")))
+    story.add(EffectStarted("1/1.c2", QuestionEffect("Which?")))
     assert story.tree.state == "waiting"
     assert [each.text for each in story.tree.human_inputs.values()] == ["pay acts", "Which?"]
-    story.add(EffectFinished("1/1.c2", content="blue", by="ann", mail=7))
-    story.add(EffectFinished("1/1.c1?", content="always", by="eve"))
+    story.add(EffectFinished("1/1.c2", content="blue", decided_by="ann", command=7))
+    story.add(EffectFinished("1/1.c1?", content="always", decided_by="eve"))
     assert story.tree.state == "open"
     made = story.change(PermissionDecided("1/1.c1", True, "eve", remember="digest"))
     assert isinstance(made, DecisionMade)
     assert (made.effect_id, made.decision.by, made.decision.remembered) == ("1/1.c1", "eve", True)
-    story.add(EffectStarted("1/1.c1", name="pay"))
+    story.add(EffectStarted("1/1.c1", ToolEffect("pay", "")))
     tree = story.tree
     assert tree.effects["1/1.c1"].decision == tree.effects["1/1.c1?"].decision == made.decision
     answered = tree.effects["1/1.c2"].wait
@@ -365,30 +381,31 @@ def test_human_input() -> None:
 
 
 def test_a_handoff_at_a_limit_asks_nobody() -> None:
-    story = Story().add(*asked(), EffectFinished("1/1.m1", "failed", why="quota: used up"))
-    story.add(TurnFinished(1, more=True), TurnStarted(1, 0, (ToolCall("h", "call_agent", "{}"),)))
-    story.add(EffectStarted("1/2.c1", "call", "other", "limit", '{"agent_name":"other"}', ends=True))
+    story = Story().add(*asked(), EffectFinished("1/1.m1", "failed", failure=Failure("quota", "used up")))
+    story.add(TurnFinished(1, another_turn=True), TurnStarted(1, 0, (ToolCall("h", "call_agent", "{}"),)))
+    story.add(called("1/2.c1", "other", breach="used up", arguments='{"agent_name":"other"}', finishes=True))
     assert story.tree.state == "open"
     assert story.tree.effects["1/2.c1"].finishes
 
 
 @pytest.mark.parametrize("arguments", ["[1]", '{"message": 5}', "no json"])
 def test_a_call_whose_arguments_nobody_can_read_asks_for_nothing(arguments: str) -> None:
-    story = Story().add(RunStarted("r"), EffectStarted("0/1.c1", "call", "lead", arguments=arguments))
+    story = Story().add(RunStarted("r"), called("0/1.c1", "lead", arguments=arguments))
     assert story.tree.activations[1].asked == ""
 
 
 def test_records_that_cannot_follow_are_said_to_be_corrupt() -> None:
-    record = ActivationIndex().record(1, 1.0, "r", EffectStarted("0/x.c1", name="t"))
-    with pytest.raises(Corrupt, match="EffectStarted does not follow"):
+    record = ActivationIndex().record(1, 1.0, "r", EffectStarted("0/x.c1", ToolEffect("t", "")))
+    with pytest.raises(JournalCorrupt, match="EffectStarted does not follow"):
         RunTree.of([record])
 
 
 def test_a_retry_says_what_it_is_for() -> None:
-    failed = EffectFinished("1/1.m1", "failed", why="rate_limit: slow down", retry_after=2.0, status=429)
-    story = Story().add(*asked(), failed, EffectStarted("1/1.w1", "wait", purpose="retry", until=50.0))
+    busy = Failure("rate_limit", "slow down", 429, 2.0)
+    failed = EffectFinished("1/1.m1", "failed", failure=busy)
+    story = Story().add(*asked(), failed, EffectStarted("1/1.w1", TimerEffect("retry", 50.0)))
     retry = story.tree.effects["1/1.w1"]
-    assert retry.failure == EffectFailure("rate_limit", "slow down", 429, 2.0)
+    assert retry.failure == busy
     assert retry.wait is not None
     assert retry.wait.due_at == 50.0
 
@@ -397,14 +414,14 @@ def test_an_inbox_holds_what_was_not_taken_in_the_order_it_will_be() -> None:
     def message(name: str, priority: int = 0) -> Message:
         return Message("forward", "x", "lead", name, id=name, priority=priority)
 
-    carried = CallAgent("lead", "go", mail=(message("mail"),))
-    story = Story().add(
-        RunStarted("r"), EffectStarted("0/1.c1", "call", "lead", arguments=encode_value(carried).decode())
-    )
+    carried = AgentCall("lead", "go", inbox=(message("mail"),))
+    story = Story().add(RunStarted("r"), called("0/1.c1", "lead", arguments=encode_value(carried).decode()))
     story.add(MessagePosted(message("late"), 1), MessagePosted(message("urgent", -1), 1))
     inbox = story.tree.activations[1].inbox
     assert [each.content for each in inbox] == ["urgent", "go", "mail", "late"]
-    story.add(TurnStarted(1, 2), MessagePosted(message("mail"), 1, dead="lead ended before it read this"))
+    story.add(
+        TurnStarted(1, 2), MessagePosted(message("mail"), 1, dead_letter="lead ended before it read this")
+    )
     assert [each.content for each in story.tree.activations[1].turns[0].messages] == ["urgent", "go"]
     assert [each.content for each in inbox] == ["late"]
 
@@ -414,8 +431,8 @@ def test_of_dormant_activations_those_are_kept_that_can_be_called_again() -> Non
     story.tree = RunTree(recent=True)
     story.add(*asked())
     for number, call_id in ((2, "1/1.c1"), (4, "1/1.c2")):
-        story.add(EffectStarted(call_id, "call", "scout", keep=True))
-        story.add(EffectStarted(f"{number}/1.c1", "call", "below", keep=True))
+        story.add(called(call_id, "scout", stays_dormant=True))
+        story.add(called(f"{number}/1.c1", "below", stays_dormant=True))
         story.add(EffectFinished(f"{number}/1.c1"), EffectFinished(call_id))
     # The second scout took the place of the first, whose own callee nobody can reach any more.
     assert list(story.tree.activations) == [0, 1, 4, 5]

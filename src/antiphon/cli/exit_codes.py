@@ -21,10 +21,10 @@ import click
 from antiphon.cli.display import terminal_escape
 from antiphon.errors import (
     AntiphonError,
-    Fenced,
     JournalError,
-    Owned,
-    Parked,
+    LeaseLost,
+    RunInUse,
+    RunSuspended,
     UnknownName,
     UserError,
 )
@@ -55,10 +55,10 @@ class Settled(UserError):
 
 def code_of(error: BaseException) -> int:
     """The exit code that an error ends the command with."""
-    if isinstance(error, Parked):
+    if isinstance(error, RunSuspended):
         cause = error.__cause__
         return code_of(cause) if isinstance(cause, JournalError) else PARKED
-    if isinstance(error, Owned | Fenced):
+    if isinstance(error, RunInUse | LeaseLost):
         return TAKEN
     if isinstance(error, JournalError):
         return JOURNAL

@@ -19,7 +19,7 @@ from antiphon.config.dotenv import environment
 from antiphon.journal import Journal, open_journal
 from antiphon.journal.port import RunEntry
 from antiphon.kernel.facts.records import ActivationIndex, Record
-from antiphon.kernel.facts.summary import Outline, decode, outline
+from antiphon.kernel.facts.summary import RunSummary, decode, summary_of
 from antiphon.kernel.run.rows import events_of, fold
 
 FOLDER = ".antiphon"
@@ -111,7 +111,7 @@ class RecordReader:
         await self._journal.wait(self._run_id, self.seq, NO_MAIL)
 
 
-async def outline_of(journal: Journal, entry: RunEntry) -> Outline:
+async def stored_summary(journal: Journal, entry: RunEntry) -> RunSummary:
     """A run in one line: as its last owner wrote it down, or folded where that is missing or old."""
     if entry.summary:
         # It is a cache: one that a later version wrote in its own way is as good as none.
@@ -119,7 +119,7 @@ async def outline_of(journal: Journal, entry: RunEntry) -> Outline:
             known = decode(entry.summary)
             if known.seq == entry.seq:
                 return known
-    return outline(await fold(journal, entry.run_id), entry.seq)
+    return summary_of(await fold(journal, entry.run_id), entry.seq)
 
 
 def program() -> str:

@@ -21,8 +21,8 @@ from typing import Any
 import msgspec
 import yaml
 
-from antiphon import Agent, Example, Limits, Retry, Tool
-from antiphon.config.yaml import Reader, compose_file, is_null, meant
+from antiphon import Agent, Example, Limits, LoopOptions, ModelOptions, RetryPolicy, Tool
+from antiphon.config.yaml import YamlReader, compose_file, is_null, meant
 from antiphon.errors import AntiphonError, ConfigError
 from antiphon.tools import calculate, convert, date_tools, folder_tools
 
@@ -37,15 +37,20 @@ _FIELDS: Mapping[str, Any] = {
     "can_call": tuple[str, ...],
     "completion": str,
     "tool_execution": str,
-    "nudges": int,
-    "max_output": int,
-    "settings": dict[str, Any],
     "examples": tuple[Example, ...],
     "limits": Limits,
-    "retry": Retry,
+    "loop": LoopOptions,
 }
-"""Fields of an agent as they are written, beside `tools`, and what they are."""
-_STRUCTS = (Limits, Retry, Example)
+"""Fields of an agent as they are written, beside `tools` and `asking`, and what they are."""
+_ASKING: Mapping[str, Any] = {
+    "max_output_tokens": int,
+    "settings": dict[str, Any],
+    "fallback_models": tuple[str, ...],
+    "retry": RetryPolicy,
+    "tool_choice": str,
+}
+"""The same of ModelOptions."""
+_STRUCTS = (Limits, LoopOptions, RetryPolicy, Example)
 
 
 def read_team(path: str, folder: str) -> tuple[str, tuple[Agent, ...]]:
@@ -56,7 +61,7 @@ def read_team(path: str, folder: str) -> tuple[str, tuple[Agent, ...]]:
     root = compose_file(path)
     if root is None:
         raise ConfigError("is empty; expected a team with `agents`", path, 1, 1)
-    return _Reader(path, folder).team(root)
+    return _TeamFileParser(path, folder).team(root)
 
 
 def toolbox(folder: str) -> dict[str, Callable[[], list[Tool]]]:
@@ -79,7 +84,7 @@ def toolbox(folder: str) -> dict[str, Callable[[], list[Tool]]]:
     return box
 
 
-class _Reader(Reader):
+class _TeamFileParser(YamlReader):
     """Nodes to agents."""
 
     def __init__(self, path: str, folder: str) -> None:
@@ -118,7 +123,7 @@ class _Reader(Reader):
         return entry, tuple(agents.values())
 
     def agent(self, node: yaml.Node, model: str | None) -> Agent:
-        pairs = self.values(node, "an agent", (*_FIELDS, "tools"))
+        pairs = self.values(node, "an agent", (*_FIELDS, "asking", "tools"))
         if "name" not in pairs:
             raise self.wrong(node, "an agent needs a `name`")
         fields = {key: self.plain(value, _FIELDS[key], key) for key, value in pairs.items() if key in _FIELDS}
@@ -129,6 +134,11 @@ class _Reader(Reader):
             if key in fields and fields[key] not in choices:
                 raise self.wrong(pairs[key], f"{key} is {fields[key]!r}; it is one of: {', '.join(choices)}")
         fields.setdefault("model", model)
+        if "asking" in pairs:
+            asked = self.values(pairs["asking"], "asking", _ASKING)
+            fields["asking"] = ModelOptions(
+                **{key: self.plain(value, _ASKING[key], key) for key, value in asked.items()}
+            )
         if "tools" in pairs:
             fields["tools"] = self.tools(pairs["tools"])
         try:

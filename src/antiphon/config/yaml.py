@@ -1,6 +1,6 @@
 """YAML as every file of ours is read: bounded before anything is built, with places for errors.
 
-Nodes, not objects: a `Reader` turns them into what it knows and says of anything else where it stands.
+Nodes, not objects: a `YamlReader` turns them into what it knows and says of anything else where it stands.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def _survey(text: str, path: str, loader: type[yaml.SafeLoader]) -> None:
             raise _at(refused, path, event.start_mark)
 
 
-class Reader:
+class YamlReader:
     """Reads the nodes of one file; every error is a ConfigError with the node's line and column.
 
     what: what a node is, for the error; empty where that is said already.

@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 
-from antiphon.errors import Corrupt, Fenced, JournalError, Owned, UnknownName, UserError
+from antiphon.errors import JournalCorrupt, JournalError, LeaseLost, RunInUse, UnknownName, UserError
 from antiphon.journal.port import MAX_NAME, Journal, Lease, Row, blob_digest, chain, genesis
 from antiphon.journal.row_writer import PATIENCE_S, Nonconformant, Pen, put
 
@@ -113,7 +113,7 @@ async def broken_chain(open_store: OpenStore) -> None:
             await pen.put(bad)
         except JournalError:
             return
-        error = await _raises(Corrupt, "reading a broken chain", _as(journal.read("broken_chain")))
+        error = await _raises(JournalCorrupt, "reading a broken chain", _as(journal.read("broken_chain")))
         _same(
             (getattr(error, "run_id", ""), getattr(error, "seq", 0)),
             ("broken_chain", 3),
@@ -144,7 +144,7 @@ async def given_events(open_store: OpenStore) -> None:
             await pen.put(changed)
         except JournalError:
             return
-        await _raises(Corrupt, "reading a row that was given more", _as(journal.read("given_events")))
+        await _raises(JournalCorrupt, "reading a row that was given more", _as(journal.read("given_events")))
 
 
 async def origins(open_store: OpenStore) -> None:
@@ -190,12 +190,12 @@ async def gaps(open_store: OpenStore) -> None:
             for row in (*rows, bad, pen.row(b"c")):
                 journal.append(pen.lease, row, {}, ends.append)
             await _raises(JournalError, "a row after a refused one", pen.put(pen.row(b"d")))
-            _same([type(end) for end in ends[:3]], [type(None)] * 2 + [Fenced], f"a row with a {name}")
+            _same([type(end) for end in ends[:3]], [type(None)] * 2 + [LeaseLost], f"a row with a {name}")
             _same(isinstance(ends[3], JournalError), True, f"the row after one with a {name} is refused")
             _same(list(await journal.read(f"gaps {name}")), rows, "rows read after a refusal")
             again = Pen(journal, await journal.claim(f"gaps {name}"))
             late = Row(2, 1, 2, 1.0, b"x", (), chain(again.digest, 2, 1, 2, 1.0, b"x", ()))
-            await _raises(Fenced, "a row numbered like one stored before", again.put(late))
+            await _raises(LeaseLost, "a row numbered like one stored before", again.put(late))
             await Pen(journal, await journal.claim(f"gaps {name}")).write(b"c")
 
 
@@ -211,8 +211,8 @@ async def fencing(open_store: OpenStore) -> None:
         ends: list[BaseException | None] = []
         journal.append(old.lease, refused, {}, ends.append)
         await other.put(accepted)
-        _same([type(end) for end in ends], [Fenced], "a fenced append")
-        await _raises(Fenced, "the next fenced append", old.put(old.row(b"again")))
+        _same([type(end) for end in ends], [LeaseLost], "a fenced append")
+        await _raises(LeaseLost, "the next fenced append", old.put(old.row(b"again")))
         forged = Row(2, 1, 1, 1.0, b"x", (), chain(new.digest, 2, 1, 1, 1.0, b"x", ()))
         await _raises(
             JournalError, "a row of an old epoch under a new lease", put(journal, new.lease, forged)
@@ -252,8 +252,10 @@ async def blobs_once(open_store: OpenStore) -> None:
         for run_id in ("blobs_once one", "blobs_once two"):
             _same(await journal.blob(run_id, digest), data, f"the blob of {run_id}")
         _same(await journal.blob("blobs_once one", other), elsewhere, "a blob named in `blobs`")
-        await _raises(Corrupt, "a blob of another run", journal.blob("blobs_once two", other))
-        await _raises(Corrupt, "a blob nobody stored", journal.blob("blobs_once one", blob_digest(b"lost")))
+        await _raises(JournalCorrupt, "a blob of another run", journal.blob("blobs_once two", other))
+        await _raises(
+            JournalCorrupt, "a blob nobody stored", journal.blob("blobs_once one", blob_digest(b"lost"))
+        )
 
 
 async def mail_keys(open_store: OpenStore) -> None:
@@ -410,7 +412,7 @@ async def two_openings(open_store: OpenStore) -> None:
             return
         async with open_store() as two:
             pen = Pen(one, await one.claim("two_openings", create=True))
-            await _raises(Owned, "claiming a run of a living owner", two.claim("two_openings"))
+            await _raises(RunInUse, "claiming a run of a living owner", two.claim("two_openings"))
             watcher = asyncio.ensure_future(two.wait("two_openings", 0, 0))
             rows = await pen.write(b"a")
             async with asyncio.timeout(PATIENCE_S):
@@ -426,7 +428,7 @@ async def two_openings(open_store: OpenStore) -> None:
             taken = Pen(two, await two.claim("two_openings"))
             _same(taken.lease.epoch, 2, "epoch of the new owner")
             rows += await taken.write(b"b")
-            await _raises(Fenced, "the old owner's append", pen.put(pen.row(b"zombie")))
+            await _raises(LeaseLost, "the old owner's append", pen.put(pen.row(b"zombie")))
             _same(list(await one.read("two_openings")), rows, "rows after the change of owner")
 
 

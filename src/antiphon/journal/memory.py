@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from antiphon.errors import Corrupt, Fenced, JournalError, UnknownName
+from antiphon.errors import JournalCorrupt, JournalError, LeaseLost, UnknownName
 from antiphon.journal.port import (
     Done,
     Lease,
@@ -22,7 +22,7 @@ from antiphon.journal.port import (
 )
 
 
-class _Run:
+class _MemoryRun:
     """writes: the epoch whose rows are taken, 0 when none are; refusal: why the last one's are not."""
 
     def __init__(self, run_id: str, origin: str, created: float) -> None:
@@ -72,14 +72,14 @@ class MemoryJournal:
 
     def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
-        self._runs: dict[str, _Run] = {}
+        self._runs: dict[str, _MemoryRun] = {}
         self._blobs: dict[str, bytes] = {}
         self._closed = False
 
     async def claim(self, run_id: str, *, create: bool = False, origin: str = "") -> Lease:
         """See `port.Journal.claim`; the only possible owner is this instance."""
         if create and run_id not in self._runs and not self._closed:
-            self._runs[run_id] = _Run(run_id, origin, self._clock())
+            self._runs[run_id] = _MemoryRun(run_id, origin, self._clock())
         run = self._known(run_id)
         if origin:
             check_origin(run_id, run.origin, origin)
@@ -117,7 +117,7 @@ class MemoryJournal:
         digest = run.rows[first - 1].digest if first else run.start()
         for row in run.rows[first:]:
             if not follows(row, digest):
-                raise Corrupt(run_id, row.seq, "the digest does not match")
+                raise JournalCorrupt(run_id, row.seq, "the digest does not match")
             digest = row.digest
         return run.rows[first:]
 
@@ -125,7 +125,7 @@ class MemoryJournal:
         """See `port.Journal.blob`."""
         data = self._blobs.get(digest) if digest in self._known(run_id).blobs else None
         if data is None or blob_digest(data) != digest:
-            raise Corrupt(run_id, 0, f"blob {digest} is {'lost' if data is None else 'changed'}")
+            raise JournalCorrupt(run_id, 0, f"blob {digest} is {'lost' if data is None else 'changed'}")
         return data
 
     async def release(self, lease: Lease, summary: bytes = b"") -> None:
@@ -187,7 +187,7 @@ class MemoryJournal:
                 if not waiter.done():
                     waiter.set_exception(JournalError("The journal was closed"))
 
-    def _known(self, run_id: str) -> _Run:
+    def _known(self, run_id: str) -> _MemoryRun:
         if self._closed:
             raise JournalError("The journal was closed; open another")
         run = self._runs.get(run_id)
@@ -195,8 +195,8 @@ class MemoryJournal:
             raise UnknownName("run", run_id, self._runs)
         return run
 
-    def _refusal(self, run: _Run | None, lease: Lease) -> JournalError:
+    def _refusal(self, run: _MemoryRun | None, lease: Lease) -> JournalError:
         if self._closed:
             return JournalError("The journal was closed; open another")
         why = run.refusal if run is not None and run.epoch == lease.epoch else ""
-        return Fenced(f"Run {lease.run_id}: {why or f'epoch {lease.epoch} is over; claim the run again'}")
+        return LeaseLost(f"Run {lease.run_id}: {why or f'epoch {lease.epoch} is over; claim the run again'}")

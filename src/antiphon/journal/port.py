@@ -167,8 +167,9 @@ class Journal(Protocol):
         origin: the run that a new one begins like (a fork's, and of a fork of it the same): its chain
         starts from `genesis(origin)`, so that equal rows have equal digests in both.
 
-        Raises UnknownName (no such run, unless `create`), Owned (a living owner other than this
-        instance's own earlier lease), UserError (it is there with another origin), Corrupt, NewerFormat.
+        Raises UnknownName (no such run, unless `create`), RunInUse (a living owner other than this
+        instance's own earlier lease), UserError (it is there with another
+        origin), JournalCorrupt, JournalTooNew.
         """
         ...
 
@@ -176,7 +177,7 @@ class Journal(Protocol):
         """Queue one row and its new blobs; never blocks. Rows of a lease keep their order.
 
         `done(None)` is called on the loop once the row is as durable as `durability` says,
-        `done(error)` when it is not (Fenced, Full, JournalError): every later row of the lease
+        `done(error)` when it is not (LeaseLost, Full, JournalError): every later row of the lease
         then fails too. May call `done` before returning. Raises UserError, and queues nothing, for a
         row whose `given` is not in 0..count.
         """
@@ -185,12 +186,12 @@ class Journal(Protocol):
     async def read(self, run_id: str, after: int = 0) -> Sequence[Row]:
         """The rows whose last event is numbered above `after`, oldest first, their chain verified.
 
-        Raises UnknownName, or Corrupt with the number of the first row that does not verify.
+        Raises UnknownName, or JournalCorrupt with the number of the first row that does not verify.
         """
         ...
 
     async def blob(self, run_id: str, digest: str) -> bytes:
-        """A blob's bytes, verified against their digest. Raises Corrupt when lost or changed."""
+        """A blob's bytes, verified against their digest. Raises JournalCorrupt when lost or changed."""
         ...
 
     async def release(self, lease: Lease, summary: bytes = b"") -> None:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import apsw
 
-from antiphon.errors import ConfigError, Corrupt, JournalError, Owned, UnknownName
+from antiphon.errors import ConfigError, JournalCorrupt, JournalError, RunInUse, UnknownName
 from antiphon.journal import sqlite_reader as reading
 from antiphon.journal.owner import Owner, is_dead, this_process
 from antiphon.journal.port import (
@@ -27,8 +27,8 @@ from antiphon.journal.port import (
     wrong_given,
 )
 from antiphon.journal.sqlite_file import SYNCHRONOUS, open_file, open_reading, value
-from antiphon.journal.sqlite_reader import Ask, Reader
-from antiphon.journal.sqlite_writer import Append, Ended, Job, Tail, Writer
+from antiphon.journal.sqlite_reader import ReadQuery, SqliteReader
+from antiphon.journal.sqlite_writer import Append, Ended, SqliteWriter, Tail, WriteJob
 
 T = TypeVar("T")
 
@@ -70,7 +70,7 @@ class SqliteJournal:
     to be dead is replaced; clocks of other hosts are compared by Unix time, of this one by its
     steady clock. vfs: the name of an SQLite file layer, for tests of disks that fail.
 
-    Raises at construction: Full, NewerFormat, ConfigError, JournalError. After an I/O error the
+    Raises at construction: JournalFull, JournalTooNew, ConfigError, JournalError. After an I/O error the
     instance refuses all writing: open a new one.
     """
 
@@ -99,8 +99,8 @@ class SqliteJournal:
         except apsw.Error:
             connection.close(force=True)
             raise
-        self._writer = Writer(connection, self.path, self._ended)
-        self._reader = Reader(beside, self.path, self._seen)
+        self._writer = SqliteWriter(connection, self.path, self._ended)
+        self._reader = SqliteReader(beside, self.path, self._seen)
 
     async def claim(self, run_id: str, *, create: bool = False, origin: str = "") -> Lease:
         """See `port.Journal.claim`."""
@@ -130,14 +130,14 @@ class SqliteJournal:
     def describe(self, lease: Lease, summary: bytes) -> None:
         """See `port.Journal.describe`."""
         if self._closing is None:
-            self._writer.put(Job(partial(self._describe, lease, summary), _nobody))
+            self._writer.put(WriteJob(partial(self._describe, lease, summary), _nobody))
 
     async def post(self, run_id: str, key: str, body: bytes) -> bool:
         """See `port.Journal.post`; needs no lease."""
         return await self._write(partial(self._post, run_id, key, body))
 
     async def mail(self, run_id: str, after: int = 0) -> Sequence[Mail]:
-        """See `port.Journal.mail`. Raises Corrupt, with the mail's number, when one is damaged."""
+        """See `port.Journal.mail`. Raises JournalCorrupt, with the mail's number, when one is damaged."""
         return await self._read(lambda connection: reading.mail(connection, run_id, after))
 
     async def wait(self, run_id: str, seq: int, mail: int) -> None:
@@ -195,7 +195,7 @@ class SqliteJournal:
 
     # What the writer's thread runs, inside a transaction.
 
-    def _claim(self, run_id: str, create: bool, origin: str, job: Job) -> Lease:
+    def _claim(self, run_id: str, create: bool, origin: str, job: WriteJob) -> Lease:
         connection = self._writer.connection
         try:
             top = reading.head(connection, run_id)
@@ -213,12 +213,12 @@ class SqliteJournal:
             else (0, genesis(run_id, top.origin))
         )
         if end != (top.seq, top.digest):
-            raise Corrupt(run_id, top.seq, "the run's head does not match its last row")
+            raise JournalCorrupt(run_id, top.seq, "the run's head does not match its last row")
         before = value(connection, _OWNER_OF, (top.key,))
         if before is not None and before != self._owner_key:
             found = connection.execute(_OWNER, (before,)).fetchone()
             if found is not None and self._lives(before, *found):
-                raise Owned(run_id, str(Owner(*found[:4])))
+                raise RunInUse(run_id, str(Owner(*found[:4])))
         self._say_alive(job)
         connection.execute(_CLAIM, (self._owner_key, top.key))
         if before is not None and before != self._owner_key:
@@ -240,7 +240,7 @@ class SqliteJournal:
             return self._steady() - steady < self._ttl
         return self._wall() - wall < self._ttl
 
-    def _say_alive(self, job: Job) -> None:
+    def _say_alive(self, job: WriteJob) -> None:
         connection, me = self._writer.connection, self._me
         now = self._wall(), self._steady()
         if self._owner_key:
@@ -253,7 +253,7 @@ class SqliteJournal:
     def _thread_name(self, owner_key: int) -> str:
         return f"antiphon journal owner {owner_key} of {self.path.resolve()}"
 
-    def _release(self, lease: Lease, summary: bytes, job: Job) -> None:
+    def _release(self, lease: Lease, summary: bytes, job: WriteJob) -> None:
         tail = self._writer.tails.get(lease.run_id)
         if tail is None or tail.epoch != lease.epoch:
             return
@@ -262,12 +262,12 @@ class SqliteJournal:
         self._writer.connection.execute(_RELEASE, (tail.key, tail.epoch))
         del self._writer.tails[lease.run_id]
 
-    def _describe(self, lease: Lease, summary: bytes, job: Job) -> None:
+    def _describe(self, lease: Lease, summary: bytes, job: WriteJob) -> None:
         tail = self._writer.tails.get(lease.run_id)
         if tail is not None and tail.epoch == lease.epoch:
             self._writer.connection.execute(_DESCRIBE, (summary, tail.key, tail.epoch))
 
-    def _post(self, run_id: str, key: str, body: bytes, job: Job) -> bool:
+    def _post(self, run_id: str, key: str, body: bytes, job: WriteJob) -> bool:
         connection = self._writer.connection
         top = reading.head(connection, run_id)
         run, number = top.key, top.mails + 1
@@ -279,11 +279,11 @@ class SqliteJournal:
         job.moved = run_id, number
         return True
 
-    def _rename(self, run_id: str, name: str, job: Job) -> None:
+    def _rename(self, run_id: str, name: str, job: WriteJob) -> None:
         connection = self._writer.connection
         connection.execute(_RENAME, (name, reading.head(connection, run_id).key))
 
-    def _give_up(self, job: Job) -> None:
+    def _give_up(self, job: WriteJob) -> None:
         connection = self._writer.connection
         for tail in self._writer.tails.values():
             connection.execute(_RELEASE, (tail.key, tail.epoch))
@@ -305,13 +305,13 @@ class SqliteJournal:
 
     # Between the threads and the loop.
 
-    def _write(self, work: Callable[[Job], T]) -> asyncio.Future[T]:
+    def _write(self, work: Callable[[WriteJob], T]) -> asyncio.Future[T]:
         loop = self._on_loop()
         future: asyncio.Future[T] = loop.create_future()
         if self._closing is not None:
             future.set_exception(_closed(self.path))
         else:
-            self._writer.put(Job(work, partial(_resolve, future)))
+            self._writer.put(WriteJob(work, partial(_resolve, future)))
         return future
 
     def _read(self, work: Callable[[apsw.Connection], T]) -> asyncio.Future[T]:
@@ -320,7 +320,7 @@ class SqliteJournal:
         if self._closing is not None:
             future.set_exception(_closed(self.path))
         else:
-            self._reader.put(Ask(work, lambda ask, error: self._call(_resolve, future, ask, error)))
+            self._reader.put(ReadQuery(work, lambda ask, error: self._call(_resolve, future, ask, error)))
         return future
 
     def _on_loop(self) -> asyncio.AbstractEventLoop:
@@ -367,7 +367,7 @@ class SqliteJournal:
                     waiter.set_result(None)
 
 
-def _resolve(future: asyncio.Future[Any], ended: Job | Ask, error: BaseException | None) -> None:
+def _resolve(future: asyncio.Future[Any], ended: WriteJob | ReadQuery, error: BaseException | None) -> None:
     if future.done():
         return
     if error is None:
@@ -376,7 +376,7 @@ def _resolve(future: asyncio.Future[Any], ended: Job | Ask, error: BaseException
         future.set_exception(error)
 
 
-def _nobody(job: Job, error: BaseException | None) -> None:
+def _nobody(job: WriteJob, error: BaseException | None) -> None:
     """Whoever described a run does not wait; the rows around it carry the same error."""
 
 

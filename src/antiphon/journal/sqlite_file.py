@@ -24,7 +24,7 @@ from typing import Any
 
 import apsw
 
-from antiphon.errors import Full, JournalError, NewerFormat
+from antiphon.errors import JournalError, JournalFull, JournalTooNew
 
 APPLICATION = 0x416E7470
 """`pragma application_id` of our files: "Antp"."""
@@ -97,7 +97,7 @@ def meaning(error: Exception, path: Path, doing: str) -> JournalError:
     if isinstance(error, JournalError):
         return error
     advice = _ADVICE.get(type(error), "see the cause")
-    kind = Full if isinstance(error, _FULL) else JournalError
+    kind = JournalFull if isinstance(error, _FULL) else JournalError
     meant = kind(f"Journal {path}: {doing} failed ({type(error).__name__}: {error}): {advice}")
     meant.__cause__ = error
     return meant
@@ -116,12 +116,12 @@ def is_refusal_of_store(error: Exception) -> bool:
 def open_file(path: Path, durability: str, vfs: str | None = None) -> apsw.Connection:
     """A writing connection to the journal at `path`, created and brought to the newest format.
 
-    Raises Full, NewerFormat (the file is then as it was, byte for byte), JournalError.
+    Raises JournalFull, JournalTooNew (the file is then as it was, byte for byte), JournalError.
     """
     try:
         _create(path)
     except OSError as error:
-        raise Full(f"Journal {path}: {error.strerror}; {_MODE}, or give another path") from error
+        raise JournalFull(f"Journal {path}: {error.strerror}; {_MODE}, or give another path") from error
     try:
         connection = apsw.Connection(str(path), vfs=vfs)
     except apsw.Error as error:
@@ -130,7 +130,7 @@ def open_file(path: Path, durability: str, vfs: str | None = None) -> apsw.Conne
         connection.set_busy_timeout(BUSY_MS)
         _keep_log(connection, path)
         if connection.readonly("main"):
-            raise Full(f"Journal {path}: {_ADVICE[apsw.ReadOnlyError]}")
+            raise JournalFull(f"Journal {path}: {_ADVICE[apsw.ReadOnlyError]}")
         _prepare(connection, path, durability)
     except (JournalError, apsw.Error) as error:
         connection.close(force=True)
@@ -175,7 +175,7 @@ def _sync_folder(folder: Path) -> None:
 
 def _keep_log(connection: apsw.Connection, path: Path) -> None:
     """Never let closing move the log into the file by itself: after an error, or with a newer
-    format, that would be a write nobody asked for. `Writer` does it when all is well."""
+    format, that would be a write nobody asked for. `SqliteWriter` does it when all is well."""
     log = Path(f"{path}-wal")
     if log.exists() and log.stat().st_size:
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
@@ -210,7 +210,7 @@ def _prepare(connection: apsw.Connection, path: Path, durability: str) -> None:
 
 
 def _format(connection: apsw.Connection, path: Path) -> int:
-    """The file's format, 0 when it is empty. Raises NewerFormat, or JournalError for foreign files."""
+    """The file's format, 0 when it is empty. Raises JournalTooNew, or JournalError for foreign files."""
     found = connection.pragma("application_id"), connection.pragma("encoding")
     if not value(connection, "select count(*) from sqlite_schema"):
         return 0
@@ -223,7 +223,7 @@ def _format(connection: apsw.Connection, path: Path) -> int:
     if not isinstance(version, int) or version < 1:
         raise JournalError(f"Journal {path}: it does not say its format; restore it from a copy")
     if version > len(MIGRATIONS):
-        raise NewerFormat(
+        raise JournalTooNew(
             f"Journal {path} has format {version}, this Antiphon reads up to {len(MIGRATIONS)}; upgrade it"
         )
     return version

@@ -12,7 +12,7 @@ from typing import Any
 import apsw
 import msgspec
 
-from antiphon.errors import Corrupt, JournalError, UnknownName
+from antiphon.errors import JournalCorrupt, JournalError, UnknownName
 from antiphon.journal.port import Mail, Refs, Row, blob_digest, chain, follows, genesis
 from antiphon.journal.sqlite_file import meaning, value
 from antiphon.journal.sqlite_writer import stored
@@ -57,7 +57,7 @@ def head(connection: apsw.Connection, run_id: str) -> Head:
 
 
 def rows(connection: apsw.Connection, run_id: str, after: int) -> list[Row]:
-    """The run's rows after `after`, followed back from its head and verified. Raises Corrupt."""
+    """The run's rows after `after`, followed back from its head and verified. Raises JournalCorrupt."""
     with connection:
         top = head(connection, run_id)
         found: list[tuple[Any, ...]] = []
@@ -71,11 +71,11 @@ def rows(connection: apsw.Connection, run_id: str, after: int) -> list[Row]:
                 row = window.get(n)
             row = row or connection.execute(_ROW, (n, top.key)).fetchone()
             if row is None:
-                raise Corrupt(run_id, seq, "the row is missing")
+                raise JournalCorrupt(run_id, seq, "the row is missing")
             found.append(row)
             step, seq = row[1], row[2] - row[3]
             if step < 0 or row[3] < 1 or (step == 0) != (seq == 0):
-                raise Corrupt(run_id, row[2], "the row before it cannot be found")
+                raise JournalCorrupt(run_id, row[2], "the row before it cannot be found")
             n = n - step if step else 0
         anchor = connection.execute(_ROW, (n, top.key)).fetchone() if n else None
     found.reverse()
@@ -94,18 +94,18 @@ def _verify(
         try:
             refs, blobs = unpack(named) if named is not None else ((), ())
         except (msgspec.MsgspecError, ValueError, TypeError) as error:
-            raise Corrupt(run_id, number, "its blob names cannot be read") from error
+            raise JournalCorrupt(run_id, number, "its blob names cannot be read") from error
         row = Row(number, count, at_epoch, at, body, refs, stored_digest, blobs, given)
         if number - count != seq:
-            raise Corrupt(run_id, number, f"it follows {number - count}, not {seq}")
+            raise JournalCorrupt(run_id, number, f"it follows {number - count}, not {seq}")
         if not epoch <= at_epoch <= top.epoch:
-            raise Corrupt(run_id, number, f"its epoch {at_epoch} is outside {epoch}..{top.epoch}")
+            raise JournalCorrupt(run_id, number, f"its epoch {at_epoch} is outside {epoch}..{top.epoch}")
         if not follows(row, digest):
-            raise Corrupt(run_id, number, "the digest does not match")
+            raise JournalCorrupt(run_id, number, "the digest does not match")
         seq, epoch, digest = number, at_epoch, stored_digest
         result.append(row)
     if (top.seq, top.digest) != (seq, digest) and (found or anchor or not top.last):
-        raise Corrupt(run_id, top.seq, f"the run's head names record {top.seq}, its rows end at {seq}")
+        raise JournalCorrupt(run_id, top.seq, f"the run's head names record {top.seq}, its rows end at {seq}")
     return result
 
 
@@ -116,17 +116,17 @@ def unpack(named: bytes) -> tuple[Refs, tuple[str, ...]]:
 
 
 def blob(connection: apsw.Connection, run_id: str, digest: str) -> bytes:
-    """A blob that the run keeps. Raises Corrupt when it is lost or changed."""
+    """A blob that the run keeps. Raises JournalCorrupt when it is lost or changed."""
     key = head(connection, run_id).key
     try:
         found = connection.execute(_BLOB, (key, stored(digest))).fetchone()
     except ValueError as error:
-        raise Corrupt(run_id, 0, str(error)) from error
+        raise JournalCorrupt(run_id, 0, str(error)) from error
     if found is None:
-        raise Corrupt(run_id, 0, f"blob {digest} is lost")
+        raise JournalCorrupt(run_id, 0, f"blob {digest} is lost")
     data: bytes = found[0]
     if blob_digest(data) != digest:
-        raise Corrupt(run_id, 0, f"blob {digest} is changed")
+        raise JournalCorrupt(run_id, 0, f"blob {digest} is changed")
     return data
 
 
@@ -136,19 +136,20 @@ def mail_digest(run_id: str, number: int, key: str, body: bytes) -> bytes:
 
 
 def mail(connection: apsw.Connection, run_id: str, after: int) -> list[Mail]:
-    """The run's mail after `after`. Raises Corrupt with the number of the piece that is damaged or lost."""
+    """The run's mail after `after`. Raises JournalCorrupt with the number of the piece that is damaged or
+    lost."""
     result: list[Mail] = []
     with connection:
         top = head(connection, run_id)
         found: list[tuple[Any, ...]] = connection.execute(_MAIL, (top.key, after)).fetchall()
     for number, key, digest, body in found:
         if number != max(after, 0) + len(result) + 1:
-            raise Corrupt(run_id, number, "mail before it is lost")
+            raise JournalCorrupt(run_id, number, "mail before it is lost")
         if mail_digest(run_id, number, key, body) != digest:
-            raise Corrupt(run_id, number, "this mail does not match its digest")
+            raise JournalCorrupt(run_id, number, "this mail does not match its digest")
         result.append(Mail(number, key, body))
     if len(result) != max(0, top.mails - max(after, 0)):
-        raise Corrupt(run_id, top.mails, "the newest mail is lost")
+        raise JournalCorrupt(run_id, top.mails, "the newest mail is lost")
     return result
 
 
@@ -158,19 +159,19 @@ def position(connection: apsw.Connection, run_id: str) -> tuple[int, int]:
     return top.seq, top.mails
 
 
-class Ask:
+class ReadQuery:
     """A question for the reader; `done` gets its end on the reader's thread."""
 
     __slots__ = ("done", "value", "work")
 
     def __init__(
-        self, work: Callable[[apsw.Connection], Any], done: Callable[[Ask, BaseException | None], None]
+        self, work: Callable[[apsw.Connection], Any], done: Callable[[ReadQuery, BaseException | None], None]
     ) -> None:
         self.work, self.done = work, done
         self.value: Any = None
 
 
-class Reader:
+class SqliteReader:
     """Answers questions in order, and while runs are watched looks every POLL_S for commits.
 
     watched: run ids that somebody waits for; the loop's thread adds and removes them.
@@ -187,7 +188,7 @@ class Reader:
         self.watched: dict[str, int] = {}
         self._version = -1
         self._due = 0.0
-        self._queue: SimpleQueue[Ask | None] = SimpleQueue()
+        self._queue: SimpleQueue[ReadQuery | None] = SimpleQueue()
         self.put = self._queue.put
         self.thread = threading.Thread(target=self._run, name="antiphon journal reader", daemon=True)
         self.thread.start()
@@ -206,7 +207,7 @@ class Reader:
                 self._look()
         self._connection.close(force=True)
 
-    def _answer(self, ask: Ask) -> None:
+    def _answer(self, ask: ReadQuery) -> None:
         try:
             ask.value = ask.work(self._connection)
         except (JournalError, UnknownName) as error:

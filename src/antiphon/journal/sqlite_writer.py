@@ -12,7 +12,7 @@ from typing import Any
 import apsw
 import msgspec
 
-from antiphon.errors import Fenced, JournalError
+from antiphon.errors import JournalError, LeaseLost
 from antiphon.journal.port import Done, Row
 from antiphon.journal.sqlite_file import CHECKPOINT_PAGES, is_fatal, is_refusal_of_store, meaning, value
 
@@ -56,7 +56,7 @@ class Append(msgspec.Struct, frozen=True, gc=False):
     epoch: int
 
 
-class Job:
+class WriteJob:
     """Anything else to write: `work` runs inside the batch's transaction, `done` gets its end.
 
     claimed: the run's end when the work was a claim. moved: (run_id, mail number) when it left mail.
@@ -64,18 +64,20 @@ class Job:
 
     __slots__ = ("claimed", "done", "moved", "value", "work")
 
-    def __init__(self, work: Callable[[Job], Any], done: Callable[[Job, BaseException | None], None]) -> None:
+    def __init__(
+        self, work: Callable[[WriteJob], Any], done: Callable[[WriteJob, BaseException | None], None]
+    ) -> None:
         self.work, self.done = work, done
         self.value: Any = None
         self.claimed: Tail | None = None
         self.moved: tuple[str, int] | None = None
 
 
-Ended = list[tuple["Append | Job", BaseException | None]]
+Ended = list[tuple["Append | WriteJob", BaseException | None]]
 """What a batch did: every item in the order it was queued, with its error if it has one."""
 
 
-class Writer:
+class SqliteWriter:
     """Commits what is queued, in order, up to BATCH items per transaction.
 
     settle: called on the writer's thread after each commit with what ended and where runs are now.
@@ -92,7 +94,7 @@ class Writer:
         self.connection, self._path, self._settle = connection, path, settle
         self.tails: dict[str, Tail] = {}
         self.failure: JournalError | None = None
-        self._queue: SimpleQueue[Append | Job | None] = SimpleQueue()
+        self._queue: SimpleQueue[Append | WriteJob | None] = SimpleQueue()
         self.put = self._queue.put
         self._pages = 0
         self._after: threading.Thread | None = None
@@ -117,7 +119,7 @@ class Writer:
         queue = self._queue
         open_for_more = True
         while open_for_more:
-            items: list[Append | Job] = []
+            items: list[Append | WriteJob] = []
             item = queue.get()
             while True:
                 if item is None:
@@ -134,7 +136,7 @@ class Writer:
                 self._checkpoint()
         self._finish()
 
-    def _commit(self, items: list[Append | Job]) -> tuple[Ended, dict[str, tuple[int, int]]]:
+    def _commit(self, items: list[Append | WriteJob]) -> tuple[Ended, dict[str, tuple[int, int]]]:
         if self.failure is not None:
             return [(item, self.failure) for item in items], {}
         ended: Ended = [(item, None) for item in items]
@@ -160,7 +162,7 @@ class Writer:
                 moved[run_id] = moved.get(run_id, (0, 0))[0], number
         return ended, moved
 
-    def _write(self, items: list[Append | Job], ended: Ended) -> None:
+    def _write(self, items: list[Append | WriteJob], ended: Ended) -> None:
         for place, item in enumerate(items):
             if isinstance(item, Append):
                 error = self._stage(item, place)
@@ -179,13 +181,13 @@ class Writer:
     def _stage(self, item: Append, place: int) -> JournalError | None:
         row, tail = item.row, self.tails.get(item.run_id)
         if tail is None or tail.epoch != item.epoch:
-            return Fenced(f"Run {item.run_id}: epoch {item.epoch} is over here; claim the run again")
+            return LeaseLost(f"Run {item.run_id}: epoch {item.epoch} is over here; claim the run again")
         if tail.refusal is not None:
             return tail.refusal
         if row.seq - row.count != tail.seq or row.count < 1 or row.epoch != tail.epoch:
             first = row.seq - row.count + 1
             what = f"a row {first}..{row.seq} of epoch {row.epoch} cannot follow {tail.seq}"
-            tail.refusal = Fenced(f"Run {item.run_id}: {what}")
+            tail.refusal = LeaseLost(f"Run {item.run_id}: {what}")
             self._touched[item.run_id] = tail
             return tail.refusal
         tail.seq = row.seq
@@ -236,7 +238,7 @@ class Writer:
         self._staged.clear()
 
     def _fence(self, tail: Tail, staged: list[tuple[int, Append]], ended: Ended) -> None:
-        tail.refusal = Fenced(f"Run {tail.run_id}: another owner took it over after epoch {tail.epoch}")
+        tail.refusal = LeaseLost(f"Run {tail.run_id}: another owner took it over after epoch {tail.epoch}")
         tail.seq, tail.last = tail.kept
         for place, item in staged:
             ended[place] = item, tail.refusal
@@ -248,7 +250,9 @@ class Writer:
         for digest in sorted(named):
             self.connection.execute(_KEEP_BLOB, (key, stored(digest)))
 
-    def _undo(self, items: list[Append | Job], error: Exception) -> tuple[Ended, dict[str, tuple[int, int]]]:
+    def _undo(
+        self, items: list[Append | WriteJob], error: Exception
+    ) -> tuple[Ended, dict[str, tuple[int, int]]]:
         try:
             if self.connection.in_transaction:
                 self.connection.execute("rollback")

@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from typing import Any
 
-from antiphon.values.model import Emit, Model, Reply, Request
+from antiphon.values.model import Emit, Model, ModelRequest, Reply
 
 MINUTE = 60.0
 
@@ -38,7 +38,7 @@ class Bounded:
         """The model's own name."""
         return self._model.name
 
-    async def complete(self, request: Request, emit: Emit) -> Reply:
+    async def complete(self, request: ModelRequest, emit: Emit) -> Reply:
         """See `Model.complete`; waits for its turn first, and gives its place up when cancelled."""
         await self._enter(request.session)
         try:

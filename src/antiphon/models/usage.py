@@ -16,7 +16,7 @@ UNKNOWN = "unknown"
 """The name calls are counted under whose model nobody named."""
 
 
-class ModelUsage(Struct):
+class ModelCalls(Struct):
     """The calls of one model. `unpriced`: those whose cost is not known and so not in `cost`, in USD."""
 
     calls: int = 0
@@ -42,7 +42,7 @@ class UsageLedger:
 
     def __init__(self, catalog: Catalog | None = None) -> None:
         self._catalog = catalog
-        self.by_model: dict[str, ModelUsage] = {}
+        self.by_model: dict[str, ModelCalls] = {}
         self.last: Usage | None = None
         self.last_model = ""
 
@@ -51,7 +51,7 @@ class UsageLedger:
         self.last, self.last_model = usage, model or UNKNOWN
         if usage is not None:
             price = cost(usage, self._spec(self.last_model))
-            self.by_model.setdefault(self.last_model, ModelUsage()).add(usage, price)
+            self.by_model.setdefault(self.last_model, ModelCalls()).add(usage, price)
 
     @property
     def total_calls(self) -> int:

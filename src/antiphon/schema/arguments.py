@@ -1,6 +1,6 @@
 """From what a model wrote to arguments a tool can trust: strict JSON, repair, validation, defaults.
 
-`Reader.read` is pure: the same text gives the same canonical JSON or the same refusal, on any
+`ArgumentParser.read` is pure: the same text gives the same canonical JSON or the same refusal, on any
 machine and at any time. Policy, approvals and idempotency keys are bound to that canonical text.
 
 Accepted beyond strict JSON, because models err so and no meaning is at stake: a code fence around
@@ -36,7 +36,7 @@ class Invalid(Struct, frozen=True, gc=False):
     text: str
 
 
-class Refused(ValueError):
+class ArgumentsRejected(ValueError):
     """Why a JSON text cannot be arguments, without the tool's name."""
 
 
@@ -46,25 +46,25 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         seen: set[str] = set()
         for key, _ in pairs:
             if key in seen:
-                raise Refused(f"the key {key!r} appears twice in one object; give it once")
+                raise ArgumentsRejected(f"the key {key!r} appears twice in one object; give it once")
             seen.add(key)
     return found
 
 
 def _constant(name: str) -> NoReturn:
-    raise Refused(f"{name} is not JSON; give a finite number, or null where it is allowed")
+    raise ArgumentsRejected(f"{name} is not JSON; give a finite number, or null where it is allowed")
 
 
 def _integer(digits: str) -> int:
     if len(digits.lstrip("-")) > MAX_DIGITS:
-        raise Refused(f"an integer has more than {MAX_DIGITS} digits")
+        raise ArgumentsRejected(f"an integer has more than {MAX_DIGITS} digits")
     return int(digits)
 
 
 def _number(text: str) -> float:
     value = float(text)
     if value in (float("inf"), float("-inf")):
-        raise Refused(f"the number {text[:40]} is out of range")
+        raise ArgumentsRejected(f"the number {text[:40]} is out of range")
     return value
 
 
@@ -85,13 +85,13 @@ _WORDS = ("true", "false", "null")
 
 
 def check_length(text: str) -> None:
-    """Refuse what is too long; raises `Refused`."""
+    """Refuse what is too long; raises `ArgumentsRejected`."""
     if len(text) > MAX_CHARACTERS:
-        raise Refused(f"the text has {len(text):,} characters; at most {MAX_CHARACTERS:,} are read")
+        raise ArgumentsRejected(f"the text has {len(text):,} characters; at most {MAX_CHARACTERS:,} are read")
 
 
 def check_size(text: str) -> None:
-    """Refuse what is too long, nested too deeply or holds too long an integer; raises `Refused`."""
+    """Refuse what is too long, nested too deeply or holds too long an integer; raises `ArgumentsRejected`."""
     check_length(text)
     # Too long a run of digits shows four times in a row when every 64th character is looked at.
     long = _LONG.search(text[:: MAX_DIGITS // 4]) is not None
@@ -103,11 +103,11 @@ def check_size(text: str) -> None:
         if token in "{[":
             depth += 1
             if depth > MAX_DEPTH:
-                raise Refused(f"the text is nested deeper than {MAX_DEPTH} levels")
+                raise ArgumentsRejected(f"the text is nested deeper than {MAX_DEPTH} levels")
         elif token in "}]":
             depth = max(0, depth - 1)
         elif token[0] != '"' and len(token) > MAX_DIGITS:
-            raise Refused(f"an integer has more than {MAX_DIGITS} digits")
+            raise ArgumentsRejected(f"an integer has more than {MAX_DIGITS} digits")
 
 
 class _Mender:
@@ -230,7 +230,7 @@ def repair(text: str) -> str | None:
 
 
 def parse(text: str) -> Any:
-    """The value of a JSON text, repaired if need be; None for an empty one. Raises `Refused`."""
+    """The value of a JSON text, repaired if need be; None for an empty one. Raises `ArgumentsRejected`."""
     try:
         return _json.decode(text)
     except json.JSONDecodeError as error:
@@ -238,15 +238,15 @@ def parse(text: str) -> Any:
         near = text[max(0, error.pos - 20) : error.pos + 20]
         reason = f"not JSON: {error.msg} at character {error.pos + 1}, near {near!r}"
     except RecursionError as error:
-        raise Refused("the text is nested too deeply") from error
+        raise ArgumentsRejected("the text is nested too deeply") from error
     if mended == "":
         return None
     try:
         return _json.decode(mended or "")
     except json.JSONDecodeError as error:
-        raise Refused(reason) from error
+        raise ArgumentsRejected(reason) from error
     except RecursionError as error:
-        raise Refused("the text is nested too deeply") from error
+        raise ArgumentsRejected("the text is nested too deeply") from error
 
 
 def _kind(value: object) -> str:
@@ -268,7 +268,7 @@ def _expected(schema: Mapping[str, Any]) -> str:
     return " or ".join(kind) if isinstance(kind, list) else str(kind)
 
 
-class Reader:
+class ArgumentParser:
     """Reads the arguments of one tool. Immutable after construction; share it freely.
 
     shape: the Struct type whose fields are the arguments, in the declared order.
@@ -311,7 +311,7 @@ class Reader:
             # Equal but for blanks, the texts hold equally many pairs, so no key came twice.
             if text != raw and text != raw.replace(": ", ":").replace(", ", ",") and raw.count(":") > 1:
                 _twice(raw, raw.index("{"))
-        except Refused as error:
+        except ArgumentsRejected as error:
             return self.refuse(str(error))
         except Exception:  # noqa: BLE001 - a validator of the user's may raise anything; said by the slow way
             return self._mend(raw)
@@ -331,10 +331,10 @@ class Reader:
             given = parse(raw) if raw and not raw.isspace() else None
             given = {} if given is None else given
             if not isinstance(given, dict):
-                raise Refused(f"at $ expected an object, got {_kind(given)}")
+                raise ArgumentsRejected(f"at $ expected an object, got {_kind(given)}")
             self._check_names(given)
             return self._fit(given)
-        except Refused as error:
+        except ArgumentsRejected as error:
             return self.refuse(str(error))
 
     def _check_names(self, given: dict[str, Any]) -> None:
@@ -343,17 +343,19 @@ class Reader:
         if unknown:
             allowed = ", ".join(self._properties) or "(none)"
             named = ", ".join(repr(name[:80]) for name in unknown[:8])
-            raise Refused(f"unknown argument {named}; allowed: {allowed}")
+            raise ArgumentsRejected(f"unknown argument {named}; allowed: {allowed}")
         if missing:
             named = ", ".join(f"{name!r} ({_expected(self._properties[name])})" for name in missing)
-            raise Refused(f"missing required argument {named}")
+            raise ArgumentsRejected(f"missing required argument {named}")
 
     def _fit(self, given: dict[str, Any]) -> str:
         """Validate parsed arguments; strictly first, so that a union keeps the type that was given."""
         try:
             plain = msgspec.json.encode(given)
         except UnicodeEncodeError as error:
-            raise Refused("a string holds half of a surrogate pair; give the whole character") from error
+            raise ArgumentsRejected(
+                "a string holds half of a surrogate pair; give the whole character"
+            ) from error
         reason = ""
         kept = {
             name: value for name, value in given.items() if value is not None or name not in self._optional
@@ -367,7 +369,7 @@ class Reader:
                     return text
             except Exception as error:  # noqa: BLE001 - as above; the first reason is told
                 reason = reason or self._reason(error, given)
-        raise Refused(reason)
+        raise ArgumentsRejected(reason)
 
     def _reason(self, error: Exception, given: dict[str, Any]) -> str:
         """What failed, where, what was expected and what was given."""

@@ -14,7 +14,7 @@ from antiphon.schema.signature import fitted, from_json, schema_of
 _FENCED = re.compile(r"\s*```[A-Za-z]*\n(.*)\n```\s*", re.DOTALL)
 
 
-class Answer(Struct, frozen=True, eq=False):
+class OutputSchema(Struct, frozen=True, eq=False):
     """What `output_type` asks for. `schema`: the JSON Schema of it."""
 
     kind: Any
@@ -39,11 +39,11 @@ class Answer(Struct, frozen=True, eq=False):
         return ""
 
 
-def answer_of(kind: Any) -> Answer | None:
+def answer_of(kind: Any) -> OutputSchema | None:
     """How results of this type are read; None for plain text. Raises UserError for what JSON cannot carry."""
     if kind is None or kind is str:
         return None
     found = fitted(kind)
     if found is str:
         raise UserError(f"output_type {kind!r} cannot be written as JSON")
-    return Answer(found, schema_of(found))
+    return OutputSchema(found, schema_of(found))

@@ -63,7 +63,7 @@ class _Stand(type):
         return True
 
 
-class _Choice(metaclass=_Stand):
+class _UnionChoice(metaclass=_Stand):
     """A union that msgspec cannot decode: the first member that fits and keeps every given key."""
 
     members: tuple[Any, ...] = ()
@@ -90,7 +90,7 @@ class _Choice(metaclass=_Stand):
         return {"anyOf": [schema_of(member) for member in cls.members]}
 
 
-class _Values(metaclass=_Stand):
+class _EnumValues(metaclass=_Stand):
     """An enumeration of values of mixed types; `members` maps (type, value) to what the tool gets."""
 
     members: Mapping[tuple[type, Any], Any] = {}
@@ -306,12 +306,12 @@ def _either(*members: Any) -> Any:
 def _union(members: tuple[Any, ...], nullable: bool) -> Any:
     whole = _either(*members)
     if not _decodable(whole):
-        whole = type("Choice", (_Choice,), {"members": members})
+        whole = type("Choice", (_UnionChoice,), {"members": members})
     return _either(whole, None) if nullable else whole
 
 
 def _values(members: Mapping[tuple[type, Any], Any]) -> Any:
-    return type("Values", (_Values,), {"members": members})
+    return type("Values", (_EnumValues,), {"members": members})
 
 
 _EMPTY = inspect.Parameter.empty

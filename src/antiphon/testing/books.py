@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from msgspec import Struct, field
 
-from antiphon.kernel.facts.events import EffectFinished, EffectStarted
-from antiphon.kernel.facts.ledger import NANO, more
+from antiphon.kernel.facts.events import EffectFinished, ModelEffect
+from antiphon.kernel.facts.ledger import NANO, raised
 from antiphon.values.limits import Limits
+from antiphon.values.message import Message, ToolCall
 
 
 class Books(Struct):
@@ -20,23 +21,23 @@ class Books(Struct):
     activations: int = 0
     first: Limits | None = None
 
-    def hold(self, started: EffectStarted) -> None:
+    def hold(self, started: ModelEffect) -> None:
         """A model call began."""
-        self.held += started.hold
-        self.reserved += started.cost
+        self.held += started.held_tokens
+        self.reserved += started.held_nano_usd
 
-    def settle(self, started: EffectStarted, event: EffectFinished) -> None:
+    def settle(self, started: ModelEffect, event: EffectFinished) -> None:
         """A model call ended."""
         used = _used(started, event)
-        self.held -= started.hold
-        self.spent += min(used, started.hold)
-        self.reserved -= started.cost
+        self.held -= started.held_tokens
+        self.spent += min(used, started.held_tokens)
+        self.reserved -= started.held_nano_usd
         self.paid += _paid(started, event, used)
 
     def raised(self) -> None:
         """Somebody allowed as much again."""
         self.first = self.first or self.limits
-        self.limits = more(self.limits, self.first)
+        self.limits = raised(self.limits, self.first)
 
     def excess(self) -> str:
         """What is beyond the limits, if anything."""
@@ -54,15 +55,55 @@ class Books(Struct):
         return ""
 
 
-def _paid(started: EffectStarted, event: EffectFinished, used: int) -> int:
+def _paid(started: ModelEffect, event: EffectFinished, used: int) -> int:
     """Nano-USD of a model call, without what was billed beyond the hold."""
-    return min(event.cost, started.cost) if event.cost is not None else started.cost if used else 0
+    if event.cost_nano_usd is not None:
+        return min(event.cost_nano_usd, started.held_nano_usd)
+    return started.held_nano_usd if used else 0
 
 
-def _used(started: EffectStarted, event: EffectFinished) -> int:
+def _used(started: ModelEffect, event: EffectFinished) -> int:
     """Tokens of a model call: as billed; all that was held where a bill may come that nobody saw."""
     usage = event.reply.usage if event.reply is not None else event.usage
     if usage is not None:
-        return usage.input + usage.output
-    unseen = event.outcome in ("interrupted", "cancelled") or event.why.startswith(("cut", "timeout"))
-    return started.hold if unseen else 0
+        return usage.total
+    cut = event.failure is not None and event.failure.kind in ("disconnected", "timeout")
+    return started.held_tokens if cut or event.outcome in ("interrupted", "cancelled") else 0
+
+
+class AuditedActivation(Struct):
+    """An activation as the audit knows it. results: how many each call of the turn has. action: its id."""
+
+    agent: str
+    call: str = ""
+    scope: int = 0
+    turn: int = 0
+    busy: bool = False
+    attempt: int = 0
+    inbox: list[Message] = field(default_factory=list)
+    taken: list[Message] = field(default_factory=list)
+    acts: bool = False
+    planned: bool = False
+    action: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    results: list[int] = field(default_factory=list)
+    open: set[str] = field(default_factory=set)
+
+
+INVARIANTS = {
+    "gapless": "rows are numbered without a gap, count their events, and their epochs never fall",
+    "chain": "a row's digest covers it and everything before it",
+    "started": "RunStarted comes first, once",
+    "closed": "RunClosed comes last, once, and nothing is in flight then",
+    "ends": "an effect starts once and ends once; what ends without a start is a call that never ran",
+    "parents": "what happens, happens to a live activation; a call ends after everything under it",
+    "turns": "turns of an activation follow one another, and ids name the turn and attempt they are in",
+    "results": "when a turn ends, every call of it has exactly one result",
+    "inbox": "a delivered message is taken, or waits while its receiver rests, or becomes a dead letter",
+    "action": "an action and what it began stand in its own turn; what it published came before its end",
+    "mail": "mail is taken in once, in order",
+    "view": "only a living activation's view of its conversation is shortened",
+    "permission": "no acting tool starts unless allowed, with the arguments that were allowed",
+    "limits": "tokens and money spent and held, calls and activations stay within every scope's limits",
+}
+"""What is checked, by name."""

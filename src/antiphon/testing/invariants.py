@@ -12,29 +12,32 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from msgspec import Struct, field
-
 from antiphon.journal.port import Journal, Row, follows, genesis
 from antiphon.kernel.facts.agent_call import read_call
 from antiphon.kernel.facts.events import (
-    ASKING,
+    ActionEffect,
+    CallEffect,
     CancelRequested,
     EffectFinished,
     EffectStarted,
     Event,
-    HistoryCompacted,
+    HumanInput,
+    LimitEffect,
     MessagePosted,
-    Options,
+    ModelEffect,
     PermissionDecided,
     RunClosed,
     RunResumed,
     RunStarted,
     StateChanged,
+    ToolEffect,
+    TranscriptCompacted,
     TurnFinished,
     TurnStarted,
 )
+from antiphon.kernel.facts.options import Options
 from antiphon.kernel.run.rows import events_of
-from antiphon.testing.books import Books
+from antiphon.testing.books import INVARIANTS, AuditedActivation, Books
 from antiphon.values.message import Message, ToolCall
 
 Acts = Callable[[str, str], bool]
@@ -46,23 +49,6 @@ KERNEL_CALLS = frozenset({"finish", "get_result", "send_message"})
 DONE_BY_RUNNING = frozenset({"completed", "failed", "unknown", "interrupted"})
 """Outcomes that only what has started can have."""
 
-INVARIANTS = {
-    "gapless": "rows are numbered without a gap, count their events, and their epochs never fall",
-    "chain": "a row's digest covers it and everything before it",
-    "started": "RunStarted comes first, once",
-    "closed": "RunClosed comes last, once, and nothing is in flight then",
-    "ends": "an effect starts once and ends once; what ends without a start is a call that never ran",
-    "parents": "what happens, happens to a live activation; a call ends after everything under it",
-    "turns": "turns of an activation follow one another, and ids name the turn and attempt they are in",
-    "results": "when a turn ends, every call of it has exactly one result",
-    "inbox": "a delivered message is taken, or waits while its receiver rests, or becomes a dead letter",
-    "action": "an action and what it began stand in its own turn; what it published came before its end",
-    "mail": "mail is taken in once, in order",
-    "view": "only a living activation's view of its conversation is shortened",
-    "permission": "no acting tool starts unless allowed, with the arguments that were allowed",
-    "limits": "tokens and money spent and held, calls and activations stay within every scope's limits",
-}
-
 
 class InvariantBroken(AssertionError):
     """A journal tells of something that must not be; `invariant` is a key of INVARIANTS."""
@@ -70,25 +56,6 @@ class InvariantBroken(AssertionError):
     def __init__(self, run_id: str, seq: int, invariant: str, text: str) -> None:
         super().__init__(f"Run {run_id}, record {seq}, {invariant}: {text} ({INVARIANTS[invariant]})")
         self.run_id, self.seq, self.invariant = run_id, seq, invariant
-
-
-class _Seat(Struct):
-    """An activation as the audit knows it. results: how many each call of the turn has. action: its id."""
-
-    agent: str
-    call: str = ""
-    scope: int = 0
-    turn: int = 0
-    busy: bool = False
-    attempt: int = 0
-    inbox: list[Message] = field(default_factory=list)
-    taken: list[Message] = field(default_factory=list)
-    acts: bool = False
-    planned: bool = False
-    action: str = ""
-    calls: tuple[ToolCall, ...] = ()
-    results: list[int] = field(default_factory=list)
-    open: set[str] = field(default_factory=set)
 
 
 class Audit:
@@ -104,9 +71,9 @@ class Audit:
         self._row, self._digest, self._epoch = seq, digest or genesis(run_id), 0
         self._options: Options | None = None
         self._over = False
-        self._seats: dict[int, _Seat] = {}
+        self._seats: dict[int, AuditedActivation] = {}
         self._children: dict[str, int] = {}
-        self._resting: dict[tuple[int, str], tuple[int, _Seat]] = {}
+        self._resting: dict[tuple[int, str], tuple[int, AuditedActivation]] = {}
         self._keeping: dict[str, tuple[int, str]] = {}
         self._detached: set[str] = set()
         self._books: dict[int, Books] = {}
@@ -137,10 +104,10 @@ class Audit:
             self._broken("closed", f"{type(event).__name__} after the run was closed")
         if self._options is None and type(event) is not RunStarted:
             self._broken("started", f"{type(event).__name__} before the run was started")
-        mail = getattr(event, "mail", 0)
+        mail = getattr(event, "command", 0)
         if mail:
             if mail != self._mail + 1:
-                self._broken("mail", f"mail {mail} after mail {self._mail}")
+                self._broken("mail", f"command {mail} after command {self._mail}")
             self._mail = mail
         _CHECKS[type(event)](self, event)
 
@@ -150,7 +117,7 @@ class Audit:
         if self._options is not None:
             self._broken("started", "the run started again")
         self._options = event.options
-        self._seats[0] = _Seat("user")
+        self._seats[0] = AuditedActivation("user")
 
     def _run_resumed(self, event: RunResumed) -> None:
         """Nothing to check: whatever was in flight stays in flight."""
@@ -165,7 +132,7 @@ class Audit:
 
     # -- messages and turns ------------------------------------------------------------------
 
-    def _history_compacted(self, event: HistoryCompacted) -> None:
+    def _transcript_compacted(self, event: TranscriptCompacted) -> None:
         if not self._seat(event.activation).busy or event.trimmed < 0:
             self._broken("view", f"activation {event.activation} is in no turn")
 
@@ -173,7 +140,7 @@ class Audit:
         self._seat(event.activation)
 
     def _message_posted(self, event: MessagePosted) -> None:
-        if event.dead:
+        if event.dead_letter:
             seat = self._seats.get(event.to)
             if seat is not None:
                 seat.inbox = [each for each in seat.inbox if each.id != event.message.id]
@@ -186,7 +153,7 @@ class Audit:
             if publisher.action not in publisher.open and not handed_on:
                 self._broken("action", f"activation {event.by} publishes outside of an action")
 
-    def _deliver(self, seat: _Seat, message: Message) -> None:
+    def _deliver(self, seat: AuditedActivation, message: Message) -> None:
         seat.inbox.append(message)
         seat.inbox.sort(key=lambda each: each.priority)
 
@@ -196,27 +163,41 @@ class Audit:
             self._broken(
                 "turns", f"turn {seat.turn + 1} of activation {event.activation} before {seat.turn} ended"
             )
-        if event.taken > len(seat.inbox):
-            self._broken("inbox", f"{event.taken} messages taken of {len(seat.inbox)}")
-        taken = seat.inbox[: event.taken]
-        del seat.inbox[: event.taken]
+        if event.messages > len(seat.inbox):
+            self._broken("inbox", f"{event.messages} messages taken of {len(seat.inbox)}")
+        taken = seat.inbox[: event.messages]
+        del seat.inbox[: event.messages]
         seat.turn, seat.attempt, seat.busy = seat.turn + 1, 0, True
         seat.taken, seat.acts, seat.planned, seat.action = taken, event.act, event.calls is not None, ""
         calls = () if event.act else event.calls
         self._calls(seat, tuple(each for one in taken for each in one.calls) if calls is None else calls)
 
-    def _calls(self, seat: _Seat, calls: tuple[ToolCall, ...]) -> None:
+    def _next_turn(self, seat: AuditedActivation, effect_id: str) -> None:
+        """A model call whose id names the next turn: the last one is over, and no message is taken."""
+        self._results_complete(seat)
+        if not seat.calls:
+            self._broken("turns", f"{effect_id} begins a turn, but turn {seat.turn} is not over")
+        if seat.inbox:
+            self._broken("inbox", f"{effect_id} begins a turn while {len(seat.inbox)} messages wait")
+        seat.turn, seat.attempt = seat.turn + 1, 0
+        seat.taken, seat.acts, seat.planned, seat.action = [], False, False, ""
+        self._calls(seat, ())
+
+    def _calls(self, seat: AuditedActivation, calls: tuple[ToolCall, ...]) -> None:
         seat.calls, seat.results = calls, [0] * len(calls)
 
     def _turn_finished(self, event: TurnFinished) -> None:
         seat = self._seat(event.activation)
         if not seat.busy:
             self._broken("turns", f"activation {event.activation} is in no turn that could end")
+        self._results_complete(seat)
+        seat.busy = False
+        self._calls(seat, ())
+
+    def _results_complete(self, seat: AuditedActivation) -> None:
         for call, count in zip(seat.calls, seat.results, strict=True):
             if count != 1:
                 self._broken("results", f"{call.name} ({call.id}) has {count} results")
-        seat.busy = False
-        self._calls(seat, ())
 
     # -- effects -----------------------------------------------------------------------------
 
@@ -225,6 +206,9 @@ class Audit:
         seat = self._seat(number)
         if event.id in self._known:
             self._broken("ends", f"{event.id} started again")
+        detail = event.detail
+        if seat.busy and kind == "m" and turn == seat.turn + 1:
+            self._next_turn(seat, event.id)
         if not seat.busy or turn != seat.turn:
             self._broken(
                 "turns", f"{event.id} started in turn {seat.turn}{'' if seat.busy else ', which is over'}"
@@ -232,21 +216,21 @@ class Audit:
         self._known.add(event.id)
         self._open[event.id] = event
         seat.open.add(event.id)
-        if kind == "m":
+        if isinstance(detail, HumanInput):
+            self._detach(seat, event.id, detail.detaches)
+        if type(detail) is ModelEffect:
             if index != seat.attempt + 1:
                 self._broken("turns", f"{event.id} follows attempt {seat.attempt}")
             seat.attempt = index
             for books in self._chain(seat):
-                books.hold(event)
+                books.hold(detail)
                 self._within(books)
         elif kind == "x":
             self._action_started(event, seat, index)
-        elif event.kind == "wait" and event.purpose in ASKING:
-            self._detach(seat)
         elif kind == "c" and not event.id.endswith("?"):
             self._call_started(event, seat, index)
 
-    def _action_started(self, event: EffectStarted, seat: _Seat, inner: int) -> None:
+    def _action_started(self, event: EffectStarted, seat: AuditedActivation, inner: int) -> None:
         """An action, or (`inner`) something that it began."""
         if not inner:
             if not seat.acts or seat.action:
@@ -255,107 +239,112 @@ class Audit:
             return
         if seat.action not in seat.open:
             self._broken("action", f"{event.id} began outside of an action")
-        if event.kind == "call":
+        if type(event.detail) is CallEffect:
             for books in self._chain(seat):
                 books.calls += 1
                 self._within(books)
-            self._born_by(event, seat)
-        elif event.kind == "wait":
-            self._detach(seat)
+            self._born_by(event.id, event.detail, seat)
 
-    def _detach(self, seat: _Seat) -> None:
+    def _detach(self, seat: AuditedActivation, effect_id: str, recorded: tuple[str, ...] | None) -> None:
         """Plans do not wait for people: calls under which somebody is asked have their result."""
+        found = []
         while seat.call:
             number, _, kind, index = self._place(seat.call)
             caller = self._seats[number]
             if caller.planned and kind == "c" and seat.call not in self._detached:
+                found.append(seat.call)
                 self._detached.add(seat.call)
                 caller.results[index - 1] += 1
             seat = caller
+        if recorded is not None and tuple(found) != recorded:
+            self._broken("results", f"{effect_id} detaches {recorded}, not {tuple(found)}")
 
-    def _born_by(self, event: EffectStarted, seat: _Seat) -> None:
-        child = self._child(event, seat)
-        if not event.continues:
+    def _born_by(self, effect_id: str, detail: CallEffect, seat: AuditedActivation) -> None:
+        child = self._child(effect_id, detail, seat)
+        if not detail.reactivates:
             for books in self._chain(child):
                 books.activations += 1
                 self._within(books)
 
-    def _call_started(self, event: EffectStarted, seat: _Seat, index: int) -> None:
+    def _call_started(self, event: EffectStarted, seat: AuditedActivation, index: int) -> None:
         if index > len(seat.calls):
             self._broken("parents", f"{event.id} is not among the {len(seat.calls)} calls of its turn")
-        call = seat.calls[index - 1]
+        detail, call = event.detail, seat.calls[index - 1]
         for books in self._chain(seat):
             books.calls += 1
             self._within(books)
-        if event.background:
-            seat.results[index - 1] += 1
-        if event.kind == "tool":
-            self._permitted(event, seat.agent, event.arguments or call.arguments)
-        elif event.kind == "call":
-            self._born_by(event, seat)
+        if type(detail) is ToolEffect:
+            self._permitted(event.id, detail, seat.agent, detail.arguments or call.arguments)
+        elif type(detail) is CallEffect:
+            if detail.background:
+                seat.results[index - 1] += 1
+            self._born_by(event.id, detail, seat)
 
-    def _child(self, event: EffectStarted, seat: _Seat) -> _Seat:
+    def _child(self, effect_id: str, detail: CallEffect, seat: AuditedActivation) -> AuditedActivation:
         """The activation that a call starts, or goes on with, on books of its own where it has limits."""
-        caller = self._place(event.id)[0]
-        if event.continues:
-            number, child = self._resting.pop((caller, event.name), (0, _Seat("")))
-            if number != event.continues:
-                self._broken("parents", f"{event.id} continues {event.continues}, which does not rest for it")
+        caller = self._place(effect_id)[0]
+        if detail.reactivates:
+            number, child = self._resting.pop((caller, detail.agent), (0, AuditedActivation("")))
+            if number != detail.reactivates:
+                self._broken(
+                    "parents", f"{effect_id} reactivates {detail.reactivates}, which is not dormant for it"
+                )
         else:
             self._born += 1
-            number, child = self._born, _Seat(event.name)
+            number, child = self._born, AuditedActivation(detail.agent)
         scope = seat.scope
-        for _ in range(event.scope if event.kind == "call" else 0):
+        for _ in range(detail.outside):
             scope = self._books[scope].parent
         if not seat.scope:
             # The user's request stands on the run's limits, and on the agent's own before them.
             self._accounts += 1
             scope = self._accounts
             self._books[scope] = Books((self._options or Options()).limits)
-        if event.limits is not None:
+        if detail.limits is not None:
             self._accounts += 1
-            self._books[self._accounts] = Books(event.limits, scope)
+            self._books[self._accounts] = Books(detail.limits, scope)
             scope = self._accounts
-        child.call, child.scope = event.id, scope
-        call = seat.calls[self._place(event.id)[3] - 1] if ".x:" not in event.id else None
-        asked = read_call(event.arguments or (call.arguments if call is not None else ""))
+        child.call, child.scope = effect_id, scope
+        call = seat.calls[self._place(effect_id)[3] - 1] if ".x:" not in effect_id else None
+        asked = read_call(detail.arguments or (call.arguments if call is not None else ""))
         if (
             asked.message
             or asked.data is not None
             or asked.calls
-            or not (asked.take or asked.mail or child.inbox)
+            or not (asked.forward or asked.inbox or child.inbox)
         ):
             opening = Message(
-                "forward", seat.agent, event.name, "", event.id, id=event.id + ">", calls=asked.calls
+                "forward", seat.agent, detail.agent, "", effect_id, id=effect_id + ">", calls=asked.calls
             )
             self._deliver(child, opening)
-        for each in (*asked.mail, *(seat.taken[position] for position in asked.take)):
+        for each in (*asked.inbox, *(seat.taken[position] for position in asked.forward)):
             self._deliver(child, each)
         self._seats[number] = child
-        self._children[event.id] = number
-        if event.keep:
-            self._keeping[event.id] = caller, event.name
+        self._children[effect_id] = number
+        if detail.stays_dormant:
+            self._keeping[effect_id] = caller, detail.agent
         return child
 
-    def _permitted(self, event: EffectStarted, agent: str, arguments: str) -> None:
-        ruled = self._ruled.get(event.id)
+    def _permitted(self, effect_id: str, detail: ToolEffect, agent: str, arguments: str) -> None:
+        ruled = self._ruled.get(effect_id)
         if ruled is not None:
             if not ruled.allowed:
-                self._broken("permission", f"{event.id} started although {ruled.by or 'somebody'} denied it")
+                by = ruled.decided_by or "somebody"
+                self._broken("permission", f"{effect_id} started although {by} denied it")
             if ruled.arguments != arguments:
-                self._broken("permission", f"{event.id} runs {arguments}, allowed was {ruled.arguments}")
+                self._broken("permission", f"{effect_id} runs {arguments}, allowed was {ruled.arguments}")
             return
-        tool = agent, event.name
+        tool = agent, detail.name
         if self._acts is not None:
-            if not event.allowed and self._acts(*tool):
-                self._broken("permission", f"{event.name} acts; {event.id} started without a ruling")
-        elif event.allowed:
+            if not detail.allowed and self._acts(*tool):
+                self._broken("permission", f"{detail.name} acts; {effect_id} started without a ruling")
+        elif detail.allowed:
             self._acting.add(tool)
             if tool in self._unruled:
                 self.seq = self._unruled[tool]
-                self._broken("permission", f"{event.name} acts and started without a ruling")
+                self._broken("permission", f"{detail.name} acts and started without a ruling")
         elif tool in self._acting:
-            self._broken("permission", f"{event.name} acts; {event.id} started without a ruling")
+            self._broken("permission", f"{detail.name} acts; {effect_id} started without a ruling")
         else:
             self._unruled.setdefault(tool, self.seq)
 
@@ -376,30 +365,35 @@ class Audit:
             self._ended_alone(event, seat, turn, kind, index)
             return
         seat.open.discard(event.id)
-        if started.kind == "model":
+        detail = started.detail
+        if type(detail) is ModelEffect:
             for books in self._chain(seat):
-                books.settle(started, event)
+                books.settle(detail, event)
                 self._within(books)
-            if event.reply is not None and started.purpose != "compact":
-                self._calls(seat, event.reply.calls if started.purpose != "final" else ())
+            if event.reply is not None and detail.purpose != "compact":
+                self._calls(seat, event.reply.calls if detail.purpose != "final" else ())
             return
-        if started.kind == "action":
+        if type(detail) is ActionEffect:
             # The timer of a deadline is older than the action, and may outlast it.
             within = sorted(each for each in seat.open if each.startswith(event.id + ":"))
             if within:
                 self._broken("action", f"{event.id} ended before {', '.join(within)}")
             if event.outcome != "completed":
                 seat.inbox[:0] = seat.taken
-        if started.kind == "call":
+        if type(detail) is CallEffect:
             self._returned(event)
-        if kind == "l" and event.outcome == "completed" and event.content in ("yes", "always"):
-            self._chain(seat)[started.scope].raised()
+        allowed = event.outcome == "completed" and event.content in ("yes", "always")
+        if type(detail) is LimitEffect and allowed:
+            self._chain(seat)[detail.scope].raised()
+        background = type(detail) is CallEffect and detail.background
         if event.id in self._detached:
             self._detached.discard(event.id)
-        elif kind == "c" and not event.id.endswith("?") and not started.background:
+        elif kind == "c" and not event.id.endswith("?") and not background:
             seat.results[index - 1] += 1
 
-    def _ended_alone(self, event: EffectFinished, seat: _Seat, turn: int, kind: str, index: int) -> None:
+    def _ended_alone(
+        self, event: EffectFinished, seat: AuditedActivation, turn: int, kind: str, index: int
+    ) -> None:
         if event.id in self._known:
             self._broken("ends", f"{event.id} ended twice")
         if kind == "x" and index and seat.action in seat.open and event.outcome not in DONE_BY_RUNNING:
@@ -440,14 +434,14 @@ class Audit:
             self._broken("turns", f"{effect_id!r} is no place in a run")
             raise
 
-    def _seat(self, number: int) -> _Seat:
+    def _seat(self, number: int) -> AuditedActivation:
         seat = self._seats.get(number)
         if seat is None:
             self._broken("parents", f"activation {number} is not alive")
             raise LookupError(number)
         return seat
 
-    def _chain(self, seat: _Seat) -> list[Books]:
+    def _chain(self, seat: AuditedActivation) -> list[Books]:
         found, number = [], seat.scope
         while number:
             books = self._books[number]
@@ -474,18 +468,22 @@ _CHECKS: dict[type, Callable[[Audit, Any], None]] = {
     PermissionDecided: Audit._permission_decided,
     StateChanged: Audit._state_changed,
     TurnFinished: Audit._turn_finished,
-    HistoryCompacted: Audit._history_compacted,
+    TranscriptCompacted: Audit._transcript_compacted,
     CancelRequested: Audit._cancel_requested,
     RunClosed: Audit._run_closed,
 }
 
 
 async def check_run(journal: Journal, run_id: str, *, reading: Collection[str] | None = None) -> None:
-    """Check one stored run. Raises InvariantBroken, and what reading raises (Corrupt, UnknownName).
+    """Check one stored run. Raises InvariantBroken, and what reading raises (JournalCorrupt, UnknownName).
 
     reading: names of the tools that only read; None derives what acts, see `Audit`.
     """
     origin = next((entry.origin for entry in await journal.runs() if entry.run_id == run_id), "")
+    await _check(journal, run_id, origin, reading)
+
+
+async def _check(journal: Journal, run_id: str, origin: str, reading: Collection[str] | None) -> None:
     acts = None if reading is None else lambda agent, tool: tool not in reading
     audit = Audit(run_id, acts, digest=genesis(run_id, origin))
     for row in await journal.read(run_id):
@@ -496,5 +494,5 @@ async def check_journal(journal: Journal, *, reading: Collection[str] | None = N
     """Check every run of a store; how many there are."""
     entries = await journal.runs()
     for entry in entries:
-        await check_run(journal, entry.run_id, reading=reading)
+        await _check(journal, entry.run_id, entry.origin, reading)
     return len(entries)

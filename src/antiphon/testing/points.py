@@ -15,7 +15,7 @@ import apsw
 from antiphon.errors import JournalError
 from antiphon.journal.port import Done, Lease, Row
 from antiphon.journal.sqlite import SqliteJournal
-from antiphon.journal.sqlite_writer import Job
+from antiphon.journal.sqlite_writer import WriteJob
 from antiphon.kernel.run import actions, runtime
 
 T = TypeVar("T")
@@ -126,7 +126,7 @@ class SynchronousJournal(SqliteJournal):
     def _seen(self, moved: dict[str, tuple[int, int]] | JournalError) -> None:
         self._call(self._wake, moved)
 
-    def _write(self, work: Callable[[Job], T]) -> asyncio.Future[T]:
+    def _write(self, work: Callable[[WriteJob], T]) -> asyncio.Future[T]:
         self._flush()
         closing = self._closing is not None
         future = super()._write(work)

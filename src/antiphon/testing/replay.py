@@ -13,16 +13,17 @@ Hooks are called again: those that read what changed since, count their calls or
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from itertools import zip_longest
 
 import msgspec
 from msgspec import Struct
 
 from antiphon.kernel.facts.events import Event, encode
-from antiphon.kernel.facts.fold import apply
-from antiphon.kernel.facts.state import State
+from antiphon.kernel.facts.fold.apply import apply
+from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules.step import step
-from antiphon.kernel.rules.team import Team
+from antiphon.kernel.rules.team.compiled import CompiledTeam
 
 LONGEST, PATIENCE_S = 3_000, 0.5
 """Rows, and seconds, of one run that are replayed at most; a run beyond either is skipped."""
@@ -42,7 +43,7 @@ class Recorded(Struct, frozen=True, gc=False):
     given: int
     body: bytes
     events: Sequence[Event]
-    team: Team
+    team: CompiledTeam
 
 
 class TooLong(Exception):
@@ -56,40 +57,42 @@ def differs(run_id: str, rows: Sequence[Recorded], patience: float = PATIENCE_S)
     """
     if len(rows) > LONGEST:
         raise TooLong
-    state, end = State(), time.perf_counter() + patience
+    run, end = RunState(), time.perf_counter() + patience
     for row in rows:
         if time.perf_counter() > end:
             raise TooLong
-        found = _row_differs(state, row)
+        found = _row_differs(run, row)
         if found:
             return f"Run {run_id}, row {row.seq}, {found}"
     return ""
 
 
-def _row_differs(state: State, row: Recorded) -> str:
+def _row_differs(run: RunState, row: Recorded) -> str:
     """Fold one row's given events in and compare what follows from them."""
-    state.at = row.at
+    run.at = row.at
     for event in row.events[: row.given]:
-        apply(state, event)
-    recorded = list(map(bytes, _split(row.body)))
-    following = _following(state, row.team)
-    for number, was in enumerate(recorded[row.given :], row.given + 1):
-        again = next(following, b"")
-        if again != was:
-            return f"event {number} of {len(recorded)}:\n  {_difference(was, again)}"
-    more = next(following, b"")
-    return f"after its {len(recorded)} events:\n  {_difference(b'', more)}" if more else ""
+        apply(run, event)
+    recorded = list(map(bytes, _split(row.body)))[row.given :]
+    following = _following(run, row.team)
+    for number, (was, again) in enumerate(zip_longest(recorded, following, fillvalue=b""), row.given + 1):
+        if was != again:
+            return f"event {number} of {len(row.events)}:\n  {_difference(was, again)}"
+    return ""
 
 
-def _following(state: State, team: Team) -> Iterator[bytes]:
-    """What `step` yields, encoded, each event applied before the next is asked for."""
+def _following(run: RunState, team: CompiledTeam) -> list[bytes]:
+    """What the rules make of the run, each event encoded before the next one follows."""
+    found: list[bytes] = []
+
+    def emit(event: Event) -> None:
+        found.append(encode([event])[1:-1])
+        apply(run, event)
+
     try:
-        for event in step(state, team):
-            data = encode([event])[1:-1]
-            apply(state, event)
-            yield data
+        step(emit, run, team)
     except Exception as error:  # noqa: BLE001 - a rule that raises now, and did not then, is a difference
-        yield f"{type(error).__name__}: {error}".encode()
+        found.append(f"{type(error).__name__}: {error}".encode())
+    return found
 
 
 def _difference(was: bytes, again: bytes) -> str:

@@ -11,9 +11,16 @@ import msgspec
 from msgspec import Struct
 
 from antiphon.journal.port import Journal
-from antiphon.kernel.facts.events import EffectFinished, EffectStarted, place
-from antiphon.kernel.facts.fold import apply
-from antiphon.kernel.facts.state import State
+from antiphon.kernel.facts.events import (
+    CallEffect,
+    EffectFinished,
+    EffectStarted,
+    StepEffect,
+    ToolEffect,
+)
+from antiphon.kernel.facts.fold.apply import apply
+from antiphon.kernel.facts.ids import activation_of
+from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.run.rows import events_of
 from antiphon.testing.invariants import InvariantBroken, check_run
 from antiphon.testing.world import World, lines
@@ -65,7 +72,7 @@ async def look(journal: Journal, run_id: str, world: World) -> Life:
     ended = []
     for row in await journal.read(run_id):
         for event in await events_of(journal, run_id, row):
-            if type(event) is EffectStarted and event.kind in ("tool", "step"):
+            if type(event) is EffectStarted and type(event.detail) in (ToolEffect, StepEffect):
                 in_flight[deed_id(event.id)] = None
             elif type(event) is EffectFinished and deed_id(event.id) in in_flight:
                 del in_flight[deed_id(event.id)]
@@ -75,7 +82,7 @@ async def look(journal: Journal, run_id: str, world: World) -> Life:
 
 async def account_of(journal: Journal, run_id: str) -> Account:
     """Fold a stored run once more, event by event."""
-    state = State()
+    state = RunState()
     paths = {0: ""}
     requests: dict[str, tuple[str, str]] = {}
     said: dict[str, list[tuple[str, str, str, str]]] = {}
@@ -85,15 +92,15 @@ async def account_of(journal: Journal, run_id: str) -> Account:
         state.at = row.at
         for event in await events_of(journal, run_id, row):
             if type(event) is EffectFinished:
-                opened = state.find(event.id)
+                opened = state.open.get(event.id)
                 if opened is not None and opened.child:
                     callee = state.activations[opened.child]
                     said[paths[opened.child]] = [
                         (each.role, each.content, each.call_id, _calls(each.calls))
-                        for each in callee.transcript.messages
+                        for each in callee.conversation.transcript.messages
                     ]
                     kept[paths[opened.child]] = dict(callee.data)
-                    if not place(event.id):
+                    if not activation_of(event.id):
                         requests[event.id] = event.outcome, event.content
             before = len(state.log)
             apply(state, event)
@@ -101,9 +108,9 @@ async def account_of(journal: Journal, run_id: str) -> Account:
                 (one.message.type, one.message.sender, one.message.receiver, one.message.content)
                 for one in state.log[before:]
             ]
-            if type(event) is EffectStarted and event.kind == "call":
-                paths[event.continues or state.born] = (
-                    f"{paths[place(event.id)]}/{event.id.partition('/')[2]}"
+            if type(event) is EffectStarted and type(event.detail) is CallEffect:
+                paths[event.detail.reactivates or state.activation_count] = (
+                    f"{paths[activation_of(event.id)]}/{event.id.partition('/')[2]}"
                 )
     found = Account(requests, said, sorted(log), {path: data for path, data in kept.items() if data})
     return msgspec.json.decode(_ID.sub(b"(id)", msgspec.json.encode(found)), type=Account)
@@ -124,7 +131,7 @@ async def judge(
 ) -> list[str]:
     """Everything that is wrong with a run that has been seen through; empty when nothing is."""
     tools = {each.name: each for agent in agents for each in map(as_tool, agent.tools)}
-    reading = {name for name, each in tools.items() if not each.acting}
+    reading = {name for name, each in tools.items() if not each.has_side_effects}
     wrong = []
     try:
         await check_run(journal, run_id, reading=reading)
@@ -148,7 +155,7 @@ async def _lost(journal: Journal, run_id: str, folder: Path) -> list[str]:
     ]
     taken: set[int] = set()
     for row in rows:
-        taken.update(getattr(event, "mail", 0) for event in await events_of(journal, run_id, row))
+        taken.update(getattr(event, "command", 0) for event in await events_of(journal, run_id, row))
     asked = [mail for mail in await journal.mail(run_id) if mail.key.startswith("request ")]
     return wrong + [f"mail {mail.key} was never taken in" for mail in asked if mail.number not in taken]
 
@@ -162,8 +169,9 @@ async def _repeated(
     for row in await journal.read(run_id):
         of_this_row: set[str] = set()
         for event in await events_of(journal, run_id, row):
-            if type(event) is EffectStarted and event.kind in ("tool", "step"):
-                started[deed_id(event.id)] = tools[event.name] if event.kind == "tool" else _step
+            if type(event) is EffectStarted and type(event.detail) in (ToolEffect, StepEffect):
+                detail = event.detail
+                started[deed_id(event.id)] = tools[detail.name] if type(detail) is ToolEffect else _step
                 of_this_row.add(deed_id(event.id))
             elif type(event) is EffectFinished:
                 ends[deed_id(event.id)] = event
@@ -185,7 +193,7 @@ async def _repeated(
         if contract.effect == "once" and count > 1:
             wrong.append(f"{each} ({contract.name}, once) ran {count} times")
         # A reading tool does not wait until its start is on record, so each process may run it once.
-        if count > (1 + len(lost) if contract.acting else len(lives)):
+        if count > (1 + len(lost) if contract.has_side_effects else len(lives)):
             wrong.append(f"{each} ran {count} times, {len(lost)} crashes found it in flight")
         if end is None:
             continue

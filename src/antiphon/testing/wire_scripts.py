@@ -68,14 +68,14 @@ def _statuses() -> list[Wire]:
         _status("redirect_307", "validation", 307, b"", "location: /v2/chat/completions"),
         _status("status_400", "validation", 400, _error("messages[0].content is missing")),
         _status("status_400_empty", "validation", 400),
-        _status("status_400_context", "context", 400, _error("too long", "context_length_exceeded")),
+        _status("status_400_context", "context_length", 400, _error("too long", "context_length_exceeded")),
         _status(
             "status_400_context_words",
-            "context",
+            "context_length",
             400,
             _error("This model's maximum context length is 8192 tokens"),
         ),
-        _status("status_400_policy", "refused", 400, _error("flagged", "content_policy_violation")),
+        _status("status_400_policy", "refusal", 400, _error("flagged", "content_policy_violation")),
         _status("status_401", "auth", 401, _error(f"Incorrect API key provided: {ECHO}", "invalid_api_key")),
         _status("status_402", "quota", 402, _error("Insufficient Balance")),
         _status("status_403", "permission", 403, _error("Country not supported", "unsupported_country")),
@@ -85,14 +85,17 @@ def _statuses() -> list[Wire]:
         _status("status_405", "validation", 405, {"detail": "Method Not Allowed"}),
         _status("status_408", "timeout", 408),
         _status("status_409", "overloaded", 409),
-        _status("status_413", "context", 413, html),
+        _status("status_413", "context_length", 413, html),
         _status("status_415", "validation", 415),
         _status("status_418", "validation", 418),
         _status("status_422", "validation", 422, {"detail": [{"loc": ["body", "n"], "msg": "bad"}]}),
         _status("status_425", "overloaded", 425),
         _status("status_500", "overloaded", 500, _error("The server had an error", None, "server_error")),
         _status(
-            "status_500_context", "context", 500, _error("the request exceeds the available context size")
+            "status_500_context",
+            "context_length",
+            500,
+            _error("the request exceeds the available context size"),
         ),
         _status("status_500_empty", "overloaded", 500),
         _status("status_501", "provider", 501),
@@ -155,14 +158,14 @@ def _connections() -> list[Wire]:
         _both("headers_half_close", "network", (head[:30], "close")),
         _both("headers_endless", "network", (b"HTTP/1.1 200 OK\r\n" + b"x-pad: 1\r\n" * 30_000, "close")),
         _both("first_byte_never", "timeout", (head + b"\r\n", "hang")),
-        _both("first_byte_reset", "cut", (head + b"\r\n", "reset")),
+        _both("first_byte_reset", "disconnected", (head + b"\r\n", "reset")),
         _both("stall_between_chunks", "timeout", (*begun, "hang")),
         _both("stall_inside_chunk", "timeout", (*begun, b"40\r\ndata: {", "hang")),
-        _both("reset_inside_chunk", "cut", (*begun, b"40\r\ndata: {", "pause", "reset")),
-        _both("close_inside_chunk", "cut", (*begun, b"40\r\ndata: {", "close")),
-        _both("close_between_chunks", "cut", (*begun, "close")),
-        _both("bad_chunk_size", "cut", (*begun, b"zz\r\nnonsense", "close")),
-        _both("json_too_short", "cut", (json_head + b'{"choices":[', "close")),
+        _both("reset_inside_chunk", "disconnected", (*begun, b"40\r\ndata: {", "pause", "reset")),
+        _both("close_inside_chunk", "disconnected", (*begun, b"40\r\ndata: {", "close")),
+        _both("close_between_chunks", "disconnected", (*begun, "close")),
+        _both("bad_chunk_size", "disconnected", (*begun, b"zz\r\nnonsense", "close")),
+        _both("json_too_short", "disconnected", (json_head + b'{"choices":[', "close")),
         _both("json_stalls", "timeout", (json_head + b'{"choices":[', "hang")),
         _both("refusal_stalls", "auth", (b"HTTP/1.1 401 No\r\ncontent-length: 50\r\n\r\n{", "close")),
         _both("continue_first", "reply", (b"HTTP/1.1 100 Continue\r\n\r\n", *_fine()), content="fine"),
@@ -186,6 +189,7 @@ def _streams() -> list[Wire]:
         '{"choices":[{"delta":{"content":"\\ud83d"}}]}', '{"choices":[{"delta":{"content":"\\ude42"}}]}'
     )
     head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n"
+    no_utf8 = b'data: {"choices":[{"delta":{"content":"\xff\xfe"}}]}\n\n'
     return [
         _streamed(
             "byte_by_byte", "reply", *chunked(*(utf8[i : i + 1] for i in range(len(utf8)))), content=text
@@ -227,13 +231,11 @@ def _streams() -> list[Wire]:
         _streamed("comments_for_ever", "provider", *chunked(*[b": still thinking\n\n" * 500] * 30), "hang"),
         _streamed("giant_line", "provider", *chunked(b"data: " + b"x" * (LIMIT + 1)), "hang"),
         _streamed("giant_event", "provider", *chunked(b"data: 1\n" * (LIMIT // 4)), "hang"),
-        _streamed("invalid_json", "cut", *chunked(sse(chunk(content="a"), '{"choices": [{'))),
-        _streamed("half_character_nonsense", "cut", *chunked(sse('{"choices": "\\ud83d"}'))),
-        _streamed("chunk_is_list", "cut", *chunked(sse(chunk(content="a"), "[1, 2]"))),
-        _streamed("chunk_is_deep", "cut", *chunked(sse(chunk(content="a"), "[" * 50_000))),
-        _streamed(
-            "invalid_utf8", "cut", *chunked(b'data: {"choices":[{"delta":{"content":"\xff\xfe"}}]}\n\n')
-        ),
+        _streamed("invalid_json", "disconnected", *chunked(sse(chunk(content="a"), '{"choices": [{'))),
+        _streamed("half_character_nonsense", "disconnected", *chunked(sse('{"choices": "\\ud83d"}'))),
+        _streamed("chunk_is_list", "disconnected", *chunked(sse(chunk(content="a"), "[1, 2]"))),
+        _streamed("chunk_is_deep", "disconnected", *chunked(sse(chunk(content="a"), "[" * 50_000))),
+        _streamed("invalid_utf8", "disconnected", *chunked(no_utf8)),
     ]
 
 
@@ -260,22 +262,24 @@ def _bodies() -> list[Wire]:
         ),
         _both("whole_bom", "reply", (http(b"\xef\xbb\xbf" + good),), content="fine"),
         _both("whole_wrong_type", "reply", (http(good, kind="text/html"),), content="fine"),
-        _both("whole_truncated", "cut", (http(good[:-20]),)),
-        _both("whole_no_choices", "cut", (http(b'{"id":"x","choices":[]}'),)),
+        _both("whole_truncated", "disconnected", (http(good[:-20]),)),
+        _both("whole_no_choices", "disconnected", (http(b'{"id":"x","choices":[]}'),)),
         _both(
             "whole_error", "overloaded", (http(json.dumps(_error("busy", None, "server_error")).encode()),)
         ),
         _both("whole_list", "rate_limit", (http(b'[{"error":{"code":429,"message":"slow down"}}]'),)),
-        _both("empty_200", "cut", (http(b""),)),
-        _both("blank_200", "cut", (http(b"\n \n"),)),
-        _both("status_204", "cut", (b"HTTP/1.1 204 No Content\r\n\r\n",)),
+        _both("empty_200", "disconnected", (http(b""),)),
+        _both("blank_200", "disconnected", (http(b"\n \n"),)),
+        _both("status_204", "disconnected", (b"HTTP/1.1 204 No Content\r\n\r\n",)),
         _both("web_page", "provider", (http(b"<!doctype html><title>Log in</title>", kind="text/html"),)),
         _both("gzip", "reply", (http(packed, headers=encoding),), content="fine"),
-        _both("gzip_truncated", "cut", (http(packed[:-30], headers=encoding),)),
-        _both("gzip_garbage", "cut", (http(b"no gzip at all", headers=encoding),)),
+        _both("gzip_truncated", "disconnected", (http(packed[:-30], headers=encoding),)),
+        _both("gzip_garbage", "disconnected", (http(b"no gzip at all", headers=encoding),)),
         _both("gzip_bomb", "provider", (http(bomb, headers=encoding),)),
         _both(
-            "unknown_encoding", "cut", (http(b"data: \x00\x01\x02\n\n", headers=("content-encoding: zz",)),)
+            "unknown_encoding",
+            "disconnected",
+            (http(b"data: \x00\x01\x02\n\n", headers=("content-encoding: zz",)),),
         ),
         _both("giant_answer", "provider", (http(good[:-1] + b" " * LIMIT + b"}"),)),
     ]
@@ -339,8 +343,8 @@ def _call_ends() -> list[Wire]:
         one("call_in_one_piece", _called([piece(0, "c1", "add", text)]), text),
         one("call_arguments_missing", _called([piece(0, "c1", "now")]), "{}", "now"),
         one("call_arguments_broken", _called([half]), '{"a":'),
-        _both("call_promised", "cut", _called([], finish="tool_calls")),
-        _both("call_without_name", "cut", _called([piece(0, "c1", None, "{}")])),
+        _both("call_promised", "disconnected", _called([], finish="tool_calls")),
+        _both("call_without_name", "disconnected", _called([piece(0, "c1", None, "{}")])),
         _both("call_cut_by_length", "validation", _called([half], finish="length")),
         _both(
             "call_before_length",
@@ -349,8 +353,8 @@ def _call_ends() -> list[Wire]:
             calls=(("add", '{"a":1}'),),
             stop="length",
         ),
-        _both("call_cut_by_close", "cut", (*cut, "close")),
-        _both("call_without_end", "cut", chunked(sse(chunk(tool_calls=[add]), done=False))),
+        _both("call_cut_by_close", "disconnected", (*cut, "close")),
+        _both("call_without_end", "disconnected", chunked(sse(chunk(tool_calls=[add]), done=False))),
     ]
 
 
@@ -363,10 +367,10 @@ def _ends() -> list[Wire]:
     second = {"choices": [{"index": 1, "delta": {"content": "other"}, "finish_reason": "length"}]}
     thought = {"reasoning_content": "hm"}
     return [
-        _both("no_end_mark", "cut", chunked(half)),
-        _both("done_without_reason", "cut", chunked(sse(chunk(content="fine")))),
+        _both("no_end_mark", "disconnected", chunked(half)),
+        _both("done_without_reason", "disconnected", chunked(sse(chunk(content="fine")))),
         _both("reason_without_done", "reply", chunked(half, stop), content="fine"),
-        _both("reason_then_break", "cut", (*chunked(half, stop, end=False), "close")),
+        _both("reason_then_break", "disconnected", (*chunked(half, stop, end=False), "close")),
         _both("reason_then_hang", "timeout", (*chunked(half, stop, end=False), "hang")),
         _both("done_then_hang", "reply", (*ended, "hang"), content="fine"),
         _both("done_then_reset", "reply", (*ended, "pause", "reset"), content="fine"),
@@ -414,7 +418,7 @@ def _errors() -> list[Wire]:
     return [
         inside("error_overloaded", "overloaded", _error("busy", None, "server_error")),
         inside("error_limit", "rate_limit", _error("slow", "rate_limit_exceeded")),
-        inside("error_context", "context", _error("maximum context length is 5", None)),
+        inside("error_context", "context_length", _error("maximum context length is 5", None)),
         inside("error_gateway_code", "overloaded", {"error": {"code": 502, "message": "bad gateway"}}),
         inside("error_text", "provider", {"error": "something broke"}),
         inside("error_repeats_key", "provider", {"error": f"denied for {ECHO}"}),

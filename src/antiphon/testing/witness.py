@@ -26,7 +26,7 @@ from antiphon.journal.port import Done, Lease, Row
 from antiphon.journal.sqlite import SqliteJournal
 from antiphon.kernel.facts.activation import Activation
 from antiphon.kernel.facts.events import decode, encode
-from antiphon.kernel.facts.state import State
+from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.run.rows import fold_row, unpack
 from antiphon.kernel.run.runtime import Runtime
 from antiphon.testing.invariants import Audit, InvariantBroken
@@ -50,7 +50,7 @@ class _Watched(Struct):
     """One run in one store. `live`: its runtime's state. audit, past: None where its past is unknown."""
 
     runtime: Runtime
-    shadow: State
+    shadow: RunState
     seq: int
     digest: bytes
     audit: Audit | None
@@ -158,8 +158,8 @@ class Witness:
         shadow, live = watched.shadow, watched.runtime.state
         _drain(shadow)
         waiting = {each.id for each in live.ready}
-        for name in State.__struct_fields__:
-            if name in ("ready", "parked"):
+        for name in RunState.__struct_fields__:
+            if name in ("ready", "freed"):
                 continue
             mine, theirs = getattr(shadow, name), getattr(live, name)
             if name == "activations" and waiting:
@@ -174,11 +174,11 @@ def _settled(activation: Activation) -> Activation:
     return found
 
 
-def _drain(state: State) -> None:
+def _drain(state: RunState) -> None:
     for activation in state.ready:
         activation.queued = False
     state.ready.clear()
-    state.parked.clear()
+    state.freed.clear()
 
 
 def _difference(where: str, folded: Any, live: Any) -> str:
@@ -203,7 +203,7 @@ def _acts(runs: dict[tuple[Any, str], _Watched], key: tuple[Any, str]) -> Callab
     def acts(agent: str, tool: str) -> bool:
         member = runs[key].runtime.team.members.get(agent)
         found = member.tools.get(tool) if member is not None else None
-        return found is None or found.acting
+        return found is None or found.has_side_effects
 
     return acts
 

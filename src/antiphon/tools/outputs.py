@@ -84,7 +84,7 @@ def _search(lines: list[str], pattern: str) -> list[int]:
 
 
 def _kept(ctx: ToolContext, handle: str) -> str:
-    text = ctx.output(handle)
+    text = ctx.read_output(handle)
     if text is None:
         raise ToolError(f"No output is kept under the handle {handle!r}; call the tool again if you need it")
     return text

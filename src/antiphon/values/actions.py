@@ -1,8 +1,8 @@
-"""action: what an agent's own coroutine may do, and what it may know.
+"""What an agent's own coroutine may do, and what it may know.
 
     async def act(ctx: ActionContext) -> str:
         page = await ctx.step("fetch", fetch, "https://…")     # once, even if the process dies after it
-        draft = await ctx.ask(f"Summarise: {page}")
+        draft = await ctx.ask_model(f"Summarise: {page}")
         ctx.set("drafts", ctx.data.get("drafts", 0) + 1)
         return draft
 
@@ -26,44 +26,44 @@ from antiphon.values.codec import mend, stored, whole
 from antiphon.values.message import Message
 
 
-class Step(Struct, frozen=True):
-    """A wish: run `function(*args)`, once."""
+class StepOperation(Struct, frozen=True):
+    """Run `function(*args)`, once."""
 
     name: str
     function: Callable[..., Any]
     args: tuple[Any, ...] = ()
 
 
-class Ask(Struct, frozen=True):
-    """A wish: ask the agent's own model, with its instructions and tools."""
+class AskOperation(Struct, frozen=True):
+    """Ask the agent's own model, with its instructions and tools."""
 
     text: str
     name: str = "ask"
 
 
-class Call(Struct, frozen=True):
-    """A wish: let another agent do something."""
+class CallOperation(Struct, frozen=True):
+    """Let another agent do something."""
 
     agent: str
     text: str
     name: str = "call"
 
 
-class Question(Struct, frozen=True):
-    """A wish: ask the user."""
+class QuestionOperation(Struct, frozen=True):
+    """Ask the user."""
 
     text: str
     name: str = "question"
 
 
-Wish = Step | Ask | Call | Question
+Operation = StepOperation | AskOperation | CallOperation | QuestionOperation
 _Value = TypeVar("_Value")
 
 
-class Door(Protocol):
-    """How a wish is granted: recorded, performed, and its result given back."""
+class OperationExecutor(Protocol):
+    """Records an operation, performs it and returns its result."""
 
-    async def grant(self, effect_id: str, wish: Wish) -> Any:
+    async def execute(self, effect_id: str, operation: Operation) -> Any:
         """The result of the effect `effect_id`. Raises EffectFailed for any outcome but `completed`."""
         ...
 
@@ -71,56 +71,56 @@ class Door(Protocol):
 class ActionContext:
     """What one action may do. Belongs to that action: of no use once it has ended.
 
-    taken: the messages that the action is for. history: all that the activation has taken and
-    published, in order, `taken` included. data: what it has recorded with `set`. attempt: 1, and one
-    more each time the action is run again after a crash. deps: what the caller of the run passed.
-    distributes: whether the caller hands on what is published; if not, publishing is refused.
+    new_messages: the messages that the action is for. all_messages: all that the activation has taken
+    and published, in order, `new_messages` included. data: what it has recorded with `set`. attempt: 1,
+    and one more each time the action is run again after a crash. deps: what the caller of the run
+    passed. can_publish: whether the caller distributes what is published; if not, publishing is refused.
     """
 
     def __init__(
-        self, door: Door, effect_id: str, agent: str, taken: Sequence[Message], history: Sequence[Message],
-        data: Mapping[str, Any], *, run_id: str = "", attempt: int = 1, deps: Any = None,
-        distributes: bool = False,
+        self, executor: OperationExecutor, effect_id: str, agent: str,
+        new_messages: Sequence[Message], all_messages: Sequence[Message], data: Mapping[str, Any],
+        *, run_id: str = "", attempt: int = 1, deps: Any = None, can_publish: bool = False,
     ) -> None:  # fmt: skip
         self.run_id, self.effect_id, self.agent = run_id, effect_id, agent
-        self.taken, self.history, self.data = taken, history, data
-        self.attempt, self.deps, self.distributes = attempt, deps, distributes
+        self.new_messages, self.all_messages, self.data = new_messages, all_messages, data
+        self.attempt, self.deps, self.can_publish = attempt, deps, can_publish
         self.published: list[Message] = []
         self.changed: dict[str, Any] = {}
         self.appended: dict[str, list[Any]] = {}
-        self._door = door
+        self._executor = executor
         self._seen: dict[str, int] = {}
 
     async def step(self, name: str, function: Callable[..., Any], *args: Any) -> Any:
         """Run `function(*args)`, or `await` it, and keep its result, as JSON has it.
 
-        A step that a crash cut off is run again, one that ended never: it is known by its name, its
-        arguments and how often both came. Raises EffectFailed when the function raises, or its result
+        A step that a crash cut off is run again, one that ended never: name, arguments and occurrence
+        identify it. Raises EffectFailed when the function raises, or its result
         is not JSON.
         """
-        return await self._grant(Step(name, function, args), args)
+        return await self._execute(StepOperation(name, function, args), args)
 
-    async def ask(self, text: str) -> str:
+    async def ask_model(self, text: str) -> str:
         """Ask the agent's own model, with its instructions and tools. Raises EffectFailed."""
         text = whole(text)
-        return str(await self._grant(Ask(text), text))
+        return str(await self._execute(AskOperation(text), text))
 
     async def call(self, agent: str, text: str) -> str:
         """Let another agent of the team do something. Raises EffectFailed; unknown names too."""
         agent, text = whole(agent), whole(text)
-        return str(await self._grant(Call(agent, text), (agent, text)))
+        return str(await self._execute(CallOperation(agent, text), (agent, text)))
 
-    async def question(self, text: str) -> str:
+    async def ask_user(self, text: str) -> str:
         """Ask the user, who may take days. Raises EffectFailed when nobody is there to answer."""
         text = whole(text)
-        return str(await self._grant(Question(text), text))
+        return str(await self._execute(QuestionOperation(text), text))
 
     def publish(self, message: Message) -> None:
         """Give a message to the caller for distribution, once the action has ended.
 
         Raises UserError when the caller distributes nothing, or the message's data is not JSON.
         """
-        if not self.distributes:
+        if not self.can_publish:
             raise UserError(f"{self.agent} was called by somebody who distributes nothing; return the result")
         self.published.append(self._json(mend(message), "what it publishes"))
 
@@ -147,13 +147,16 @@ class ActionContext:
         except (TypeError, ValueError, RecursionError) as error:
             raise UserError(f"{self.agent}: {what} must be what JSON can hold: {error}") from error
 
-    async def _grant(self, wish: Wish, content: Any) -> Any:
-        place = f"{self.effect_id}:{_slug(wish.name)}:{_digest(wish.name, content)}"
+    async def _execute(self, operation: Operation, content: Any) -> Any:
+        return await self._executor.execute(self._next_id(operation.name, content), operation)
+
+    def _next_id(self, name: str, content: Any) -> str:
+        place = f"{self.effect_id}:{_slug(name)}:{_digest(name, content)}"
         count = self._seen[place] = self._seen.get(place, 0) + 1
-        return await self._door.grant(place if count == 1 else f"{place}:{count}", wish)
+        return place if count == 1 else f"{place}:{count}"
 
 
-async def perform(step: Step) -> str:
+async def perform(step: StepOperation) -> str:
     """Run a step; its result as JSON. Raises EffectFailed, also when its result is not JSON."""
     try:
         found = step.function(*step.args)

@@ -9,12 +9,11 @@ from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
 from antiphon.errors import UserError
-from antiphon.values.actions import Act
 from antiphon.values.codec import exact
-from antiphon.values.hooks import Answer, Call, Continue, Do, Moment, Return, Shown
+from antiphon.values.hooks import Hooks
 from antiphon.values.limits import Limits
 from antiphon.values.message import USER
-from antiphon.values.model import ChatMessage, Example, Model
+from antiphon.values.model import Example, Model
 from antiphon.values.policy import Policy
 from antiphon.values.tool import Tool, as_tool
 
@@ -23,127 +22,137 @@ ALL: Final = ("*",)
 
 
 class Compaction(Struct, frozen=True, gc=False, omit_defaults=True):
-    """When and how a long conversation is compacted.
-
-    ratio: share of the model's window at which it happens. last_turns: turns kept word for word,
-    but for their calls. retain: ask for facts to keep. directives: added to what the model is asked.
-    auto: False compacts on demand only.
-    """
+    """When and how a long conversation is replaced by a summary of it."""
 
     ratio: float = 0.85
+    """Share of the model's context window at which it happens, 0 to 1."""
     last_turns: int = 1
+    """Turns that stay word for word, but for their calls."""
     retain: bool = True
+    """Also ask the model for the facts that must be kept."""
     directives: tuple[str, ...] = ()
+    """Instructions added to what the model is asked."""
     auto: bool = True
+    """False compacts on demand only."""
     revise: Callable[[str], str | None] | None = None
-    """Given a new summary; what it returns stands in its place. One that raises is ignored."""
+    """Given a new summary; the text that it returns replaces the summary. One that raises is ignored."""
 
 
-class Retry(Struct, frozen=True, gc=False, omit_defaults=True):
-    """When a model call that failed for a passing reason is tried again. Times in seconds.
+class RetryPolicy(Struct, frozen=True, gc=False, omit_defaults=True):
+    """When a model request that failed for a passing reason is tried again."""
 
-    attempts: calls in all. The n-th wait is `base * 2**(n-1)`, jittered down by up to half, at
-    most `ceiling`. A provider's Retry-After is taken instead; one above `longest` (None: the
-    ceiling) ends the retries at once. window: after the first call of a turn, how late another may
-    begin. statuses: HTTP statuses to try again after; None goes by the kind of the failure.
+    max_attempts: int = 3
+    """Requests to one model in a turn, the first one included."""
+    initial_delay: float = 1.0
+    """Seconds before the second attempt. Each further delay is twice as long; all are jittered down by up
+    to half. A provider's Retry-After takes the place of the delay."""
+    max_delay: float = 60.0
+    """Seconds that no computed delay exceeds."""
+    max_elapsed: float = 1200.0
+    """Seconds after a turn's first request in which another attempt may begin."""
+    max_retry_after: float | None = None
+    """Longest Retry-After in seconds that is waited for; a longer one ends the retries at once. None:
+    `max_delay`."""
+    statuses: tuple[int, ...] | None = None
+    """HTTP statuses that are tried again. None: by the kind of the failure."""
+
+
+class LoopOptions(Struct, frozen=True, gc=False, omit_defaults=True):
+    """How an agent's turns follow one another."""
+
+    max_parallel_calls: int | None = None
+    """Calls of one turn that run at once with `tool_execution="parallel"`. None: all of them."""
+    max_reminders: int = 3
+    """How often an agent that stopped short of its end is told to continue; then it ends `no_progress`."""
+    finish_mode: Literal["wins", "in_order"] = "wins"
+    """Of several calls in a reply, one that ends the task `wins` and the others are skipped; or they are
+    done `in_order`, and only those after it are skipped."""
+    summarize_at_limit: bool = False
+    """Ask the model once more, without tools, when the limit of turns is reached. Default: return the best
+    text so far."""
+    batch: Literal["one", "all"] = "all"
+    """How many of the waiting messages a turn takes."""
+
+
+class ModelOptions(Struct, frozen=True, kw_only=True):
+    """What an agent's model is asked, and what happens when it cannot answer.
+
+    Raises UserError for a max_output_tokens that is no whole number.
     """
 
-    attempts: int = 3
-    base: float = 1.0
-    ceiling: float = 60.0
-    window: float = 1200.0
-    longest: float | None = None
-    statuses: tuple[int, ...] | None = None
+    max_output_tokens: int = 4096
+    """Tokens of one reply, at most; always sent to the provider as its cap."""
+    settings: Mapping[str, Any] = {}
+    """Sent to the model as they are: temperature, reasoning_effort and so on."""
+    fallback_models: Sequence[str | Model] = ()
+    """Models that are asked, in order, when the first one cannot answer."""
+    retry: RetryPolicy = RetryPolicy()
+    """When a failed request is tried again with the same model."""
+    compaction: Compaction | None = Compaction()
+    """When a long conversation is shortened. None: never."""
+    tool_choice: str = "auto"
+    """`auto`, `required`, `none`, or the name of the tool that must be called."""
+
+    def __post_init__(self) -> None:
+        if type(self.max_output_tokens) is not int:
+            exactly = exact(int, self.max_output_tokens, "ModelOptions(max_output_tokens=...)")
+            force_setattr(self, "max_output_tokens", exactly)
 
 
-Plan = Callable[[Moment], Do | None]
-"""What a turn does: these calls; None asks the model."""
-Ingest = Callable[[Moment], Shown | None]
-"""What a model is shown of what a turn took; None shows the messages as they are."""
-Route = Callable[[Moment, str, str], Answer | Call | None]
-"""What a tool call with these arguments (canonical JSON) becomes; None runs the tool."""
-Decide = Callable[[Moment], Continue | Return | None]
-"""What follows a turn; None leaves it to the kernel."""
-Verdict = Literal["allow", "ask", "deny", "stop"]
-Judge = Callable[[Tool, str], Verdict | tuple[Verdict, str] | None]
-"""Rules on one call of a tool: it is given the tool and the canonical JSON of the arguments."""
+class Topics(Struct, frozen=True):
+    """What an agent hears and says in an environment, where messages are published."""
+
+    watch: Sequence[str] = ()
+    """Topics of published messages that it reacts to."""
+    publishes: Sequence[str] = ()
+    """Topics of its own messages; for graphs and checks only."""
 
 
 class Agent(Struct, frozen=True, eq=False):
-    """One agent as its developer describes it.
+    """One agent as its developer describes it: data only, shared freely between runs.
 
-    system_prompt: another name for `instructions`. description: what colleagues are told instead
-    of the instructions. model: a model string, a Model, or None for the run's. tools: functions
-    or Tools. can_call: names of agents it may call. max_output: tokens of one reply, at most.
-    settings: sent to the model as they are (temperature, …).
-
-    finishing: of several calls in a reply one that ends the task `wins`, and the others are skipped; or
-    they are done `in_order`, and only those after it are skipped.
-    tool_choice: `auto`, `required`, `none` or the name of the tool that must be called.
-    output_type: what its result is, as JSON: anything msgspec knows, or a pydantic model. A reply that
-    does not fit is shown to the model with the reason (`nudges` times at most).
-
-    context: `fresh` begins anew at every call; `continue` goes on where the same caller's last call of
-    this agent ended. compaction: of a long conversation, None for never. fallback: models to ask when
-    the first cannot answer. last_word: at the limit of turns the model is asked once more, without
-    tools, for a summary.
-
-    completion: `text` ends at a reply without calls, `finish` only at a finishing tool.
-    nudges: how often an agent that stopped short of `finish` is told to go on.
-    tool_execution: how the calls of one turn run; at_once: how many of parallel ones, None for all.
-    solo: works alone: no colleagues, no `finish`, and its prompt is its instructions, word for word.
-    limits: of one activation and all below it. policy: rules on its tools and those of its callees.
-
-    Hooks, called once and recorded; they must be free of side effects. judge: rules on a tool before
-    the policy does: `allow`, `ask`, `deny` or `stop` (deny, and end the turn), with a reason; None
-    leaves it to the policy. incomplete: asked before the agent returns its text; what it gives back
-    is said to the model, which goes on (`nudges` times at most). plan:
-    what a turn does instead of asking the model; decide: whether another turn follows it. ingest: what
-    the model is shown of what a turn takes; route: what a call of a tool becomes instead of running it.
-
-    act: the agent's own coroutine, which does a turn in place of the model; `ask` in it asks the model.
-    consume: how many of the waiting messages a turn takes. watch: topics of published messages that it
-    reacts to in an environment; publishes: those of its own, for pictures and checks only.
-
-    Raises UserError for an empty name, or one that is not printable or is `user`; for a max_output that
-    is no whole number.
+    Raises UserError for an empty name, or one that is not printable or is `user`.
     """
 
     name: str
+    """What others call it by; unique in its team."""
     instructions: str = ""
+    """The system prompt. What the team adds (colleagues, built-in calls) follows it."""
     model: str | Model | None = None
+    """A model string such as `openai:gpt-5`, or a Model. None: the run's."""
     tools: Sequence[Tool | Callable[..., Any]] = ()
+    """Functions that its model may call, plain or made with `@tool`."""
     description: str = ""
-    can_call: Sequence[str] = ALL
-    completion: Literal["text", "finish"] = "text"
-    tool_execution: Literal["parallel", "sequential", "single"] = "parallel"
-    at_once: int | None = None
-    nudges: int = 3
-    max_output: int = 4096
-    settings: Mapping[str, Any] = {}
-    examples: tuple[Example, ...] = ()
-    limits: Limits | None = None
-    policy: Policy | None = None
-    retry: Retry = Retry()
-    system_prompt: str = ""
-    context: Literal["fresh", "continue"] = "fresh"
-    compaction: Compaction | None = Compaction()
-    fallback: Sequence[str | Model] = ()
-    last_word: bool = False
-    finishing: Literal["wins", "in_order"] = "wins"
-    solo: bool = False
-    tool_choice: str = "auto"
+    """What its colleagues are told of it. Default: the instructions."""
     output_type: Any = None
-    judge: Judge | None = None
-    incomplete: Callable[[Sequence[ChatMessage]], str | None] | None = None
-    plan: Plan | None = None
-    decide: Decide | None = None
-    ingest: Ingest | None = None
-    route: Route | None = None
-    act: Act | None = None
-    consume: Literal["one", "all"] = "all"
-    watch: Sequence[str] = ()
-    publishes: Sequence[str] = ()
+    """Type of the result, read from JSON: whatever msgspec knows, or a pydantic model. A reply that does not
+    fit is shown to the model with the reason, as a reminder. None: text."""
+    can_call: Sequence[str] = ALL
+    """Names of the agents that it may call. Default: all of the team."""
+    limits: Limits | None = None
+    """Limits of one activation and all below it, beside those of the run."""
+    policy: Policy | None = None
+    """Rules on its tools and those of its callees, beside those of the run."""
+    context: Literal["fresh", "continue"] = "fresh"
+    """`fresh` begins anew at every call; `continue` resumes the conversation of the caller's last call."""
+    examples: tuple[Example, ...] = ()
+    """Past requests and the calls that were right for them; shown by small local models only."""
+    completion: Literal["text", "finish"] = "text"
+    """`text` ends at a reply without calls, `finish` only at a call that finishes."""
+    tool_execution: Literal["parallel", "sequential", "single"] = "parallel"
+    """How the calls of one reply run; `single` does the first and skips the others."""
+    standalone: bool = False
+    """Works alone: no colleagues, no `finish`, and its prompt is its instructions, word for word."""
+    system_prompt: str = ""
+    """Another name for `instructions`."""
+    loop: LoopOptions = LoopOptions()
+    """How its turns follow one another."""
+    asking: ModelOptions = ModelOptions()
+    """What its model is asked, and what happens when it cannot answer."""
+    hooks: Hooks = Hooks()
+    """Its own rules and its own coroutine, see `antiphon.values.hooks`."""
+    topics: Topics = Topics()
+    """What it hears and says in an environment."""
 
     def __post_init__(self) -> None:
         if not self.name.strip() or not self.name.isprintable() or self.name == USER:
@@ -152,8 +161,6 @@ class Agent(Struct, frozen=True, eq=False):
             force_setattr(self, "tools", tuple([as_tool(each) for each in self.tools]))
         if self.system_prompt:
             force_setattr(self, "instructions", self.instructions or self.system_prompt)
-        if type(self.max_output) is not int:
-            force_setattr(self, "max_output", exact(int, self.max_output, "Agent(max_output=...)"))
 
 
 def equip(agent: Agent, extra: Sequence[Tool | Callable[..., Any]]) -> Agent:

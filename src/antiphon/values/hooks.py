@@ -1,151 +1,212 @@
-"""hook: what an agent's own rules are shown, and what they may answer.
+"""Read-only context passed to hooks, and the results they may return.
 
-Hooks are called once and their answers recorded, so they need not be deterministic; but they must
-be free of side effects, and what they are shown is to be read only.
+A hook is called once and its result recorded, so it need not be deterministic; but it must be free of
+side effects.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
 
 from msgspec import Struct
 
+from antiphon.errors import UserError
+from antiphon.values.actions import Act
 from antiphon.values.message import Message, ToolCall
 from antiphon.values.model import ChatMessage
 from antiphon.values.result import Outcome
-
-REPLACED = "replaced by"
-"""What the reason begins with why a call was cancelled that another one took the place of."""
+from antiphon.values.tool import Tool
 
 
-class Ended(Struct, frozen=True):
-    """How a call ended. content: its result, or the best partial one. task_id: the call's own.
-
-    A call under which a person is asked is `skipped`: the turn goes on without it.
-    """
+class CallResult(Struct, frozen=True):
+    """How a call ended. A call under which a person is asked is `skipped`: the turn ends without it."""
 
     agent: str
+    """Whom the call was for; of a tool, its name."""
     outcome: Outcome
     content: str
-    why: str
+    """The output, or the best partial one."""
+    reason: str
+    """Why the outcome is not `completed`; empty otherwise."""
     task_id: str = ""
-
-    @property
-    def replaced(self) -> bool:
-        """Whether its caller put another call in its place, see `Call.replaces`."""
-        return self.outcome == "cancelled" and self.why.startswith(REPLACED)
+    """The thread that the call named."""
+    replaced: bool = False
+    """Its caller put another call in its place, see `PlannedCall.cancel_previous`."""
 
 
-class Moment(Struct, frozen=True):
-    """An activation as its hooks see it.
-
-    turn: of this reaction, 1 the first. at: Unix seconds. taken: the messages of this turn; laps:
-    for each, how often each agent has reacted in the chain of messages that led to it. data: what
-    the hooks and the action have recorded. ended: the calls of the turn, in order. inbox: messages
-    that are not taken yet. unread: resting callees in whose inbox messages wait, and how many.
-    returned: calls that a turn went on without, and that have ended since the last turn. said: what the
-    model answered in this turn; called: the calls it made, by name. team: what the whole run has recorded.
-    messages: the conversation so far. tokens: of the last model call, as billed. running: agents whose
-    calls go on in the background; their ends are among `returned`.
-    """
+class TurnContext(Struct, frozen=True):
+    """An activation as its hooks see it."""
 
     run_id: str
     agent: str
     turn: int
+    """Of this call, 1 the first."""
     at: float
-    taken: Sequence[Message]
-    laps: Sequence[Mapping[str, int]]
+    """Unix seconds."""
+    new_messages: Sequence[Message]
+    """The messages of this turn."""
+    hops: Sequence[Mapping[str, int]]
+    """For each new message, how often each agent has handled the chain of messages that led to it."""
     data: Mapping[str, Any]
-    ended: Sequence[Ended]
+    """What the activation's hooks and action have recorded."""
+    results: Sequence[CallResult]
+    """How the calls of the turn ended, in order."""
     inbox: Sequence[Message]
+    """Messages that no turn has taken yet."""
     unread: Mapping[str, int]
-    returned: Sequence[Ended] = ()
-    said: str = ""
-    called: Sequence[str] = ()
-    team: Mapping[str, Any] = {}
+    """Dormant callees with messages in their inbox, and how many."""
+    background_results: Sequence[CallResult] = ()
+    """Calls that a turn went on without, and that have ended since the last turn."""
+    reply: str = ""
+    """The text of the model's reply in this turn."""
+    called_tools: Sequence[str] = ()
+    """Names of the calls in that reply, in order."""
+    run_data: Mapping[str, Any] = {}
+    """What all agents of the run have recorded for one another."""
     messages: Sequence[ChatMessage] = ()
+    """The transcript so far."""
     tokens: int = 0
-    running: Sequence[str] = ()
+    """Of the last model request, as billed."""
+    background_agents: Sequence[str] = ()
+    """Agents whose calls run in the background; their ends come as `background_results`."""
+    reminders: int = 0
+    """How often the agent was told to continue, see `LoopOptions.max_reminders`."""
 
 
-class Call(Struct, frozen=True):
-    """A call that a plan wants done. take: taken messages that the callee finds in its inbox, by position.
-
-    message: what it is told; none is sent when there is neither text nor data nor calls. until: Unix
-    seconds when it must be done. calls: tool calls that the callee does before it asks its model. hold:
-    the callee, which rests, finds the messages in its inbox later, and is not called now. background: the
-    turn does not wait for it. replaces: calls of that agent that the caller has in the background are
-    cancelled first. set, team: as of Do. The last four only where a tool call becomes this.
-    """
+class PlannedCall(Struct, frozen=True):
+    """A call of another agent, in a plan or in place of a tool call."""
 
     agent: str
     message: str = ""
-    take: tuple[int, ...] = ()
+    """What it is told; no message is sent when there is neither text nor data nor calls."""
+    forward: tuple[int, ...] = ()
+    """New messages that the callee finds in its inbox, by position. Plans only."""
     task_id: str = ""
+    """The message's thread."""
     intent: str = ""
+    """The message's intent."""
     calls: tuple[ToolCall, ...] = ()
+    """Tool calls that the callee does before it asks its model."""
     data: Any = None
-    until: float | None = None
-    hold: bool = False
+    """The message's data."""
+    deadline: float | None = None
+    """Unix seconds when it must be done. None: no deadline."""
+    deliver_only: bool = False
+    """Leave the message in the inbox of the dormant callee without calling it. Plans only."""
     background: bool = False
-    replaces: bool = False
-    set: Mapping[str, Any] = {}
-    team: Mapping[str, Any] = {}
+    """The turn does not wait for it. In place of a tool call only, as are the three below."""
+    cancel_previous: bool = False
+    """Cancel first what the caller has of that agent in the background."""
+    activation_data: Mapping[str, Any] = {}
+    """Data of the activation that changes with it."""
+    run_data: Mapping[str, Any] = {}
+    """Data of the run that changes with it."""
 
 
-class Do(Struct, frozen=True):
-    """A turn of these calls. set, team: data of the activation, and of the run, that change with it."""
+class TurnPlan(Struct, frozen=True):
+    """A turn that makes these calls instead of asking the model."""
 
-    calls: Sequence[Call] = ()
-    set: Mapping[str, Any] = {}
-    team: Mapping[str, Any] = {}
+    calls: Sequence[PlannedCall] = ()
+    activation_data: Mapping[str, Any] = {}
+    """Data of the activation that changes with it."""
+    run_data: Mapping[str, Any] = {}
+    """Data of the run that changes with it."""
 
 
-class Shown(Struct, frozen=True):
-    """What a model is shown of the messages that a turn took.
-
-    messages: become part of the conversation. tail: text shown in this turn only, after everything
-    else. only: tools that are offered in this turn, None for all. set, team: as of Do. post: messages
-    to the agent's own inbox, for the next turn.
-    """
+class ModelInput(Struct, frozen=True):
+    """What a model is shown of the messages that a turn took."""
 
     messages: Sequence[ChatMessage] = ()
-    tail: str = ""
-    only: tuple[str, ...] | None = None
-    set: Mapping[str, Any] = {}
-    team: Mapping[str, Any] = {}
+    """Added to the transcript."""
+    suffix: str = ""
+    """Text shown in this turn only, after everything else."""
+    offered_tools: tuple[str, ...] | None = None
+    """Names of the tools offered in this turn. None: all."""
+    activation_data: Mapping[str, Any] = {}
+    """Data of the activation that changes with it."""
+    run_data: Mapping[str, Any] = {}
+    """Data of the run that changes with it."""
     post: Sequence[Message] = ()
+    """Messages to the agent's own inbox, for the next turn."""
 
 
-class Answer(Struct, frozen=True):
-    """The result of a tool that only changes what is recorded. ends: it ends the agent's task."""
+class DirectResult(Struct, frozen=True):
+    """The result of a tool call whose function is not run."""
 
     content: str = ""
     outcome: Outcome = "completed"
-    ends: bool = False
-    set: Mapping[str, Any] = {}
-    team: Mapping[str, Any] = {}
+    finishes: bool = False
+    """It ends the agent's task."""
+    activation_data: Mapping[str, Any] = {}
+    """Data of the activation that changes with it."""
+    run_data: Mapping[str, Any] = {}
+    """Data of the run that changes with it."""
 
 
 class Continue(Struct, frozen=True):
-    """Another turn follows. nudge: said to the model first. post: messages to the agent's own inbox.
+    """Another turn follows. Raises UserError for a reminder that is no text."""
 
-    wait: not before there is mail, or a call in the background has ended; at once when none is running.
-    """
-
-    nudge: str = ""
-    set: Mapping[str, Any] = {}
-    team: Mapping[str, Any] = {}
+    reminder: str = ""
+    """Text that the model is shown first; at most `LoopOptions.max_reminders` of them."""
+    activation_data: Mapping[str, Any] = {}
+    """Data of the activation that changes with it."""
+    run_data: Mapping[str, Any] = {}
+    """Data of the run that changes with it."""
     post: Sequence[Message] = ()
-    wait: bool = False
+    """Messages to the agent's own inbox, for the next turn."""
+    wait_for_mail: bool = False
+    """Not before there is mail, or a call in the background has ended; at once when none is running."""
+
+    def __post_init__(self) -> None:
+        # Bytes would be stored as base64, and read as a text.
+        if type(self.reminder) is not str:
+            raise UserError(f"Continue(reminder=...) takes a text; got {self.reminder!r}")
 
 
 class Return(Struct, frozen=True):
-    """An activation's end: the outcome of the call that it is, its value, and why."""
+    """The end of an activation, and so of the call that it is."""
 
     outcome: Outcome = "completed"
-    value: str = ""
-    why: str = ""
-    set: Mapping[str, Any] = {}
-    team: Mapping[str, Any] = {}
+    output: str = ""
+    reason: str = ""
+    """Why the outcome is not `completed`."""
+    activation_data: Mapping[str, Any] = {}
+    """Data of the activation that changes with it."""
+    run_data: Mapping[str, Any] = {}
+    """Data of the run that changes with it."""
+
+
+PlanTurn = Callable[[TurnContext], TurnPlan | None]
+"""The calls that a turn does instead of asking the model; None asks the model."""
+PrepareInput = Callable[[TurnContext], ModelInput | None]
+"""What a model is shown of the messages that a turn takes; None shows them as they are."""
+InterceptCall = Callable[[TurnContext, str, str], DirectResult | PlannedCall | None]
+"""What a call of the named tool with these arguments (canonical JSON) becomes; None runs the tool."""
+EndTurn = Callable[[TurnContext], Continue | Return | None]
+"""What follows a turn; None leaves it to the kernel."""
+Decision = Literal["allow", "ask", "deny", "stop"]
+Authorize = Callable[[Tool, str], Decision | tuple[Decision, str] | None]
+"""Decides on a call of the tool with these arguments (canonical JSON), with a reason where there is one."""
+
+
+class Hooks(Struct, frozen=True, kw_only=True):
+    """An agent's own rules, called once and recorded, and its own coroutine.
+
+    All but `act` must be synchronous and free of side effects. One that raises fails its activation, never
+    the run; a raising `intercept_call` fails that call only, a raising `authorize` denies it.
+    """
+
+    plan_turn: PlanTurn | None = None
+    """What a turn does instead of asking the model."""
+    prepare_input: PrepareInput | None = None
+    """What the model is shown of the messages that a turn takes."""
+    intercept_call: InterceptCall | None = None
+    """What a tool call becomes instead of running the tool."""
+    end_turn: EndTurn | None = None
+    """Whether another turn follows, or the activation returns."""
+    authorize: Authorize | None = None
+    """Decides on a tool call before the policy does: `allow`, `ask`, `deny`, or `stop` (deny, and end the
+    turn). None leaves it to the policy."""
+    act: Act | None = None
+    """A coroutine that does a turn in place of the model, see `antiphon.values.actions`."""

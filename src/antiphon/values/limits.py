@@ -20,32 +20,34 @@ from antiphon.values.codec import exact
 
 
 class Limits(Struct, frozen=True, gc=False, omit_defaults=True):
-    """What one request may use, its whole call tree included. `None` lifts a limit.
-
-    depth: nested agent calls. activations: agents started. turns: of one activation.
-    calls: tool and agent calls. tokens: input and output, as billed. usd: what they cost, in US
-    dollars; a model whose price is unknown is then refused. seconds: from the request's start,
-    without the time that people were waited for.
-    inbox: unread messages of one activation; the newest is refused beyond it.
-
-    breach: what happens when turns, tokens or USD do not suffice for the next model call. `stop` ends the
-    activation; `ask` asks the user for as much again; `degrade` goes on with the cheaper model `to`;
-    `hand_over` lets the agent `to` take over from there. What cannot be done becomes `stop`; the other
-    limits always stop.
+    """What one request may use, its whole call tree included. None lifts a limit.
 
     Raises UserError for a limit that is no finite number.
     """
 
     depth: int | None = 256
+    """Nested agent calls."""
     activations: int | None = 1_000
+    """Agents started."""
     turns: int | None = 200
+    """Turns of one activation."""
     calls: int | None = 5_000
+    """Tool and agent calls."""
     tokens: int | None = 2_000_000
+    """Input and output tokens, as billed."""
     inbox: int | None = 100
+    """Unread messages of one activation; the newest is refused beyond it."""
     usd: float | None = None
-    seconds: float | None = None
-    breach: Literal["stop", "ask", "degrade", "hand_over"] = "stop"
-    to: str = ""
+    """What the tokens cost, in US dollars; a model whose price is unknown is then refused."""
+    timeout_seconds: float | None = None
+    """From the request's start, without the time that people were waited for."""
+    on_breach: Literal["stop", "ask", "degrade", "handoff"] = "stop"
+    """What happens when turns, tokens or USD do not suffice for the next model request: `stop` ends the
+    activation; `ask` asks the user for as much again; `degrade` goes on with the cheaper model, `handoff`
+    with the agent that `breach_target` names. What cannot be done becomes `stop`; the other limits always
+    stop."""
+    breach_target: str = ""
+    """Name of that model or agent."""
 
     def __post_init__(self) -> None:
         for name, kind in _KINDS:
@@ -53,13 +55,15 @@ class Limits(Struct, frozen=True, gc=False, omit_defaults=True):
             # Limits are read back with every call that has its own: what is right is left alone.
             if value is not None and not (type(value) is kind and isfinite(value)):
                 force_setattr(self, name, exact(kind, value, f"Limits({name}=...)"))
-        if type(self.to) is not str:
-            raise UserError(f"Limits(to=...) is the name of a model or agent; got {self.to!r}")
+        if type(self.breach_target) is not str:
+            raise UserError(
+                f"Limits(breach_target=...) is the name of a model or agent; got {self.breach_target!r}"
+            )
 
 
 _KINDS: tuple[tuple[str, type[int] | type[float]], ...] = (
     ("depth", int), ("activations", int), ("turns", int), ("calls", int), ("tokens", int), ("inbox", int),
-    ("usd", float), ("seconds", float),
+    ("usd", float), ("timeout_seconds", float),
 )  # fmt: skip
 DEFAULTS = Limits()
 UNLIMITED = Limits(None, None, None, None, None, None)
@@ -79,13 +83,11 @@ def tightest(one: Limits | None, other: Limits | None) -> Limits | None:
 
 
 class OutputLimits(Struct, frozen=True, gc=False, omit_defaults=True):
-    """How much of tool results a model is shown. `None` lifts a limit.
-
-    message: bytes of one result; more is cut at a line end and can be read by its handle.
-    total: tokens (UTF-8 bytes / 4) of all results of a conversation; the oldest go first.
-    kept: bytes of cut results that a run keeps for reading; the oldest go first.
-    """
+    """How much of tool results a model is shown. None lifts a limit."""
 
     message: int | None = 51_200
+    """Bytes of one result; more is cut at a line end and can be read by its handle."""
     total: int | None = 100_000
+    """Tokens (UTF-8 bytes / 4) of all results of a conversation; the oldest go first."""
     kept: int = 64_000_000
+    """Bytes of cut results that a run keeps for reading; the oldest go first."""

@@ -31,7 +31,7 @@ class Attachment(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class ToolCall(Struct, frozen=True, gc=False, omit_defaults=True):
-    """A model's wish to call `name`; `arguments` is its JSON text exactly as given.
+    """A call that a model asks for: `name`; `arguments` is its JSON text exactly as given.
 
     attachments: files that go with an agent call; only a user's request has them.
     """
@@ -43,12 +43,12 @@ class ToolCall(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class ToolResult(Struct, frozen=True, gc=False, omit_defaults=True):
-    """What a call gave back, as the model is shown it. With `ends` it is the agent's own result too."""
+    """What a call gave back, as the model is shown it. With `finishes` it ends the agent's task."""
 
     content: str
     attachments: tuple[Attachment, ...] = ()
     is_error: bool = False
-    ends: bool = False
+    finishes: bool = False
 
 
 class Message(Struct, frozen=True, gc=False, omit_defaults=True):

@@ -19,30 +19,32 @@ Stop = Literal["stop", "calls", "length", "refusal"]
 
 
 class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
-    """Tokens as the provider billed them. `reasoning` is part of `output`.
+    """Tokens as the provider billed them."""
 
-    cached, cache_write: parts of `input`, read from the provider's cache and written to it.
-    """
-
-    input: int = 0
-    output: int = 0
-    cached: int = 0
-    reasoning: int = 0
-    cache_write: int = 0
+    input_tokens: int = 0
+    """Those read from and written to the provider's cache included."""
+    output_tokens: int = 0
+    """Reasoning included."""
+    cache_read_tokens: int = 0
+    """Part of the input that was read from the provider's cache."""
+    reasoning_tokens: int = 0
+    """Part of the output that the provider counted as reasoning."""
+    cache_write_tokens: int = 0
+    """Part of the input that was written to the provider's cache."""
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
-            self.input + other.input,
-            self.output + other.output,
-            self.cached + other.cached,
-            self.reasoning + other.reasoning,
-            self.cache_write + other.cache_write,
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cache_read_tokens + other.cache_read_tokens,
+            self.reasoning_tokens + other.reasoning_tokens,
+            self.cache_write_tokens + other.cache_write_tokens,
         )
 
     @property
     def total(self) -> int:
         """Input and output tokens together."""
-        return self.input + self.output
+        return self.input_tokens + self.output_tokens
 
 
 class ChatMessage(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -85,7 +87,7 @@ class Example(Struct, frozen=True, omit_defaults=True):
     arguments: dict[str, Any] = {}
 
 
-class Request(Struct, frozen=True):
+class ModelRequest(Struct, frozen=True):
     """Everything one model call depends on.
 
     messages: an append-only conversation; the adapter must not change it.
@@ -142,6 +144,6 @@ class Model(Protocol):
     @property
     def name(self) -> str: ...
 
-    async def complete(self, request: Request, emit: Emit) -> Reply:
+    async def complete(self, request: ModelRequest, emit: Emit) -> Reply:
         """Ask once. Cancellation must close the connection; raises only `ModelError`."""
         ...

@@ -78,7 +78,7 @@ def rule(policy: Policy, tool: Tool, granted: bool = False) -> tuple[Ruling, str
     if policy.preset == "open":
         return ("allow", "") if tool.trusted else ("ask", f"{name} was not handed over in code")
     if policy.preset == "guarded":
-        return ("ask", f"{name} acts on the world") if tool.acting else ("allow", "")
+        return ("ask", f"{name} acts on the world") if tool.has_side_effects else ("allow", "")
     return "deny", f"{name} was not granted"
 
 

@@ -12,31 +12,44 @@ from antiphon.values.model import ChatMessage, Usage
 
 Outcome = Literal[
     "completed", "failed", "cancelled", "limit", "budget", "no_progress", "interrupted",
-    "denied", "skipped", "invalid", "missing", "unknown",
+    "denied", "skipped", "invalid_arguments", "not_found", "unknown",
 ]  # fmt: skip
 """How an effect ended. The first seven are also the outcomes of a request; the rest are a tool
-call's: denied by policy, skipped beside a finishing call, invalid arguments, missing (no such
+call's: denied by policy, skipped beside a finishing call, invalid_arguments, not_found (no such
 name), unknown (it may or may not have happened)."""
 
 
-class Result(Struct, frozen=True):
-    """How a request ended. `str(result)` is its output.
+class Failure(Struct, frozen=True, gc=False, omit_defaults=True):
+    """Why a model call failed. Source: `ModelError`, or `provider` for an adapter's own fault."""
 
-    output: the entry agent's result, or the best partial text. why: the reason of any outcome but
-    `completed`, and of that one that the model was cut off or refused. usage: tokens of the whole
-    call tree. messages: every forward and return, in order.
-    value: the output as the agent's `output_type`, None without one.
-    """
+    kind: str
+    text: str
+    status: int = 0
+    """As in HTTP; 0 when there was none."""
+    retry_after: float | None = None
+    """Seconds that the provider asked to wait."""
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.text}"
+
+
+class Result(Struct, frozen=True):
+    """How a request ended. `str(result)` is its output."""
 
     output: str
+    """The entry agent's output, or the best partial text."""
     outcome: Outcome
-    why: str
+    reason: str
+    """Of any outcome but `completed`; of that one, that the model was cut off or refused."""
     run_id: str
     call_id: str
     usage: Usage
+    """Tokens of the whole call tree."""
     messages: tuple[Message, ...] = ()
+    """Every forward and return, in order."""
     attachments: tuple[Attachment, ...] = ()
     value: Any = None
+    """The output as the agent's `output_type`. None without one."""
 
     def __str__(self) -> str:
         return self.output

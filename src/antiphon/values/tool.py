@@ -19,7 +19,7 @@ import msgspec
 from msgspec import Struct, field
 
 from antiphon.errors import ToolDefinitionError, ToolError
-from antiphon.schema.arguments import Invalid, Reader, Refused, check_length
+from antiphon.schema.arguments import ArgumentParser, ArgumentsRejected, Invalid, check_length
 from antiphon.schema.signature import Shape, from_json, shape_of, to_json
 from antiphon.values.codec import mend, stored, whole
 from antiphon.values.message import Attachment, ToolResult
@@ -64,30 +64,31 @@ class Dependency(Struct, frozen=True):
 
 
 class ToolContext(Struct, frozen=True):
-    """What a tool may know about its own call; injected into a first parameter named `ctx`.
-
-    idempotency_key: the same on every attempt of this effect; hand it to the outside system.
-    attempt: 1, and one more each time the effect is run again after a crash.
-    deps: whatever the caller of the run passed for its tools.
-    deadline: when the call is abandoned, seconds on the event loop's clock; None without a timeout.
-    output: the whole text of a tool result that was cut or removed, by its handle; None when it is gone.
-    report: tells whoever watches the run how far the tool has come; the model is not shown it.
-    cancelled: whether the call was given up, for functions in threads that nothing else can stop.
-    overrides: what `resolve` makes instead, by the id of the dependency.
-    """
+    """What a tool may know about its own call; injected into a first parameter named `ctx`."""
 
     run_id: str = ""
     effect_id: str = ""
+    """Where in the run the call stands; unique."""
     agent: str = ""
+    """Name of the agent that called."""
     idempotency_key: str = ""
+    """The same on every attempt of this effect; hand it to the outside system."""
     attempt: int = 1
+    """1, and one more each time the effect is run again after a crash."""
     deps: Any = None
+    """Whatever the caller of the run passed for its tools."""
     deadline: float | None = None
-    output: Callable[[str], str | None] = _gone
-    report: Callable[[str], None] = _silent
-    cancelled: Callable[[], bool] = _never
+    """When the call is abandoned, seconds on the event loop's clock. None: no timeout."""
+    read_output: Callable[[str], str | None] = _gone
+    """The whole text of a tool result that was cut or removed, by its handle; None when it is gone."""
+    report_progress: Callable[[str], None] = _silent
+    """Tells whoever watches the run how far the tool has come; the model is not shown it."""
+    is_cancelled: Callable[[], bool] = _never
+    """Whether the call was given up, for functions in threads that nothing else can stop."""
     overrides: Mapping[str, Callable[[ToolContext], Any]] = {}
+    """What `resolve` makes instead, by the id of the dependency."""
     resolved: dict[str, Any] = field(default_factory=dict)
+    """What `resolve` has made in this call, by id."""
 
     def resolve(self, key: Dependency) -> Any:
         """The dependency, made once in a call of a tool, however often it is asked for."""
@@ -97,43 +98,53 @@ class ToolContext(Struct, frozen=True):
 
 
 class Tool(Struct, frozen=True, eq=False, weakref=True, kw_only=True):
-    """A function offered to models. Made by `tool` or `as_tool`; immutable, shared freely.
-
-    parameters: JSON Schema of type object.
-    timeout: seconds; a call that takes longer is cancelled, or abandoned when it is synchronous.
-    reconcile: asked after a crash what became of a `once` effect.
-    raw: the only parameter receives the model's text as it is.
-    ends: its result ends the agent's reaction.
-    labels: what its results carry, such as `untrusted`.
-    serial: never run beside another tool of the same reply.
-    trusted: handed over in code by the developer; False when it came from a file or a server.
-    spec: what a model is shown; `digest` is 16 hex characters of BLAKE2b over its canonical JSON.
-    """
+    """A function offered to models. Made by `tool` or `as_tool`; immutable, shared freely."""
 
     name: str
     description: str
+    """What the model is told of it."""
     parameters: dict[str, Any]
+    """JSON Schema of type object."""
     function: Callable[..., Any]
     effect: Effect = "once"
+    """What happens when the process dies during a call, see the module."""
     reconcile: Callable[..., Any] | None = None
+    """Asked after a crash what became of a `once` effect. None: the effect ends `unknown`."""
     timeout: float = 60.0
+    """Seconds; a call that takes longer is cancelled, or abandoned when it is synchronous."""
     requires_approval: bool = False
+    """A person must allow each call."""
     examples: tuple[Example, ...] = ()
+    """Past requests and the calls that were right for them; shown by small local models only."""
     raw: bool = False
-    ends: bool = False
+    """The only parameter receives the model's text as it is."""
+    finishes: bool = False
+    """Its result ends the agent's task."""
     labels: tuple[str, ...] = ()
-    serial: bool = False
+    """What its results carry, such as `untrusted`."""
+    exclusive: bool = False
+    """Never run beside another tool of the same reply."""
     is_async: bool
     trusted: bool = True
+    """Handed over in code by the developer; False when it came from a file or a server."""
+    version: str = ""
+    """The developer's word that its behaviour changed, where nothing else of it did."""
     spec: ToolSpec
+    """What a model is shown."""
     digest: str
+    """32 hex characters of BLAKE2b over `spec` and the contract, `version` included."""
     _shape: Shape
-    _reader: Reader
+    _reader: ArgumentParser
 
     @property
-    def acting(self) -> bool:
-        """Whether it may change the world, so that a ruling is needed before it starts."""
+    def has_side_effects(self) -> bool:
+        """Whether it may change the world, so that it must be allowed before it starts."""
         return self.effect != "read"
+
+    @property
+    def takes_context(self) -> bool:
+        """Whether the function has a parameter for the ToolContext."""
+        return bool(self._shape.context)
 
     def prepare(self, raw: str) -> str | Invalid:
         """The canonical JSON of the validated arguments, defaults filled in; pure, never raises."""
@@ -142,17 +153,12 @@ class Tool(Struct, frozen=True, eq=False, weakref=True, kw_only=True):
         try:
             check_length(raw)
             return msgspec.json.encode({self._shape.type.__struct_fields__[0]: raw}).decode()
-        except Refused as error:
+        except ArgumentsRejected as error:
             return self._reader.refuse(str(error))
         except UnicodeEncodeError:
             return self._reader.refuse("the text holds half of a surrogate pair; give the whole character")
 
-    @property
-    def takes_context(self) -> bool:
-        """Whether the function has a parameter for the ToolContext."""
-        return bool(self._shape.context)
-
-    def reread(self, arguments: str) -> str | Invalid:
+    def revalidate(self, arguments: str) -> str | Invalid:
         """`prepare` for what is canonical already or a person edited: JSON, for a raw tool too."""
         return self._reader.read(arguments)
 
@@ -208,10 +214,11 @@ def tool(
     name: str | None = None,
     description: str | None = None,
     raw: bool = False,
-    ends: bool = False,
+    finishes: bool = False,
     labels: tuple[str, ...] = (),
-    serial: bool = False,
+    exclusive: bool = False,
     trusted: bool = True,
+    version: str = "",
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 
 
@@ -287,7 +294,6 @@ def _made(
         raise ToolDefinitionError(f"{name}: timeout must be more than 0 seconds")
     described = shape.described if description is None else description
     spec = ToolSpec(name, described, shape.parameters)
-    canonical = msgspec.json.encode(spec, order="sorted")
     return Tool(
         name=name,
         description=described,
@@ -295,9 +301,9 @@ def _made(
         function=function,
         is_async=inspect.iscoroutinefunction(target),
         spec=spec,
-        digest=hashlib.blake2b(canonical, digest_size=8).hexdigest(),
+        digest=_digest(spec, contract),
         _shape=shape,
-        _reader=Reader(
+        _reader=ArgumentParser(
             name,
             shape.type,
             shape.parameters,
@@ -310,6 +316,13 @@ def _made(
     )
 
 
+def _digest(spec: ToolSpec, contract: dict[str, Any]) -> str:
+    """What a remembered approval and a recorded call are bound to; code and examples are not part of it."""
+    bound = {name: value for name, value in contract.items() if name not in ("reconcile", "examples")}
+    canonical = msgspec.json.encode((spec, bound), order="sorted")
+    return hashlib.blake2b(canonical, digest_size=16).hexdigest()
+
+
 def result_of(value: Any) -> ToolResult:
     """What a tool returned, as the model is shown it.
 
@@ -317,7 +330,7 @@ def result_of(value: Any) -> ToolResult:
     attachments, anything else is JSON. Raises ToolError naming the type that JSON cannot carry.
     """
     if isinstance(value, str):
-        return ToolResult(whole(value))
+        return ToolResult(value if value.isascii() else whole(value))
     if isinstance(value, ToolResult):
         return stored(mend(value))
     if value is None:

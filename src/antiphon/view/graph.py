@@ -52,16 +52,20 @@ def short(topic: str) -> str:
 
 def _by_topic(team: Sequence[Agent]) -> Iterable[Edge]:
     for writer in team:
-        for topic in writer.publishes:
+        for topic in writer.topics.publishes:
             for reader in team:
-                if topic in reader.watch:
+                if topic in reader.topics.watch:
                     yield Edge(writer.name, reader.name, topic)
 
 
 def _by_call(team: Sequence[Agent], names: set[str]) -> Iterable[Edge]:
     for caller in team:
         # Whoever may call everyone says nothing about the team; who works alone calls by rules or not at all.
-        calls = not caller.solo or caller.plan is not None or caller.route is not None
+        calls = (
+            not caller.standalone
+            or caller.hooks.plan_turn is not None
+            or caller.hooks.intercept_call is not None
+        )
         if tuple(caller.can_call) != ALL and calls:
             for name in caller.can_call:
                 if name in names:
@@ -69,9 +73,9 @@ def _by_call(team: Sequence[Agent], names: set[str]) -> Iterable[Edge]:
 
 
 def _unwatched(team: Sequence[Agent]) -> Iterable[str]:
-    watched = {topic for agent in team for topic in agent.watch}
+    watched = {topic for agent in team for topic in agent.topics.watch}
     for agent in team:
-        for topic in agent.publishes:
+        for topic in agent.topics.publishes:
             if topic not in watched:
                 yield f"nobody watches {short(topic)}, which {agent.name} publishes"
 
@@ -79,8 +83,8 @@ def _unwatched(team: Sequence[Agent]) -> Iterable[str]:
 def _unreached(team: Sequence[Agent], edges: Iterable[Edge]) -> Iterable[str]:
     reached = {edge.target for edge in edges}
     for agent in team:
-        if agent.watch and agent.name not in reached:
-            topics = ", ".join(map(short, agent.watch))
+        if agent.topics.watch and agent.name not in reached:
+            topics = ", ".join(map(short, agent.topics.watch))
             yield f"nothing reaches {agent.name}: it watches {topics}, which nobody publishes"
 
 

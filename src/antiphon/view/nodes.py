@@ -5,15 +5,19 @@ Readers only look at them: the run tree alone changes a node. Times are Unix sec
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct, field
 
 from antiphon.kernel.facts import ids
-from antiphon.kernel.facts.events import ASKING
 from antiphon.kernel.facts.ledger import NANO
 from antiphon.values.message import Attachment, Message, ToolCall
 from antiphon.values.model import ChatMessage, Reply, Usage
+from antiphon.values.result import Failure
+
+EffectKind = Literal["model", "tool", "call", "wait", "action", "step"]
+HUMAN_INPUT = frozenset({"approval", "question", "limit"})
+"""Purposes of waits that a person ends."""
 
 
 class Cost(Struct, frozen=True, gc=False):
@@ -36,7 +40,7 @@ class Cost(Struct, frozen=True, gc=False):
         return self.nano_usd / NANO
 
 
-class Totals(Struct, eq=False):
+class UsageTotals(Struct, eq=False):
     """What several model calls add up to."""
 
     calls: int = 0
@@ -48,25 +52,12 @@ class Totals(Struct, eq=False):
     cost: Cost = Cost()
     """Money, by the kernel's own rule: a bill that never came counts at its worst case."""
 
-    def add(self, other: Totals) -> None:
+    def add(self, other: UsageTotals) -> None:
         """Count everything of `other` too."""
         self.calls += other.calls
         self.reported += other.reported
         self.usage = self.usage + other.usage
         self.cost = self.cost + other.cost
-
-
-class EffectFailure(Struct, frozen=True, gc=False):
-    """Why a model call gave no reply."""
-
-    kind: str
-    """`rate_limit`, `timeout`, `network` …: what kinds there are, `ModelError` says."""
-    text: str
-    """What the provider or the adapter said."""
-    status: int = 0
-    """As in HTTP; 0 for none."""
-    retry_after: float | None = None
-    """Seconds that the provider asked to wait; None when it did not say."""
 
 
 class Decision(Struct, frozen=True, gc=False):
@@ -116,7 +107,7 @@ class EffectNode(Struct, eq=False):
     id: str
     """Where it stands: `activation/turn.place`. `ActivationNode.path_of` has the name that is the same in
     every replay."""
-    kind: str
+    kind: EffectKind
     """`model`, `tool`, `call`, `wait`, `action` or `step`. A call that never started is a `tool`."""
     name: str
     """Of the model, tool, agent or step; of a wait for a person the tool that it is about."""
@@ -142,7 +133,7 @@ class EffectNode(Struct, eq=False):
     """Its result, or the best partial one; of human input, the answer."""
     attachments: tuple[Attachment, ...] = ()
     """Files of the result."""
-    failure: EffectFailure | None = None
+    failure: Failure | None = None
     """Why a model call gave no reply; of a retry, why the attempt before it gave none."""
     decision: Decision | None = None
     """Whether it was allowed, where that was asked; of an approval, what came of it."""
@@ -168,14 +159,24 @@ class EffectNode(Struct, eq=False):
         return ids.is_call(self.id)
 
     @property
+    def what(self) -> str:
+        """Its purpose, where it has one, else its kind: one word to tell effects apart by."""
+        return self.purpose or self.kind
+
+    @property
+    def is_timer(self) -> bool:
+        """Whether it is about time alone: when it has run out nothing happened, time went by."""
+        return self.what in ("retry", "deadline")
+
+    @property
     def asks_person(self) -> bool:
         """Whether it is human input: an approval, a question or a limit to be raised."""
-        return self.wait is not None and self.purpose in ASKING
+        return self.kind == "wait" and self.purpose in HUMAN_INPUT
 
     @property
     def attempt(self) -> int:
         """Which model attempt of its turn it is, from 1; 0 for any other effect."""
-        return int(ids.place_of(self.id)[1:]) if self.model is not None else 0
+        return int(ids.place_of(self.id)[1:]) if self.kind == "model" else 0
 
 
 class TurnNode(Struct, eq=False):
@@ -244,9 +245,9 @@ class ActivationNode(Struct, eq=False):
     """Messages that it has not taken."""
     data: dict[str, Any] = field(default_factory=dict)
     """What its hooks and its action recorded."""
-    own: Totals = field(default_factory=Totals)
+    own: UsageTotals = field(default_factory=UsageTotals)
     """Its own model calls."""
-    total: Totals = field(default_factory=Totals)
+    total: UsageTotals = field(default_factory=UsageTotals)
     """These, and those of every activation below it that has returned."""
     prefix: str = ""
     """Digest of the system prompt and the tools that its model was told last."""

@@ -22,27 +22,30 @@ from typing import Any, Literal, Self
 
 import msgspec
 
-from antiphon.errors import Corrupt
+from antiphon.errors import JournalCorrupt
 from antiphon.kernel.facts import ids
-from antiphon.kernel.facts.agent_call import CallAgent, read_call, returned
+from antiphon.kernel.facts.agent_call import AgentCall, read_call, returned
 from antiphon.kernel.facts.events import (
+    CallEffect,
     CancelRequested,
     EffectFinished,
     EffectStarted,
-    HistoryCompacted,
     MessagePosted,
+    ModelEffect,
     PermissionDecided,
     RunClosed,
     RunResumed,
     RunStarted,
     StateChanged,
+    TimerEffect,
+    ToolEffect,
+    TranscriptCompacted,
     TurnFinished,
     TurnStarted,
-    bill,
-    usage_of,
 )
+from antiphon.kernel.facts.fold.transcript_edits import result_of
+from antiphon.kernel.facts.ledger import charge_of
 from antiphon.kernel.facts.records import Record
-from antiphon.kernel.facts.transcript_edits import result
 from antiphon.values.message import USER, Message, ToolCall
 from antiphon.values.model import Usage
 from antiphon.view.changes import (
@@ -60,18 +63,17 @@ from antiphon.view.changes import (
     TurnEnd,
     TurnStart,
 )
+from antiphon.view.effects import node_of
 from antiphon.view.nodes import (
     ActivationNode,
     Cost,
     DeadLetter,
     Decision,
-    EffectFailure,
     EffectNode,
     LogEntry,
     ModelUse,
-    Totals,
     TurnNode,
-    WaitDetail,
+    UsageTotals,
 )
 
 LOGGED = 10_000
@@ -113,7 +115,7 @@ class RunTree:
         """The user's calls that are open."""
         self.human_inputs: dict[str, EffectNode] = {}
         """What people are asked now, oldest first."""
-        self.models: dict[str, Totals] = {}
+        self.models: dict[str, UsageTotals] = {}
         """Tokens and costs by the name of the model that was asked."""
         self.log: list[LogEntry] = []
         """Every forward and return between agents, in order; none with `recent`."""
@@ -121,7 +123,7 @@ class RunTree:
         """Messages that could not be delivered; none with `recent`."""
         self._recent = recent
         self._created = 0
-        self._models: dict[str, EffectStarted] = {}
+        self._models: dict[str, ModelEffect] = {}
         self._dormant: dict[int, dict[str, int]] = {}
         self._keeps: set[str] = set()
         self._decisions: dict[str, Decision] = {}
@@ -130,7 +132,7 @@ class RunTree:
     def of(cls, records: Iterable[Record]) -> Self:
         """The tree of these records, of the whole run or of its beginning.
 
-        Raises Corrupt for a record that cannot follow the ones before it.
+        Raises JournalCorrupt for a record that cannot follow the ones before it.
         """
         tree = cls()
         for record in records:
@@ -138,7 +140,7 @@ class RunTree:
                 tree.add(record)
             except (KeyError, IndexError, ValueError, AttributeError) as error:
                 what = f"{record.type} does not follow ({error!r})"
-                raise Corrupt(record.run_id, record.seq, what) from error
+                raise JournalCorrupt(record.run_id, record.seq, what) from error
         return tree
 
     def add(self, record: Record) -> Changes:
@@ -153,9 +155,9 @@ class RunTree:
         return self.activations[0]
 
     @property
-    def totals(self) -> Totals:
+    def totals(self) -> UsageTotals:
         """What all model calls of the run add up to."""
-        found = Totals()
+        found = UsageTotals()
         for each in self.models.values():
             found.add(each)
         return found
@@ -179,11 +181,11 @@ class RunTree:
         return (RunResume(),)
 
     def _run_closed(self, record: Record, event: RunClosed) -> Changes:
-        self.closed, self.reason = True, event.why
-        return (RunClose(event.why),)
+        self.closed, self.reason = True, event.reason
+        return (RunClose(event.reason),)
 
     def _cancel_requested(self, record: Record, event: CancelRequested) -> Changes:
-        return (CancelRequest(event.target, event.why),)
+        return (CancelRequest(event.target, event.reason),)
 
     # -- activations --------------------------------------------------------------------------
 
@@ -197,10 +199,10 @@ class RunTree:
 
     def _message_posted(self, record: Record, event: MessagePosted) -> Changes:
         message, activation = event.message, self._whose(record)
-        if event.dead:
+        if event.dead_letter:
             if activation.inbox and activation.inbox[0].id == message.id:
                 activation.inbox.pop(0)
-            dead = DeadLetter(event.to, message, event.dead)
+            dead = DeadLetter(event.to, message, event.dead_letter)
             if not self._recent:
                 self.dead_letters.append(dead)
             return (dead,)
@@ -217,12 +219,12 @@ class RunTree:
             activation.data.setdefault(key, []).extend(values)
         return (DataChange(activation, event.set, event.append),)
 
-    def _history_compacted(self, record: Record, event: HistoryCompacted) -> Changes:
+    def _transcript_compacted(self, record: Record, event: TranscriptCompacted) -> Changes:
         compacted = bool(event.retain or event.summary)
         return (TranscriptChange(self._whose(record), event.trimmed, compacted),)
 
     def _permission_decided(self, record: Record, event: PermissionDecided) -> Changes:
-        decision = Decision(event.allowed, event.by, event.why, bool(event.remember))
+        decision = Decision(event.allowed, event.decided_by, event.reason, bool(event.remember))
         self._decisions[event.id] = decision
         approval = self.effects.get(ids.approval_id(event.id))
         if approval is not None:
@@ -233,11 +235,11 @@ class RunTree:
 
     def _turn_started(self, record: Record, event: TurnStarted) -> Changes:
         activation = self._whose(record)
-        messages = tuple(activation.inbox[: event.taken])
-        del activation.inbox[: event.taken]
+        messages = tuple(activation.inbox[: event.messages])
+        del activation.inbox[: event.messages]
         turn = TurnNode(
-            activation.turn + 1, record.at, taken=event.taken, messages=messages,
-            planned=event.calls is not None, acts=event.act, shown=event.shown, suffix=event.tail,
+            activation.turn + 1, record.at, taken=event.messages, messages=messages,
+            planned=event.calls is not None, acts=event.act, shown=event.input, suffix=event.suffix,
         )  # fmt: skip
         if event.calls is not None:
             turn.calls = event.calls
@@ -248,7 +250,7 @@ class RunTree:
     def _turn_finished(self, record: Record, event: TurnFinished) -> Changes:
         activation = self._whose(record)
         turn = activation.current or TurnNode(activation.turn, record.at)
-        turn.ended_at, turn.another_turn, turn.reminder = record.at, event.more, event.nudge
+        turn.ended_at, turn.another_turn, turn.reminder = record.at, event.another_turn, event.reminder
         return (TurnEnd(activation, turn),)
 
     def _begin(self, activation: ActivationNode, turn: TurnNode) -> Changes:
@@ -276,30 +278,25 @@ class RunTree:
     # -- effects ------------------------------------------------------------------------------
 
     def _effect_started(self, record: Record, event: EffectStarted) -> Changes:
-        activation, effect_id = self._whose(record), event.id
+        activation, effect_id, detail = self._whose(record), event.id, event.detail
         turn, begun = self._enter(activation, effect_id)
-        call = _call_of(turn, effect_id)
-        effect = EffectNode(
-            effect_id, event.kind, event.name, event.purpose, call,
-            event.arguments or (call.arguments if call is not None else ""),
-            event.text, record.at, background=event.background, finishes=event.ends,
-        )  # fmt: skip
-        if self._decisions or event.allowed:
-            effect.decision = self._decisions.pop(effect_id, Decision(True) if event.allowed else None)
+        effect = node_of(effect_id, detail, _call_of(turn, effect_id))
+        effect.started_at = record.at
+        allowed = type(detail) is ToolEffect and detail.allowed
+        if self._decisions or allowed:
+            effect.decision = self._decisions.pop(effect_id, Decision(True) if allowed else None)
         turn.effects.append(effect)
         self.effects[effect_id] = effect
-        if event.kind == "model":
-            activation.prefix = event.head or activation.prefix
-            effect.model = ModelUse(event.digest, activation.prefix, event.hold)
-            self._models[effect_id] = event
-        elif event.kind == "wait":
-            effect.wait = WaitDetail(event.until)
-            if event.purpose == "retry":
-                effect.failure = next((each.failure for each in reversed(turn.effects) if each.failure), None)
-            if effect.asks_person:
-                self._asked(activation, effect)
-        elif event.kind == "call":
-            self._called(activation, turn, effect, event)
+        if type(detail) is ModelEffect:
+            activation.prefix = detail.prefix or activation.prefix
+            effect.model = ModelUse(detail.digest, activation.prefix, detail.held_tokens)
+            self._models[effect_id] = detail
+        elif type(detail) is CallEffect:
+            self._called(activation, turn, effect, detail)
+        elif type(detail) is TimerEffect and detail.purpose == "retry":
+            effect.failure = next((each.failure for each in reversed(turn.effects) if each.failure), None)
+        elif effect.asks_person:
+            self._asked(activation, effect)
         if not activation.id:
             self.requests[effect_id] = effect
         return (*begun, EffectStart(activation, effect))
@@ -312,36 +309,34 @@ class RunTree:
             )
             self._log(activation.request, question)
 
-    def _called(
-        self, caller: ActivationNode, turn: TurnNode, effect: EffectNode, event: EffectStarted
-    ) -> None:
+    def _called(self, caller: ActivationNode, turn: TurnNode, effect: EffectNode, detail: CallEffect) -> None:
         """An activation begins to work on a call, or a dormant one does so again."""
-        if not event.continues:
+        if not detail.reactivates:
             self._created += 1
-        number, asked = event.continues or self._created, _asked_of(effect)
+        number, asked = detail.reactivates or self._created, _asked_of(effect)
         callee = ActivationNode(number, effect.name, caller.id, effect.id, caller.path_of(effect.id))
         callee.started_at, callee.task_id = self.at, asked.task_id or caller.task_id
-        callee.prefix = event.digest
+        callee.prefix = detail.digest
         attachments = effect.call.attachments if effect.call is not None else ()
         callee.opening = Message(
             "forward", caller.agent, callee.agent, asked.message, effect.id, effect.id + ">", callee.task_id,
             intent=asked.intent, attachments=attachments, calls=asked.calls, data=asked.data,
         )  # fmt: skip
-        before = self.activations.get(event.continues) if event.continues else None
+        before = self.activations.get(detail.reactivates) if detail.reactivates else None
         if before is not None:
             callee.reactivated, callee.turn = True, before.turn
             callee.inbox, callee.data, callee.prefix = before.inbox, before.data, before.prefix
         silent = not asked.message and not attachments and asked.data is None and not asked.calls
-        if not silent or not (asked.take or asked.mail or callee.inbox):
+        if not silent or not (asked.forward or asked.inbox or callee.inbox):
             _deliver(callee, callee.opening)
             self._log(callee.request, callee.opening)
-        for each in asked.mail:
+        for each in asked.inbox:
             _deliver(callee, each)
-        for position in asked.take:
+        for position in asked.forward:
             if position < len(turn.messages):
                 _deliver(callee, turn.messages[position])
         effect.callee = self.activations[number] = callee
-        if event.keep:
+        if detail.stays_dormant:
             self._keeps.add(effect.id)
 
     def _effect_finished(self, record: Record, event: EffectFinished) -> Changes:
@@ -352,13 +347,13 @@ class RunTree:
             effect, begun = self._never_started(activation, effect_id)
         if self._recent:
             self.effects.pop(effect_id, None)
-        effect.ended_at, effect.outcome, effect.reason = record.at, event.outcome, event.why
+        effect.ended_at, effect.outcome, effect.reason = record.at, event.outcome, event.reason
         effect.content, effect.attachments = event.content, event.attachments
-        effect.finishes = effect.finishes or event.ends
+        effect.finishes = effect.finishes or event.finishes
         if effect.model is not None:
             self._replied(activation, effect, effect.model, event)
         elif effect.wait is not None:
-            effect.wait.by, effect.wait.command = event.by, event.mail
+            effect.wait.by, effect.wait.command = event.decided_by, event.command
             self.human_inputs.pop(effect_id, None)
             if effect.purpose == "question":
                 self._log_return(activation, USER, event, activation.task_id)
@@ -387,22 +382,23 @@ class RunTree:
         self, activation: ActivationNode, effect: EffectNode, use: ModelUse, event: EffectFinished
     ) -> None:
         """A model has answered, or has not: what it called, what it cost."""
-        booked, use.reply, use.usage = bill(self._models.pop(effect.id), event), event.reply, usage_of(event)
-        use.cost = Cost(booked.cost, int(booked.unpriced))
-        totals = Totals(1, int(use.usage is not None), use.usage or Usage(), use.cost)
+        booked = charge_of(self._models.pop(effect.id), event)
+        use.reply = event.reply
+        use.usage = event.reply.usage if event.reply is not None else event.usage
+        use.cost = Cost(booked.nano_usd, int(not booked.priced))
+        totals = UsageTotals(1, int(use.usage is not None), use.usage or Usage(), use.cost)
         activation.own.add(totals)
         activation.total.add(totals)
-        self.models.setdefault(effect.name, Totals()).add(totals)
-        if event.reply is None:
-            kind, _, text = event.why.partition(":")
-            effect.failure = EffectFailure(kind, text.strip(), event.status, event.retry_after)
-        elif effect.purpose == "" and activation.current is not None:
+        self.models.setdefault(effect.name, UsageTotals()).add(totals)
+        if event.failure is not None:
+            effect.failure, effect.reason = event.failure, str(event.failure)
+        elif event.reply is not None and effect.purpose == "" and activation.current is not None:
             activation.current.calls = event.reply.calls
 
     def _returned(self, caller: ActivationNode, callee: ActivationNode, event: EffectFinished) -> None:
         """An activation has returned, and everything below it has ended."""
         self._log_return(caller, callee.agent, event, callee.task_id, callee.request)
-        callee.ended_at, callee.outcome, callee.reason = self.at, event.outcome, event.why
+        callee.ended_at, callee.outcome, callee.reason = self.at, event.outcome, event.reason
         callee.content = event.content
         if callee.current is not None and callee.current.ended_at is None:
             callee.current.ended_at = self.at
@@ -434,7 +430,7 @@ class RunTree:
     def _log_return(
         self, receiver: ActivationNode, sender: str, event: EffectFinished, task_id: str, request: str = ""
     ) -> None:
-        content = result(event).content
+        content = result_of(event).content
         self._log(request or receiver.request, returned(sender, receiver.agent, event.id, content, task_id))
 
     def _log(self, request: str, message: Message) -> None:
@@ -459,12 +455,12 @@ def _call_of(turn: TurnNode, effect_id: str) -> ToolCall | None:
     return turn.calls[index] if 0 <= index < len(turn.calls) else None
 
 
-def _asked_of(effect: EffectNode) -> CallAgent:
+def _asked_of(effect: EffectNode) -> AgentCall:
     """What a call carries. The kernel reads it too: only records made by hand hold something else."""
     try:
         return read_call(effect.arguments)
     except msgspec.DecodeError:
-        return CallAgent(effect.name)
+        return AgentCall(effect.name)
 
 
 _FOLD: Mapping[type, Callable[[RunTree, Record, Any], Changes]] = {
@@ -476,7 +472,7 @@ _FOLD: Mapping[type, Callable[[RunTree, Record, Any], Changes]] = {
     EffectFinished: RunTree._effect_finished,
     PermissionDecided: RunTree._permission_decided,
     StateChanged: RunTree._state_changed,
-    HistoryCompacted: RunTree._history_compacted,
+    TranscriptCompacted: RunTree._transcript_compacted,
     TurnFinished: RunTree._turn_finished,
     CancelRequested: RunTree._cancel_requested,
     RunClosed: RunTree._run_closed,

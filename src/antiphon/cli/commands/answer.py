@@ -26,7 +26,7 @@ from antiphon.cli.store import (
     journal_option,
     json_option,
     opened,
-    outline_of,
+    stored_summary,
 )
 from antiphon.errors import JournalError
 from antiphon.journal import Journal
@@ -46,7 +46,7 @@ SPAN = re.compile(r"(\d+(?:\.\d+)?)(s|m|h|d)")
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
-class Asked(Struct, frozen=True):
+class OpenQuestion(Struct, frozen=True):
     """An open question of an agent, or (with a `tool`) a permission it needs. since: Unix seconds."""
 
     id: str
@@ -132,12 +132,12 @@ async def _answer(
 
 async def _inbox(option: str | None, as_json: bool) -> int:
     """Everything that any run asks."""
-    found: list[tuple[RunEntry, list[Asked]]] = []
+    found: list[tuple[RunEntry, list[OpenQuestion]]] = []
     async with opened(option) as journal:
         for entry in await journal.runs():
             # One damaged run must not hide the others; `verify` says what is wrong with it.
             with suppress(JournalError):
-                if (await outline_of(journal, entry)).state == "waiting":
+                if (await stored_summary(journal, entry)).state == "waiting":
                     found.append((entry, open_questions(RunTree.of(await read(journal, entry.run_id)))))
     if as_json:
         click.echo(
@@ -152,19 +152,19 @@ async def _inbox(option: str | None, as_json: bool) -> int:
     return exit_codes.COMPLETED
 
 
-def open_questions(tree: RunTree) -> list[Asked]:
+def open_questions(tree: RunTree) -> list[OpenQuestion]:
     """What a run asks people now, oldest first."""
     found = []
     for each in tree.human_inputs.values():
         agent, tool = tree.activations[ids.activation_of(each.id)].agent, ruled(each)
         arguments = each.arguments if tool else ""
-        found.append(Asked(each.id, agent, tool, arguments, each.text, each.began_at))
+        found.append(OpenQuestion(each.id, agent, tool, arguments, each.text, each.began_at))
     return found
 
 
 def _chosen(
-    entry: RunEntry, tree: RunTree, asked: list[Asked], words: Sequence[str]
-) -> tuple[Asked | None, str]:
+    entry: RunEntry, tree: RunTree, asked: list[OpenQuestion], words: Sequence[str]
+) -> tuple[OpenQuestion | None, str]:
     """Which question is meant, and what is said to it; no question where there is none to be meant."""
     if not words:
         return None, ""
@@ -190,7 +190,7 @@ def _how(effect: EffectNode) -> str:
     return f"answered {terminal_escape.line(effect.content, 60)!r}{by}"
 
 
-def _content(question: Asked, text: str) -> str:
+def _content(question: OpenQuestion, text: str) -> str:
     """What is answered; to a permission one of the verdicts."""
     if not question.tool:
         return text
@@ -200,7 +200,7 @@ def _content(question: Asked, text: str) -> str:
     return found
 
 
-def _edited(question: Asked, text: str, arguments: str | None) -> str:
+def _edited(question: OpenQuestion, text: str, arguments: str | None) -> str:
     """The arguments to be used instead, as canonical JSON; empty for those that were asked for."""
     if arguments is None:
         return ""
@@ -238,7 +238,7 @@ def _until(span: str | None) -> float:
     return time.time() + sum(float(number) * _SECONDS[unit] for number, unit in SPAN.findall(span))
 
 
-def _grant(question: Asked, content: str, reach: _Reach) -> Grant | None:
+def _grant(question: OpenQuestion, content: str, reach: _Reach) -> Grant | None:
     """How far the answer reaches; None for all calls of the tool in the run."""
     if reach == _Reach((), False, 0.0):
         return None
@@ -318,7 +318,7 @@ async def _told(journal: Journal, entry: RunEntry, letter: Answer) -> int:
         return exit_codes.TAKEN
 
 
-def _list(asked: list[Asked], entry: RunEntry, option: str | None) -> None:
+def _list(asked: list[OpenQuestion], entry: RunEntry, option: str | None) -> None:
     short = entry.run_id[:SHORT]
     for each in asked:
         agent = terminal_escape.line(each.agent, 60)
@@ -337,7 +337,7 @@ def _list(asked: list[Asked], entry: RunEntry, option: str | None) -> None:
     click.echo(f"\nto answer: {command('answer', short, first.short, said, journal=option)}")
 
 
-def _plain(entry: RunEntry, asked: list[Asked]) -> list[dict[str, Any]]:
+def _plain(entry: RunEntry, asked: list[OpenQuestion]) -> list[dict[str, Any]]:
     return [
         {
             "run_id": entry.run_id,

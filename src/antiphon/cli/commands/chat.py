@@ -14,18 +14,18 @@ from antiphon import Agent, Policy, open_run
 from antiphon.cli import exit_codes
 from antiphon.cli.commands.run import folder_option, model_option
 from antiphon.cli.display import terminal_escape
-from antiphon.cli.session.conversation import Person, Talk, name_of
+from antiphon.cli.session.conversation import Opening, Person, Talk, name_of
 from antiphon.cli.session.request import CHAT, Manner, manner_of
-from antiphon.cli.session.slash import Opening
-from antiphon.cli.store import SHORT, find, journal_option, outline_of, url_of
+from antiphon.cli.session.slash import obey
+from antiphon.cli.store import SHORT, find, journal_option, stored_summary, url_of
 from antiphon.cli.target import FORMS, Target, load_target
 from antiphon.config.dotenv import environment
-from antiphon.errors import AntiphonError, Parked
+from antiphon.errors import AntiphonError, RunSuspended
 from antiphon.journal import Journal, open_journal
 from antiphon.journal.port import RunEntry
 from antiphon.kernel.run.rows import events_of
 
-ASSISTANT = Agent("assistant", "You are a helpful assistant.", solo=True)
+ASSISTANT = Agent("assistant", "You are a helpful assistant.", standalone=True)
 TINY = "local:smollm2"
 KEYED = "openai:gpt-4.1-mini"
 
@@ -107,7 +107,7 @@ class _Sessions:
         while opening is not None:
             try:
                 before, opening = await self._lead(opening, before)
-            except Parked as parked:
+            except RunSuspended as parked:
                 exit_codes.complain(str(parked))
                 return exit_codes.code_of(parked)
             except AntiphonError as error:
@@ -134,7 +134,7 @@ class _Sessions:
                 person.screen.note(
                     f"You talk with {name_of(target)}. /help lists what can be said; Ctrl-D leaves."
                 )
-            talk = Talk(conversation, target, opening.model, person)
+            talk = Talk(conversation, target, opening.model, person, obey)
             if again and before is not None and before.model != opening.model:
                 person.screen.note(f"From now on {terminal_escape.line(opening.model or '', 80)} is asked.")
             after = await talk.until_end(again=again)
@@ -190,7 +190,10 @@ def _farewell(manner: Manner, run_id: str) -> str:
 async def _newest(journal: Journal) -> RunEntry:
     """The newest conversation that can be gone on with."""
     for entry in await journal.runs():
-        if await _kept(journal, entry) is not None and (await outline_of(journal, entry)).state != "closed":
+        if (
+            await _kept(journal, entry) is not None
+            and (await stored_summary(journal, entry)).state != "closed"
+        ):
             return entry
     raise exit_codes.NotFound("There is no conversation to go on with; `antiphon chat` begins one")
 

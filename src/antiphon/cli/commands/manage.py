@@ -25,7 +25,7 @@ from antiphon.cli.target import Target, load_target
 from antiphon.errors import UserError
 from antiphon.journal import Journal
 from antiphon.journal.port import MAX_NAME, RunEntry, check_name
-from antiphon.kernel.facts.state import State
+from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.run.commands import Cancel, encode
 from antiphon.kernel.run.conversation import cancel_run
 from antiphon.kernel.run.rows import fold, read
@@ -73,7 +73,7 @@ async def _resume(prefix: str, target: Target, manner: Manner) -> int:
         return await perform(request, target, manner, journal)
 
 
-async def _told_again(journal: Journal, entry: RunEntry, state: State, manner: Manner) -> int:
+async def _told_again(journal: Journal, entry: RunEntry, state: RunState, manner: Manner) -> int:
     """The answer of a run that is over."""
     ended = list(state.activations[0].done.items())
     if not ended:
@@ -86,7 +86,7 @@ async def _told_again(journal: Journal, entry: RunEntry, state: State, manner: M
     call, end = ended[-1]
     event = end.event
     messages = tuple(logged.message for logged in state.log if logged.request == call)
-    result = Result(event.content, event.outcome, event.why, entry.run_id, call, end.usage, messages)
+    result = Result(event.content, event.outcome, event.reason, entry.run_id, call, end.usage, messages)
     if not manner.quiet and not manner.as_json:
         print(f"run {entry.run_id[:SHORT]} had ended already", file=sys.stderr)
     return finish([result], manner, entry.run_id, tree, entry.updated_at - entry.created_at)
@@ -141,7 +141,7 @@ async def _cancel(prefix: str, effect: str, option: str | None, why: str, yes: b
         if state.closed:
             click.echo(f"run {short} has ended already; nothing to cancel")
             return exit_codes.COMPLETED
-        if effect and state.find(effect) is None:
+        if effect and effect not in state.open:
             opened_now = (
                 ", ".join(key for each in state.activations.values() for key in each.open) or "(none)"
             )

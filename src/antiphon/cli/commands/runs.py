@@ -19,10 +19,10 @@ from antiphon.cli.display.record_line import told
 from antiphon.cli.display.tree import CallBranch, CallTree, Remark, name_of, outcome_of, text_of
 from antiphon.cli.display.watch import terminal
 from antiphon.cli.session.request import manner_of
-from antiphon.cli.store import SHORT, RecordReader, find, journal_option, json_option, opened, outline_of
+from antiphon.cli.store import SHORT, RecordReader, find, journal_option, json_option, opened, stored_summary
 from antiphon.errors import JournalError
 from antiphon.journal.port import MAX_NAME, RunEntry
-from antiphon.kernel.facts.summary import Outline, outline
+from antiphon.kernel.facts.summary import RunSummary, summary_of
 from antiphon.kernel.run.rows import fold, read
 from antiphon.values.message import Message
 from antiphon.view.nodes import Cost, EffectNode
@@ -50,13 +50,13 @@ def ls(journal: str | None, as_json: bool, limit: int) -> int:
 
 
 async def _ls(option: str | None, as_json: bool, limit: int) -> int:
-    rows: list[tuple[RunEntry, Outline | None, str]] = []
+    rows: list[tuple[RunEntry, RunSummary | None, str]] = []
     try:
         async with opened(option) as journal:
             found = await journal.runs()
             for entry in found[:limit]:
                 try:
-                    known = await outline_of(journal, entry)
+                    known = await stored_summary(journal, entry)
                     rows.append((entry, known, state_of(entry, known)))
                 except JournalError:
                     # One damaged run must not hide the others; `verify` says what is wrong with it.
@@ -81,16 +81,16 @@ def terminal_width() -> int:
     return terminal().size.width if sys.stdout.isatty() else 0
 
 
-def state_of(entry: RunEntry, known: Outline) -> str:
+def state_of(entry: RunEntry, known: RunSummary) -> str:
     """A run's state in one word: whether somebody drives it, waits, or how it ended."""
     if known.state in ("open", "waiting"):
         if not entry.owner:
             return "parked"
         return "running" if known.state == "open" else "waiting"
-    return known.outcome or ("closed" if known.state == "closed" else "rest")
+    return known.outcome or ("closed" if known.state == "closed" else "idle")
 
 
-def _listed(entry: RunEntry, known: Outline | None, state: str) -> dict[str, Any]:
+def _listed(entry: RunEntry, known: RunSummary | None, state: str) -> dict[str, Any]:
     return {
         "run_id": entry.run_id,
         "name": entry.name,
@@ -102,14 +102,14 @@ def _listed(entry: RunEntry, known: Outline | None, state: str) -> dict[str, Any
         "title": known.title if known is not None else "",
         "outcome": known.outcome if known is not None else "",
         "tokens": known.tokens if known is not None else 0,
-        "cost_usd": Cost(known.spent).usd if known is not None else None,
+        "cost_usd": Cost(known.nano_usd).usd if known is not None else None,
         "unpriced_calls": known.unpriced if known is not None else 0,
         "records": entry.seq,
         "owner": entry.owner,
     }
 
 
-def _table(rows: list[tuple[RunEntry, Outline | None, str]], width: int) -> list[str]:
+def _table(rows: list[tuple[RunEntry, RunSummary | None, str]], width: int) -> list[str]:
     now = time.time()
     cells = [["RUN", "AGE", "STATE", "ENTRY", "TOKENS", "COST", "OWNER", "MESSAGE"]]
     for entry, known, state in rows:
@@ -121,7 +121,7 @@ def _table(rows: list[tuple[RunEntry, Outline | None, str]], width: int) -> list
             state,
             terminal_escape.line(known.entry, 20) if known is not None else "",
             f"{known.tokens:,}" if known is not None else "",
-            short_cost(Cost(known.spent, known.unpriced)) if known is not None else "",
+            short_cost(Cost(known.nano_usd, known.unpriced)) if known is not None else "",
             terminal_escape.line(entry.owner, 30) or "-",
             terminal_escape.line(title, 80),
         ])  # fmt: skip
@@ -164,7 +164,7 @@ async def _show(prefix: str, option: str | None, as_json: bool) -> int:
         for record in await read(journal, entry.run_id):
             tree.take(record)
         state = await fold(journal, entry.run_id)
-    known = outline(state, entry.seq)
+    known = summary_of(state, entry.seq)
     messages = [logged.message for logged in state.log]
     if as_json:
         click.echo(terminal_escape.json_text(_shown(entry, known, tree, messages)))
@@ -182,7 +182,7 @@ async def _show(prefix: str, option: str | None, as_json: bool) -> int:
     elif (manner := manner_of(state.data, option)) is not None:
         if known.state in ("open", "waiting"):
             click.echo(f"to resume it: {terminal_escape.clean(manner.resume(entry.run_id))}")
-        elif manner.chat and known.state == "rest":
+        elif manner.chat and known.state == "idle":
             click.echo(f"to go on with it: {terminal_escape.clean(manner.resume(entry.run_id))}")
     for model, totals in tree.run.models.items():
         if totals.reported:
@@ -208,7 +208,7 @@ async def _show(prefix: str, option: str | None, as_json: bool) -> int:
     return exit_codes.COMPLETED
 
 
-def _shown(entry: RunEntry, known: Outline, tree: CallTree, messages: list[Message]) -> dict[str, Any]:
+def _shown(entry: RunEntry, known: RunSummary, tree: CallTree, messages: list[Message]) -> dict[str, Any]:
     return {
         **_listed(entry, known, state_of(entry, known)),
         "usage": {model: each.usage for model, each in tree.run.models.items() if each.reported},
@@ -219,7 +219,7 @@ def _shown(entry: RunEntry, known: Outline, tree: CallTree, messages: list[Messa
         "requests": _requests(tree),
         "messages": messages,
         "dead_letters": [
-            {"text": each.message.content, "why": each.reason} for each in tree.run.dead_letters
+            {"text": each.message.content, "reason": each.reason} for each in tree.run.dead_letters
         ],
     }
 
@@ -243,7 +243,7 @@ def _branch(branch: CallBranch) -> dict[str, Any]:
     node = branch.node
     return {
         "id": node.call, "kind": "call", "agent": node.agent, "asked": node.asked, "outcome": node.outcome,
-        "result": node.content, "why": node.reason, "usage": node.own.usage, "started": node.started_at,
+        "result": node.content, "reason": node.reason, "usage": node.own.usage, "started": node.started_at,
         "ended": node.ended_at or 0.0, "items": [],
     }  # fmt: skip
 

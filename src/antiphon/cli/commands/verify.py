@@ -16,14 +16,14 @@ from antiphon.cli import exit_codes
 from antiphon.cli.display import terminal_escape
 from antiphon.cli.store import SHORT, find, journal_option, json_option, opened, url_of
 from antiphon.config.dotenv import environment
-from antiphon.errors import Corrupt, JournalError
+from antiphon.errors import JournalCorrupt, JournalError
 from antiphon.journal import Journal, open_journal
 from antiphon.journal.port import Row, blob_digest, check_name, follows, genesis
 from antiphon.journal.transfer import restore
 from antiphon.kernel.facts.events import decode as decode_events
-from antiphon.kernel.facts.state import State
-from antiphon.kernel.facts.summary import encode as encode_outline
-from antiphon.kernel.facts.summary import outline
+from antiphon.kernel.facts.state import RunState
+from antiphon.kernel.facts.summary import encode as encode_summary
+from antiphon.kernel.facts.summary import summary_of
 from antiphon.kernel.run.commands import decode as decode_letter
 from antiphon.kernel.run.rows import fold_row, unpack
 
@@ -62,7 +62,7 @@ class Export(Struct, frozen=True):
     origin: str = ""
 
 
-class Finding(Struct, frozen=True):
+class VerifyResult(Struct, frozen=True):
     """What checking one run found; `damage` is empty when all is well."""
 
     run_id: str
@@ -104,13 +104,13 @@ def verify(run_id: str | None, journal: str | None, as_json: bool) -> int:
     return exit_codes.JOURNAL if damaged else exit_codes.COMPLETED
 
 
-async def _verify(prefix: str | None, option: str | None) -> tuple[str, list[Finding]]:
+async def _verify(prefix: str | None, option: str | None) -> tuple[str, list[VerifyResult]]:
     async with opened(option) as journal:
         chosen = [await find(journal, prefix)] if prefix else await journal.runs()
         return journal.durability, [await _checked(journal, entry.run_id) for entry in chosen]
 
 
-async def _checked(journal: Journal, run_id: str) -> Finding:
+async def _checked(journal: Journal, run_id: str) -> VerifyResult:
     """Read everything a run holds; whatever does not verify is its damage."""
     rows: Sequence[Row] = ()
     blobs: dict[str, bytes] = {}
@@ -125,23 +125,23 @@ async def _checked(journal: Journal, run_id: str) -> Finding:
             letters += 1
             decode_letter(mail.body)
     except (JournalError, msgspec.MsgspecError) as error:
-        return Finding(run_id, _last(rows), len(blobs), letters, str(error))
-    return Finding(run_id, _last(rows), len(blobs), letters)
+        return VerifyResult(run_id, _last(rows), len(blobs), letters, str(error))
+    return VerifyResult(run_id, _last(rows), len(blobs), letters)
 
 
 def _last(rows: Sequence[Row]) -> int:
     return rows[-1].seq if rows else 0
 
 
-def _fold(run_id: str, rows: Sequence[Row], blobs: dict[str, bytes]) -> State:
-    """Fold rows whose digests are right; raises Corrupt when they are no run."""
-    state = State()
+def _fold(run_id: str, rows: Sequence[Row], blobs: dict[str, bytes]) -> RunState:
+    """Fold rows whose digests are right; raises JournalCorrupt when they are no run."""
+    state = RunState()
     for row in rows:
         try:
             events = decode_events(unpack(row.body, row.refs, blobs) if row.refs else row.body)
             fold_row(state, row, events)
         except (JournalError, LookupError, ValueError, TypeError) as error:
-            raise Corrupt(run_id, row.seq, str(error)) from error
+            raise JournalCorrupt(run_id, row.seq, str(error)) from error
     return state
 
 
@@ -192,7 +192,7 @@ async def _import(found: Export, option: str | None) -> None:
     _chained(found, rows)
     blobs = {name: text.encode() for name, text in found.blobs.items()}
     state = _fold(found.run_id, rows, blobs)
-    summary = encode_outline(outline(state, rows[-1].seq if rows else 0))
+    summary = encode_summary(summary_of(state, rows[-1].seq if rows else 0))
     journal = open_journal(url_of(option, environment()))
     try:
         await restore(journal, found.run_id, rows, blobs, summary, origin=found.origin)
@@ -239,12 +239,12 @@ def _write(path: Path, data: bytes) -> None:
         raise
 
 
-def verify_file(path: str) -> Finding:
-    """Check an exported run without its journal. Raises NotFound, Corrupt when it is no export."""
+def verify_file(path: str) -> VerifyResult:
+    """Check an exported run without its journal. Raises NotFound, JournalCorrupt when it is no export."""
     return _read_file(path)[0]
 
 
-def _read_file(path: str) -> tuple[Finding, Export]:
+def _read_file(path: str) -> tuple[VerifyResult, Export]:
     try:
         data = Path(path).read_bytes()
     except OSError as error:
@@ -263,12 +263,12 @@ def _read_file(path: str) -> tuple[Finding, Export]:
     try:
         for name, blob in blobs.items():
             if blob_digest(blob) != name:
-                raise Corrupt(found.run_id, 0, f"blob {name[:16]} does not match its digest")
+                raise JournalCorrupt(found.run_id, 0, f"blob {name[:16]} does not match its digest")
         _chained(found, rows)
         _fold(found.run_id, rows, blobs)
     except JournalError as error:
-        return Finding(found.run_id, _last(rows), len(blobs), 0, str(error)), found
-    return Finding(found.run_id, _last(rows), len(blobs), 0), found
+        return VerifyResult(found.run_id, _last(rows), len(blobs), 0, str(error)), found
+    return VerifyResult(found.run_id, _last(rows), len(blobs), 0), found
 
 
 def _chained(found: Export, rows: list[Row]) -> None:
@@ -279,7 +279,7 @@ def _chained(found: Export, rows: list[Row]) -> None:
         row = Row(each.seq, each.count, each.epoch, each.at, body, each.refs, digest, each.blobs, each.given)
         seq += each.count
         if not follows(row, previous) or each.seq != seq:
-            raise Corrupt(found.run_id, each.seq, "the record does not match its digest")
+            raise JournalCorrupt(found.run_id, each.seq, "the record does not match its digest")
         rows.append(row)
         previous = digest
 
@@ -288,4 +288,4 @@ def _digest(run_id: str, row: ExportedRow) -> bytes:
     try:
         return bytes.fromhex(row.digest)
     except ValueError as error:
-        raise Corrupt(run_id, row.seq, "its digest is no hexadecimal number") from error
+        raise JournalCorrupt(run_id, row.seq, "its digest is no hexadecimal number") from error

@@ -75,8 +75,12 @@ def dollars(nano: int) -> str:
 
 def parts(usage: Usage) -> str:
     """What tokens were spent on: `10 in, 2 out`, and what of it was cached or reasoned, where any was."""
-    inner = ((usage.cached, "cached"), (usage.cache_write, "to the cache"), (usage.reasoning, "reasoning"))
-    said = [f"{usage.input:,} in", f"{usage.output:,} out"]
+    inner = (
+        (usage.cache_read_tokens, "cached"),
+        (usage.cache_write_tokens, "to the cache"),
+        (usage.reasoning_tokens, "reasoning"),
+    )
+    said = [f"{usage.input_tokens:,} in", f"{usage.output_tokens:,} out"]
     return ", ".join([*said, *(f"{count:,} {word}" for count, word in inner if count)])
 
 
@@ -185,7 +189,7 @@ class Drawing:
         elif row.model is not None:
             text.append(f"{name}: {self._cut(said, 100)}", "red")
             return text
-        elif row.kind == "step":
+        elif row.what == "step":
             text.append(f"step {name}")
         else:
             text.append(f"{name}({short_arguments(row.arguments, self._room(60))})")
@@ -193,23 +197,22 @@ class Drawing:
             return text.append(f"  {seconds(now - row.began_at)}", "dim")
         if outcome != "completed":
             text.append(f"  {outcome}", STYLES.get(outcome, "red"))
-        if said and row.purpose != "approval":
+        if said and row.what != "approval":
             text.append(f"  {self._arrow} {self._cut(said, 100)}", "dim")
         return text
 
     def _wait(self, wait: EffectNode, outcome: str) -> str:
         name = terminal_escape.line(name_of(wait), 64)
-        if wait.purpose == "approval":
-            asked = f"{name}({short_arguments(wait.arguments, self._room(60))})"
-            if outcome:
-                return f"asked to allow {asked}"
-            return f"waits for permission: {asked}"
-        if wait.purpose == "limit":
-            return f"asked for more: {self._cut(text_of(wait), 80)}"
-        if wait.purpose == "question":
-            return f"asks you: {self._cut(wait.text, 80)}" if not outcome else "asked you"
-        if wait.purpose == "retry":
-            return waiting(wait)
+        match wait.what:
+            case "approval":
+                asked = f"{name}({short_arguments(wait.arguments, self._room(60))})"
+                return f"asked to allow {asked}" if outcome else f"waits for permission: {asked}"
+            case "limit":
+                return f"asked for more: {self._cut(text_of(wait), 80)}"
+            case "question":
+                return "asked you" if outcome else f"asks you: {self._cut(wait.text, 80)}"
+            case "retry":
+                return waiting(wait)
         return f"waits for {name}" if name else "waits"
 
     def _live(self, branch: CallBranch, lead: str) -> Text:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Mapping
 
 from antiphon import Record
 from antiphon.cli.display import terminal_escape
 from antiphon.cli.display.draw import waiting
 from antiphon.cli.display.tree import CallTree, ends_task, name_of, short_arguments
-from antiphon.kernel.facts.events import ASKING
 from antiphon.values.message import Message
 from antiphon.view.changes import (
     CancelRequest,
@@ -79,12 +79,12 @@ def progress(record: Record, tree: CallTree) -> str:
     """The line for people who follow a run, or an empty text for what is routine."""
     match tree.change:
         case EffectStart(_, effect):
-            routine = effect.model is not None or effect.purpose == "deadline"
+            routine = effect.model is not None or effect.what == "deadline"
         case EffectEnd(_, effect):
             replied = effect.model is not None and effect.model.reply is not None
             ends_work = effect.finishes and effect.callee is None
-            done = effect.outcome == "completed" and (ends_work or _is_timer(effect))
-            routine = replied or done or effect.purpose == "deadline"
+            done = effect.outcome == "completed" and (ends_work or effect.is_timer)
+            routine = replied or done or effect.what == "deadline"
         case MessageArrival(activation, _):
             routine = not activation.id
         case DeadLetter() | CancelRequest() | RunResume():
@@ -101,20 +101,30 @@ def _started(effect: EffectNode, tree: CallTree) -> str:
     if called is not None:
         label, asked = terminal_escape.line(called.label, 64), terminal_escape.line(called.node.asked, WIDTH)
         return f"calls {label}: {asked}".rstrip(": ")
-    if effect.kind in ("action", "step"):
-        return "acts" if effect.kind == "action" else f"takes the step {name}"
-    if effect.kind == "tool":
-        return f"uses {name}({short_arguments(effect.arguments, WIDTH)})"
-    if effect.purpose == "approval":
-        return f"asks to allow {name}({short_arguments(effect.arguments, WIDTH)})"
-    if effect.purpose == "limit":
-        return f"asks for more: {terminal_escape.line(effect.text, WIDTH)}"
-    if effect.purpose == "question":
-        return f"asks the user: {terminal_escape.line(effect.text, WIDTH)}"
-    if effect.purpose == "deadline":
-        due = effect.wait.due_at if effect.wait is not None else 0.0
-        return f"has until {time.strftime('%H:%M:%S', time.localtime(due))}"
-    return waiting(effect) if effect.purpose == "retry" else f"waits ({effect.purpose or 'timer'})"
+    words = _STARTS.get(effect.what)
+    return words(effect) if words is not None else f"waits ({effect.what})"
+
+
+def _due(effect: EffectNode) -> str:
+    due = effect.wait.due_at if effect.wait is not None else 0.0
+    return f"has until {time.strftime('%H:%M:%S', time.localtime(due))}"
+
+
+def _used(effect: EffectNode) -> str:
+    return f"{terminal_escape.line(effect.name, 64)}({short_arguments(effect.arguments, WIDTH)})"
+
+
+_STARTS: Mapping[str, Callable[[EffectNode], str]] = {
+    "action": lambda effect: "acts",
+    "step": lambda effect: f"takes the step {terminal_escape.line(effect.name, 64)}",
+    "tool": lambda effect: f"uses {_used(effect)}",
+    "approval": lambda effect: f"asks to allow {_used(effect)}",
+    "limit": lambda effect: f"asks for more: {terminal_escape.line(effect.text, WIDTH)}",
+    "question": lambda effect: f"asks the user: {terminal_escape.line(effect.text, WIDTH)}",
+    "deadline": _due,
+    "retry": waiting,
+}
+"""What is said of the start of each kind of effect."""
 
 
 def _ended(effect: EffectNode, tree: CallTree) -> str:
@@ -123,15 +133,15 @@ def _ended(effect: EffectNode, tree: CallTree) -> str:
         calls = ", ".join(terminal_escape.line(call.name, 64) for call in reply.calls)
         said = f"calls {calls}" if calls else terminal_escape.line(reply.content, WIDTH)
         return f"gets a reply ({reply.usage.total:,} tokens): {said}"
-    if _is_timer(effect) and effect.outcome == "completed":
+    if effect.is_timer and effect.outcome == "completed":
         return "has waited"
-    if effect.purpose == "deadline":
+    if effect.what == "deadline":
         return "needs its deadline no more"
     if ends_task(effect):
         return f"finishes: {terminal_escape.line(effect.content, WIDTH)}"
     name = _result_name(effect, tree)
-    if effect.kind in ("action", "step"):
-        done = "has acted" if effect.kind == "action" else f"has taken the step {name}"
+    done = {"action": "has acted", "step": f"has taken the step {name}"}.get(effect.what)
+    if done is not None:
         return f"{done}{_why(effect.reason)}"
     if effect.outcome == "completed":
         return f"gets {name}: {terminal_escape.line(effect.content, WIDTH)}".rstrip(": ")
@@ -143,16 +153,11 @@ def _result_name(effect: EffectNode, tree: CallTree) -> str:
     called = tree.called(effect)
     if effect.model is not None:
         return "no reply"
-    if effect.purpose in ASKING:
-        return effect.purpose
+    if effect.asks_person:
+        return effect.what
     if called is not None:
         return terminal_escape.line(called.label, 64)
     return terminal_escape.line(name_of(effect), 64) or effect.id
-
-
-def _is_timer(effect: EffectNode) -> bool:
-    """Whether it is about time alone: when it has run out nothing happened, time went by."""
-    return effect.wait is not None and effect.purpose in ("retry", "deadline")
 
 
 def _posted(message: Message) -> str:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
+
+from msgspec import Struct
+from rich.text import Text
 
 from antiphon import Conversation, Piece, Record, Usage, UserError
 from antiphon.cli import exit_codes
@@ -12,20 +16,24 @@ from antiphon.cli.display.draw import cost_text, parts, seconds
 from antiphon.cli.display.record_line import progress, spoken
 from antiphon.cli.display.reply_printer import Screen, Voice
 from antiphon.cli.display.tree import COMPACT, CallTree
-from antiphon.cli.session import slash
 from antiphon.cli.session.drive import Bell, on_signals
 from antiphon.cli.session.line_input import Typed
 from antiphon.cli.session.questions import Question, Questions, show, verdict
-from antiphon.cli.session.slash import Opening
 from antiphon.cli.target import Target
 from antiphon.kernel.facts import ids
-from antiphon.kernel.facts.events import ASKING
 from antiphon.kernel.run.feed import Subscription
 from antiphon.view.changes import EffectEnd, EffectStart
 from antiphon.view.nodes import ActivationNode, Cost, EffectNode
 
 SHOWN = 2
 """Exchanges that are shown again when a conversation is gone on with."""
+
+
+class Opening(Struct, frozen=True):
+    """Which run is opened next: `run_id`, or a new one. model: for every agent, instead of its own."""
+
+    run_id: str | None = None
+    model: str | None = None
 
 
 class Person:
@@ -63,10 +71,18 @@ class Person:
 
 
 class Talk:
-    """Lead one open run until the person leaves it, or wants another one."""
+    """Lead one open run until the person leaves it, or wants another one. obey: does a line with a slash."""
 
-    def __init__(self, conversation: Conversation, target: Target, model: str | None, person: Person) -> None:
+    def __init__(
+        self,
+        conversation: Conversation,
+        target: Target,
+        model: str | None,
+        person: Person,
+        obey: Callable[[Talk, str], Awaitable[None]],
+    ) -> None:
         self.conversation, self.target, self.model, self.person = conversation, target, model, person
+        self._obey = obey
         self.tree = CallTree()
         self.call = ""
         self.next: Opening | None = None
@@ -170,9 +186,9 @@ class Talk:
         """The line for a record, or an empty one: what is shown in another way is not said twice."""
         match self.tree.change:
             case EffectStart(_, effect):
-                if effect.id == self.call or (effect.purpose in ASKING and self.person.attended):
+                if effect.id == self.call or (effect.asks_person and self.person.attended):
                     return ""
-            case EffectEnd(_, effect) if effect.purpose in ASKING:
+            case EffectEnd(_, effect) if effect.asks_person:
                 return ""
         line = progress(record, self.tree)
         return f"  {line}" if line else ""
@@ -277,7 +293,7 @@ class Talk:
             if self._asking is not None:
                 await self._answer(self._asking, message)
             elif message.startswith("/") and not message.startswith("//"):
-                await slash.obey(self, message)
+                await self._obey(self, message)
             elif message.strip():
                 await self.ask(message[1:] if message.startswith("//") else message)
         self._prompt()
@@ -308,7 +324,7 @@ class Talk:
         if len(said) > SHOWN:
             self.screen.note(f"({len(said) - SHOWN:,} earlier; /history shows all)")
         for node in said[-SHOWN:]:
-            slash.exchange(self.screen, node, whole=False)
+            exchange(self.screen, node, whole=False)
 
     # -- questions --------------------------------------------------------------------------
 
@@ -351,6 +367,17 @@ class Talk:
         self._asking, self.person.typed.raw = None, False
         if why:
             self.screen.note(why)
+
+
+def exchange(screen: Screen, node: ActivationNode, *, whole: bool) -> None:
+    """What was asked and answered; `whole`: all of it."""
+    if not (node.asked or node.content):
+        return
+    said = node.content if node.outcome == "completed" else f"({node.outcome or 'at work'}: {node.reason})"
+    screen.end_line()
+    for mark, text in (("> ", node.asked), ("", said)):
+        shown = terminal_escape.clean(text) if whole else terminal_escape.line(text, 400)
+        screen.console.print(Text(mark + shown, "bold" if mark else ""), soft_wrap=True)
 
 
 def less(whole: Usage, part: Usage) -> Usage:

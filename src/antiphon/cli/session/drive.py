@@ -119,7 +119,7 @@ class Driver:
         self._started = self._announced = False
 
     async def until_end(self) -> list[Result] | None:
-        """The results of the requests; None when somebody stopped the run before. Raises Parked."""
+        """The results of the requests; None when somebody stopped the run before. Raises RunSuspended."""
         conversation = self._drive.conversation
         subscription = conversation.events()
         try:

@@ -15,7 +15,6 @@ from rich.text import Text
 
 from antiphon.cli.display import terminal_escape
 from antiphon.kernel.facts import ids
-from antiphon.kernel.facts.events import RULED
 from antiphon.view import RunTree
 from antiphon.view.nodes import EffectNode
 
@@ -40,7 +39,7 @@ class Question(Struct, frozen=True):
 
 def ruled(effect: EffectNode) -> str:
     """What permission an effect asks for: the tool, or more of a limit; empty for a plain question."""
-    if effect.purpose not in RULED:
+    if effect.purpose == "question":
         return ""
     return effect.name if effect.purpose == "approval" else MORE
 

@@ -19,7 +19,7 @@ from antiphon.cli.display.watch import attended, watcher
 from antiphon.cli.session.drive import Bell, Drive, Driver, Stop
 from antiphon.cli.store import SHORT, command
 from antiphon.cli.target import Target
-from antiphon.errors import Parked
+from antiphon.errors import RunSuspended
 from antiphon.journal import Journal
 
 COMMAND_LINE = "command_line"
@@ -115,7 +115,7 @@ async def perform(request: Request, target: Target, manner: Manner, journal: Jou
             results = await Driver(drive, bell, stop).until_end()
             if results is not None and request.ends and not await conversation.requests():
                 await conversation.close()
-    except Parked as parked:
+    except RunSuspended as parked:
         exit_codes.complain(str(parked))
         if announce is not None and announce.made:
             _say(_how_to_resume(manner, run_id))
@@ -156,7 +156,9 @@ def _warn_of_tiny_models(target: Target, manner: Manner) -> None:
 def _parked(manner: Manner, run_id: str) -> int:
     if manner.as_json:
         print(
-            terminal_escape.json_line({"type": "Parked", "run_id": run_id, "resume": manner.resume(run_id)}),
+            terminal_escape.json_line(
+                {"type": "RunSuspended", "run_id": run_id, "resume": manner.resume(run_id)}
+            ),
             flush=True,
         )
     else:
@@ -180,11 +182,11 @@ def finish(results: list[Result], manner: Manner, run_id: str, tree: CallTree, s
     for each in results:
         if each.output:
             print(terminal_escape.clean(each.output).rstrip("\n"), flush=True)
-    if worst.outcome == "completed" and worst.why:
-        exit_codes.remark(worst.why)
+    if worst.outcome == "completed" and worst.reason:
+        exit_codes.remark(worst.reason)
     if worst.outcome != "completed":
-        exit_codes.complain(f"the request ended {worst.outcome}: {worst.why}")
-        if worst.outcome == "failed" and any(mark in worst.why for mark in ("network:", "auth:")):
+        exit_codes.complain(f"the request ended {worst.outcome}: {worst.reason}")
+        if worst.outcome == "failed" and any(mark in worst.reason for mark in ("network:", "auth:")):
             _say("`antiphon doctor` checks the model's settings and endpoint.")
     if not manner.quiet:
         _say(f"\nrun {run_id[:SHORT]}: {worst.outcome}, {seconds(spent)}, {tokens(tree)}")
@@ -211,7 +213,7 @@ def _plain(result: Result) -> dict[str, Any]:
         "call_id": result.call_id,
         "outcome": result.outcome,
         "output": result.output,
-        "why": result.why,
+        "reason": result.reason,
         "usage": result.usage,
         "messages": result.messages,
     }

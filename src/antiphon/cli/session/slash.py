@@ -3,30 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
-from rich.text import Text
 
 from antiphon import Agent
 from antiphon.cli.display import terminal_escape
 from antiphon.cli.display.draw import cost_text, parts, tokens
-from antiphon.cli.display.reply_printer import Screen
+from antiphon.cli.session.conversation import Opening, Talk, exchange
 from antiphon.cli.store import SHORT
 from antiphon.config.dotenv import environment
 from antiphon.models.catalog import load_catalog
 from antiphon.models.usage import context_left
-from antiphon.view.nodes import ActivationNode
-
-if TYPE_CHECKING:
-    from antiphon.cli.session.conversation import Talk
-
-
-class Opening(Struct, frozen=True):
-    """Which run is opened next: `run_id`, or a new one. model: for every agent, instead of its own."""
-
-    run_id: str | None = None
-    model: str | None = None
 
 
 class Command(Struct, frozen=True):
@@ -142,17 +129,6 @@ async def _resume(talk: Talk, rest: str) -> None:
         talk.screen.note(f"This is run {talk.conversation.run_id[:SHORT]}; `antiphon runs ls` lists all")
         return
     talk.next, talk.leaving = Opening(rest, talk.model), True
-
-
-def exchange(screen: Screen, node: ActivationNode, *, whole: bool) -> None:
-    """What was asked and answered; `whole`: all of it."""
-    if not (node.asked or node.content):
-        return
-    said = node.content if node.outcome == "completed" else f"({node.outcome or 'at work'}: {node.reason})"
-    screen.end_line()
-    for mark, text in (("> ", node.asked), ("", said)):
-        shown = terminal_escape.clean(text) if whole else terminal_escape.line(text, 400)
-        screen.console.print(Text(mark + shown, "bold" if mark else ""), soft_wrap=True)
 
 
 def _team(talk: Talk) -> list[Agent]:

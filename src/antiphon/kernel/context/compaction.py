@@ -23,11 +23,11 @@ COMPACT = "compact"
 HISTORY = "history"
 """The intent of a user's message that holds, as JSON, what the conversation is from now on."""
 GO_ON = "[system] The conversation was shortened. Go on with the task."
-SAID = 4
+MAX_KEPT_TEXTS = 4
 """Texts of the agent that stay of one turn: the newest; more of them would outgrow any window."""
 
 
-class Gist(Struct, frozen=True, gc=False):
+class CompactionSummary(Struct, frozen=True, gc=False):
     """What a model answered when asked to compact. `next`: the steps it would take now."""
 
     retain: str = ""
@@ -81,7 +81,7 @@ _TAG = {
 _NOTHING = frozenset({"", "none", "n/a", "none.", "nothing", "-"})
 
 
-def read_gist(text: str) -> Gist | None:
+def read_summary(text: str) -> CompactionSummary | None:
     """The parts of an answer; without a `<summary>` tag all that is left of it is the summary."""
     retain, summary, steps = (
         "\n".join(part.strip() for part in tag.findall(text)).strip() for tag in _TAG.values()
@@ -92,51 +92,54 @@ def read_gist(text: str) -> Gist | None:
             rest = tag.sub("", rest)
         summary = rest.strip()
     steps = "" if steps.lower() in _NOTHING else steps
-    return Gist(retain, summary, steps) if retain or summary else None
+    return CompactionSummary(retain, summary, steps) if retain or summary else None
 
 
-def remember(messages: Sequence[ChatMessage], gist: Gist, last_turns: int) -> list[ChatMessage]:
+def remember(
+    messages: Sequence[ChatMessage], summary: CompactionSummary, last_turns: int
+) -> list[tuple[ChatMessage, int]]:
     """The conversation after a compaction: retained facts, the newest summary, the last turns.
 
-    Facts of earlier compactions stay, each once. Of the last turns only what was said stays: no
-    calls, results or reasoning, so no result is ever without its call.
+    Each message comes with the position of the one that it was, -1 for a new one. Facts of earlier
+    compactions stay, each once. Of the last turns only what was said stays: no calls, results or
+    reasoning, so no result is ever without its call.
     """
     facts: list[str] = []
     for message in messages:
         if message.content.startswith(RETAINED) and is_memory(message):
             facts += message.content.split("\n")[1:]
-    facts += gist.retain.split("\n") if gist.retain else []
+    facts += summary.retain.split("\n") if summary.retain else []
     kept = list(dict.fromkeys(fact for fact in facts if fact.strip()))
     memory = [ChatMessage("user", "\n".join([RETAINED, *kept]))] if kept else []
-    if gist.summary:
-        steps = f"\nNext steps: {gist.next}" if gist.next else ""
-        memory.append(ChatMessage("user", f"{SUMMARY}\n{gist.summary}{steps}"))
+    if summary.summary:
+        steps = f"\nNext steps: {summary.next}" if summary.next else ""
+        memory.append(ChatMessage("user", f"{SUMMARY}\n{summary.summary}{steps}"))
     said = _last_said(messages, last_turns)
-    if messages and messages[-1].role == "tool" and not (said and said[-1].role == "user"):
-        said.append(ChatMessage("user", GO_ON))
-    return memory + said
+    if messages and messages[-1].role == "tool" and not (said and said[-1][0].role == "user"):
+        said.append((ChatMessage("user", GO_ON), -1))
+    return [*((each, -1) for each in memory), *said]
 
 
-def _last_said(messages: Sequence[ChatMessage], last_turns: int) -> list[ChatMessage]:
+def _last_said(messages: Sequence[ChatMessage], last_turns: int) -> list[tuple[ChatMessage, int]]:
     """User and assistant texts of the last turns; a turn begins with what a user said.
 
     What was not answered yet is no turn of its own and always stays.
     """
-    told = [each for each in messages if not is_memory(each)]
-    answered = _unanswered(told)
-    starts = [index for index, each in enumerate(told[:answered]) if each.role == "user"]
+    told = [(each, place) for place, each in enumerate(messages) if not is_memory(each)]
+    answered = _unanswered([each for each, _ in told])
+    starts = [index for index, (each, _) in enumerate(told[:answered]) if each.role == "user"]
     first = answered
     if starts and last_turns > 0:
         first = starts[-last_turns] if len(starts) >= last_turns else starts[0]
     texts = [
-        each
-        for each in told[first:]
+        (each, place)
+        for each, place in told[first:]
         if each.role in ("user", "assistant") and (each.content or each.attachments)
     ]
-    spoken = [index for index, each in enumerate(texts) if each.role == "assistant"]
-    gone = set(spoken[: -SAID * max(last_turns, 1)])
+    spoken = [index for index, (each, _) in enumerate(texts) if each.role == "assistant"]
+    gone = set(spoken[: -MAX_KEPT_TEXTS * max(last_turns, 1)])
     return [
-        ChatMessage(each.role, each.content, attachments=each.attachments)
-        for index, each in enumerate(texts)
+        (ChatMessage(each.role, each.content, attachments=each.attachments), place)
+        for index, (each, place) in enumerate(texts)
         if index not in gone
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
-from typing import overload
+from typing import Any, overload
 
 import msgspec
 
@@ -14,29 +14,36 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Transcript:
-    """What one activation has said and heard. It only grows; each message is measured once."""
+    """What one activation has said and heard. It only grows; each message is measured once.
 
-    __slots__ = ("_digest", "_encodings", "_measured", "_size", "messages")
+    origins: for each message the id of the effect or message that it came from; kept, never sent.
+    """
 
-    def __init__(self, messages: Iterable[ChatMessage] = ()) -> None:
+    __slots__ = ("_digest", "_encodings", "_measured", "_size", "messages", "origins")
+
+    def __init__(self, messages: Iterable[ChatMessage] = (), origins: Iterable[str] = ()) -> None:
         self.messages = list(messages)
+        self.origins = list(origins)
         self._measured = self._size = 0
-        self._digest = b""
+        self._digest: Any = None
         self._encodings: dict[str, list[bytes]] | None = None
 
-    def append(self, message: ChatMessage) -> None:
+    def append(self, message: ChatMessage, origin: str = "") -> None:
         """Add one message at the end."""
         self.messages.append(message)
+        self.origins.append(origin)
 
     def measure(self) -> tuple[int, bytes]:
         """Bytes of all messages as JSON, an upper bound of their tokens; and 16 bytes of digest over them."""
-        messages = self.messages
+        messages, digest = self.messages, self._digest
+        if digest is None:
+            digest = self._digest = blake2b(digest_size=16)
         for index in range(self._measured, len(messages)):
             data = _encode(messages[index])
             self._size += len(data)
-            self._digest = blake2b(self._digest + data, digest_size=16).digest()
+            digest.update(data)
         self._measured = len(messages)
-        return self._size, self._digest
+        return self._size, digest.digest()
 
     def upto_now(self) -> TranscriptView:
         """The messages so far; later ones do not show in it."""
@@ -51,9 +58,16 @@ class Transcript:
         return done if len(done) == count else done[:count]
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Transcript) and self.messages == other.messages
+        return (
+            isinstance(other, Transcript)
+            and self.messages == other.messages
+            and self.origins == other.origins
+        )
 
     __hash__ = None  # type: ignore[assignment]
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Transcript:
+        return Transcript(self.messages, self.origins)
 
 
 class TranscriptView(Sequence[ChatMessage]):

@@ -1,4 +1,8 @@
-"""Activation: one live instance of an agent, and what is in flight for it. Data only."""
+"""Activation: one live instance of an agent, and what is in flight for it. Data only.
+
+One struct a lifetime: `Turn` and `Attempts` are made anew with each turn, `Progress` with each call of the
+activation; `Conversation` and `Mailbox` last as long as the activation does.
+"""
 
 from __future__ import annotations
 
@@ -8,145 +12,195 @@ from typing import Any, Literal
 from msgspec import Struct, field
 
 from antiphon.kernel.context.transcript import Transcript
-from antiphon.kernel.facts.events import EffectFinished, EffectStarted, PermissionDecided
-from antiphon.kernel.facts.ledger import Scope
+from antiphon.kernel.facts.events import Detail, EffectFinished, PermissionDecided
+from antiphon.kernel.facts.ledger import LedgerScope
 from antiphon.values.message import Message, ToolCall, ToolResult
 from antiphon.values.model import Stop, Usage
 
-Phase = Literal["rest", "plan", "model", "failed", "calls", "act", "settled"]
-"""Where an activation is in its turn: at rest; about to ask its model, or to act; waiting for its model,
-a retry or an answer; its call failed; doing calls; acting; all done."""
+Phase = Literal["idle", "asking", "waiting", "failed", "calling", "acting", "settled"]
+"""Where an activation is in its turn: between turns; about to ask its model, or to act; waiting for its
+model, a retry, room or a higher limit; its model call failed; doing calls; its action runs; all done."""
 
 
-class _Nothing(dict[Any, Any]):
-    """A dictionary that stays empty and is the only one of its kind, also when it is copied."""
+class OpenEffect(Struct):
+    """An effect in flight."""
 
-    def __setitem__(self, key: Any, value: Any) -> None:
-        raise TypeError("nothing is put into NONE; replace it by a dictionary first")
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> _Nothing:
-        return self
-
-
-NONE: Any = _Nothing()
-"""In place of dictionaries that most activations never need."""
-
-
-class Open(Struct):
-    """An effect in flight. `index`: which call of the turn, -1 for none. `child`: a call's callee.
-
-    lost: how many processes died while it ran. ended: it is over, whatever still runs. since: when it
-    started, Unix seconds. detached: what a call asks for that its turn no longer waits for, since a
-    person is asked.
-    """
-
-    effect: EffectStarted
+    id: str
+    detail: Detail
     activation: int
+    turn: int
     index: int = -1
-    child: int = 0
-    lost: int = 0
-    ended: bool = False
+    """Which call of the turn it is, or approves; -1 for none."""
+    run_id: str = ""
+    """The run in which it began: of a fork's older effects the origin. Idempotency keys name it."""
     since: float = 0.0
+    """When it started, Unix seconds."""
+    child: int = 0
+    """The activation that a call is."""
+    crashes: int = 0
+    """How many processes died while it ran."""
+    ended: bool = False
+    """It is over, whatever still runs."""
     detached: ToolCall | None = None
+    """The planned call that its turn no longer waits for, since a person is asked."""
 
 
-class Ended(Struct, frozen=True):
-    """How a background call ended, with the tokens its whole tree used."""
+class FinishedCall(Struct, frozen=True):
+    """How a call in the background ended."""
 
     event: EffectFinished
     usage: Usage
+    """Tokens of its whole tree."""
 
 
-class Logged(Struct, frozen=True):
+class LoggedMessage(Struct, frozen=True):
     """A message between agents, with the user's request that it belongs to."""
 
     request: str
     message: Message
 
 
+class Attempts(Struct):
+    """Asking the model in one turn."""
+
+    count: int = 0
+    """Model calls of the turn, whatever for."""
+    tries: int = 0
+    """Calls of the model now in use."""
+    fallback: int = 0
+    """Which of the agent's models that is."""
+    since: float = 0.0
+    """When the first of them began, Unix seconds."""
+    room: int = 0
+    """How often room in a budget was waited for."""
+    failure: EffectFinished | None = None
+    """The one that failed last."""
+
+
+class Turn(Struct):
+    """One turn. A new one is a new object."""
+
+    number: int = 0
+    """Grows over the whole life of the activation."""
+    messages: tuple[Message, ...] = ()
+    """What it took from the inbox, where hooks or an action are to see it."""
+    calls: tuple[ToolCall, ...] = ()
+    results: list[ToolResult | None] = []
+    """Of the calls."""
+    cursor: int = 0
+    """The first call not taken up yet."""
+    waiting: int = 0
+    """How many effects it waits for."""
+    pending: dict[int, EffectFinished | PermissionDecided] | None = None
+    """Calls whose approval was answered or decided, by index; None for none so far."""
+    planned: bool = False
+    """The agent's own plan has it do its calls."""
+    ends: dict[int, EffectFinished] | None = None
+    """Of a planned turn, how calls ended, by index."""
+    finish: EffectFinished | None = None
+    """The end of a call that finishes the activation, or stops the turn."""
+    handoff: str = ""
+    """The agent whose result `finish` is."""
+    breached_limit: str = ""
+    """The limit that refused a call."""
+    reply: str = ""
+    """What the model answered."""
+    stop: Stop = "stop"
+    """Why it stopped there."""
+    suffix: str = ""
+    offered_tools: tuple[str, ...] | None = None
+    """See TurnStarted."""
+    compacted: bool = False
+    """A compaction was asked for."""
+    attempts: Attempts = field(default_factory=Attempts)
+    finished_operations: dict[str, EffectFinished] | None = None
+    """Of an acting turn, the ends of effects inside the action."""
+    action_end: EffectFinished | None = None
+
+
+class Progress(Struct):
+    """What one call of the activation has come to."""
+
+    best_text: str = ""
+    """The last text of its model: the best output yet."""
+    reminders: int = 0
+    """How often in a row it was told to go on."""
+    empty_turns: int = 0
+    """Planned turns in a row that had no message and made no call."""
+    earlier_turns: int = 0
+    """Turns of earlier calls, of an activation that was dormant."""
+    deadlines: int = 0
+    """Timers set for its deadline."""
+    overdue: bool = False
+    """A timer went off."""
+    raises: int = 0
+    """How often somebody was asked to raise a limit."""
+    raise_declined: bool = False
+    """Nobody is asked again."""
+
+
+class Conversation(Struct):
+    """What an activation's model is shown."""
+
+    transcript: Transcript = field(default_factory=Transcript)
+    prefix: str = ""
+    """Digest of the prompt prefix that its last model call had."""
+    shown_tokens: int = 0
+    """Of tool results in the transcript."""
+    window_tokens: int = 0
+    """Of the last model call, as billed."""
+    compaction: Literal["", "asked", "done"] = ""
+    """Somebody asked to compact or replace it, and nothing else."""
+    summary: str | None = None
+    """What the model wrote when asked to compact."""
+    summary_effect: str = ""
+    """The call in which it did."""
+
+
+class Mailbox(Struct):
+    """What reaches an activation from outside its turn."""
+
+    inbox: list[Message] = field(default_factory=list)
+    unread: dict[str, int] | None = None
+    """Dormant callees in whose inbox messages wait, and how many."""
+    background_results: tuple[tuple[ToolCall, EffectFinished], ...] = ()
+    """Calls that a turn went on without, and that have ended since the last turn."""
+    hops: dict[str, Mapping[str, int]] | None = None
+    """Of messages in the inbox or taken, by id, how often each agent handled the chain that led to them."""
+
+
 class Activation(Struct):
-    """One live instance of an agent: a call that has not returned.
-
-    call: the effect it is; empty for the user. caller: the activation that called, 0 the user.
-    request: the user's call that all of this is for. task_id: the thread it works in.
-    scopes: the books it is on, innermost first. head: digest of what its model is told before the
-    conversation. more: another turn follows at once.
-    calls, results: of this turn; cursor: the first call not taken up yet; waiting: how many effects
-    the turn waits for; pending: calls whose approval was answered or ruled on, by index.
-    done: background calls that ended. failure: the model call that failed last. finish: a finishing
-    call's end. exhausted: the limit that refused a call. said: the last text, the best output yet; stop: why
-    the model stopped there.
-
-    asking_since: when the turn's first model call began, Unix seconds.
-    tries: calls of the model now in use, which is number `fallback` of the agent's. window_used:
-    tokens of the last model call. shown: tokens of tool results in the conversation. answer: what
-    the model said when asked to compact. forced: somebody asked to compact, and nothing else.
-    overdue: its deadline has passed; deadlines: timers set for it.
-    before: turns of earlier calls, of an activation that was continued.
-
-    taken: messages of this turn; laps: for those in the inbox or taken, by id, how often each agent
-    has reacted in the chain that led to them. planned: the agent's own plan has this turn do its calls;
-    ends: how they ended, by index. asks: it only asks the model for an action of its caller. data: what
-    hooks and actions recorded. past: what an acting agent has taken and published. memo: ends of
-    effects inside the action; acted: how the action ended. unread: resting callees with mail, and how
-    much. reply: what the model answered in this turn. tail, only: see TurnStarted. returned: ends of
-    calls that a turn went on without. squeezed: its conversation was compacted in this turn. declined:
-    a limit is not to be raised; raised: how often that was asked.
-    """
+    """One live instance of an agent: a call that has not returned. Activation 0 is the user."""
 
     id: int
     agent: str
     call: str = ""
+    """The effect that it is; empty for the user, and while it is dormant."""
     caller: int = 0
+    """The activation that called, 0 the user."""
     request: str = ""
+    """The user's call that all of this is for."""
     depth: int = 0
-    scopes: tuple[Scope, ...] = ()
-    head: str = ""
+    scopes: tuple[LedgerScope, ...] = ()
+    """Innermost first."""
     task_id: str = ""
-    phase: Phase = "rest"
-    more: bool = False
-    turn: int = 0
-    attempt: int = 0
-    asking_since: float = 0.0
-    nudges: int = 0
-    inbox: list[Message] = field(default_factory=list)
-    transcript: Transcript = field(default_factory=Transcript)
-    calls: tuple[ToolCall, ...] = ()
-    results: list[ToolResult | None] = field(default_factory=list)
-    cursor: int = 0
-    waiting: int = 0
-    pending: dict[int, EffectFinished | PermissionDecided] = field(default_factory=dict)
-    open: dict[str, Open] = field(default_factory=dict)
-    done: dict[str, Ended] = field(default_factory=dict)
-    failure: EffectFinished | None = None
-    finish: EffectFinished | None = None
-    exhausted: str = ""
-    said: str = ""
-    stop: Stop = "stop"
-    tries: int = 0
-    fallback: int = 0
-    window_used: int = 0
-    shown: int = 0
-    answer: str | None = None
-    forced: Literal["", "asked", "done"] = ""
-    overdue: bool = False
-    deadlines: int = 0
-    before: int = 0
-    taken: tuple[Message, ...] = ()
-    laps: dict[str, Mapping[str, int]] = NONE
-    planned: bool = False
-    asks: bool = False
-    data: dict[str, Any] = NONE
-    past: list[Message] | None = None
-    memo: dict[str, EffectFinished] = NONE
-    ends: dict[int, EffectFinished] = NONE
-    acted: EffectFinished | None = None
-    unread: dict[str, int] = NONE
-    returned: tuple[tuple[ToolCall, EffectFinished], ...] = ()
-    declined: bool = False
-    raised: int = 0
-    squeezed: bool = False
-    reply: str = ""
-    tail: str = ""
-    only: tuple[str, ...] | None = None
+    """The thread that it works in."""
+    own_model: bool = False
+    """It only asks the model, for an action of its caller."""
+    phase: Phase = "idle"
+    another_turn: bool = False
+    """Another turn follows at once, mail or not."""
+    turn: Turn = field(default_factory=Turn)
+    progress: Progress = field(default_factory=Progress)
+    conversation: Conversation = field(default_factory=Conversation)
+    mailbox: Mailbox = field(default_factory=Mailbox)
+    open: dict[str, OpenEffect] = field(default_factory=dict)
+    """Its effects in flight, by id."""
+    done: dict[str, FinishedCall] = field(default_factory=dict)
+    """Its background calls that ended, by id."""
+    data: dict[str, Any] = field(default_factory=dict)
+    """What hooks and actions recorded."""
+    message_log: list[Message] | None = None
+    """Of an acting agent, what it took and published."""
     queued: bool = False
+    """It is in the run's work list."""

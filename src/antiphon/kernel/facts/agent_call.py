@@ -1,4 +1,4 @@
-"""calling: what a call of an agent carries, and which call of its turn an effect is."""
+"""What a call of an agent carries, and the messages that its start and its end are."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from antiphon.kernel.facts import ids
 from antiphon.kernel.facts.activation import Activation
 from antiphon.values.limits import Limits
 from antiphon.values.message import Attachment, Message, ToolCall
@@ -17,43 +18,42 @@ GET_RESULT = "get_result"
 SEND_MESSAGE = "send_message"
 
 
-class CallAgent(Struct, frozen=True, omit_defaults=True):
-    """The arguments of `call_agent`.
-
-    background: do not wait for the result. hand_over: the callee's result is the caller's own, and ends it.
-
-    What follows is for users and plans, not for models. intent, task_id, data, calls: the message's.
-    mail: messages that the callee finds in its inbox; take: the same of those that the caller's turn
-    took, by position. until: Unix seconds when it must be done.
-    hold: leave the mail to the callee, which rests, without calling it. limits: of it and all below it,
-    beside its own.
-    """
+class AgentCall(Struct, frozen=True, omit_defaults=True):
+    """The arguments of `call_agent`. All but the first four are for users and plans, not for models."""
 
     agent_name: str
     message: str = ""
     background: bool = False
-    hand_over: bool = False
+    """Do not wait for the result."""
+    handoff: bool = False
+    """The callee's result is the caller's own, and ends it."""
     intent: str = ""
     task_id: str = ""
     data: Any = None
     calls: tuple[ToolCall, ...] = ()
-    mail: tuple[Message, ...] = ()
-    take: tuple[int, ...] = ()
-    until: float | None = None
-    hold: bool = False
+    """With `intent`, `task_id` and `data` the message's."""
+    inbox: tuple[Message, ...] = ()
+    """Messages that the callee finds in its inbox."""
+    forward: tuple[int, ...] = ()
+    """The same of those that the caller's turn took, by position."""
+    deadline: float | None = None
+    """Unix seconds when it must be done."""
+    deliver_only: bool = False
+    """Leave the messages to the callee, which is dormant, without calling it."""
     limits: Limits | None = None
+    """Of the callee and all below it, beside its own."""
 
 
-read_call = msgspec.json.Decoder(CallAgent).decode
-"""CallAgent from its JSON."""
+read_call = msgspec.json.Decoder(AgentCall).decode
+"""AgentCall from its JSON."""
 
 
 def opening(
-    caller: Activation, callee: Activation, asked: CallAgent, attachments: tuple[Attachment, ...]
+    caller: Activation, callee: Activation, asked: AgentCall, attachments: tuple[Attachment, ...]
 ) -> Message | None:
-    """The message that a call carries, made from the call alone; None for one that only hands mail on."""
+    """The message that a call carries, made from the call alone; None for one that only hands messages on."""
     silent = not asked.message and not attachments and asked.data is None and not asked.calls
-    if silent and (asked.take or asked.mail or callee.inbox):
+    if silent and (asked.forward or asked.inbox or callee.mailbox.inbox):
         return None
     call = callee.call
     return Message(
@@ -62,7 +62,7 @@ def opening(
         callee.agent,
         asked.message,
         call,
-        call + ">",
+        ids.opening_id(call),
         callee.task_id,
         intent=asked.intent,
         attachments=attachments,
@@ -73,10 +73,6 @@ def opening(
 
 def returned(sender: str, receiver: str, call: str, content: str, task_id: str) -> Message:
     """The message that the end of a call is."""
-    return Message("return", sender, receiver, content, call, call + "<", task_id, call + ">")
-
-
-def index_of(effect_id: str) -> int:
-    """Which call of its turn an effect is: `3/2.c1` is 0."""
-    number = effect_id[effect_id.rindex(".") + 2 :]
-    return int(number[:-1] if number[-1] == "?" else number) - 1
+    return Message(
+        "return", sender, receiver, content, call, ids.return_id(call), task_id, ids.opening_id(call)
+    )

@@ -1,289 +1,384 @@
 """Events: the closed set of what can happen in a run, and their codec.
 
-The journal is the list of these records; the state is their fold. Nothing in an event is code or
-a type name, and history is never rewritten: an event whose fields change gets a new tag, and the
-old one an entry in `UPCASTERS`.
+The journal is the list of these records; the state is their fold. Nothing in an event is code or a type
+name. History is never rewritten: events of an earlier format are read as today's by `format2`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
 
-from antiphon.errors import NewerFormat
-from antiphon.values.limits import DEFAULTS, Limits, OutputLimits
+from antiphon.errors import JournalTooNew
+from antiphon.kernel.facts import format2
+from antiphon.kernel.facts.options import Options
+from antiphon.values.codec import encode_value
+from antiphon.values.limits import Limits
 from antiphon.values.message import Attachment, Message, ToolCall
 from antiphon.values.model import ChatMessage, Reply, Usage
-from antiphon.values.policy import Grant, Policy
-from antiphon.values.result import Outcome
+from antiphon.values.policy import Grant
+from antiphon.values.result import Failure, Outcome
 
-Kind = Literal["model", "tool", "call", "wait", "action", "step"]
-Purpose = Literal[
-    "", "approval", "question", "retry", "result", "deadline", "compact", "final", "ask", "limit",
-]  # fmt: skip
+FORMAT = 3
+"""The number of the format that these events are."""
 
-
-ASKING = frozenset({"approval", "question", "limit"})
-"""Purposes of waits that a person ends."""
-RULED = frozenset({"approval", "limit"})
-"""Those of them that are answered `yes`, `no` or `always`."""
+# -- what an effect is --------------------------------------------------------------------------
 
 
-class Options(Struct, frozen=True, omit_defaults=True):
-    """What a run was started with and keeps when it is resumed.
+class ModelEffect(Struct, frozen=True, gc=False, tag="model", tag_field="kind", omit_defaults=True):
+    """A model is asked."""
 
-    attended: somebody can answer questions and approvals.
-    extra: instructions added to the prompt of the entry agent, or of `all`. extra_for: the same
-    for the agents named.
-    """
+    model: str
+    """The name that the journal and the prices know it by."""
+    digest: str
+    """Exactly what is asked: 22 base64 characters of BLAKE2b over the prefix, the conversation and what
+    is asked beside it."""
+    held_tokens: int
+    """The most that the call may use."""
+    purpose: Literal["reply", "compact", "final"] = "reply"
+    """`compact` asks for a summary of the conversation, `final` for a last word at a limit."""
+    prefix: str = ""
+    """Digest of the prompt prefix, a blob, where it differs from the activation's last one."""
+    held_nano_usd: int = 0
+    """The most that the call may cost, in nano-USD; 0 when the price is unknown."""
+    fallback: int = 0
+    """Which of the agent's models it is, 0 the first."""
+    question: str = ""
+    """What is asked beside the conversation."""
+    reason: str = ""
+    """Why this is the final call, or a cheaper model is asked."""
 
-    limits: Limits = DEFAULTS
-    policy: Policy = Policy()
-    attended: bool = False
+
+class ToolEffect(Struct, frozen=True, gc=False, tag="tool", tag_field="kind", omit_defaults=True):
+    """A tool runs."""
+
+    name: str
+    digest: str = ""
+    """The tool's contract as it was; empty where it is the one of the run's manifest."""
+    arguments: str = ""
+    """The canonical JSON that binds; empty where the call says the same."""
+    allowed: bool = False
+    """An instant permission, for a tool with side effects."""
+    finishes: bool = False
+    """Its result ends the activation."""
+
+
+class CallEffect(Struct, frozen=True, gc=False, tag="call", tag_field="kind", omit_defaults=True):
+    """An agent is called: the effect is the callee's activation."""
+
+    agent: str
+    digest: str
+    """The prompt prefix of the callee, a blob."""
+    arguments: str = ""
+    """AgentCall as JSON; empty where the call says the same."""
+    limits: Limits | None = None
+    """The callee's own."""
     background: bool = False
-    extra: str = ""
-    extra_scope: Literal["entry", "all"] = "entry"
-    disabled: tuple[str, ...] = ()
-    extra_for: tuple[tuple[str, str], ...] = ()
-    outputs: OutputLimits = OutputLimits()
+    """Its turn does not wait for it."""
+    shown: str = ""
+    """What the caller is shown at once of a call in the background."""
+    finishes: bool = False
+    """A handoff: the callee's result is the caller's own."""
+    stays_dormant: bool = False
+    """When it has returned, the callee keeps its conversation for the next call."""
+    reactivates: int = 0
+    """The dormant activation that goes on, 0 for a new one."""
+    own_model: bool = False
+    """An action asks the model of its own agent: the callee only talks to that."""
+    outside: int = 0
+    """Of a handoff, how many of the innermost ledger scopes the callee does not stand on."""
+    breach: str = ""
+    """Of a handoff, the limit that the caller has reached."""
 
 
-class RunStarted(Struct, frozen=True, gc=False, tag=True, omit_defaults=True):
-    """The first event of every run. `data` is the user's own JSON."""
+class ApprovalEffect(Struct, frozen=True, gc=False, tag="approval", tag_field="kind", omit_defaults=True):
+    """A person is asked whether a tool may run."""
+
+    name: str
+    arguments: str
+    digest: str
+    text: str = ""
+    """Why it needs approval."""
+    detaches: tuple[str, ...] | None = ()
+    """Planned calls above that go on in the background meanwhile; None in format 2, where the fold
+    derived it."""
+
+
+class QuestionEffect(Struct, frozen=True, gc=False, tag="question", tag_field="kind", omit_defaults=True):
+    """A person is asked something."""
+
+    text: str
+    detaches: tuple[str, ...] | None = ()
+    """See ApprovalEffect."""
+
+
+class LimitEffect(Struct, frozen=True, gc=False, tag="limit", tag_field="kind", omit_defaults=True):
+    """A person is asked to allow as much again."""
+
+    text: str
+    scope: int = 0
+    """Whose limit it is: 0 the innermost ledger scope, and so on outwards."""
+    detaches: tuple[str, ...] | None = ()
+    """See ApprovalEffect."""
+
+
+class TimerEffect(Struct, frozen=True, gc=False, tag="timer", tag_field="kind", omit_defaults=True):
+    """An instant is waited for."""
+
+    purpose: Literal["retry", "deadline"]
+    due_at: float
+    """Unix time in seconds."""
+    text: str = ""
+    """Which attempt follows."""
+
+
+class ResultEffect(Struct, frozen=True, gc=False, tag="result", tag_field="kind", omit_defaults=True):
+    """The end of a call in the background is waited for."""
+
+    call_id: str
+
+
+class RoomEffect(Struct, frozen=True, gc=False, tag="room", tag_field="kind", omit_defaults=True):
+    """Room in a budget is waited for: what other calls hold must be settled first."""
+
+    tokens: int
+    nano_usd: int = 0
+    after_failure: bool = False
+    """Another model is to be asked after one that failed."""
+
+
+class ActionEffect(Struct, frozen=True, gc=False, tag="action", tag_field="kind", omit_defaults=True):
+    """The agent's own coroutine does the turn."""
+
+    agent: str
+
+
+class StepEffect(Struct, frozen=True, gc=False, tag="step", tag_field="kind", omit_defaults=True):
+    """A durable step of an action."""
+
+    name: str
+
+
+Detail = (
+    ModelEffect | ToolEffect | CallEffect | ApprovalEffect | QuestionEffect | LimitEffect | TimerEffect
+    | ResultEffect | RoomEffect | ActionEffect | StepEffect
+)  # fmt: skip
+HumanInput = ApprovalEffect | QuestionEffect | LimitEffect
+"""What a person ends."""
+Ruling = ApprovalEffect | LimitEffect
+"""What a person answers `yes`, `no` or `always`."""
+
+# -- events -------------------------------------------------------------------------------------
+
+
+class Fork(Struct, frozen=True, gc=False, omit_defaults=True):
+    """Where a forked run comes from."""
+
+    origin: str
+    """The run that it branched off."""
+    seq: int
+    """The last record taken over from there."""
+    digest: str
+    """The chain's digest at that record, hex."""
+    edits: str = ""
+    """What was changed on the way, as JSON of whoever forked."""
+    shift: float = 0.0
+    """Seconds to add to the instants of the origin: the time between its last record and the fork."""
+
+
+class RunStarted(Struct, frozen=True, gc=False, tag="run_started", omit_defaults=True):
+    """The first event of every run."""
 
     run_id: str
     options: Options = Options()
     data: Any = None
+    """The user's own JSON."""
+    manifest: str = ""
+    """The blob that says what the team was made of."""
 
 
-class RunResumed(Struct, frozen=True, gc=False, tag=True, omit_defaults=True):
+class RunResumed(Struct, frozen=True, gc=False, tag="run_resumed", omit_defaults=True):
     """A new owner took the run over: whatever was in flight is now lost or done again."""
 
-    attended: bool = False
+    interactive: bool = False
+    manifest: str = ""
+    """As of RunStarted."""
+    run_id: str = ""
+    """Of a fork, its own id."""
+    fork: Fork | None = None
+    """The run is a fork and begins here: what is in flight was not lost."""
 
 
-class MessagePosted(Struct, frozen=True, gc=False, tag=True, omit_defaults=True):
-    """A message entered the inbox of activation `to`, or became a dead letter (`dead` says why).
-
-    mail: the number of the mail it came in by, 0 for none. by: the activation that published it, 0
-    for anyone else.
-    """
+class MessagePosted(Struct, frozen=True, gc=False, tag="message", omit_defaults=True):
+    """A message entered an inbox, or became a dead letter."""
 
     message: Message
     to: int = 0
-    mail: int = 0
-    dead: str = ""
+    """The activation."""
+    command: int = 0
+    """The number of the command it came by, 0 for none."""
+    dead_letter: str = ""
+    """Why it could not be delivered."""
     by: int = 0
+    """The activation that published it, 0 for anyone else."""
 
 
-class TurnStarted(Struct, frozen=True, gc=False, tag=True, omit_defaults=True):
-    """An activation took `taken` messages from its inbox and plans its turn.
+class TurnStarted(Struct, frozen=True, gc=False, tag="turn_started", omit_defaults=True):
+    """An activation took messages from its inbox and plans its turn.
 
-    calls: what the agent's own plan has the turn do; None: the calls of the taken messages, or else the
-    model is asked. act: the agent's own action does the turn. shown: what the model is shown of the taken
-    messages, None: as they are. tail: text it is shown in this turn only. only: tools offered in it.
+    A turn that takes none, after one that only had calls, has no such event: the next ModelEffect, whose
+    id names the turn, says that it began.
     """
 
     activation: int
-    taken: int = 0
+    messages: int = 0
+    """How many were taken."""
     calls: tuple[ToolCall, ...] | None = None
+    """What the agent's own plan has the turn do; None: the calls of the messages, or else the model is
+    asked."""
     act: bool = False
-    shown: tuple[ChatMessage, ...] | None = None
-    tail: str = ""
-    only: tuple[str, ...] | None = None
+    """The agent's own action does the turn."""
+    input: tuple[ChatMessage, ...] | None = None
+    """What the model is shown of the messages; None: as they are."""
+    suffix: str = ""
+    """Text shown in this turn only, after everything else."""
+    offered_tools: tuple[str, ...] | None = None
+    """The tools offered in this turn, None for all."""
+    by: str = ""
+    """The hook that decided."""
 
 
-class EffectStarted(Struct, frozen=True, gc=False, tag=True, omit_defaults=True):
-    """An effect began; its id says where: `activation/turn.place`.
-
-    name: of the model, tool or agent. arguments: the canonical JSON that binds, where it differs
-    from what the call says. digest: exactly what was asked (of a call: the agent as it was).
-    head: a model's system prompt and tools, where they differ from the call's digest.
-    hold: tokens held. until: when a timer ends, Unix seconds. allowed: an instant permission.
-    ends: its result ends the reaction. background: the turn does not wait for it.
-    limits: of a call, the callee's own. text: what a person is asked, why it is the final
-    call, or which attempt follows a wait.
-    cost: the most a model call may cost, in nano-USD. fallback: which of the agent's models, 0 the first.
-    keep: of a call, the callee rests when it returns; continues: the resting activation it goes on with.
-    scope: of a question about a limit, whose it is: 0 the innermost books, and so on outwards; of a call
-    that hands over, how many of the innermost books the callee is not on.
-    """
+class EffectStarted(Struct, frozen=True, gc=False, tag="started", omit_defaults=True):
+    """An effect began; its id says where, `detail` says what."""
 
     id: str
-    kind: Kind = "tool"
-    name: str = ""
-    purpose: Purpose = ""
-    arguments: str = ""
-    digest: str = ""
-    head: str = ""
-    hold: int = 0
-    until: float = 0.0
-    allowed: bool = False
-    ends: bool = False
-    background: bool = False
-    limits: Limits | None = None
-    text: str = ""
-    cost: int = 0
-    fallback: int = 0
-    keep: bool = False
-    continues: int = 0
-    scope: int = 0
+    detail: Detail
 
 
-class EffectFinished(Struct, frozen=True, gc=False, tag=True, omit_defaults=True):
-    """An effect ended, once. What never started (see Outcome) has this event alone.
-
-    content: a tool's or a call's result, or a person's answer. reply: a model's.
-    why: the reason of any outcome but `completed`; of a model, `kind: text`.
-    retry_after: seconds the provider asked for. usage: tokens billed though there is no reply.
-    ends: its result ends the reaction. by: who answered, with which `arguments` if edited.
-    cost: of a model call, in nano-USD; None when its price is unknown. status: of a failed one, as in HTTP.
-    grant: of an approval that is remembered, how far it reaches.
-    """
+class EffectFinished(Struct, frozen=True, gc=False, tag="finished", omit_defaults=True):
+    """An effect ended, once. What never started (see Outcome) has this event alone."""
 
     id: str
     outcome: Outcome = "completed"
     content: str = ""
+    """A tool's or a call's result, or a person's answer."""
     attachments: tuple[Attachment, ...] = ()
     reply: Reply | None = None
-    why: str = ""
-    retry_after: float | None = None
+    """A model's."""
+    reason: str = ""
+    """Of any outcome but `completed`."""
+    failure: Failure | None = None
+    """Of a model call that failed."""
     usage: Usage | None = None
-    ends: bool = False
-    by: str = ""
+    """Tokens billed though there is no reply."""
+    cost_nano_usd: int | None = None
+    """Of a model call; None when its price is unknown."""
+    finishes: bool = False
+    """Its result ends the activation."""
+    decided_by: str = ""
+    """Who answered, or the hook that decided."""
+    source: str = ""
+    """Where an end comes from that nobody here performed: a run, a system."""
     arguments: str = ""
-    mail: int = 0
-    cost: int | None = None
-    status: int = 0
+    """Of an approval, as edited."""
+    command: int = 0
+    """The number of the command it came by, 0 for none."""
     grant: Grant | None = None
+    """Of an approval that is remembered, how far it reaches."""
+    replaced_by: str = ""
+    """The call that took the place of this one."""
 
 
-class PermissionDecided(Struct, frozen=True, gc=False, tag=True, omit_defaults=True):
-    """Somebody or something ruled on effect `id`. `arguments` binds: as asked, or as edited.
-
-    remember: digest of the tool that is allowed from now on, as far as `grant` reaches.
-    """
+class PermissionDecided(Struct, frozen=True, gc=False, tag="permission_decided", omit_defaults=True):
+    """Somebody or something decided on effect `id`."""
 
     id: str
     allowed: bool
-    by: str = ""
-    why: str = ""
+    decided_by: str = ""
+    reason: str = ""
     arguments: str = ""
+    """What binds: as asked, or as edited."""
     remember: str = ""
+    """Digest of the tool that is allowed from now on, as far as `grant` reaches."""
     grant: Grant | None = None
 
 
-class StateChanged(Struct, frozen=True, gc=False, tag=True, omit_defaults=True):
-    """The data of an activation changed: `set` replaces values, `append` lengthens lists."""
+class StateChanged(Struct, frozen=True, gc=False, tag="state_changed", omit_defaults=True):
+    """The data of an activation changed."""
 
     activation: int
     set: Mapping[str, Any] = {}
+    """Values that are replaced."""
     append: Mapping[str, list[Any]] = {}
+    """What lists are lengthened by."""
+    by: str = ""
+    """The hook that decided; empty for an action."""
 
 
-class HistoryCompacted(Struct, frozen=True, gc=False, tag=True, omit_defaults=True):
-    """What a model is shown from now on; the journal keeps everything.
-
-    retain, summary, next: the memory that stands for what was said; all empty when the model's
-    answer was of no use. last_turns: turns that stay word for word. trimmed: how many of the
-    oldest tool results are shown as a handle only.
-    """
+class TranscriptCompacted(Struct, frozen=True, gc=False, tag="transcript_compacted", omit_defaults=True):
+    """What a model is shown from now on; the journal keeps everything."""
 
     activation: int
     retain: str = ""
     summary: str = ""
     next: str = ""
+    """With `retain` and `summary` what stands for what was said; all empty when the reply was of no use."""
     last_turns: int = 0
+    """Turns that stay word for word."""
     trimmed: int = 0
+    """How many of the oldest tool results are shown as a handle only."""
+    effect: str = ""
+    """The model call that wrote the summary."""
 
 
-class TurnFinished(Struct, frozen=True, gc=False, tag=True, omit_defaults=True):
-    """A turn is over. With `more` another follows at once; `nudge` is said to the model first."""
+class TurnFinished(Struct, frozen=True, gc=False, tag="turn_finished", omit_defaults=True):
+    """A turn is over."""
 
     activation: int
-    more: bool = False
-    nudge: str = ""
+    another_turn: bool = False
+    """Another one follows at once."""
+    reminder: str = ""
+    """Said to the model first."""
+    by: str = ""
+    """The hook that decided."""
 
 
-class CancelRequested(Struct, frozen=True, gc=False, tag=True, omit_defaults=True):
+class CancelRequested(Struct, frozen=True, gc=False, tag="cancel_requested", omit_defaults=True):
     """Somebody wants the effect `target` and all under it to stop; empty: every request."""
 
     target: str = ""
-    why: str = ""
-    mail: int = 0
+    reason: str = ""
+    command: int = 0
 
 
-class RunClosed(Struct, frozen=True, gc=False, tag=True, omit_defaults=True):
+class RunClosed(Struct, frozen=True, gc=False, tag="run_closed", omit_defaults=True):
     """The last event of a run that was closed; nothing follows."""
 
-    why: str = ""
+    reason: str = ""
 
 
 Event = (
     RunStarted | RunResumed | MessagePosted | TurnStarted | EffectStarted | EffectFinished
-    | PermissionDecided | StateChanged | HistoryCompacted | TurnFinished | CancelRequested | RunClosed
+    | PermissionDecided | StateChanged | TranscriptCompacted | TurnFinished | CancelRequested | RunClosed
 )  # fmt: skip
 
-UPCASTERS: Mapping[type, Callable[[Any], Event]] = {}
-"""Events of earlier formats: what they are read as today."""
-
-_encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(list[Event])
 
 
-def encode(events: list[Event]) -> bytes:
-    """The events of one append as JSON."""
-    return _encoder.encode(events)
+encode = encode_value
+"""The events of one append as JSON."""
 
 
 def decode(body: bytes) -> list[Event]:
-    """What `encode` wrote. Raises NewerFormat for a tag this version does not know."""
+    """What `encode` wrote, now or in format 2. Raises JournalTooNew for a tag this version does not know."""
     try:
-        events = _decoder.decode(body)
-    except msgspec.ValidationError as error:
-        raise NewerFormat(
+        if format2.is_format2(body):
+            return msgspec.convert(format2.upcast(body), list[Event])
+        return _decoder.decode(body)
+    except (msgspec.ValidationError, KeyError) as error:
+        raise JournalTooNew(
             f"a record holds something this version does not know ({error}); upgrade Antiphon"
         ) from error
-    if UPCASTERS:
-        return [UPCASTERS[type(event)](event) if type(event) in UPCASTERS else event for event in events]
-    return events
-
-
-class Bill(Struct, frozen=True, gc=False):
-    """What one model call is booked with."""
-
-    tokens: int
-    """Tokens that were used, or that are taken to have been."""
-    cost: int
-    """Nano-USD; of a call of known worst case whose bill never came, that worst case."""
-    unpriced: bool
-    """Tokens were used, and nobody knows what they cost."""
-
-
-def bill(started: EffectStarted, event: EffectFinished) -> Bill:
-    """The bill of a model call: the one rule, for the ledgers and for every reader."""
-    usage = usage_of(event)
-    tokens = usage.total if usage is not None else charged(started, event)
-    if event.cost is not None:
-        return Bill(tokens, event.cost, False)
-    return Bill(tokens, started.cost if tokens else 0, bool(tokens) and not started.cost)
-
-
-def usage_of(event: EffectFinished) -> Usage | None:
-    """The tokens that a model's provider reported, with a reply or without; None when it did not."""
-    return event.reply.usage if event.reply is not None else event.usage
-
-
-def charged(started: EffectStarted, event: EffectFinished) -> int:
-    """Tokens to book for a model call whose bill is unknown: all that was held, or nothing."""
-    if event.outcome in ("interrupted", "cancelled") or event.why.startswith(("cut", "timeout")):
-        return started.hold
-    return 0
-
-
-def place(effect_id: str) -> int:
-    """The activation that an effect belongs to."""
-    return int(effect_id[: effect_id.index("/")])

@@ -6,6 +6,7 @@ of a turn are
     c1 c2 …   its calls, in order        c1?   the approval of the first
     m1 m2 …   model attempts             w1    the backoff after the first
     l1        a question about a limit   d1    a deadline
+    r1        a wait for room in a budget
     x         the agent's action         x:…   an operation inside it
 
 Every function is O(1) in the number of effects, and none uses a regular expression.
@@ -94,6 +95,16 @@ def turn_of(effect_id: str) -> int:
     return int(effect_id[slash + 1 : effect_id.index(".", slash)])
 
 
+def located(effect_id: str) -> tuple[int, int, int]:
+    """Activation, turn and index (see `index_of`) at once."""
+    slash = effect_id.index("/")
+    dot = effect_id.index(".", slash)
+    index = -1
+    if effect_id[dot + 1] == "c":
+        index = int(effect_id[dot + 2 : -1] if effect_id[-1] == "?" else effect_id[dot + 2 :]) - 1
+    return int(effect_id[:slash]), int(effect_id[slash + 1 : dot]), index
+
+
 def turn_id_of(effect_id: str) -> str:
     """The name of the turn that an effect belongs to: `3/2` of `3/2.c1`."""
     return effect_id[: effect_id.index(".")]
@@ -134,3 +145,18 @@ def parent_of(effect_id: str) -> str:
         return effect_id[:-1]
     before, colon, _ = effect_id.partition(":")
     return before if colon else ""
+
+
+def room_id(activation: int, turn: int, number: int) -> str:
+    """A wait of a turn for room in a budget, from 1."""
+    return f"{activation}/{turn}.r{number}"
+
+
+def opening_id(call: str) -> str:
+    """The message that a call carries to its callee."""
+    return call + ">"
+
+
+def return_id(call: str) -> str:
+    """The message that the end of a call is."""
+    return call + "<"

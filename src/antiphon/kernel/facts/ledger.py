@@ -1,8 +1,8 @@
-"""Ledger: the accounts of one request, or of one agent's part of it, over the whole call tree below.
+"""Ledger: what a request, or an agent's part of it, may use and has used.
 
-Before an effect starts its worst case is held in every scope it stands in; when it ends the
-hold is given back and what was used is spent. So `spent + held <= limit` is true at every prefix
-of every journal, however many effects run at once.
+A `LedgerScope` counts for the whole call tree below. Before an effect starts its worst case is held in
+every scope that it stands on; when it ends the hold is given back and what was used is settled. So
+`settled + held <= limit` is true at every prefix of every journal, however many effects run at once.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Literal, TypeVar
 import msgspec
 from msgspec import Struct
 
+from antiphon.kernel.facts.events import EffectFinished, ModelEffect
 from antiphon.values.limits import Limits
 from antiphon.values.model import Usage
 
@@ -20,55 +21,112 @@ NANO = 1_000_000_000
 """Nano-USD in a US dollar: money is counted in whole ones of these."""
 
 
-class Scope(Struct):
-    """The books of one scope.
-
-    first: the limits that it began with, once they were raised.
-    spent, reserved: nano-USD, as tokens and held are tokens. unpriced: model calls of unknown price.
-    people: seconds that people were waited for; asking: questions now open, since `asked`.
-    overrun: tokens that a provider billed beyond what was held; outside the invariant.
-    usage: what the providers billed, in all.
-    """
+class LedgerScope(Struct):
+    """The accounts of one scope."""
 
     limits: Limits
     tokens: int = 0
-    held: int = 0
-    calls: int = 0
-    activations: int = 0
-    overrun: int = 0
-    spent: int = 0
-    reserved: int = 0
+    """Settled."""
+    held_tokens: int = 0
+    overrun_tokens: int = 0
+    """What a provider billed beyond what was held; outside the invariant."""
+    nano_usd: int = 0
+    """Settled."""
+    held_nano_usd: int = 0
     unpriced: int = 0
-    people: float = 0.0
-    asking: int = 0
-    asked: float = 0.0
+    """Model calls whose price is unknown."""
+    calls: int = 0
+    """Tool and agent calls."""
+    activations: int = 0
     usage: Usage = Usage()
-    first: Limits | None = None
+    """What the providers billed, in all."""
+    first_limits: Limits | None = None
+    """What it began with, once the limits were raised."""
+    human_wait_seconds: float = 0.0
+    """How long people were waited for; counts for no limit."""
+    open_questions: int = 0
+    asked_at: float = 0.0
+    """Since when there are any, Unix seconds."""
 
 
 Fit = Literal["yes", "later", "never"]
 
 
-def fits(scope: Scope, tokens: int, cost: int = 0) -> Fit:
-    """Whether a hold of `tokens` and `cost` fits now, may fit once others settle, or never will."""
+def fits(scope: LedgerScope, tokens: int, nano_usd: int = 0) -> Fit:
+    """Whether a hold fits now, may fit once others settle, or never will."""
     limits = scope.limits
     limit = limits.tokens
     fit: Fit = "yes"
-    if limit is not None and scope.tokens + scope.held + tokens > limit:
+    if limit is not None and scope.tokens + scope.held_tokens + tokens > limit:
         if scope.tokens + tokens > limit:
             return "never"
         fit = "later"
     if limits.usd is not None:
         money = int(limits.usd * NANO)
-        if scope.spent + cost > money:
+        if scope.nano_usd + nano_usd > money:
             return "never"
-        if scope.spent + scope.reserved + cost > money:
+        if scope.nano_usd + scope.held_nano_usd + nano_usd > money:
             fit = "later"
     return fit
 
 
-def no_more_calls(scopes: Iterable[Scope]) -> str:
-    """Why no further agent may be started on these books; empty when one may."""
+def hold(scopes: Iterable[LedgerScope], tokens: int, nano_usd: int) -> None:
+    """Reserve the worst case of a model call."""
+    for scope in scopes:
+        scope.held_tokens += tokens
+        scope.held_nano_usd += nano_usd
+
+
+class Charge(Struct, frozen=True, gc=False):
+    """What a model call came to: tokens as billed, nano-USD, and whether its price is known."""
+
+    tokens: int
+    nano_usd: int
+    priced: bool
+    usage: Usage
+
+
+MAY_HAVE_RUN = frozenset({"disconnected", "timeout"})
+"""Failures after which the provider may bill all the same."""
+
+
+def charge_of(detail: ModelEffect, event: EffectFinished) -> Charge:
+    """What is settled for a model call: its bill; without one the hold, if it may have run.
+
+    The one rule, for the ledger and for every reader.
+    """
+    usage = event.reply.usage if event.reply is not None else event.usage
+    if usage is not None:
+        tokens = usage.input_tokens + usage.output_tokens
+    else:
+        cut_off = event.outcome in ("interrupted", "cancelled")
+        may_have_run = cut_off or (event.failure is not None and event.failure.kind in MAY_HAVE_RUN)
+        tokens = detail.held_tokens if may_have_run else 0
+    cost = event.cost_nano_usd
+    if cost is not None:
+        return Charge(tokens, cost, True, usage or Usage())
+    held = detail.held_nano_usd
+    return Charge(tokens, held if tokens else 0, not tokens or held > 0, usage or Usage())
+
+
+def settle(scopes: Iterable[LedgerScope], detail: ModelEffect, event: EffectFinished) -> Charge:
+    """Replace a hold by what was used; what exceeds the hold is overrun."""
+    charged = charge_of(detail, event)
+    tokens, held = charged.tokens, detail.held_tokens
+    for scope in scopes:
+        scope.held_tokens -= held
+        scope.held_nano_usd -= detail.held_nano_usd
+        scope.nano_usd += charged.nano_usd
+        if tokens:
+            scope.tokens += min(tokens, held)
+            scope.overrun_tokens += max(tokens - held, 0)
+            scope.usage = scope.usage + charged.usage
+            scope.unpriced += not charged.priced
+    return charged
+
+
+def no_more_calls(scopes: Iterable[LedgerScope]) -> str:
+    """Why no further agent may be started on these scopes; empty when one may."""
     for scope in scopes:
         limits = scope.limits
         if limits.calls is not None and scope.calls >= limits.calls:
@@ -78,26 +136,15 @@ def no_more_calls(scopes: Iterable[Scope]) -> str:
     return ""
 
 
-def settle(scope: Scope, held: int, used: int) -> None:
-    """Give a hold back and book what was used; what exceeds the hold is overrun."""
-    scope.held -= held
-    scope.tokens += min(used, held)
-    scope.overrun += max(used - held, 0)
+def call_scopes(
+    own: Limits | None, outer: tuple[LedgerScope, ...], request: Limits
+) -> tuple[LedgerScope, ...]:
+    """The scopes of a callee, innermost first: its own if it has limits, its caller's or the request's."""
+    around = outer or (LedgerScope(request),)
+    return (LedgerScope(own), *around) if own is not None else around
 
 
-def pay(scope: Scope, reserved: int, cost: int) -> None:
-    """Give back what was reserved and book what it cost, both in nano-USD."""
-    scope.reserved -= reserved
-    scope.spent += cost
-
-
-def books(own: Limits | None, outer: tuple[Scope, ...], request: Limits) -> tuple[Scope, ...]:
-    """The books of a callee, innermost first: its own if it has limits, its caller's or the request's."""
-    around = outer or (Scope(request),)
-    return (Scope(own), *around) if own is not None else around
-
-
-def more(limits: Limits, first: Limits) -> Limits:
+def raised(limits: Limits, first: Limits) -> Limits:
     """Limits raised by as much as they were at first: turns, calls, tokens, USD and seconds."""
     return msgspec.structs.replace(
         limits,
@@ -105,7 +152,7 @@ def more(limits: Limits, first: Limits) -> Limits:
         calls=_sum(limits.calls, first.calls),
         tokens=_sum(limits.tokens, first.tokens),
         usd=_sum(limits.usd, first.usd),
-        seconds=_sum(limits.seconds, first.seconds),
+        timeout_seconds=_sum(limits.timeout_seconds, first.timeout_seconds),
     )
 
 
@@ -116,25 +163,27 @@ def _sum(limit: _Amount | None, first: _Amount | None) -> _Amount | None:
     return None if limit is None or first is None else limit + first
 
 
-def raise_limits(scope: Scope) -> None:
+def raise_limits(scope: LedgerScope) -> None:
     """Somebody allowed as much again."""
-    scope.first = scope.first or scope.limits
-    scope.limits = more(scope.limits, scope.first)
+    scope.first_limits = scope.first_limits or scope.limits
+    scope.limits = raised(scope.limits, scope.first_limits)
 
 
-def asked(scope: Scope, at: float) -> None:
+def asked(scopes: Iterable[LedgerScope], at: float) -> None:
     """A person is waited for from now on."""
-    scope.asked = scope.asked if scope.asking else at
-    scope.asking += 1
+    for scope in scopes:
+        scope.asked_at = scope.asked_at if scope.open_questions else at
+        scope.open_questions += 1
 
 
-def answered(scope: Scope, at: float) -> None:
+def answered(scopes: Iterable[LedgerScope], at: float) -> None:
     """One question is closed; time in which any was open is counted once."""
-    scope.asking -= 1
-    if not scope.asking:
-        scope.people += max(at - scope.asked, 0.0)
+    for scope in scopes:
+        scope.open_questions -= 1
+        if not scope.open_questions:
+            scope.human_wait_seconds += max(at - scope.asked_at, 0.0)
 
 
-def waited(scope: Scope, at: float) -> float:
+def waited(scope: LedgerScope, at: float) -> float:
     """Seconds that people were waited for so far."""
-    return scope.people + (at - scope.asked if scope.asking else 0.0)
+    return scope.human_wait_seconds + (at - scope.asked_at if scope.open_questions else 0.0)

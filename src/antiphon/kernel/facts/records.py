@@ -5,17 +5,19 @@ from __future__ import annotations
 from msgspec import Struct
 
 from antiphon.kernel.facts.events import (
+    CallEffect,
     EffectFinished,
     EffectStarted,
     Event,
-    HistoryCompacted,
+    HumanInput,
     MessagePosted,
     PermissionDecided,
     StateChanged,
+    TranscriptCompacted,
     TurnFinished,
     TurnStarted,
-    place,
 )
+from antiphon.kernel.facts.ids import activation_of
 from antiphon.values.message import USER
 
 
@@ -38,6 +40,12 @@ class Record(Struct, frozen=True):
         """The name of the event, `EffectStarted` for one."""
         return type(self.event).__name__
 
+    @property
+    def asks(self) -> HumanInput | None:
+        """What a person is asked with this event, see `Conversation.answer`; None for any other."""
+        detail = self.event.detail if isinstance(self.event, EffectStarted) else None
+        return detail if isinstance(detail, HumanInput) else None
+
 
 class Piece(Struct, frozen=True, gc=False):
     """A piece of a reply that is being written; the record of its effect's end holds all of it.
@@ -54,15 +62,17 @@ class Piece(Struct, frozen=True, gc=False):
 
 
 class ActivationIndex:
-    """Names and callers by activation number, learned from the events in order."""
+    """Who is who: activation numbers to names and callers, learned from the events in order."""
 
     def __init__(self) -> None:
         self._names: list[tuple[str, int]] = [(USER, 0)]
 
     def learn(self, event: Event) -> None:
         """Take note of an event; every call must be learned, in order."""
-        if isinstance(event, EffectStarted) and event.kind == "call" and not event.continues:
-            self._names.append((event.name, place(event.id)))
+        if type(event) is EffectStarted:
+            detail = event.detail
+            if type(detail) is CallEffect and not detail.reactivates:
+                self._names.append((detail.agent, activation_of(event.id)))
 
     def record(self, seq: int, at: float, run_id: str, event: Event) -> Record:
         """The record of an event that was learned."""
@@ -74,7 +84,7 @@ class ActivationIndex:
 def whose(event: Event) -> int:
     """The activation an event belongs to; 0 for those of the run."""
     if isinstance(event, EffectStarted | EffectFinished | PermissionDecided):
-        return place(event.id)
-    if isinstance(event, TurnStarted | TurnFinished | HistoryCompacted | StateChanged):
+        return activation_of(event.id)
+    if isinstance(event, TurnStarted | TurnFinished | TranscriptCompacted | StateChanged):
         return event.activation
     return event.to if isinstance(event, MessagePosted) else 0

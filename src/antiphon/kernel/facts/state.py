@@ -1,109 +1,100 @@
-"""State: a run, folded; and the work lists that the fold keeps beside it.
+"""RunState: a run, folded; and the work lists that the fold keeps beside it.
 
-Everything is a fact that an event stated, but for two work lists: `ready` (activations that the
-last events touched) and `parked` (those whose hold must wait). Losing them costs one scan.
+Everything is a fact that an event stated, but for two work lists: `ready` (activations that the last
+events touched) and `freed` (requests in whose budget there may be room again). Losing them costs one
+scan.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from typing import Any
 
 from msgspec import Struct, field
 
-from antiphon.kernel.facts.activation import Activation, Logged, Open
-from antiphon.kernel.facts.events import Options
-from antiphon.kernel.facts.transcript_edits import Removed, conclude
-from antiphon.values.message import Message, ToolCall
+from antiphon.kernel.facts.activation import Activation, LoggedMessage, OpenEffect
+from antiphon.kernel.facts.options import Options
+from antiphon.values.message import Message
 from antiphon.values.model import Usage
 from antiphon.values.policy import Grant
 
-WOKEN = 8
-"""Parked activations that are asked again whenever there may be room; each that starts wakes more."""
 LOGGED = 10_000
 """Messages of the log; when there are more, the older half is forgotten."""
 
 
-class State(Struct):
-    """A run, folded. `at`: the time of the last row, Unix seconds. `mail`: the last mail taken.
+class Totals(Struct):
+    """What a run has used so far."""
 
-    remembered: approvals, by the digest of the tool. cancelling: effects to stop, and why.
-    usage: tokens by model. open: every effect in flight. log: messages between agents. resting:
-    callees to be continued, by caller and name. outputs: tool results that were cut, by handle. spent:
-    nano-USD; unpriced: calls of unknown price. failures: of each model, how many in a row, and when.
-    """
+    usage: dict[str, Usage] = field(default_factory=dict)
+    """Tokens by model."""
+    nano_usd: int = 0
+    unpriced: int = 0
+    """Model calls of unknown price, which `nano_usd` lacks."""
+
+
+class CutOutputs(Struct):
+    """Tool results that a model was not shown whole, for reading by their handle."""
+
+    texts: dict[str, str] = field(default_factory=dict)
+    characters: int = 0
+
+
+class RunState(Struct):
+    """A run, folded."""
 
     run_id: str = ""
     at: float = 0.0
-    mail: int = 0
+    """The time of the last row, Unix seconds."""
+    command: int = 0
+    """The number of the last command that was applied."""
     options: Options = Options()
     data: Any = None
+    """The user's own JSON."""
     activations: dict[int, Activation] = field(default_factory=dict)
-    born: int = 0
-    open: dict[str, Open] = field(default_factory=dict)
-    remembered: dict[str, tuple[Grant, ...]] = field(default_factory=dict)
+    activation_count: int = 0
+    """How many there ever were."""
+    dormant: dict[tuple[int, str], int] = field(default_factory=dict)
+    """Callees to be called again, by caller and name."""
+    open: dict[str, OpenEffect] = field(default_factory=dict)
+    """Every effect in flight, by id."""
+    grants: dict[str, tuple[Grant, ...]] = field(default_factory=dict)
+    """Approvals that are remembered, by the digest of the tool."""
     cancelling: dict[str, str] = field(default_factory=dict)
-    usage: dict[str, Usage] = field(default_factory=dict)
-    log: list[Logged] = field(default_factory=list)
-    resting: dict[tuple[int, str], int] = field(default_factory=dict)
-    outputs: dict[str, str] = field(default_factory=dict)
-    stored: int = 0
-    spent: int = 0
-    unpriced: int = 0
+    """Effects to stop, and why."""
+    totals: Totals = field(default_factory=Totals)
     failures: dict[str, tuple[int, float]] = field(default_factory=dict)
+    """Of each model, how many calls failed in a row, and when the last one did."""
+    log: list[LoggedMessage] = field(default_factory=list)
+    """Messages between agents, the latest LOGGED."""
+    outputs: CutOutputs = field(default_factory=CutOutputs)
+    waiting: dict[str, deque[OpenEffect]] = field(default_factory=dict)
+    """Waits for room in a budget, by request, in their order."""
     closed: bool = False
     ready: deque[Activation] = field(default_factory=deque)
-    parked: list[Activation] = field(default_factory=list)
-
-    def find(self, effect_id: str) -> Open | None:
-        """The open effect of that id, if it is in flight."""
-        return self.open.get(effect_id)
+    freed: dict[str, None] = field(default_factory=dict)
 
 
-def touch(state: State, activation: Activation) -> None:
+def mark_ready(run: RunState, activation: Activation) -> None:
     """Let `step` look at the activation."""
     if not activation.queued:
         activation.queued = True
-        state.ready.append(activation)
+        run.ready.append(activation)
 
 
-def wake(state: State) -> None:
-    """Let parked activations ask for room again."""
-    for parked in state.parked[:WOKEN]:
-        touch(state, parked)
-    del state.parked[:WOKEN]
-
-
-def log(state: State, request: str, message: Message) -> None:
+def log(run: RunState, request: str, message: Message) -> None:
     """Keep a message between agents."""
-    state.log.append(Logged(request, message))
-    if len(state.log) > LOGGED:
-        del state.log[: LOGGED // 2]
+    run.log.append(LoggedMessage(request, message))
+    if len(run.log) > LOGGED:
+        del run.log[: LOGGED // 2]
 
 
-def take_up(activation: Activation, calls: tuple[ToolCall, ...]) -> None:
-    """Begin the calls of a turn."""
-    activation.calls, activation.cursor = calls, 0
-    activation.results = [None] * len(calls)
-    activation.phase = "calls" if calls else "settled"
-
-
-def settle_turn(state: State, activation: Activation) -> None:
-    """When every call of the turn has its result, add them to the conversation in call order."""
-    touch(state, activation)
-    if activation.waiting or activation.pending or activation.cursor < len(activation.calls):
-        return
-    activation.phase = "settled"
-    if not activation.id or activation.planned:
-        return
-    store(state, conclude(activation, state.options.outputs.message))
-
-
-def store(state: State, removed: Removed) -> None:
-    """Keep results for reading by their handles; the oldest go when there are too many bytes."""
-    for ref, text in removed:
-        if ref not in state.outputs:
-            state.outputs[ref] = text
-            state.stored += len(text)
-    while state.stored > state.options.outputs.kept and len(state.outputs) > 1:
-        state.stored -= len(state.outputs.pop(next(iter(state.outputs))))
+def keep_outputs(run: RunState, removed: Iterable[tuple[str, str]]) -> None:
+    """Keep results for reading by their handles; the oldest go when there are too many."""
+    outputs = run.outputs
+    for handle, text in removed:
+        if handle not in outputs.texts:
+            outputs.texts[handle] = text
+            outputs.characters += len(text)
+    while outputs.characters > run.options.outputs.kept and len(outputs.texts) > 1:
+        outputs.characters -= len(outputs.texts.pop(next(iter(outputs.texts))))

@@ -1,4 +1,4 @@
-"""Outline: a run in one line, for lists of runs. A cache: whoever folds the run gets the same."""
+"""Summary: a run in one line, for lists of runs. A cache: whoever folds the run gets the same."""
 
 from __future__ import annotations
 
@@ -7,56 +7,54 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from antiphon.kernel.facts.events import ASKING
-from antiphon.kernel.facts.state import State
+from antiphon.kernel.facts.events import HumanInput
+from antiphon.kernel.facts.state import RunState
 from antiphon.values.model import Usage
 
 TITLE = 120
 """Characters kept of the first message."""
 
 
-class Outline(Struct, frozen=True, gc=False, omit_defaults=True):
-    """A run as it was when its record `seq` was the last one.
-
-    entry, title: whom the user asked last, and the start of what was said.
-    state: `open` while a request is open, `waiting` when a person must answer first, `rest` when
-    nothing is open, `closed`. outcome: of the request that ended last. tokens: input and output.
-    spent: nano-USD. unpriced: model calls whose cost is not known, and so not in `spent`.
-    """
+class RunSummary(Struct, frozen=True, gc=False, omit_defaults=True):
+    """A run as it was when its record `seq` was the last one."""
 
     seq: int
     entry: str = ""
+    """Whom the user asked last."""
     title: str = ""
-    state: Literal["open", "waiting", "rest", "closed"] = "rest"
+    """The start of what was said."""
+    state: Literal["open", "waiting", "idle", "closed"] = "idle"
+    """`waiting`: a person must answer before an open request can go on."""
     outcome: str = ""
+    """Of the request that ended last."""
     tokens: int = 0
-    spent: int = 0
+    """Input and output."""
+    nano_usd: int = 0
     unpriced: int = 0
+    """Model calls whose cost is not known, and so not in `nano_usd`."""
 
 
-def outline(state: State, seq: int) -> Outline:
-    """The outline of a folded run."""
+def summary_of(run: RunState, seq: int) -> RunSummary:
+    """The summary of a folded run."""
     # The user also tells and answers; only the message that a request's call carries opens it.
-    asked = next(
-        (each.message for each in reversed(state.log) if each.message.id == each.request + ">"), None
-    )
-    user = state.activations.get(0)
+    asked = next((each.message for each in reversed(run.log) if each.message.id == each.request + ">"), None)
+    user = run.activations.get(0)
     ended = list(user.done.values()) if user is not None else []
-    busy: Literal["open", "waiting", "rest"] = "rest"
+    busy: Literal["open", "waiting", "idle"] = "idle"
     if user is not None and user.open:
-        asks = any(opened.effect.purpose in ASKING for opened in state.open.values())
+        asks = any(isinstance(opened.detail, HumanInput) for opened in run.open.values())
         busy = "waiting" if asks else "open"
-    return Outline(
+    return RunSummary(
         seq,
         asked.receiver if asked is not None else "",
         asked.content[:TITLE] if asked is not None else "",
-        "closed" if state.closed else busy,
+        "closed" if run.closed else busy,
         ended[-1].event.outcome if ended else "",
-        sum(state.usage.values(), Usage()).total,
-        state.spent,
-        state.unpriced,
+        sum(run.totals.usage.values(), Usage()).total,
+        run.totals.nano_usd,
+        run.totals.unpriced,
     )
 
 
 encode = msgspec.json.Encoder().encode
-decode = msgspec.json.Decoder(Outline).decode
+decode = msgspec.json.Decoder(RunSummary).decode

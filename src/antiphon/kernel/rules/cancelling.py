@@ -1,78 +1,94 @@
-"""closing: how whatever is in flight ends when its caller does, or somebody cancels it."""
+"""How whatever is in flight ends when its caller does, or somebody cancels it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import msgspec
 
-from antiphon.kernel.facts.activation import Activation, Open
-from antiphon.kernel.facts.events import EffectFinished, Event, MessagePosted
-from antiphon.kernel.facts.state import State
+from antiphon.kernel.facts.activation import Activation, OpenEffect
+from antiphon.kernel.facts.events import CallEffect, EffectFinished, MessagePosted, ResultEffect
+from antiphon.kernel.facts.ids import activation_of
+from antiphon.kernel.facts.state import RunState
+from antiphon.kernel.rules.next import Emit
 
 ENDED = "the caller ended"
 """Why what was in flight under an activation is cancelled when that ends."""
 
 
-def close(state: State, activation: Activation) -> Iterator[Event]:
-    """Cancel every effect in flight under an activation, innermost first; unread mail is dead.
+def cancel_requested(emit: Emit, run: RunState) -> None:
+    """End what somebody asked to stop."""
+    for target, reason in list(run.cancelling.items()):
+        opened = run.open.get(target)
+        if opened is not None:
+            cancel(emit, run, opened, reason or "cancelled")
+            end_waits(emit, run, target)
 
-    Mail of an agent that acts or plans, and is to be continued, waits for that.
+
+def close(emit: Emit, run: RunState, activation: Activation) -> None:
+    """Cancel every effect in flight under an activation, innermost first; unread messages are dead letters.
+
+    Messages for an agent that acts or plans, and stays dormant, wait for its next call.
     """
+    if not activation.open:
+        if activation.mailbox.inbox:
+            _dead_letters(emit, run, activation)
+        return
     # A stack of its own: calls may be nested deeper than Python's.
-    levels: list[tuple[Activation, str, list[Open]]] = [(activation, "", _in_flight(activation))]
+    levels: list[tuple[Activation, str, list[OpenEffect]]] = [(activation, "", _in_flight(activation))]
     while levels:
         inner, call, left = levels[-1]
         if left:
             opened = left.pop()
-            child = _callee(state, opened)
+            child = _callee(run, opened)
             if child is not None:
-                levels.append((child, opened.effect.id, _in_flight(child)))
+                levels.append((child, opened.id, _in_flight(child)))
             else:
-                yield EffectFinished(opened.effect.id, "cancelled", why=ENDED)
+                emit(EffectFinished(opened.id, "cancelled", reason=ENDED))
             continue
         levels.pop()
-        if inner.inbox:
-            yield from _dead_letters(state, inner)
+        if inner.mailbox.inbox:
+            _dead_letters(emit, run, inner)
         if call:
-            yield EffectFinished(call, "cancelled", inner.said, why=ENDED)
+            emit(EffectFinished(call, "cancelled", inner.progress.best_text, reason=ENDED))
 
 
-def cancel(state: State, opened: Open, why: str) -> Iterator[Event]:
+def cancel(emit: Emit, run: RunState, opened: OpenEffect, reason: str, *, replaced_by: str = "") -> None:
     """End an effect in flight, and everything under it."""
-    child = _callee(state, opened)
+    child = _callee(run, opened)
     if child is not None:
-        yield from close(state, child)
-    yield EffectFinished(opened.effect.id, "cancelled", child.said if child is not None else "", why=why)
+        close(emit, run, child)
+    best = child.progress.best_text if child is not None else ""
+    emit(EffectFinished(opened.id, "cancelled", best, reason=reason, replaced_by=replaced_by))
 
 
-def _callee(state: State, opened: Open) -> Activation | None:
-    return state.activations.get(opened.child) if opened.child else None
+def _callee(run: RunState, opened: OpenEffect) -> Activation | None:
+    return run.activations.get(opened.child) if opened.child else None
 
 
-def _in_flight(activation: Activation) -> list[Open]:
+def _in_flight(activation: Activation) -> list[OpenEffect]:
     """The effects of an activation, the one to end first last."""
     effects = list(activation.open.values())
-    if activation.phase != "act":
+    if activation.phase != "acting":
         # What an action began stands after it, and ends before it.
         effects.reverse()
     return effects
 
 
-def _dead_letters(state: State, activation: Activation) -> Iterator[Event]:
-    call = state.open.get(activation.call)
-    own = activation.past is not None or activation.planned
-    if own and call is not None and call.effect.keep:
+def _dead_letters(emit: Emit, run: RunState, activation: Activation) -> None:
+    call = run.open.get(activation.call)
+    own = activation.message_log is not None or activation.turn.planned
+    if own and call is not None and type(call.detail) is CallEffect and call.detail.stays_dormant:
         return
-    for message in list(activation.inbox):
-        yield MessagePosted(message, activation.id, dead=f"{activation.agent} ended before it read this")
+    for message in list(activation.mailbox.inbox):
+        emit(
+            MessagePosted(message, activation.id, dead_letter=f"{activation.agent} ended before it read this")
+        )
 
 
-def results(state: State, call: str) -> Iterator[Event]:
-    """End the waits for the result of a background call."""
-    caller = state.activations.get(int(call[: call.index("/")]))
+def end_waits(emit: Emit, run: RunState, call: str) -> None:
+    """End the waits for the result of a background call that has ended."""
+    caller = run.activations.get(activation_of(call))
     if caller is not None and call in caller.done:
         event = caller.done[call].event
         for opened in list(caller.open.values()):
-            if opened.effect.purpose == "result" and opened.effect.name == call:
-                yield msgspec.structs.replace(event, id=opened.effect.id)
+            if type(opened.detail) is ResultEffect and opened.detail.call_id == call:
+                emit(msgspec.structs.replace(event, id=opened.id))

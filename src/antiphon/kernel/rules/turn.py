@@ -1,246 +1,307 @@
-"""plan: how a turn begins and ends, by an agent's own rules where it has them."""
+"""How a turn begins and ends. The one place that says what follows a turn."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
-from typing import TypeVar
-
-import msgspec
-from msgspec import Struct
-
-from antiphon.errors import UserError
-from antiphon.kernel.facts import hops
+from antiphon.kernel.facts import ids
 from antiphon.kernel.facts.activation import Activation
-from antiphon.kernel.facts.agent_call import CALL_AGENT, CallAgent
-from antiphon.kernel.facts.events import (
-    EffectFinished,
-    Event,
-    MessagePosted,
-    StateChanged,
-    TurnFinished,
-    TurnStarted,
-)
-from antiphon.kernel.facts.inbox import full
-from antiphon.kernel.facts.state import State
-from antiphon.kernel.rules.team import Member
+from antiphon.kernel.facts.events import EffectFinished, TurnFinished, TurnStarted
+from antiphon.kernel.facts.state import RunState
+from antiphon.kernel.rules import builtins, cancelling, hooks, models, retries
+from antiphon.kernel.rules.next import AGAIN, WAIT, Emit, Next
+from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam, reminder
 from antiphon.values.agent import Agent
-from antiphon.values.codec import encode_value, stored, whole
-from antiphon.values.hooks import Answer, Call, Continue, Do, Ended, Moment, Return, Shown
-from antiphon.values.message import Message, ToolCall
+from antiphon.values.hooks import Continue, ModelInput, Return, TurnContext, TurnPlan
+
+STOPPED = {"length": "the text was cut at the agent's max_output_tokens", "refusal": "the model refused"}
+"""What is said of a text that the model did not end by itself."""
+
+# -- the beginning --------------------------------------------------------------------------------
+
+
+def begin(
+    emit: Emit, run: RunState, team: CompiledTeam, member: CompiledAgent, activation: Activation
+) -> Next:
+    """Start a turn when there is something to do: by plan, by action, or with a model to be asked."""
+    if not activation.call or (not activation.another_turn and not activation.mailbox.inbox):
+        return WAIT
+    first = activation.turn.number == activation.progress.earlier_turns
+    following: Next = AGAIN
+    if member.begins:
+        following = _by_hooks(emit, run, member.agent, activation)
+    else:
+        emit(TurnStarted(activation.id, to_take(member.agent, activation)))
+    if following is AGAIN and first:
+        late = retries.deadline(emit, run, activation)
+        if late is not WAIT:
+            break_off(emit, run, activation, late)
+            return WAIT
+    return following
 
 
 def to_take(agent: Agent, activation: Activation) -> int:
     """How many of the waiting messages a turn takes."""
-    waiting = len(activation.inbox)
-    return min(waiting, 1) if agent.consume == "one" else waiting
+    waiting = len(activation.mailbox.inbox)
+    return min(waiting, 1) if agent.loop.batch == "one" else waiting
 
 
-def begin(state: State, member: Member, activation: Activation) -> Generator[Event, None, Return | None]:
-    """Start a turn: by plan, by action, or with a model to be asked. A Return ends the activation."""
-    agent = member.agent
-    count = to_take(agent, activation)
-    if activation.asks or (agent.plan is None and agent.act is None):
-        if agent.ingest is not None:
-            return (yield from _ingest(state, member, activation))
-        yield TurnStarted(activation.id, count)
-        return None
-    if agent.plan is not None:
-        taken, turn, left = activation.inbox[:count], activation.turn + 1, activation.inbox[count:]
-        try:
-            planned = _answer(agent.plan(_moment(state, activation, taken, turn, left)), Do)
-            wanted = planned.calls if planned is not None else ()
-            calls = tuple([_call(number, each, count) for number, each in enumerate(wanted, 1)])
-        except Exception as error:  # noqa: BLE001 - a hook that raises fails its activation, never the run
-            yield TurnStarted(activation.id, 0, ())
-            return _raised("plan", activation, error)
-        if planned is not None:
-            yield from changed(activation, planned)
-            yield TurnStarted(activation.id, count, calls)
-            return None
-    yield TurnStarted(activation.id, count, act=agent.act is not None)
-    return None
+def _by_hooks(emit: Emit, run: RunState, agent: Agent, activation: Activation) -> Next:
+    """Start a turn as the agent's own hooks say."""
+    if not activation.own_model:
+        if agent.hooks.plan_turn is not None:
+            return _plan(emit, run, agent, activation)
+        if agent.hooks.act is not None:
+            emit(TurnStarted(activation.id, to_take(agent, activation), act=True))
+            return AGAIN
+    if agent.hooks.prepare_input is not None:
+        return _prepare(emit, run, agent, activation)
+    emit(TurnStarted(activation.id, to_take(agent, activation)))
+    return AGAIN
 
 
-def _ingest(state: State, member: Member, activation: Activation) -> Generator[Event, None, Return | None]:
-    """Start a turn of a model that is shown what its agent's own rule makes of the messages."""
-    ingest, inbox = member.agent.ingest, activation.inbox
-    count = to_take(member.agent, activation)
-    moment = _moment(state, activation, inbox[:count], activation.turn + 1, inbox[count:])
+def _plan(emit: Emit, run: RunState, agent: Agent, activation: Activation) -> Next:
+    inbox, count = activation.mailbox.inbox, to_take(agent, activation)
     try:
-        shown = _answer(ingest(moment), Shown) if ingest is not None else None
+        context = hooks.context(run, activation, inbox[:count], activation.turn.number + 1, inbox[count:])
+        planned = (
+            hooks.checked(agent.hooks.plan_turn(context), TurnPlan)
+            if agent.hooks.plan_turn is not None
+            else None
+        )
+        wanted = planned.calls if planned is not None else ()
+        calls = tuple([hooks.planned_call(number, each, count) for number, each in enumerate(wanted, 1)])
+    except Exception as error:  # noqa: BLE001 - a hook that raises fails its activation, never the run
+        emit(TurnStarted(activation.id, 0, ()))
+        return hooks.raised("plan_turn", activation, error)
+    if planned is None:
+        emit(TurnStarted(activation.id, count, act=agent.hooks.act is not None, by="plan_turn"))
+        return AGAIN
+    hooks.record_changes(emit, activation, planned, "plan_turn")
+    emit(TurnStarted(activation.id, count, calls, by="plan_turn"))
+    return AGAIN
+
+
+def _prepare(emit: Emit, run: RunState, agent: Agent, activation: Activation) -> Next:
+    """Start a turn of a model that is shown what its agent's own hook makes of the messages."""
+    inbox, count = activation.mailbox.inbox, to_take(agent, activation)
+    try:
+        context = hooks.context(run, activation, inbox[:count], activation.turn.number + 1, inbox[count:])
+        shown = (
+            hooks.checked(agent.hooks.prepare_input(context), ModelInput)
+            if agent.hooks.prepare_input is not None
+            else None
+        )
     except Exception as error:  # noqa: BLE001 - as above
-        yield TurnStarted(activation.id, 0, ())
-        return _raised("ingest", activation, error)
+        emit(TurnStarted(activation.id, 0, ()))
+        return hooks.raised("prepare_input", activation, error)
     if shown is None:
-        yield TurnStarted(activation.id, count)
-        return None
-    yield from changed(activation, shown)
-    yield TurnStarted(activation.id, count, shown=tuple(shown.messages), tail=shown.tail, only=shown.only)
-    for message in shown.post:
-        yield MessagePosted(message, activation.id, dead=full(activation, state.options.limits))
-    return None
-
-
-def changed(activation: Activation, found: Do | Shown | Continue | Return | Answer | Call) -> Iterator[Event]:
-    """What a hook wants recorded: of the activation, and of the whole run."""
-    if found.set:
-        yield StateChanged(activation.id, dict(found.set))
-    if found.team:
-        yield StateChanged(0, dict(found.team))
-
-
-def _call(number: int, call: Call, taken: int) -> ToolCall:
-    wrong = [position for position in call.take if not 0 <= position < taken]
-    if wrong:
-        raise UserError(f"Call(take={call.take}): this turn took {taken} messages, numbered from 0")
-    asked = CallAgent(
-        call.agent, call.message, intent=call.intent, task_id=call.task_id, data=call.data, calls=call.calls,
-        take=call.take, until=call.until, hold=call.hold,
+        emit(TurnStarted(activation.id, count, by="prepare_input"))
+        return AGAIN
+    hooks.record_changes(emit, activation, shown, "prepare_input")
+    emit(
+        TurnStarted(
+            activation.id, count, input=tuple(shown.messages), suffix=shown.suffix,
+            offered_tools=shown.offered_tools, by="prepare_input",
+        )
     )  # fmt: skip
-    return ToolCall(f"call_{number}", CALL_AGENT, encode_value(asked).decode())
+    hooks.post(emit, run, activation, shown.post)
+    return AGAIN
 
 
-def rule_of(
-    state: State, member: Member, activation: Activation
-) -> Generator[Event, None, Return | TurnFinished | None]:
-    """What the agent's own rule says follows a turn of its model; None leaves it to the kernel."""
-    if member.agent.decide is None:
-        return None
-    try:
-        moment = _moment(state, activation, activation.taken, activation.turn, activation.inbox)
-        found = _answer(member.agent.decide(moment), Continue, Return)
-    except Exception as error:  # noqa: BLE001 - as above
-        return _raised("decide", activation, error)
-    if found is None:
-        return None
-    yield from changed(activation, found)
-    return found if isinstance(found, Return) else (yield from _go_on(state, member, activation, found))
+def serve_user(emit: Emit, run: RunState, team: CompiledTeam, user: Activation) -> None:
+    """The user's turns only do the calls that came with the messages, and wait for none of them."""
+    while True:
+        if user.phase == "idle":
+            if not user.mailbox.inbox:
+                return
+            emit(TurnStarted(user.id, 1))
+        elif user.phase == "calling":
+            turn = user.turn
+            while turn.cursor < len(turn.calls):
+                effect_id = ids.call_id(user.id, turn.number, turn.cursor)
+                builtins.call_agent(emit, run, team, None, user, turn.calls[turn.cursor], effect_id)
+        else:
+            emit(TurnFinished(user.id))
 
 
-def _go_on(
-    state: State, member: Member, activation: Activation, found: Continue
-) -> Generator[Event, None, Return | TurnFinished]:
-    if found.nudge and activation.nudges >= member.agent.nudges:
-        return Return("no_progress", activation.said, f"{member.agent.nudges} nudges were not followed")
-    for message in found.post:
-        yield MessagePosted(message, activation.id, dead=full(activation, state.options.limits))
-    return TurnFinished(activation.id, more=not (found.wait and _running(activation)), nudge=found.nudge)
+def wait(
+    emit: Emit, run: RunState, team: CompiledTeam, member: CompiledAgent, activation: Activation
+) -> Next:
+    """An action runs; its end comes from outside."""
+    return WAIT
 
 
-def _running(activation: Activation) -> list[str]:
-    """The agents whose calls go on in the background."""
-    return [each.effect.name for each in activation.open.values() if each.effect.background]
+# -- the end --------------------------------------------------------------------------------------
 
 
-def instead(
-    state: State, member: Member, caller: Activation, call: ToolCall, arguments: str
-) -> Answer | Call | Return | None:
-    """What the agent's own rule makes of a tool call that may start: a Return says that it failed."""
-    if member.agent.route is None:
-        return None
-    try:
-        moment = _moment(state, caller, caller.taken, caller.turn, caller.inbox)
-        return _answer(member.agent.route(moment, call.name, arguments), Answer, Call)
-    except Exception as error:  # noqa: BLE001 - as above, but only this call is lost
-        return _raised("route", caller, error)
+def end(emit: Emit, run: RunState, team: CompiledTeam, member: CompiledAgent, activation: Activation) -> Next:
+    """What follows a settled turn: another one, or the return."""
+    turn = activation.turn
+    if turn.finish is not None or turn.breached_limit:
+        return _finished(emit, member, activation)
+    if turn.planned or turn.action_end is not None:
+        return _after_own(emit, run, member, activation)
+    if member.agent.hooks.end_turn is not None:
+        following = _decided(emit, run, member, activation)
+        if following is not None:
+            return following
+    return _after_model(emit, run, team, member, activation)
 
 
-def decide(
-    state: State, member: Member, activation: Activation
-) -> Generator[Event, None, Return | TurnFinished]:
+def _finished(emit: Emit, member: CompiledAgent, activation: Activation) -> Next:
+    """A call has ended the task, or a limit refused one."""
+    turn = activation.turn
+    finish = turn.finish
+    if finish is None:
+        return Return("limit", activation.progress.best_text, turn.breached_limit)
+    own = turn.planned or turn.action_end is not None
+    if finish.outcome == "denied" and not own:
+        return Return("completed", f"The turn was stopped: {finish.reason}")
+    text, reason = finish.content, finish.reason
+    if not text and finish.finishes and turn.calls[ids.index_of(finish.id)].name in member.tools:
+        # A tool that finishes and says nothing leaves the agent's own last word.
+        text = activation.progress.best_text
+    if turn.handoff:
+        reason = f"handed over to {turn.handoff}"
+    return Return("completed", text, reason) if own else _typed(emit, member, activation, text, reason)
+
+
+def _after_own(emit: Emit, run: RunState, member: CompiledAgent, activation: Activation) -> Next:
     """What follows a turn of an agent's own: another one, a wait for those who ask people, or the return."""
-    agent = member.agent
-    if activation.acted is not None and not activation.planned:
-        acted = activation.acted
-        return Return(acted.outcome, acted.content, acted.why)
-    away = any(opened.detached is not None for opened in activation.open.values())
+    agent, turn = member.agent, activation.turn
+    if turn.action_end is not None:
+        acted = turn.action_end
+        return Return(acted.outcome, acted.content, acted.reason)
     found: Continue | Return | None = None
-    if agent.decide is not None:
+    if agent.hooks.end_turn is not None:
         try:
-            moment = _moment(state, activation, activation.taken, activation.turn, activation.inbox)
-            found = _answer(agent.decide(moment), Continue, Return)
+            found = hooks.checked(agent.hooks.end_turn(_context(run, activation)), Continue, Return)
         except Exception as error:  # noqa: BLE001 - as above
-            return _raised("decide", activation, error)
+            return hooks.raised("end_turn", activation, error)
     if found is not None:
-        yield from changed(activation, found)
+        hooks.record_changes(emit, activation, found, "end_turn")
     if isinstance(found, Continue):
-        return (yield from _go_on(state, member, activation, found))
-    if away:
-        return TurnFinished(activation.id, more=bool(activation.inbox))
+        return _go_on(emit, run, member, activation, found)
+    inbox = activation.mailbox.inbox
+    if any(opened.detached is not None for opened in activation.open.values()):
+        return _another(emit, activation, another_turn=bool(inbox))
     if found is not None:
         return found
-    if agent.plan is None:
+    if agent.hooks.plan_turn is None:
         # Another agent was to take over, and could not.
-        last = activation.ends[0]
-        return Return(last.outcome, last.content or activation.said, last.why)
-    return TurnFinished(activation.id, more=True) if activation.inbox else Return()
+        last = (turn.ends or {})[0]
+        return Return(last.outcome, last.content or activation.progress.best_text, last.reason)
+    return _another(emit, activation) if inbox else Return()
 
 
-_Answer = TypeVar("_Answer")
-
-
-def _answer(found: _Answer, *kinds: type) -> _Answer:
-    """What a hook answered, as it will be read back."""
+def _decided(emit: Emit, run: RunState, member: CompiledAgent, activation: Activation) -> Next | None:
+    """What the agent's own hook says follows a turn of its model; None leaves it to the kernel."""
+    decide = member.agent.hooks.end_turn
+    try:
+        found = hooks.checked(decide(_context(run, activation)), Continue, Return) if decide else None
+    except Exception as error:  # noqa: BLE001 - as above
+        return hooks.raised("end_turn", activation, error)
     if found is None:
-        return found
-    if not isinstance(found, kinds):
-        names = " or ".join([*(kind.__name__ for kind in kinds), "None"])
-        raise UserError(f"{names} is expected, not {type(found).__name__}")
-    return stored(found)
+        return None
+    hooks.record_changes(emit, activation, found, "end_turn")
+    return found if isinstance(found, Return) else _go_on(emit, run, member, activation, found)
 
 
-def _moment(
-    state: State, activation: Activation, taken: Sequence[Message], turn: int, left: Sequence[Message]
-) -> Moment:
-    return Moment(
-        state.run_id,
-        activation.agent,
-        turn - activation.before,
-        state.at,
-        taken,
-        [hops.of(activation, each) for each in taken],
-        activation.data,
-        _ends(activation),
-        left,
-        activation.unread,
-        [_ended(call, event) for call, event in activation.returned],
-        activation.reply,
-        [call.name for call in activation.calls],
-        state.activations[0].data,
-        activation.transcript.messages,
-        activation.window_used,
-        _running(activation),
+def _context(run: RunState, activation: Activation) -> TurnContext:
+    turn = activation.turn
+    return hooks.context(run, activation, turn.messages, turn.number, activation.mailbox.inbox)
+
+
+def _go_on(emit: Emit, run: RunState, member: CompiledAgent, activation: Activation, found: Continue) -> Next:
+    """Another turn, as the agent's own hook says."""
+    progress, turn, most = activation.progress, activation.turn, member.agent.loop.max_reminders
+    if found.reminder and progress.reminders >= most:
+        return Return("no_progress", progress.best_text, f"{most} reminders were not followed")
+    hooks.post(emit, run, activation, found.post)
+    away = found.wait_for_mail and any(
+        each.detached is not None or getattr(each.detail, "background", False)
+        for each in activation.open.values()
+    )
+    empty = turn.planned and not turn.calls and not turn.messages and not activation.mailbox.inbox
+    if empty and not away and progress.empty_turns >= most:
+        reason = f"{most + 1} planned turns in a row had no message and made no call"
+        return Return("no_progress", progress.best_text, reason)
+    return _another(emit, activation, found.reminder, another_turn=not away, by="end_turn")
+
+
+def _after_model(
+    emit: Emit, run: RunState, team: CompiledTeam, member: CompiledAgent, activation: Activation
+) -> Next:
+    """What follows a turn of a model: its results are shown to it, or its text is the result."""
+    agent, turn, progress = member.agent, activation.turn, activation.progress
+    if turn.calls or activation.mailbox.inbox:
+        if not activation.mailbox.inbox and not member.begins:
+            asked = models.next_turn(run, team, member, activation)
+            if asked is not None:
+                # The id of this call says that a turn is over, and that the next has begun.
+                emit(asked)
+                return WAIT
+        return _another(emit, activation)
+    if agent.completion == "text":
+        text = activation.conversation.transcript.messages[-1].content
+        return _typed(emit, member, activation, text, STOPPED.get(turn.stop, ""))
+    if progress.reminders < agent.loop.max_reminders:
+        return _another(emit, activation, reminder(member))
+    return Return(
+        "no_progress", progress.best_text, f"{agent.loop.max_reminders} reminders to finish were not followed"
     )
 
 
-class _Whom(Struct):
-    """Whom a planned call was for, and in which thread."""
-
-    agent_name: str
-    task_id: str = ""
-
-
-_whom = msgspec.json.Decoder(_Whom).decode
-_AWAY = EffectFinished("", "skipped", why="somebody is asked; it goes on meanwhile")
-
-
-def _ends(activation: Activation) -> list[Ended]:
-    """How the calls of the turn ended, as far as they have."""
-    if activation.planned:
-        ends = activation.ends
-        return [_ended(call, ends.get(index, _AWAY)) for index, call in enumerate(activation.calls)]
-    return [
-        Ended(call.name, "failed" if found.is_error else "completed", found.content, "")
-        for call, found in zip(activation.calls, activation.results, strict=True)
-        if found is not None
-    ]
+def _typed(emit: Emit, member: CompiledAgent, activation: Activation, text: str, reason: str) -> Next:
+    """The return of a result, or, when it is not of the agent's type, another turn to correct it."""
+    wrong = member.answer.wrong(text) if member.answer is not None else ""
+    if not wrong:
+        return Return("completed", text, reason)
+    if activation.progress.reminders < member.agent.loop.max_reminders:
+        return _another(emit, activation, wrong)
+    return Return("no_progress", text, f"the answer does not fit its type: {wrong}")
 
 
-def _ended(call: ToolCall, event: EffectFinished) -> Ended:
-    asked = _whom(call.arguments)
-    return Ended(asked.agent_name, event.outcome, event.content, event.why, asked.task_id)
+def _another(
+    emit: Emit, activation: Activation, reminder: str = "", *, another_turn: bool = True, by: str = ""
+) -> Next:
+    emit(TurnFinished(activation.id, another_turn, reminder, by))
+    return AGAIN
 
 
-def _raised(hook: str, activation: Activation, error: Exception) -> Return:
-    why = f"the hook {hook} of {activation.agent} failed: {type(error).__name__}: {error}"
-    return Return("failed", activation.said, whole(why))
+# -- the return -----------------------------------------------------------------------------------
+
+
+def give_back(emit: Emit, run: RunState, activation: Activation, ending: Return) -> None:
+    """End the turn and the call that the activation is; everything under it is closed first."""
+    if activation.phase != "idle":
+        emit(TurnFinished(activation.id))
+    cancelling.close(emit, run, activation)
+    finish, call = activation.turn.finish, activation.call
+    attachments = finish.attachments if finish is not None else ()
+    emit(EffectFinished(call, ending.outcome, ending.output, attachments, reason=ending.reason))
+    _end_waits(emit, run, call)
+
+
+def break_off(emit: Emit, run: RunState, activation: Activation, ending: Next) -> None:
+    """Return in the middle of a turn: what runs is cancelled, what has not begun will not."""
+    if not isinstance(ending, Return):
+        return
+    cancelling.close(emit, run, activation)
+    for index, found in enumerate(activation.turn.results):
+        if found is None:
+            skipped = ids.call_id(activation.id, activation.turn.number, index)
+            emit(EffectFinished(skipped, "cancelled", reason=ending.reason))
+    give_back(emit, run, activation, ending)
+
+
+def leave(emit: Emit, run: RunState, activation: Activation) -> None:
+    """The team has lost the agent: its call fails."""
+    cancelling.close(emit, run, activation)
+    reason = f"the team has no agent {activation.agent} any more"
+    emit(EffectFinished(activation.call, "failed", activation.progress.best_text, reason=reason))
+
+
+def _end_waits(emit: Emit, run: RunState, call: str) -> None:
+    caller = run.activations.get(ids.activation_of(call))
+    if caller is not None and call in caller.done:
+        cancelling.end_waits(emit, run, call)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import msgspec
 
 from antiphon.errors import EffectFailed, UserError
-from antiphon.kernel.facts.activation import Activation, Open
+from antiphon.kernel.facts.activation import Activation, OpenEffect
 from antiphon.kernel.facts.events import EffectFinished, Event, StateChanged
-from antiphon.kernel.facts.state import State
+from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules.actions import LEFT, begin, end
-from antiphon.kernel.rules.team import Team
-from antiphon.values.actions import Act, ActionContext, Step, Wish, perform
+from antiphon.kernel.rules.next import Emit
+from antiphon.kernel.rules.team.compiled import CompiledTeam
+from antiphon.values.actions import Act, ActionContext, Operation, StepOperation, perform
 from antiphon.values.codec import whole
 from antiphon.values.result import Outcome
 
@@ -22,7 +23,11 @@ _OUTCOMES: frozenset[str] = frozenset({"cancelled", "limit", "budget", "no_progr
 """Outcomes of what an action wished for that are its own when it lets them through."""
 
 
-class Gate:
+Given = Callable[[Emit], None]
+"""Emits facts that come from outside the rules."""
+
+
+class ActionExecutor:
     """The door of one action: what it wishes for is recorded, performed or waited for, and remembered.
 
     record: lets an event in. ended: waits for the end of an effect. durable: waits until all that
@@ -30,30 +35,31 @@ class Gate:
     """
 
     def __init__(
-        self, state: State, team: Team, activation: Activation, record: Callable[[Event], None],
-        ended: Callable[[str], Awaitable[EffectFinished]], durable: Callable[[], Awaitable[None]],
+        self, state: RunState, team: CompiledTeam, activation: Activation,
+        record: Callable[[Event | Given], None], ended: Callable[[str], Awaitable[EffectFinished]],
+        durable: Callable[[], Awaitable[None]],
     ) -> None:  # fmt: skip
         self._state, self._team, self._activation = state, team, activation
         self._record, self._ended, self._durable = record, ended, durable
 
-    async def grant(self, effect_id: str, wish: Wish) -> Any:
-        """See `Door.grant`."""
+    async def execute(self, effect_id: str, operation: Operation) -> Any:
+        """See `OperationExecutor.execute`."""
         activation = self._activation
         action = effect_id[: effect_id.index(":")]
         if action not in activation.open:
             raise EffectFailed("cancelled", f"the action {action} has ended; nothing can follow in it")
-        if effect_id not in activation.memo and effect_id not in activation.open:
-            self._record(begin(self._state, self._team, activation, effect_id, wish))
-        found = activation.memo.get(effect_id)
-        if found is None and isinstance(wish, Step):
-            found = await self._take(effect_id, wish)
+        if effect_id not in self._finished and effect_id not in activation.open:
+            self._record(lambda emit: begin(emit, self._state, self._team, activation, effect_id, operation))
+        found = self._finished.get(effect_id)
+        if found is None and isinstance(operation, StepOperation):
+            found = await self._take(effect_id, operation)
         elif found is None:
             found = await self._ended(effect_id)
         if found.outcome != "completed":
-            raise EffectFailed(found.outcome, found.why, found.content)
-        return msgspec.json.decode(found.content) if isinstance(wish, Step) else found.content
+            raise EffectFailed(found.outcome, found.reason, found.content)
+        return msgspec.json.decode(found.content) if isinstance(operation, StepOperation) else found.content
 
-    async def _take(self, effect_id: str, step: Step) -> EffectFinished:
+    async def _take(self, effect_id: str, step: StepOperation) -> EffectFinished:
         """Run a step, when nothing it may rest on can be lost any more; a failure is raised as it came."""
         activation = self._activation
         await self._durable()
@@ -61,10 +67,15 @@ class Gate:
             try:
                 found = EffectFinished(effect_id, content=await perform(step))
             except EffectFailed as error:
-                self._end(EffectFinished(effect_id, "failed", why=whole(str(error))))
+                self._end(EffectFinished(effect_id, "failed", reason=whole(str(error))))
                 raise
             self._end(found)
-        return activation.memo.get(effect_id) or EffectFinished(effect_id, "cancelled", why=LEFT)
+        return self._finished.get(effect_id) or EffectFinished(effect_id, "cancelled", reason=LEFT)
+
+    @property
+    def _finished(self) -> Mapping[str, EffectFinished]:
+        """Operations that have ended, in this process or before a crash."""
+        return self._activation.turn.finished_operations or {}
 
     def _end(self, found: EffectFinished) -> None:
         """Record the end of a step; one that was cancelled meanwhile has had its end."""
@@ -73,22 +84,27 @@ class Gate:
 
 
 async def act(
-    state: State, team: Team, activation: Activation, opened: Open, gate: Gate, deps: Any
-) -> Iterator[Event]:
-    """Run an agent's action; the events of its end. Only cancellation escapes."""
-    action: Act | None = team.members[activation.agent].agent.act
+    state: RunState,
+    team: CompiledTeam,
+    activation: Activation,
+    opened: OpenEffect,
+    executor: ActionExecutor,
+    deps: Any,
+) -> Given:
+    """Run an agent's action; what emits its end. Only cancellation escapes."""
+    action: Act | None = team.members[activation.agent].agent.hooks.act
     caller = team.members.get(state.activations[activation.caller].agent)
     context = ActionContext(
-        gate,
-        opened.effect.id,
+        executor,
+        opened.id,
         activation.agent,
-        activation.taken,
-        activation.past or (),
+        activation.turn.messages,
+        activation.message_log or (),
         dict(activation.data),
         run_id=state.run_id,
-        attempt=1 + opened.lost,
+        attempt=1 + opened.crashes,
         deps=deps,
-        distributes=caller is not None and caller.agent.plan is not None,
+        can_publish=caller is not None and caller.agent.hooks.plan_turn is not None,
     )
     outcome: Outcome = "completed"
     content = why = ""
@@ -110,7 +126,8 @@ async def act(
     if context.changed or context.appended:
         changed = StateChanged(activation.id, context.changed, context.appended)
     published = context.published if outcome == "completed" else ()
-    return end(state, activation, opened.effect.id, outcome, whole(content), why, changed, published)
+    ended = EffectFinished(opened.id, outcome, whole(content), reason=why)
+    return lambda emit: end(emit, state, activation, ended, changed, published)
 
 
 def _text(found: Any) -> str:

@@ -35,7 +35,7 @@ async def run(
     own; of two of one name the agent's own stays. on_message: an async function that is shown each
     message an agent has for the user and returns the answer; a message with the intent `approval`
     or `limit` asks for `yes`, `no` or `always`, and any other answer is no. Raises RunFailed for the outcome
-    `failed`, UserError, Parked.
+    `failed`, UserError, RunSuspended.
     """
     team, names = _line_up(entry, agents, tuple(tools))
     async with open_run(team, attended=on_message is not None, **options) as conversation:

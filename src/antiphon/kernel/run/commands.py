@@ -1,21 +1,39 @@
-"""Letters: what an outsider may leave for the owner of a run. Only the owner appends."""
+"""Commands: what an outsider may leave for the owner of a run. Only the owner appends."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 from msgspec import Struct
 
 from antiphon.errors import UserError
-from antiphon.kernel.facts.agent_call import CallAgent
-from antiphon.kernel.facts.events import RULED, CancelRequested, EffectFinished, Event, MessagePosted
-from antiphon.kernel.facts.inbox import full
-from antiphon.kernel.facts.state import State
+from antiphon.kernel.facts.agent_call import AgentCall
+from antiphon.kernel.facts.events import (
+    ApprovalEffect,
+    CancelRequested,
+    EffectFinished,
+    Event,
+    MessagePosted,
+    QuestionEffect,
+    Ruling,
+)
+from antiphon.kernel.facts.fold.inbox import full
+from antiphon.kernel.facts.state import RunState
 from antiphon.values.codec import mend, whole
 from antiphon.values.limits import Limits
 from antiphon.values.message import USER, Attachment, Message, ToolCall, new_id
 from antiphon.values.policy import Grant
+
+
+class Signal(Protocol):
+    """What may stop a request from outside: an `asyncio.Event`, for one."""
+
+    def is_set(self) -> bool: ...
+
+    async def wait(self) -> object:
+        """Return once it is set."""
+        ...
 
 
 class Ask(Struct, frozen=True, tag=True, omit_defaults=True):
@@ -75,9 +93,9 @@ VERDICTS = ("yes", "no", "always")
 
 def request(letter: Ask) -> Message:
     """The user's request as a message: it carries the call that the user's turn will do."""
-    asked = CallAgent(
+    asked = AgentCall(
         letter.agent, letter.text, intent=letter.intent, task_id=letter.task_id, data=letter.data,
-        calls=letter.calls, mail=letter.mail, limits=letter.limits,
+        calls=letter.calls, inbox=letter.mail, limits=letter.limits,
     )  # fmt: skip
     arguments = msgspec.json.encode(asked).decode()
     return Message(
@@ -94,29 +112,30 @@ def posted(letter: Letter) -> Letter:
     return found
 
 
-def take_in(state: State, letter: Letter, mail: int = 0) -> Event:
+def take_in(state: RunState, letter: Letter, mail: int = 0) -> Event:
     """The event that a letter becomes; one that comes too late is a dead letter."""
     letter = mend(letter)
     if isinstance(letter, Ask):
-        return MessagePosted(request(letter), mail=mail)
+        return MessagePosted(request(letter), command=mail)
     if isinstance(letter, Cancel):
         return CancelRequested(letter.target, letter.why, mail)
     if isinstance(letter, Answer):
-        opened = state.find(letter.effect_id)
-        purpose = opened.effect.purpose if opened is not None else ""
-        if purpose == "question" or (purpose in RULED and letter.content in VERDICTS):
+        opened = state.open.get(letter.effect_id)
+        detail = opened.detail if opened is not None else None
+        decides = isinstance(detail, Ruling) and letter.content in VERDICTS
+        if decides or type(detail) is QuestionEffect:
             # An answer binds the arguments that were shown, whatever the tool would make of them later.
-            bound = letter.arguments or (opened.effect.arguments if opened is not None else "")
+            shown = detail.arguments if type(detail) is ApprovalEffect else ""
             return EffectFinished(
                 letter.effect_id,
                 content=letter.content,
-                arguments=bound,
-                by=letter.by,
-                mail=mail,
+                arguments=letter.arguments or shown,
+                decided_by=letter.by,
+                command=mail,
                 grant=letter.grant if letter.content == "always" else None,
             )
         return _dead(letter.content, letter.effect_id, f"{letter.effect_id} is not an open question", mail)
-    opened = state.find(letter.call_id)
+    opened = state.open.get(letter.call_id)
     if opened is None or not opened.child:
         return _dead(letter.text, letter.call_id, f"{letter.call_id} is not an open call", mail)
     receiver = state.activations[opened.child]
@@ -132,7 +151,7 @@ def take_in(state: State, letter: Letter, mail: int = 0) -> Event:
     return MessagePosted(message, receiver.id, mail, full(receiver, state.options.limits))
 
 
-def take_in_mail(state: State, body: bytes, mail: int) -> Event:
+def take_in_mail(state: RunState, body: bytes, mail: int) -> Event:
     """`take_in` for a letter as it was posted; what is no letter is dead, and does not stop the run."""
     try:
         letter = decode(body)

@@ -15,28 +15,31 @@ from antiphon.journal import Journal, open_journal
 from antiphon.journal.port import Lease
 from antiphon.kernel.context.compaction import HISTORY
 from antiphon.kernel.facts import summary
-from antiphon.kernel.facts.activation import Activation, Open
+from antiphon.kernel.facts.activation import Activation, OpenEffect
 from antiphon.kernel.facts.events import (
-    ASKING,
-    RULED,
+    ApprovalEffect,
     CancelRequested,
     EffectStarted,
     Event,
-    Options,
+    HumanInput,
+    Ruling,
     RunResumed,
     RunStarted,
 )
-from antiphon.kernel.facts.inbox import full
+from antiphon.kernel.facts.fold.inbox import full
+from antiphon.kernel.facts.fold.transcript_edits import read_history
 from antiphon.kernel.facts.ledger import NANO
+from antiphon.kernel.facts.options import Options
 from antiphon.kernel.facts.records import ActivationIndex, Record
-from antiphon.kernel.facts.state import State
-from antiphon.kernel.facts.transcript_edits import read_history
-from antiphon.kernel.rules.team import Choice, Team, make_team
+from antiphon.kernel.facts.state import RunState
+from antiphon.kernel.rules.next import Emit
+from antiphon.kernel.rules.team.compile import make_team
+from antiphon.kernel.rules.team.compiled import CompiledTeam, ModelOption
 from antiphon.kernel.run.clock import Clock, SystemClock
-from antiphon.kernel.run.commands import VERDICTS, Answer, Ask, Cancel, Tell
+from antiphon.kernel.run.commands import VERDICTS, Answer, Ask, Cancel, Signal, Tell
 from antiphon.kernel.run.feed import Subscription
 from antiphon.kernel.run.rows import fold, read
-from antiphon.kernel.run.runtime import Runtime, Signal
+from antiphon.kernel.run.runtime import Runtime
 from antiphon.values.agent import Agent
 from antiphon.values.codec import whole
 from antiphon.values.limits import DEFAULTS, Limits, OutputLimits
@@ -68,12 +71,12 @@ class Conversation:
     @property
     def usage(self) -> Mapping[str, Usage]:
         """Tokens so far, by model."""
-        return dict(self._runtime.state.usage)
+        return dict(self._runtime.state.totals.usage)
 
     @property
     def spent(self) -> float:
         """US dollars spent so far, as far as prices are known."""
-        return self._runtime.state.spent / NANO
+        return self._runtime.state.totals.nano_usd / NANO
 
     async def post(
         self, to: str | Agent, text: str | Message = "", *, attachments: Iterable[Attachment] = (),
@@ -92,7 +95,7 @@ class Conversation:
         """
         state = self._runtime.state
         name = to.name if isinstance(to, Agent) else to
-        opened = state.find(name)
+        opened = state.open.get(name)
         if opened is not None and opened.child:
             refused = full(state.activations[opened.child], state.options.limits)
             whole = text if isinstance(text, Message) else None
@@ -117,23 +120,25 @@ class Conversation:
         self._runtime.take_in(
             Ask(name, text, tuple(attachments), intent, task_id, data, tuple(calls), tuple(mail), limits)
         )
-        return f"0/{state.activations[0].turn}.c1"
+        return f"0/{state.activations[0].turn.number}.c1"
 
     async def result(self, call_id: str) -> Result:
-        """Wait for a request that `post` made. Raises RunFailed when its outcome is `failed`, Parked."""
+        """Wait for a request that `post` made. Raises RunFailed for the outcome `failed`, RunSuspended."""
         ended = await self._runtime.result(call_id)
         event = ended.event
         log = self._runtime.state.log
         messages = tuple(logged.message for logged in log if logged.request == call_id)
         # A request that could not even be made (no such agent, too long) failed.
-        outcome: Outcome = "failed" if event.outcome in ("missing", "invalid", "denied") else event.outcome
+        outcome: Outcome = (
+            "failed" if event.outcome in ("not_found", "invalid_arguments", "denied") else event.outcome
+        )
         agent = next((each.receiver for each in messages if each.id == call_id + ">"), "")
         member = self._runtime.team.members.get(agent)
         answer = member.answer if member is not None and outcome == "completed" else None
         found = Result(
             event.content,
             outcome,
-            event.why,
+            event.reason,
             self.run_id,
             call_id,
             ended.usage,
@@ -154,11 +159,11 @@ class Conversation:
         arguments: JSON that replaces the arguments asked for. grant: how far `always` reaches. Raises
         UserError when the effect asks nothing, or the answer is none of those.
         """
-        opened = self._runtime.state.find(effect_id)
-        purpose = opened.effect.purpose if opened is not None else ""
-        if purpose not in ASKING:
+        opened = self._runtime.state.open.get(effect_id)
+        detail = opened.detail if opened is not None else None
+        if not isinstance(detail, HumanInput):
             raise UserError(f"{effect_id} is not an open question or approval")
-        if purpose in RULED and content not in VERDICTS:
+        if isinstance(detail, Ruling) and content not in VERDICTS:
             raise UserError(f"An approval is answered yes, no or always; got {content!r}")
         if grant is not None and content != "always":
             raise UserError(f"Only `always` is remembered, and so takes a grant; got {content!r}")
@@ -180,40 +185,43 @@ class Conversation:
         asked, later = list(self._runtime.state.open.values()), self.events(self.seq, pieces=False)
         return self._runtime.spawn(self._attend(on_message, asked, later)).cancel
 
-    async def _attend(self, on_message: OnMessage, asked: list[Open], events: Subscription) -> None:
+    async def _attend(self, on_message: OnMessage, open_now: list[OpenEffect], events: Subscription) -> None:
         async with aclosing(events):
-            for each in asked:
+            for each in open_now:
                 agent = self._runtime.state.activations[each.activation].agent
-                await self._put(each.effect, agent, on_message, fails="no")
+                asked = EffectStarted(each.id, each.detail)
+                await self._put(asked, agent, on_message, fails="no")
             async for item in events:
                 if isinstance(item, Record):
                     await self._put(item.event, item.agent, on_message, fails="no")
 
     async def _put(self, event: Event, agent: str, on_message: OnMessage, *, fails: str = "") -> None:
         """Show a question to a person and send the answer back. fails: the answer when that raises."""
-        if not isinstance(event, EffectStarted) or event.purpose not in ASKING:
+        detail = event.detail if isinstance(event, EffectStarted) else None
+        if not isinstance(event, EffectStarted) or not isinstance(detail, HumanInput):
             return
-        approval = event.purpose in RULED
-        message = Message("forward", agent, USER, event.text, event.id)
+        approval = isinstance(detail, Ruling)
+        message = Message("forward", agent, USER, detail.text, event.id)
         if approval:
-            asked = (
-                {"tool": event.name, "arguments": event.arguments} if event.purpose == "approval" else None
-            )
-            message = msgspec.structs.replace(message, intent=event.purpose, data=asked)
+            asked = None
+            if type(detail) is ApprovalEffect:
+                asked = {"tool": detail.name, "arguments": detail.arguments}
+            intent = "approval" if asked else "limit"
+            message = msgspec.structs.replace(message, intent=intent, data=asked)
         try:
             answer, by = str(await on_message(message)), USER
         except Exception as error:
             if not fails:
                 raise
             answer, by = fails if approval else f"No answer: {error}", "nobody"
-        if self._runtime.state.find(event.id) is not None:
+        if event.id in self._runtime.state.open:
             await self.answer(event.id, answer if not approval or answer in VERDICTS else "no", by=by)
 
     def history(self, agent: str | Agent) -> tuple[ChatMessage, ...]:
         """What an agent with `context="continue"` would go on with; empty when the user never asked it."""
         state = self._runtime.state
-        number = state.resting.get((0, agent.name if isinstance(agent, Agent) else agent))
-        return tuple(state.activations[number].transcript.messages) if number is not None else ()
+        number = state.dormant.get((0, agent.name if isinstance(agent, Agent) else agent))
+        return tuple(state.activations[number].conversation.transcript.messages) if number is not None else ()
 
     def events(self, after: int = 0, *, pieces: bool = True) -> Subscription:
         """An async iterator over records numbered above `after`, and pieces as they come."""
@@ -252,14 +260,14 @@ def _view(activation: Activation) -> View:
         activation.id,
         activation.agent,
         activation.phase,
-        activation.turn,
-        tuple(activation.transcript.messages),
-        tuple(activation.inbox),
+        activation.turn.number,
+        tuple(activation.conversation.transcript.messages),
+        tuple(activation.mailbox.inbox),
         tuple(activation.open),
         activation.caller,
         dict(activation.data),
-        tuple(activation.past or ()),
-        dict(activation.unread),
+        tuple(activation.message_log or ()),
+        dict(activation.mailbox.unread or {}),
     )
 
 
@@ -307,8 +315,8 @@ async def open_run(
     roster = _Roster(tuple(agents), model, env, windows or {})
     try:
         roster.team(options)
-        lease, state, index = await _reopen(store, run_id or new_id(), create or run_id is None)
-        runtime = Runtime(store, lease, roster.team, state, index, clock or SystemClock(), deps, overrides)
+        lease, state, cast = await _reopen(store, run_id or new_id(), create or run_id is None)
+        runtime = Runtime(store, lease, roster.team, state, cast, clock or SystemClock(), deps, overrides)
         # A process can die between its claim and its first record: then nothing was started yet.
         first = RunResumed(attended) if lease.seq else RunStarted(lease.run_id, options, data)
         try:
@@ -317,7 +325,7 @@ async def open_run(
                 runtime.open_mail()
             yield Conversation(runtime, store)
         finally:
-            await runtime.leave(summary.encode(summary.outline(runtime.state, runtime.seq)))
+            await runtime.leave(summary.encode(summary.summary_of(runtime.state, runtime.seq)))
     finally:
         await roster.close()
         if owned:
@@ -332,36 +340,45 @@ def _instructed(options: Options, extra: str | Mapping[str, str], scope: Literal
     return msgspec.structs.replace(options, extra_for=tuple(extra.items()))
 
 
-async def _reopen(store: Journal, run_id: str, create: bool = False) -> tuple[Lease, State, ActivationIndex]:
+async def _reopen(
+    store: Journal, run_id: str, create: bool = False
+) -> tuple[Lease, RunState, ActivationIndex]:
     """Claim a stored run and fold it; the claim is given back when that fails."""
-    lease, index = await store.claim(run_id, create=create), ActivationIndex()
+    lease, cast = await store.claim(run_id, create=create), ActivationIndex()
     if not lease.seq:
-        return lease, State(), index
+        return lease, RunState(), cast
     try:
-        state = await fold(store, run_id, index.learn)
+        state = await fold(store, run_id, cast.learn)
         if state.closed:
             raise UserError(f"Run {run_id} is closed; nothing can follow. Start a new one")
     except BaseException:
         await store.release(lease)
         raise
-    return lease, state, index
+    return lease, state, cast
 
 
 async def cancel_run(journal: Journal, run_id: str, why: str = "") -> None:
     """Cancel every request of a run that nobody drives, and close it; its agents are not needed.
 
-    Raises Owned when somebody drives it (post a `letter.Cancel` then), UnknownName, UserError when
+    Raises RunInUse when somebody drives it (post a `letter.Cancel` then), UnknownName, UserError when
     it is closed.
     """
-    lease, state, index = await _reopen(journal, run_id)
-    runtime = Runtime(journal, lease, lambda options: Team({}, {}, False), state, index, SystemClock(), None)
+    lease, state, cast = await _reopen(journal, run_id)
+    runtime = Runtime(
+        journal, lease, lambda options: CompiledTeam({}, {}, False), state, cast, SystemClock(), None
+    )
     try:
         # In one append: nothing that was in flight is taken up again in between.
         first: RunStarted | RunResumed = RunResumed() if lease.seq else RunStarted(run_id)
-        runtime.record(first, CancelRequested("", whole(why)))
+        runtime.record(partial(_resumed_to_cancel, first, why))
         await runtime.close(why)
     finally:
-        await runtime.leave(summary.encode(summary.outline(runtime.state, runtime.seq)))
+        await runtime.leave(summary.encode(summary.summary_of(runtime.state, runtime.seq)))
+
+
+def _resumed_to_cancel(first: Event, why: str, emit: Emit) -> None:
+    emit(first)
+    emit(CancelRequested("", whole(why)))
 
 
 def _journal(journal: Journal | str | None, env: Mapping[str, str]) -> tuple[Journal, bool]:
@@ -372,14 +389,14 @@ def _journal(journal: Journal | str | None, env: Mapping[str, str]) -> tuple[Jou
     return journal, False
 
 
-def _choice(model: Model, windows: Mapping[str, int], env: Mapping[str, str]) -> Choice:
+def _choice(model: Model, windows: Mapping[str, int], env: Mapping[str, str]) -> ModelOption:
     """What is known of a model: what the caller says of its window, its own word, else the catalog's."""
     # Not at import: the first lookup reads the catalog, and a model in this process needs none.
     from antiphon.models.rates import rates_of
 
     known = rates_of(model, env)
     window = windows.get(model.name) or known.window
-    return Choice(model, window, known.dear_input, known.dear_output, known.bill)
+    return ModelOption(model, window, known.dear_input, known.dear_output, known.bill)
 
 
 class _Roster:
@@ -394,26 +411,29 @@ class _Roster:
     ) -> None:
         self._agents, self._model, self._env, self._windows = agents, model, env, windows
         self._models: dict[str, Model] = {}
+        self._team: tuple[Options, CompiledTeam] | None = None
 
-    def team(self, options: Options) -> Team:
-        """Compile the team."""
-        return make_team(self._agents, options, partial(self._models_of, options))
+    def team(self, options: Options) -> CompiledTeam:
+        """Compile the team, once for the same options."""
+        if self._team is None or self._team[0] != options:
+            self._team = options, make_team(self._agents, options, partial(self._models_of, options))
+        return self._team[1]
 
-    def _models_of(self, options: Options, agent: Agent) -> tuple[Choice, ...]:
+    def _models_of(self, options: Options, agent: Agent) -> tuple[ModelOption, ...]:
         first = self._model if self._model is not None else agent.model
         try:
-            models = [self._resolve(spec) for spec in (first, *agent.fallback)]
+            models = [self._resolve(spec) for spec in (first, *agent.asking.fallback_models)]
         except UserError:
-            if first is None and (agent.plan is not None or agent.act is not None):
+            if first is None and (agent.hooks.plan_turn is not None or agent.hooks.act is not None):
                 # It may never ask one; if it does, it is told so then.
                 return ()
             raise
         env = os.environ if self._env is None else self._env
         choices = [_choice(model, self._windows, env) for model in models]
         for limits in (agent.limits, options.limits):
-            if limits is not None and limits.breach == "degrade":
-                spare = _choice(self._resolve(limits.to), self._windows, env)
-                choices.append(msgspec.structs.replace(spare, spare=limits.to))
+            if limits is not None and limits.on_breach == "degrade":
+                spare = _choice(self._resolve(limits.breach_target), self._windows, env)
+                choices.append(msgspec.structs.replace(spare, spare=limits.breach_target))
         return tuple(choices)
 
     def _resolve(self, spec: str | Model | None) -> Model:

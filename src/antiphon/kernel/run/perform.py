@@ -16,32 +16,60 @@ from typing import Any
 import msgspec
 
 from antiphon.errors import ModelError, ToolError
-from antiphon.kernel.facts.activation import Activation, Open
-from antiphon.kernel.facts.events import EffectFinished
-from antiphon.kernel.rules.request import request
-from antiphon.kernel.rules.team import Choice, Member
+from antiphon.kernel.context.request import model_request, side_request
+from antiphon.kernel.facts.activation import Activation, OpenEffect
+from antiphon.kernel.facts.events import ActionEffect, EffectFinished, ModelEffect, TimerEffect, ToolEffect
+from antiphon.kernel.rules.team.compiled import CompiledAgent, ModelOption
 from antiphon.values.codec import encode_value, mend, whole
-from antiphon.values.model import Emit, Reply
+from antiphon.values.model import Emit, ModelRequest, Reply
+from antiphon.values.result import Failure
 from antiphon.values.tool import Done, Tool, ToolContext, result_of
+
+PERFORMED = frozenset({ModelEffect, ToolEffect, TimerEffect, ActionEffect})
+"""Effects that the runtime performs; the others end by an answer or another effect."""
+
+
+def capped(activation: Activation) -> bool:
+    """Whether what an activation spends is limited in USD."""
+    return any(scope.limits.usd is not None for scope in activation.scopes)
 
 
 async def ask_model(
-    choice: Choice, member: Member, activation: Activation, opened: Open, emit: Emit, session: str = ""
-) -> EffectFinished:
+    option: ModelOption, member: CompiledAgent, activation: Activation, opened: OpenEffect, emit: Emit,
+    session: str = "",
+) -> EffectFinished:  # fmt: skip
     """Ask the model once. Any failure is an event; only cancellation escapes."""
-    effect_id, model = opened.effect.id, choice.model
+    effect_id, model = opened.id, option.model
     try:
-        asked = request(member, model.name, activation, opened.effect, session)
+        asked = request_of(model.name, member, activation, opened, session)
         reply = _received(await model.complete(asked, emit))
     except ModelError as error:
-        why = whole(f"{error.kind}: {error.text}")
-        return EffectFinished(
-            effect_id, "failed", why=why, retry_after=error.retry_after, status=error.status
-        )
+        failure = Failure(error.kind, whole(error.text), error.status, error.retry_after)
+        return EffectFinished(effect_id, "failed", failure=failure)
     except Exception as error:  # noqa: BLE001 - an adapter's bug must end its effect, not the run
-        return EffectFinished(effect_id, "failed", why=whole(f"provider: {type(error).__name__}: {error}"))
-    bill = choice.bill(reply.usage) if choice.bill is not None else None
-    return EffectFinished(effect_id, reply=reply, cost=bill)
+        failure = Failure("provider", whole(f"{type(error).__name__}: {error}"))
+        return EffectFinished(effect_id, "failed", failure=failure)
+    bill = option.bill(reply.usage) if option.bill is not None else None
+    return EffectFinished(effect_id, reply=reply, cost_nano_usd=bill)
+
+
+def request_of(
+    model: str, member: CompiledAgent, activation: Activation, opened: OpenEffect, session: str = ""
+) -> ModelRequest:
+    """The request of a model call that has just been started."""
+    detail, transcript = opened.detail, activation.conversation.transcript
+    prefix = member.prefix if activation.caller else member.entry_prefix
+    if type(detail) is ModelEffect and detail.purpose != "reply":
+        return side_request(
+            model, member.agent, prefix, transcript, effect_id=opened.id, session=session,
+            purpose=detail.purpose, question=detail.question,
+        )  # fmt: skip
+    turn = activation.turn
+    return model_request(
+        model, member.agent, prefix, transcript, effect_id=opened.id, session=session,
+        examples=member.examples, schema=member.answer.schema if member.answer is not None else None,
+        suffix=turn.suffix, offered=turn.offered_tools,
+    )  # fmt: skip
 
 
 _decode_reply = msgspec.json.Decoder(Reply).decode
@@ -56,34 +84,41 @@ def _received(reply: Reply) -> Reply:
 
 
 async def use_tool(
-    tool: Tool | None, arguments: str, opened: Open, context: ToolContext | None, threads: Threads
+    tool: Tool | None, arguments: str, opened: OpenEffect, context: ToolContext | None, threads: Threads
 ) -> EffectFinished:
     """Run a tool; after a crash, do again only what its contract allows."""
-    effect_id = opened.effect.id
+    effect_id = opened.id
     if tool is None:
-        return _in_doubt(effect_id, f"{opened.effect.name} is no longer among the agent's tools")
+        name = opened.detail.name if type(opened.detail) is ToolEffect else "it"
+        return _in_doubt(effect_id, f"{name} is no longer among the agent's tools")
     try:
-        if opened.lost and tool.effect == "once":
+        if opened.crashes and tool.effect == "once":
             return await _reconcile(tool, effect_id, context, threads)
         bound = tool.bind(arguments, context)
         found = result_of(await _call(bound, tool.is_async, tool.timeout, threads))
     except TimeoutError as error:
         why = whole(f"[{tool.name}] {str(error) or f'no result after {tool.timeout:g} s'}")
-        return _in_doubt(effect_id, why) if tool.acting else EffectFinished(effect_id, "failed", why=why)
+        return (
+            _in_doubt(effect_id, why)
+            if tool.has_side_effects
+            else EffectFinished(effect_id, "failed", reason=why)
+        )
     except Done as done:
-        return EffectFinished(effect_id, content=whole(done.result), ends=True)
+        return EffectFinished(effect_id, content=whole(done.result), finishes=True)
     except Exception as error:  # noqa: BLE001 - a tool's failure is a result that the model is shown
         text = str(error) if isinstance(error, ToolError) or str(error) else type(error).__name__
-        return EffectFinished(effect_id, "failed", why=whole(f"[{tool.name}] {text}"))
+        return EffectFinished(effect_id, "failed", reason=whole(f"[{tool.name}] {text}"))
     if found.is_error:
         return EffectFinished(
-            effect_id, "failed", attachments=found.attachments, why=f"[{tool.name}] {found.content}"
+            effect_id, "failed", attachments=found.attachments, reason=f"[{tool.name}] {found.content}"
         )
-    return EffectFinished(effect_id, content=found.content, attachments=found.attachments, ends=found.ends)
+    return EffectFinished(
+        effect_id, content=found.content, attachments=found.attachments, finishes=found.finishes
+    )
 
 
 def _in_doubt(effect_id: str, why: str) -> EffectFinished:
-    return EffectFinished(effect_id, "unknown", why=f"{why}; it may or may not have taken effect")
+    return EffectFinished(effect_id, "unknown", reason=f"{why}; it may or may not have taken effect")
 
 
 async def _reconcile(

@@ -7,12 +7,12 @@ from typing import Any
 
 import msgspec
 
-from antiphon.errors import Corrupt
+from antiphon.errors import JournalCorrupt
 from antiphon.journal.port import Journal, Refs, Row, blob_digest
 from antiphon.kernel.facts.events import Event, decode
-from antiphon.kernel.facts.fold import apply_all
+from antiphon.kernel.facts.fold.apply import apply_all
 from antiphon.kernel.facts.records import ActivationIndex, Record
-from antiphon.kernel.facts.state import State
+from antiphon.kernel.facts.state import RunState
 from antiphon.values.codec import encode_value
 
 LARGE = 4096
@@ -78,45 +78,45 @@ def _unescape(part: str) -> str:
 
 
 async def events_of(journal: Journal, run_id: str, row: Row) -> list[Event]:
-    """The events of one stored row, payloads in place. Raises Corrupt, NewerFormat."""
+    """The events of one stored row, payloads in place. Raises JournalCorrupt, JournalTooNew."""
     if not row.refs:
         return decode(row.body)
     blobs = {name: await journal.blob(run_id, name) for _, name in row.refs}
     try:
         return decode(unpack(row.body, row.refs, blobs))
     except (LookupError, ValueError, TypeError) as error:
-        raise Corrupt(run_id, row.seq, f"a payload does not fit its place ({error})") from error
+        raise JournalCorrupt(run_id, row.seq, f"a payload does not fit its place ({error})") from error
 
 
-async def fold(journal: Journal, run_id: str, seen: Callable[[Event], None] | None = None) -> State:
-    """The state of a stored run; `seen` is shown each event. Raises Corrupt."""
-    state = State()
+async def fold(journal: Journal, run_id: str, seen: Callable[[Event], None] | None = None) -> RunState:
+    """The state of a stored run; `seen` is shown each event. Raises JournalCorrupt."""
+    state = RunState()
     for row in await journal.read(run_id):
         events = await events_of(journal, run_id, row)
         try:
             fold_row(state, row, events)
-        except Corrupt as error:
-            raise Corrupt(run_id, row.seq, str(error)) from error
+        except JournalCorrupt as error:
+            raise JournalCorrupt(run_id, row.seq, str(error)) from error
         if seen is not None:
             for event in events:
                 seen(event)
     return state
 
 
-def fold_row(state: State, row: Row, events: Sequence[Event]) -> None:
+def fold_row(state: RunState, row: Row, events: Sequence[Event]) -> None:
     """Fold one row in, at its own time."""
     state.at = row.at
     apply_all(state, events)
 
 
 async def read(journal: Journal, run_id: str, after: int = 0) -> list[Record]:
-    """The stored records of a run numbered above `after`. Raises UnknownName, Corrupt."""
-    activations, records = ActivationIndex(), []
+    """The stored records of a run numbered above `after`. Raises UnknownName, JournalCorrupt."""
+    cast, records = ActivationIndex(), []
     for row in await journal.read(run_id):
         events = await events_of(journal, run_id, row)
         for index, event in enumerate(events):
-            activations.learn(event)
-            record = activations.record(row.seq - len(events) + 1 + index, row.at, run_id, event)
+            cast.learn(event)
+            record = cast.record(row.seq - len(events) + 1 + index, row.at, run_id, event)
             if record.seq > after:
                 records.append(record)
     return records

@@ -9,41 +9,47 @@ late result is dropped.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
-from itertools import chain
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
-from antiphon.errors import AntiphonError, JournalError, Parked, UserError
+from antiphon.errors import AntiphonError, JournalError, RunSuspended, UserError
 from antiphon.journal.port import Journal, Lease, Row
 from antiphon.journal.port import chain as link
-from antiphon.kernel.facts.activation import Activation, Ended, Open
+from antiphon.kernel.facts.activation import Activation, FinishedCall, OpenEffect
 from antiphon.kernel.facts.events import (
+    ActionEffect,
+    CallEffect,
     EffectFinished,
     EffectStarted,
     Event,
-    Options,
+    ModelEffect,
     RunClosed,
     RunResumed,
     RunStarted,
+    TimerEffect,
+    ToolEffect,
     encode,
-    place,
 )
-from antiphon.kernel.facts.fold import APPLY
+from antiphon.kernel.facts.fold.apply import Folding
+from antiphon.kernel.facts.ids import activation_of
+from antiphon.kernel.facts.options import Options
 from antiphon.kernel.facts.records import ActivationIndex
-from antiphon.kernel.facts.state import State
+from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules.step import step
-from antiphon.kernel.rules.team import Team
-from antiphon.kernel.run.actions import Gate, act
+from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam
+from antiphon.kernel.rules.team.manifest import manifest_of
+from antiphon.kernel.run.actions import ActionExecutor, Given, act
 from antiphon.kernel.run.clock import Clock
-from antiphon.kernel.run.commands import Cancel, Letter, posted, take_in, take_in_mail
+from antiphon.kernel.run.commands import Cancel, Letter, Signal, posted, take_in, take_in_mail
 from antiphon.kernel.run.feed import Feed
-from antiphon.kernel.run.perform import Threads, ask_model, use_tool
+from antiphon.kernel.run.perform import PERFORMED, Threads, ask_model, capped, use_tool
 from antiphon.kernel.run.rows import LARGE, pack
 from antiphon.values.codec import encode_value, whole
-from antiphon.values.model import Delta
+from antiphon.values.model import Delta, Emit
 from antiphon.values.tool import ToolContext
 
 LAPS = 64
@@ -53,16 +59,6 @@ GRACE = 1.0
 BEAT = 5.0
 """Seconds between two signs of life of an owner."""
 FOREVER = 1 << 62
-
-
-class Signal(Protocol):
-    """What may stop a request from outside: an `asyncio.Event`, for one."""
-
-    def is_set(self) -> bool: ...
-
-    async def wait(self) -> object:
-        """Return once it is set."""
-        ...
 
 
 class Runtime:
@@ -75,23 +71,25 @@ class Runtime:
         self,
         journal: Journal,
         lease: Lease,
-        team: Callable[[Options], Team],
-        state: State,
-        index: ActivationIndex,
+        team: Callable[[Options], CompiledTeam],
+        state: RunState,
+        cast: ActivationIndex,
         clock: Clock,
         deps: Any,
         overrides: Mapping[str, Callable[[ToolContext], Any]] | None = None,
     ) -> None:
         self.state, self.journal, self.clock, self.deps = state, journal, clock, deps
         self._overrides = overrides or {}
+        self._folding = Folding(state)
         self._lease, self._make_team = lease, team
         # The agents, compiled for the options that the run was started with.
-        self.team = team(state.options) if lease.seq else Team({}, {}, False)
+        self.team = team(state.options) if lease.seq else CompiledTeam({}, {}, False)
         self._seq, self._digest = lease.seq, lease.digest
         self._durable = lease.seq
-        self.feed = Feed(lease.run_id, index)
+        self.feed = Feed(lease.run_id, cast)
         self.feed.durable = lease.seq
-        self._heads: set[str] = set()
+        self._prefixes: set[str] = set()
+        self._blobs: dict[str, bytes] = {}
         self._performing: dict[str, asyncio.Task[None]] = {}
         self._inner: dict[str, asyncio.Future[EffectFinished]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -125,65 +123,52 @@ class Runtime:
         lost = isinstance(first, RunResumed)
         if isinstance(first, RunStarted):
             self.team = self._make_team(first.options)
+        if self.team.members and isinstance(first, RunStarted | RunResumed):
+            manifest = manifest_of(self.team)
+            self._blobs[manifest.digest] = manifest.data
+            first = msgspec.structs.replace(first, manifest=manifest.digest)
         self.record(first)
         if lost:
             self._resume()
 
-    def record(self, *events: Event) -> None:
+    def record(self, given: Event | Given) -> None:
         """Let facts in and do what follows from them.
 
-        Raises Parked when the run has stopped, UserError when it is closed.
+        Raises RunSuspended when the run has stopped, UserError when it is closed.
         """
         if self._failure is not None:
-            raise self._parked()
+            raise self._suspended()
         if self.state.closed:
             raise UserError(f"Run {self.run_id} is closed; nothing can follow. Start a new one")
         try:
-            first = self._advance(events)
+            first = self._advance(given)
         except Exception as error:
             # Half of it may be applied: only what is stored can be trusted now.
             self._park(error)
             raise
         if first is not None:
-            self.spawn(self._drive(first), first.effect.id)
+            self.spawn(self._drive(first), first.id)
 
-    def _advance(self, events: Iterable[Event]) -> Open | None:
-        """Apply events and what `step` makes of them, append it all, start what it started.
+    def _advance(self, given: Event | Given) -> OpenEffect | None:
+        """Apply facts and what `step` makes of them, append it all, start what it started.
 
         The first started effect is the caller's to perform; its siblings get tasks.
         """
         state = self.state
         # A clock that counts in whole seconds is read back with a fraction.
         state.at = float(self.clock.now())
-        given = 0
-        batch: list[Event] = []
-        started: list[str] = []
-        heads: dict[str, bytes] = {}
-        event: Any
-        for event in chain(events, _STEP, step(state, self.team)):
-            if event is None:
-                given = len(batch)
-                continue
-            kind = type(event)
-            APPLY[kind](state, event)
-            batch.append(event)
-            if kind is EffectStarted:
-                if event.kind == "call":
-                    self.feed.index.learn(event)
-                    self._note_head(event, heads)
-                elif event.purpose in _PERFORMED and event.kind != "step":
-                    started.append(event.id)
-                    if event.head:
-                        self._note_head(event, heads)
-            elif kind is EffectFinished:
-                if event.id in self._performing:
-                    self._performing.pop(event.id).cancel()
-                elif event.id in self._inner:
-                    waiter = self._inner.pop(event.id)
-                    if not waiter.done():
-                        waiter.set_result(event)
-        if batch:
-            self._append(batch, given, heads)
+        folding = self._folding
+        batch = folding.batch = []
+        if callable(given):
+            given(folding.emit)
+        else:
+            folding.emit(given)
+        count = len(batch)
+        step(folding.emit, state, self.team)
+        if not batch:
+            return None
+        started, prefixes = self._noted(batch)
+        self._append(batch, count, prefixes)
         first = None
         for effect_id in started:
             opened = state.open.get(effect_id)
@@ -192,6 +177,31 @@ class Runtime:
             elif opened is not None:
                 self.spawn(self._drive(opened), effect_id)
         return first
+
+    def _noted(self, batch: list[Event]) -> tuple[list[str], dict[str, bytes]]:
+        """Effects to perform, and prompt prefixes to store. What ended is not performed any more."""
+        started: list[str] = []
+        prefixes, self._blobs = self._blobs, {}
+        for event in batch:
+            kind = type(event)
+            if kind is EffectStarted:
+                detail = event.detail  # type: ignore[union-attr]
+                if type(detail) is CallEffect:
+                    self.feed.index.learn(event)
+                    self._note_prefix(event.id, detail.digest, detail.agent, prefixes)  # type: ignore[union-attr]
+                elif type(detail) in PERFORMED:
+                    started.append(event.id)  # type: ignore[union-attr]
+                    if type(detail) is ModelEffect and detail.prefix:
+                        self._note_prefix(event.id, detail.prefix, "", prefixes)  # type: ignore[union-attr]
+            elif kind is EffectFinished:
+                effect_id = event.id  # type: ignore[union-attr]
+                if effect_id in self._performing:
+                    self._performing.pop(effect_id).cancel()
+                elif effect_id in self._inner:
+                    waiter = self._inner.pop(effect_id)
+                    if not waiter.done():
+                        waiter.set_result(event)  # type: ignore[arg-type]
+        return started, prefixes
 
     def _append(self, batch: list[Event], given: int, blobs: dict[str, bytes]) -> None:
         """Queue one row. What users hand in was made what it is read as where it came in."""
@@ -210,15 +220,13 @@ class Runtime:
             self.feed.add(self._seq, at, batch)
         self.journal.append(self._lease, row, blobs, partial(self._settled, self._seq))
 
-    def _note_head(self, event: EffectStarted, blobs: dict[str, bytes]) -> None:
+    def _note_prefix(self, effect_id: str, digest: str, agent: str, blobs: dict[str, bytes]) -> None:
         """What an agent is told goes into the journal once per run, beside the event that names it."""
-        digest = event.head or event.digest
-        if digest in self._heads:
+        if digest in self._prefixes:
             return
-        self._heads.add(digest)
-        activation = self.state.activations[place(event.id)]
-        member = self.team.members[event.name if event.kind == "call" else activation.agent]
-        blobs[digest] = (member.entry_head if member.entry_head.digest == digest else member.head).data
+        self._prefixes.add(digest)
+        member = self.team.members[agent or self.state.activations[activation_of(effect_id)].agent]
+        blobs[digest] = (member.entry_prefix if member.entry_prefix.digest == digest else member.prefix).data
 
     def _settled(self, seq: int, error: BaseException | None) -> None:
         """A row is durable, or the journal failed."""
@@ -238,7 +246,7 @@ class Runtime:
     async def until_durable(self) -> None:
         """Return once everything recorded so far is as durable as the journal makes it."""
         if self._failure is not None:
-            raise self._parked()
+            raise self._suspended()
         if self._durable < self._seq:
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._barriers.append((self._seq, waiter))
@@ -255,7 +263,7 @@ class Runtime:
             self._performing[effect_id] = task
         return task
 
-    async def _drive(self, opened: Open | None) -> None:
+    async def _drive(self, opened: OpenEffect | None) -> None:
         """Perform an effect, record its end, and go on with what follows until nothing does."""
         task = asyncio.current_task()
         if task is None:
@@ -267,20 +275,19 @@ class Runtime:
                     await asyncio.sleep(0)
                     if opened.ended:
                         return
-                effect_id = opened.effect.id
+                effect_id = opened.id
                 self._performing[effect_id] = task
                 try:
                     end = await self._perform(opened)
                 except asyncio.CancelledError:
                     if task.cancelling():
                         raise
-                    end = EffectFinished(
-                        effect_id, "failed", why=f"[{opened.effect.name}] it cancelled itself"
-                    )
+                    name = getattr(opened.detail, "name", "model")
+                    end = EffectFinished(effect_id, "failed", reason=f"[{name}] it cancelled itself")
                 if opened.ended or self._failure is not None:
                     return
                 del self._performing[effect_id]
-                opened = self._advance((end,) if isinstance(end, EffectFinished) else end)
+                opened = self._advance(end)
                 if self._results:
                     self._deliver()
         except asyncio.CancelledError:
@@ -289,44 +296,57 @@ class Runtime:
         except Exception as error:  # noqa: BLE001 - a fault in a rule must park the run, not vanish
             self._park(error)
 
-    def _perform(self, opened: Open) -> Coroutine[Any, Any, EffectFinished | Iterator[Event]]:
-        effect = opened.effect
-        if effect.kind == "wait":
-            return self._wait(effect)
+    def _perform(self, opened: OpenEffect) -> Coroutine[Any, Any, EffectFinished | Given]:
+        detail = opened.detail
+        if type(detail) is TimerEffect:
+            return self._wait(opened.id, detail.due_at)
         activation = self.state.activations[opened.activation]
-        if effect.kind == "action":
-            gate = Gate(self.state, self.team, activation, self.record, self._ended, self.until_durable)
-            return act(self.state, self.team, activation, opened, gate, self.deps)
-        member = self.team.members[activation.agent]
-        if effect.kind == "model":
-            emit = partial(self.feed.piece, effect.id, activation.id, activation.agent)
-            choice = self.team.models[activation.agent][effect.fallback]
-            asking = ask_model(
-                choice, member, activation, opened, emit if self.feed.subscribers else _unheard, self.run_id
+        if type(detail) is ActionEffect:
+            executor = ActionExecutor(
+                self.state, self.team, activation, self.record, self._ended, self.until_durable
             )
-            # Money that has a limit is only spent on the word of a row that cannot be lost.
-            if effect.cost and self._durable < self._seq and _capped(activation):
-                return self._once_durable(asking)
-            return asking
-        tool = member.tools.get(effect.name)
+            return act(self.state, self.team, activation, opened, executor, self.deps)
+        member = self.team.members[activation.agent]
+        if type(detail) is ModelEffect:
+            return self._ask(detail, opened, activation, member)
+        return self._use(opened, activation, member)
+
+    def _ask(
+        self, detail: ModelEffect, opened: OpenEffect, activation: Activation, member: CompiledAgent
+    ) -> Coroutine[Any, Any, EffectFinished]:
+        emit: Emit = _unheard
+        if self.feed.subscribers:
+            emit = partial(self.feed.piece, opened.id, activation.id, activation.agent)
+        option = self.team.models[activation.agent][detail.fallback]
+        asking = ask_model(option, member, activation, opened, emit, self._lease.run_id)
+        # Money that has a limit is only spent on the word of a row that cannot be lost.
+        if detail.held_nano_usd and self._durable < self._seq and capped(activation):
+            return self._once_durable(asking)
+        return asking
+
+    def _use(
+        self, opened: OpenEffect, activation: Activation, member: CompiledAgent
+    ) -> Coroutine[Any, Any, EffectFinished]:
+        detail = opened.detail
+        if type(detail) is not ToolEffect:
+            raise RuntimeError(f"{opened.id} is nothing that is performed")
+        tool = member.tools.get(detail.name)
         context = None
-        if tool is not None and (tool.takes_context or opened.lost):
-            key = f"{self.run_id}:{effect.id}"
-            attempt = 1 + opened.lost
+        if tool is not None and (tool.takes_context or opened.crashes):
             context = ToolContext(
                 self.run_id,
-                effect.id,
+                opened.id,
                 activation.agent,
-                key,
-                attempt,
+                f"{opened.run_id}:{opened.id}",
+                1 + opened.crashes,
                 self.deps,
-                output=self.state.outputs.get,
-                cancelled=lambda: opened.ended,
+                read_output=self.state.outputs.texts.get,
+                is_cancelled=lambda: opened.ended,
                 overrides=self._overrides,
             )
-        arguments = effect.arguments or activation.calls[opened.index].arguments
+        arguments = detail.arguments or activation.turn.calls[opened.index].arguments
         work = use_tool(tool, arguments, opened, context, self._threads)
-        if self._durable < self._seq and (tool is None or tool.acting):
+        if self._durable < self._seq and (tool is None or tool.has_side_effects):
             return self._once_durable(work)
         return work
 
@@ -336,9 +356,9 @@ class Runtime:
         self._inner[effect_id] = waiter
         return await waiter
 
-    async def _wait(self, effect: EffectStarted) -> EffectFinished:
-        await self.clock.sleep_until(effect.until)
-        return EffectFinished(effect.id)
+    async def _wait(self, effect_id: str, due_at: float) -> EffectFinished:
+        await self.clock.sleep_until(due_at)
+        return EffectFinished(effect_id)
 
     async def _once_durable(self, work: Coroutine[Any, Any, EffectFinished]) -> EffectFinished:
         """An acting effect starts only when the row that says so cannot be lost any more."""
@@ -353,11 +373,9 @@ class Runtime:
         """After a crash: do again, or go on waiting for, what was in flight."""
         for activation in list(self.state.activations.values()):
             for opened in list(activation.open.values()):
-                effect = opened.effect
-                if opened.lost and (
-                    effect.kind in ("tool", "action") or effect.purpose in ("retry", "deadline")
-                ):
-                    self.spawn(self._drive(opened), effect.id)
+                # A model call that was cut off is ended by the rules, and asked again.
+                if opened.crashes and type(opened.detail) in (ToolEffect, ActionEffect, TimerEffect):
+                    self.spawn(self._drive(opened), opened.id)
 
     def cancel_when(self, signal: Signal, target: str, why: str) -> Callable[[], object]:
         """Cancel the effect `target` once `signal` is set; call what is returned to stop listening."""
@@ -365,19 +383,19 @@ class Runtime:
 
     async def _heed(self, signal: Signal, target: str, why: str) -> None:
         await signal.wait()
-        if self._failure is None and self.state.find(target) is not None:
+        if self._failure is None and target in self.state.open:
             self.take_in(Cancel(target, why))
 
     # -- results ----------------------------------------------------------------------------
 
-    async def result(self, call_id: str) -> Ended:
+    async def result(self, call_id: str) -> FinishedCall:
         """How a user's request ended, durably: its end, and the tokens it used."""
         user = self.state.activations[0]
         if call_id not in user.done:
             if call_id not in user.open:
                 raise AntiphonError(f"Run {self.run_id} has no request {call_id}")
             if self._failure is not None:
-                raise self._parked()
+                raise self._suspended()
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._results.append((call_id, waiter))
             await waiter
@@ -412,10 +430,10 @@ class Runtime:
     async def _read_mail(self) -> None:
         try:
             while not self.state.closed:
-                for mail in await self.journal.mail(self.run_id, self.state.mail):
+                for mail in await self.journal.mail(self.run_id, self.state.command):
                     self.record(take_in_mail(self.state, mail.body, mail.number))
                     self._deliver()
-                await self.journal.wait(self.run_id, FOREVER, self.state.mail)
+                await self.journal.wait(self.run_id, FOREVER, self.state.command)
         except (AntiphonError, ValueError) as error:
             if self._failure is None:
                 self._park(error)
@@ -440,16 +458,16 @@ class Runtime:
                 task.cancel()
         for _, waiter in self._barriers:
             if not waiter.done():
-                waiter.set_exception(self._parked())
+                waiter.set_exception(self._suspended())
         for _, waiter in self._results:
             if not waiter.done():
-                waiter.set_exception(self._parked())
+                waiter.set_exception(self._suspended())
         self._barriers.clear()
         self._results.clear()
         self.feed.end()
 
-    def _parked(self) -> Parked:
-        parked = Parked(self.run_id, str(self._failure))
+    def _suspended(self) -> RunSuspended:
+        parked = RunSuspended(self.run_id, str(self._failure))
         parked.__cause__ = self._failure
         return parked
 
@@ -474,19 +492,8 @@ class Runtime:
             self._park(UserError("its conversation was left; open_run(run_id=...) goes on with it"))
 
 
-_PERFORMED = ("", "retry", "deadline", "compact", "final")
-"""Purposes of effects that the runtime performs; the others end by an answer or another effect."""
-
-
 _read_first = msgspec.json.Decoder(RunStarted | RunResumed).decode
-_STEP = (None,)
-"""Stands between the events that are given and those that `step` computes from them."""
 
 
-def _capped(activation: Activation) -> bool:
-    """Whether what an activation spends is limited in USD."""
-    return any(scope.limits.usd is not None for scope in activation.scopes)
-
-
-def _unheard(delta: Delta) -> None:
-    """Nobody watches: the reply will hold it all."""
+_unheard: Emit = deque[Delta](maxlen=0).append
+"""Nobody watches: the reply will hold it all."""

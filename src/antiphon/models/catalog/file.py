@@ -19,7 +19,7 @@ from typing import Any
 
 import yaml
 
-from antiphon.config.yaml import Reader, compose_file, is_null
+from antiphon.config.yaml import YamlReader, compose_file, is_null
 
 TOKENS = ("context_window", "max_input", "max_output")
 ABLE = ("tools", "reasoning", "structured_output")
@@ -31,10 +31,10 @@ MODALITIES = ("text", "image", "audio", "video", "pdf")
 def read_models(path: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
     """The fields each model names; `ConfigError` says file, line and column of what is wrong."""
     root = compose_file(path)
-    return {} if root is None else _Reader(os.fspath(path)).models(root)
+    return {} if root is None else _CatalogParser(os.fspath(path)).models(root)
 
 
-class _Reader(Reader):
+class _CatalogParser(YamlReader):
     """Nodes to the fields they name."""
 
     def models(self, root: yaml.Node) -> dict[str, dict[str, Any]]:

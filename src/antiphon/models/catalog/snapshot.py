@@ -16,7 +16,7 @@ _ABLE = {"y": True, "n": False}
 _MODALITIES = {"t": "text", "i": "image", "a": "audio", "v": "video", "p": "pdf"}
 
 
-class Row(Struct, array_like=True, frozen=True):
+class CatalogRow(Struct, array_like=True, frozen=True):
     """One model, as the file holds it. Prices are whole millionths of a dollar per million tokens.
 
     able: of tools, reasoning and structured output, one letter each: y, n, or ? for not known.
@@ -33,11 +33,11 @@ class Row(Struct, array_like=True, frozen=True):
     tiers: tuple[tuple[int | None, ...], ...] = ()
 
 
-class Provider(Struct, frozen=True):
+class CatalogProvider(Struct, frozen=True):
     """The models of one provider by id; `aliases` are other names of theirs."""
 
     aliases: dict[str, str] = {}
-    models: dict[str, Row] = {}
+    models: dict[str, CatalogRow] = {}
 
 
 class Snapshot(Struct, frozen=True):
@@ -45,7 +45,7 @@ class Snapshot(Struct, frozen=True):
 
     as_of: str
     sources: tuple[str, ...]
-    providers: dict[str, Provider]
+    providers: dict[str, CatalogProvider]
 
 
 @cache
@@ -54,7 +54,7 @@ def figures() -> Snapshot:
     return msgspec.json.decode(FILE.read_bytes(), type=Snapshot)
 
 
-def spec_of(provider: str, id: str, row: Row, aliases: tuple[str, ...]) -> ModelSpec:
+def spec_of(provider: str, id: str, row: CatalogRow, aliases: tuple[str, ...]) -> ModelSpec:
     """A row of the file as what it says."""
     tools, reasoning, structured = (_ABLE.get(letter) for letter in row.able)
     return ModelSpec(

@@ -76,19 +76,19 @@ def cost(usage: Usage, spec: ModelSpec | None) -> Decimal | None:
     price_in, price_out = prices.input, prices.output
     cached, written, thought = prices.cached_input, prices.cache_write, prices.reasoning
     for tier in prices.tiers:
-        if usage.input > tier.above:
+        if usage.input_tokens > tier.above:
             price_in, price_out = _or(tier.input, price_in), _or(tier.output, price_out)
             cached, written = _or(tier.cached_input, cached), _or(tier.cache_write, written)
             thought = _or(tier.reasoning, thought)
-    reused = min(usage.cached, usage.input)
-    stored = min(usage.cache_write, usage.input - reused)
-    thinking = min(usage.reasoning, usage.output)
+    reused = min(usage.cache_read_tokens, usage.input_tokens)
+    stored = min(usage.cache_write_tokens, usage.input_tokens - reused)
+    thinking = min(usage.reasoning_tokens, usage.output_tokens)
     total = Decimal()
     for tokens, price in (
-        (usage.input - reused - stored, price_in),
+        (usage.input_tokens - reused - stored, price_in),
         (reused, _or(cached, price_in)),
         (stored, _or(written, price_in)),
-        (usage.output - thinking, price_out),
+        (usage.output_tokens - thinking, price_out),
         (thinking, _or(thought, price_out)),
     ):
         if not tokens:

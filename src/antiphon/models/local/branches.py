@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from antiphon.errors import ModelError
 from antiphon.models.local.spans import candidates, learn
-from antiphon.values.model import ChatMessage, Example, Request, ToolSpec
+from antiphon.values.model import ChatMessage, Example, ModelRequest, ToolSpec
 
 CALL_AGENT, FINISH, ANSWER = "call_agent", "finish", "answer"
 """The two tools of delegation, and what the model says where an answer is plain text."""
@@ -74,7 +74,7 @@ def _notice(message: ChatMessage) -> bool:
     return message.content.startswith("[system]")
 
 
-def branches(request: Request, now: Scene) -> list[Branch]:
+def branches(request: ModelRequest, now: Scene) -> list[Branch]:
     """Every reply that makes sense now; empty when all that is left is to write a text.
 
     Without a result, finishing is offered only if an example shows how, or if nothing else can be
@@ -163,7 +163,7 @@ def _fixed(said: dict[str, Any], call: str, arguments: dict[str, Any]) -> Branch
     return Branch({"const": said}, call, said, arguments)
 
 
-def _colleagues(request: Request, spec: ToolSpec, now: Scene) -> Iterator[Branch]:
+def _colleagues(request: ModelRequest, spec: ToolSpec, now: Scene) -> Iterator[Branch]:
     named = spec.parameters.get("properties", {}).get("agent_name", {})
     names = named.get("enum") or (
         [named["const"]] if "const" in named else _COLLEAGUE.findall(request.system.partition(_COLLEAGUES)[2])
@@ -174,7 +174,7 @@ def _colleagues(request: Request, spec: ToolSpec, now: Scene) -> Iterator[Branch
             yield _fixed({"ask": name}, CALL_AGENT, {"agent_name": name, "message": now.asked})
 
 
-def _finishes(request: Request, now: Scene, *, alone: bool) -> Iterator[Branch]:
+def _finishes(request: ModelRequest, now: Scene, *, alone: bool) -> Iterator[Branch]:
     if now.results:
         yield _fixed({"call": FINISH}, FINISH, {"message": quote(now.results)})
         return

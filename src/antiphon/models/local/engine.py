@@ -34,7 +34,7 @@ QUIT = 10.0
 """Seconds that the end of the process waits for the thread to leave llama.cpp."""
 
 
-class Written(Struct, frozen=True):
+class GeneratedText(Struct, frozen=True):
     """What one run of the model wrote. finish: `stop` (an end mark or the grammar's end) or `length`."""
 
     text: str
@@ -42,7 +42,7 @@ class Written(Struct, frozen=True):
     usage: Usage
 
 
-class Job:
+class GenerateJob:
     """One prompt on its way through the thread.
 
     abandoned: nobody waits any more. Both threads set it, only ever to True.
@@ -51,14 +51,14 @@ class Job:
     def __init__(self, body: dict[str, Any], piece: Callable[[str], None]) -> None:
         self.body, self.piece = body, piece
         self.loop = asyncio.get_running_loop()
-        self.done: asyncio.Future[Written] = self.loop.create_future()
+        self.done: asyncio.Future[GeneratedText] = self.loop.create_future()
         self.abandoned = False
 
     def tell(self, call: Callable[[Any], None], value: object) -> None:
         """Call on the loop that asked."""
         tell(self.loop, call, value)
 
-    def settle(self, written: Written) -> None:
+    def settle(self, written: GeneratedText) -> None:
         """On the loop: end the wait with an answer, unless it has ended."""
         if not self.done.done():
             self.done.set_result(written)
@@ -86,17 +86,17 @@ class Engine:
 
     def __init__(self, weights: Path) -> None:
         self._weights = weights
-        self._jobs: queue.SimpleQueue[Job | Callable[[], None]] = queue.SimpleQueue()
-        self._open: set[Job] = set()
+        self._jobs: queue.SimpleQueue[GenerateJob | Callable[[], None]] = queue.SimpleQueue()
+        self._open: set[GenerateJob] = set()
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
 
-    async def write(self, body: dict[str, Any], piece: Callable[[str], None]) -> Written:
+    async def write(self, body: dict[str, Any], piece: Callable[[str], None]) -> GeneratedText:
         """Run one prompt; `piece` is called on this loop with each text as it comes.
 
         Cancelled, it returns at once: the thread drops the work at its next token.
         """
-        job = Job(body, piece)
+        job = GenerateJob(body, piece)
         with self._lock:
             if self._thread is None:
                 self._start()
@@ -136,7 +136,7 @@ class Engine:
             atexit.unregister(self._quit)
             for job in tuple(self._open):
                 job.abandoned = True
-                job.tell(job.fail, ModelError("cut", "the local model was closed"))
+                job.tell(job.fail, ModelError("disconnected", "the local model was closed"))
             self._jobs.put(ended)
         return thread
 
@@ -145,9 +145,9 @@ class Engine:
         if thread is not None:
             thread.join(QUIT)
 
-    def _work(self, jobs: queue.SimpleQueue[Job | Callable[[], None]]) -> None:
+    def _work(self, jobs: queue.SimpleQueue[GenerateJob | Callable[[], None]]) -> None:
         server: Any = None
-        while isinstance(job := jobs.get(), Job):
+        while isinstance(job := jobs.get(), GenerateJob):
             if job.abandoned:
                 continue
             try:
@@ -160,7 +160,7 @@ class Engine:
         del server
         job()
 
-    def _run(self, server: Any, job: Job) -> Written:
+    def _run(self, server: Any, job: GenerateJob) -> GeneratedText:
         texts: list[str] = []
         last: dict[str, Any] = {}
 
@@ -182,14 +182,14 @@ class Engine:
         if error := last.get("error"):
             long = error.get("type") == "exceed_context_size_error"
             raise ModelError(
-                "context" if long else "validation", f"local model: {error.get('message', error)}"
+                "context_length" if long else "validation", f"local model: {error.get('message', error)}"
             )
         finish, counted = last.get("finish"), last.get("usage")
         if not finish or not counted:
-            raise ModelError("cut", "the local model was stopped before it had finished")
+            raise ModelError("disconnected", "the local model was stopped before it had finished")
         cached = (counted.get("prompt_tokens_details") or {}).get("cached_tokens", 0)
         usage = Usage(counted["prompt_tokens"], counted["completion_tokens"], cached)
-        return Written("".join(texts), finish, usage)
+        return GeneratedText("".join(texts), finish, usage)
 
 
 def find_weights(package: str, file: str) -> Path:

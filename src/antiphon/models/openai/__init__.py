@@ -13,11 +13,11 @@ import httpx2
 from msgspec import Struct
 
 from antiphon.errors import ConfigError, ModelError
-from antiphon.models.openai.answer import Answer
+from antiphon.models.openai.answer import ResponseBody
 from antiphon.models.openai.failures import broken, shown, status_error, transport_error
 from antiphon.models.openai.tags import strip_reasoning
 from antiphon.models.openai.wire import Dialect, encode_request, encode_tools
-from antiphon.values.model import Emit, Reply, Request, ToolSpec
+from antiphon.values.model import Emit, ModelRequest, Reply, ToolSpec
 from antiphon.values.secret import MASK, Secret
 
 __all__ = ["OpenAIModel", "OutputCap", "strip_reasoning"]
@@ -100,7 +100,7 @@ class OpenAIModel:
         if client is not None:
             await client.keeper.aclose()
 
-    async def complete(self, request: Request, emit: Emit) -> Reply:
+    async def complete(self, request: ModelRequest, emit: Emit) -> Reply:
         """Ask once. Cancelling closes the connection; raises `ModelError` only."""
         left = 3
         while True:
@@ -114,7 +114,7 @@ class OpenAIModel:
                 if not left or error.status not in (400, 422) or not self._dialect.learn(error.text):
                     raise
 
-    def _body(self, request: Request) -> bytes:
+    def _body(self, request: ModelRequest) -> bytes:
         try:
             if self._tools[0] is not request.tools:
                 self._tools = (request.tools, encode_tools(request.tools))
@@ -126,7 +126,7 @@ class OpenAIModel:
 
     async def _ask(self, body: bytes, emit: Emit) -> Reply:
         """One exchange. An answer that is whole counts, whatever the connection does after it."""
-        answer = Answer(emit, self._where, self._model, tags=self._tags, limit=self._max_response)
+        answer = ResponseBody(emit, self._where, self._model, tags=self._tags, limit=self._max_response)
         try:
             async with asyncio.timeout(self._connect + self._first_byte) as timer:
                 await self._exchange(body, answer, timer)
@@ -140,7 +140,7 @@ class OpenAIModel:
                 raise transport_error(error, self._where, self._local, answer.status) from error
         return answer.reply()
 
-    async def _exchange(self, body: bytes, answer: Answer, timer: asyncio.Timeout) -> None:
+    async def _exchange(self, body: bytes, answer: ResponseBody, timer: asyncio.Timeout) -> None:
         """Send, then pass on what comes until the answer is whole or the endpoint has closed it."""
         loop = asyncio.get_running_loop()
         end = loop.time() + self._total
@@ -168,7 +168,7 @@ class OpenAIModel:
                         return
             answer.close()
 
-    def _lateness(self, answer: Answer) -> str:
+    def _lateness(self, answer: ResponseBody) -> str:
         if not answer.size:
             seconds = self._connect + self._first_byte
             return f"{self._where} has sent nothing for {seconds:g} s (connect + first_byte)"

@@ -12,7 +12,7 @@ _DONE = b"[DONE]"
 _BOM = b"\xef\xbb\xbf"
 
 
-class Answer:
+class ResponseBody:
     """Takes the pieces of one body; `ended` once it is whole, and deaf from then on.
 
     What a server says its content is counts for nothing: servers that ignore `stream`, or name
@@ -80,7 +80,7 @@ class Answer:
         if self._reader is not None:
             self._events(b"", last=True)
         elif not self._is_json:
-            raise ModelError("cut", f"{self._where} sent an empty answer (status {self.status})")
+            raise ModelError("disconnected", f"{self._where} sent an empty answer (status {self.status})")
         else:
             whole = b"".join(self._whole).removeprefix(_BOM).strip()
             if whole.startswith(b"["):

@@ -35,13 +35,13 @@ _BY_CODE: dict[str, ModelErrorKind] = {
     "permission_denied": "permission",
     "model_not_found": "validation",
     "not_found_error": "validation",
-    "context_length_exceeded": "context",
-    "context_window_exceeded": "context",
-    "exceed_context_size_error": "context",
-    "string_above_max_length": "context",
-    "request_too_large": "context",
-    "content_filter": "refused",
-    "content_policy_violation": "refused",
+    "context_length_exceeded": "context_length",
+    "context_window_exceeded": "context_length",
+    "exceed_context_size_error": "context_length",
+    "string_above_max_length": "context_length",
+    "request_too_large": "context_length",
+    "content_filter": "refusal",
+    "content_policy_violation": "refusal",
     "overloaded": "overloaded",
     "overloaded_error": "overloaded",
     "engine_overloaded_error": "overloaded",
@@ -61,7 +61,7 @@ _BY_STATUS: dict[int, ModelErrorKind] = {
     403: "permission",
     408: "timeout",
     409: "overloaded",
-    413: "context",
+    413: "context_length",
     425: "overloaded",
     429: "rate_limit",
     501: "provider",
@@ -78,33 +78,33 @@ _CONTEXT_WORDS = (
 )
 
 
-class Said(msgspec.Struct, frozen=True):
+class ErrorBody(msgspec.Struct, frozen=True):
     """What an error body says: a code (its `code`, else its `type`) and a text."""
 
     codes: tuple[str, ...] = ()
     text: str = ""
 
 
-def read_error(body: bytes | Any) -> Said:
+def read_error(body: bytes | Any) -> ErrorBody:
     """The code and text of an error body in any of the spellings in use; never raises."""
     if isinstance(body, bytes):
         try:
             body = msgspec.json.decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return Said((), body.decode("utf-8", "replace"))
+            return ErrorBody((), body.decode("utf-8", "replace"))
     if isinstance(body, list) and body:
         body = body[0]
     if not isinstance(body, Mapping):
-        return Said((), str(body))
+        return ErrorBody((), str(body))
     error = body.get("error") or body
     if not isinstance(error, Mapping):
-        return Said((), str(error))
+        return ErrorBody((), str(error))
     codes = tuple(str(error[key]).lower() for key in ("code", "type", "status") if error.get(key))
     text = next((error[key] for key in ("message", "detail", "msg", "error") if error.get(key)), "")
-    return Said(codes, text if isinstance(text, str) else msgspec.json.encode(text).decode())
+    return ErrorBody(codes, text if isinstance(text, str) else msgspec.json.encode(text).decode())
 
 
-def kind_of(status: int, said: Said) -> ModelErrorKind:
+def kind_of(status: int, said: ErrorBody) -> ModelErrorKind:
     """The kind by body code, then status: a code is the more exact of the two."""
     lowered = said.text.lower()
     for code in said.codes:
@@ -115,7 +115,7 @@ def kind_of(status: int, said: Said) -> ModelErrorKind:
     for code in said.codes:
         known = _BY_CODE.get(code)
         if known == "validation" and about_size:
-            return "context"
+            return "context_length"
         if known == "validation" and status in _BY_STATUS:
             continue
         if known == "overloaded" and 400 <= status < 500 and status != 429:
@@ -124,7 +124,7 @@ def kind_of(status: int, said: Said) -> ModelErrorKind:
         if known:
             return known
     if about_size and status not in (401, 403, 429):
-        return "context"
+        return "context_length"
     if status in _BY_STATUS:
         return _BY_STATUS[status]
     if status >= 500:
@@ -190,8 +190,10 @@ def transport_error(error: Exception, where: str, local: bool, status: int) -> M
 def broken(error: Exception, where: str) -> ModelError:
     """The error for an answer that began and broke off."""
     if isinstance(error, httpx2.DecodingError):
-        return ModelError("cut", f"{where} sent a compressed answer that cannot be unpacked")
-    return ModelError("cut", f"{where} broke off in the middle of its answer ({type(error).__name__})")
+        return ModelError("disconnected", f"{where} sent a compressed answer that cannot be unpacked")
+    return ModelError(
+        "disconnected", f"{where} broke off in the middle of its answer ({type(error).__name__})"
+    )
 
 
 def retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:

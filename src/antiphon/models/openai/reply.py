@@ -38,30 +38,30 @@ class _Function(Struct):
     arguments: str | dict[str, Any] | None = None
 
 
-class _Piece(Struct):
+class _CallDelta(Struct):
     index: int | None = None
     id: str | None = None
     function: _Function | None = None
 
 
-class _Part(Struct):
+class _ContentPart(Struct):
     type: str = ""
     text: str | None = None
 
 
-class _Said(Struct):
-    content: str | list[_Part] | None = None
+class _ReplyMessage(Struct):
+    content: str | list[_ContentPart] | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
     reasoning_details: list[Any] | None = None
     refusal: str | None = None
-    tool_calls: list[_Piece] | None = None
+    tool_calls: list[_CallDelta] | None = None
 
 
-class _Choice(Struct):
+class _ReplyChoice(Struct):
     index: int | None = 0
-    delta: _Said | None = None
-    message: _Said | None = None
+    delta: _ReplyMessage | None = None
+    message: _ReplyMessage | None = None
     finish_reason: str | None = None
     usage: Raw = Raw(b"null")
 
@@ -73,7 +73,7 @@ class _Groq(Struct):
 class Chunk(Struct):
     """One chunk of a stream, or a whole answer: they differ in `delta` and `message` only."""
 
-    choices: list[_Choice] | None = None
+    choices: list[_ReplyChoice] | None = None
     usage: Raw = Raw(b"null")
     model: str | None = None
     error: Any = None
@@ -103,7 +103,7 @@ class _Tokens(Struct):
     output_tokens_details: _Details | None = None
 
 
-class _Slot:
+class _PendingCall:
     """A call that is being put together."""
 
     __slots__ = ("arguments", "id", "name", "place")
@@ -114,7 +114,7 @@ class _Slot:
 
 
 def decode_chunk(data: bytes, where: str) -> Chunk:
-    """One JSON answer or chunk; `ModelError("cut")` when it is not one: then nothing whole arrived."""
+    """One JSON answer or chunk; `ModelError("disconnected")` when it is not one."""
     try:
         # Not strict: numbers as texts and the like are seen in the wild, and harmless.
         return _decoder.decode(data)
@@ -123,7 +123,7 @@ def decode_chunk(data: bytes, where: str) -> Chunk:
         if (b"\\u" in data or b'"tool_calls"' in data) and (chunk := _mended(data)):
             return chunk
         text = f"{where} sent something that is no chat completion: {shown(str(error), 100)}"
-        raise ModelError("cut", text) from None
+        raise ModelError("disconnected", text) from None
 
 
 def _mended(data: bytes) -> Chunk | None:
@@ -169,8 +169,8 @@ class ReplyMaker:
         self._field = ""
         self._details: list[Any] = []
         self._refusal: list[str] = []
-        self._slots: list[_Slot] = []
-        self._by_index: dict[int, _Slot] = {}
+        self._slots: list[_PendingCall] = []
+        self._by_index: dict[int, _PendingCall] = {}
         self._usage = Usage()
         self._divider = TagDivider(self._show, self._show_reasoning) if tags else None
         self._halves = False
@@ -201,7 +201,7 @@ class ReplyMaker:
             if choice.finish_reason:
                 self.reason = choice.finish_reason
 
-    def _take(self, said: _Said) -> None:
+    def _take(self, said: _ReplyMessage) -> None:
         content = said.content
         if content:
             if not isinstance(content, str):
@@ -223,7 +223,7 @@ class ReplyMaker:
         for piece in said.tool_calls or ():
             self._take_call(piece)
 
-    def _take_call(self, piece: _Piece) -> None:
+    def _take_call(self, piece: _CallDelta) -> None:
         function = piece.function or _Function()
         name, arguments = function.name or "", function.arguments or ""
         slot = self._slot(piece, name)
@@ -236,7 +236,7 @@ class ReplyMaker:
             slot.arguments.append(text)
             self._send("call_arguments", text, slot.place)
 
-    def _slot(self, piece: _Piece, name: str) -> _Slot:
+    def _slot(self, piece: _CallDelta, name: str) -> _PendingCall:
         """The call that a piece belongs to, by index where there is one, else by id, else the latest."""
         if piece.index is not None:
             slot = self._by_index.get(piece.index)
@@ -250,8 +250,8 @@ class ReplyMaker:
             return self._opened()
         return self._slots[-1]
 
-    def _opened(self) -> _Slot:
-        self._slots.append(_Slot(len(self._slots)))
+    def _opened(self) -> _PendingCall:
+        self._slots.append(_PendingCall(len(self._slots)))
         return self._slots[-1]
 
     def _show(self, text: str) -> None:
@@ -273,7 +273,7 @@ class ReplyMaker:
     def finish(self) -> Reply:
         """The reply, once the answer has ended as the endpoint meant it to."""
         if not self.reason:
-            raise ModelError("cut", f"{self._where} ended its answer without a finish reason")
+            raise ModelError("disconnected", f"{self._where} ended its answer without a finish reason")
         stop = _STOPS.get(self.reason.lower())
         if stop is None:
             reason = shown(self.reason, 60)
@@ -289,7 +289,7 @@ class ReplyMaker:
         elif calls and stop == "stop":
             stop = "calls"
         elif stop == "calls" and not calls:
-            raise ModelError("cut", f"{self._where} said it called a tool, but sent no call")
+            raise ModelError("disconnected", f"{self._where} said it called a tool, but sent no call")
         kept: dict[str, Any] = {}
         if self._field:
             kept["field"] = self._field
@@ -313,7 +313,7 @@ class ReplyMaker:
                     "called; raise max_output",
                 )
             if not slot.name:
-                raise ModelError("cut", f"{self._where} sent a tool call without a name")
+                raise ModelError("disconnected", f"{self._where} sent a tool call without a name")
             call_id = slot.id if slot.id and slot.id not in ids else f"call_{new_id()[:24]}"
             ids.add(call_id)
             calls.append(ToolCall(call_id, self._joined([slot.name]), arguments or "{}"))

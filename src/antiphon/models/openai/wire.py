@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from antiphon.errors import ModelError
 from antiphon.values.message import Attachment, ToolCall
-from antiphon.values.model import ChatMessage, Request, ToolSpec
+from antiphon.values.model import ChatMessage, ModelRequest, ToolSpec
 
 _json = msgspec.json.Encoder()
 _OWN = frozenset(
@@ -70,7 +70,9 @@ _REFUSING = (
 )
 
 
-def encode_request(model: str, request: Request, dialect: Dialect, *, stream: bool, tools: bytes) -> bytes:
+def encode_request(
+    model: str, request: ModelRequest, dialect: Dialect, *, stream: bool, tools: bytes
+) -> bytes:
     """The body, asking `model`. `tools` as `encode_tools` made it, empty for none.
 
     The tail goes last, as a user message: templates that refuse a late system message are common.
@@ -99,7 +101,7 @@ def _framed(begin: bytes, parts: Sequence[bytes], end: bytes) -> bytes:
     return b",".join(framed)
 
 
-def _options(request: Request, dialect: Dialect, stream: bool, tools: bool) -> dict[str, Any]:
+def _options(request: ModelRequest, dialect: Dialect, stream: bool, tools: bool) -> dict[str, Any]:
     """Everything of the body but model, messages and tools."""
     if clash := _OWN.intersection(request.settings):
         raise ModelError(

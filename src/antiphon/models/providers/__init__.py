@@ -16,8 +16,8 @@ from typing import Any
 from msgspec import Struct
 
 from antiphon.errors import ConfigError, ModelError
-from antiphon.models.providers.known import KNOWN, Known, check_settings, make, secrets, wanted
-from antiphon.values.model import Emit, Reply, Request
+from antiphon.models.providers.known import KNOWN, ProviderSpec, check_settings, make, secrets, wanted
+from antiphon.values.model import Emit, ModelRequest, Reply
 
 __all__ = ["KNOWN", "ProviderModel"]
 
@@ -47,7 +47,7 @@ class ProviderModel:
     ) -> None:
         self._first_event, self._idle, self._total = first_event, idle, total
         self._env = dict(os.environ if env is None else env)
-        self._known: Known | None = None
+        self._known: ProviderSpec | None = None
         self._secrets: tuple[str, ...] = ()
         self._loops: dict[asyncio.AbstractEventLoop, _Live] = {}
         self._given: Any = None
@@ -81,7 +81,7 @@ class ProviderModel:
         if live is not None:
             await live.keeper.aclose()
 
-    async def complete(self, request: Request, emit: Emit) -> Reply:
+    async def complete(self, request: ModelRequest, emit: Emit) -> Reply:
         """Ask once. Cancelling closes the connection; raises `ModelError` only."""
         from antiphon.models.providers.exchange import Patience, exchange
 
@@ -89,7 +89,7 @@ class ProviderModel:
         provider = self._known.name if self._known is not None else str(self._given.system)
         return await exchange(await self._live(), provider, request, emit, patience, self._secrets)
 
-    def _make(self, known: Known) -> Any:
+    def _make(self, known: ProviderSpec) -> Any:
         try:
             return make(known, self._model, self._env)
         except ImportError as error:
@@ -101,7 +101,7 @@ class ProviderModel:
 
             raise ConfigError(f"{self._name}: {shown(str(error), self._secrets)}") from error
 
-    def _again(self, known: Known) -> Any:
+    def _again(self, known: ProviderSpec) -> Any:
         try:
             return self._make(known)
         except ConfigError as error:

@@ -94,7 +94,7 @@ def reply_of(response: ModelResponse, where: str) -> Reply:
     if calls and stop == "stop":
         stop = "calls"
     elif stop == "calls" and not calls:
-        raise ModelError("cut", f"{where} said it called a tool, but sent no call")
+        raise ModelError("disconnected", f"{where} said it called a tool, but sent no call")
     return Reply(
         "".join(texts),
         tuple(calls),
@@ -111,13 +111,13 @@ def _stop(response: ModelResponse, where: str) -> Stop:
     if response.state == "suspended":
         raise ModelError("provider", f"{where} paused its answer ({raw[:60]}), which is not supported here")
     if response.state != "complete":
-        raise ModelError("cut", f"{where} broke off in the middle of its answer")
+        raise ModelError("disconnected", f"{where} broke off in the middle of its answer")
     if response.finish_reason is None:
         if raw:
             raise ModelError("provider", f"{where} stopped for a reason unknown here: {raw[:60]}")
-        raise ModelError("cut", f"{where} ended its answer without a finish reason")
+        raise ModelError("disconnected", f"{where} ended its answer without a finish reason")
     if response.finish_reason == "error":
-        raise ModelError("cut", f"{where} gave its answer up" + (f": {raw[:60]}" if raw else ""))
+        raise ModelError("disconnected", f"{where} gave its answer up" + (f": {raw[:60]}" if raw else ""))
     return _STOPS[response.finish_reason]
 
 

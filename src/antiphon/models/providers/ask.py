@@ -14,7 +14,6 @@ from pydantic_ai.messages import (
     DocumentUrl,
     ImageUrl,
     InstructionPart,
-    ModelRequest,
     ModelResponse,
     SystemPromptPart,
     TextPart,
@@ -23,6 +22,7 @@ from pydantic_ai.messages import (
     UserPromptPart,
     VideoUrl,
 )
+from pydantic_ai.messages import ModelRequest as ProviderRequest
 from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.settings import ModelSettings
@@ -31,7 +31,7 @@ from pydantic_ai.tools import ToolDefinition
 from antiphon.errors import ModelError
 from antiphon.models.providers.kept import unpack
 from antiphon.values.message import Attachment, ToolCall
-from antiphon.values.model import ChatMessage, Request
+from antiphon.values.model import ChatMessage, ModelRequest
 
 _OWN = frozenset(
     {"max_tokens", "max_output", "max_retries", "tool_choice", "model", "messages", "tools", "stream"}
@@ -42,14 +42,14 @@ _GENERAL = frozenset(ModelSettings.__annotations__)
 _URLS = {"image": ImageUrl, "audio": AudioUrl, "video": VideoUrl}
 
 
-def conversation(request: Request, model: Model) -> list[ModelRequest | ModelResponse]:
+def conversation(request: ModelRequest, model: Model) -> list[ProviderRequest | ModelResponse]:
     """The messages, tail last. Neighbours that a provider wants in one message are one request."""
-    out: list[ModelRequest | ModelResponse] = []
+    out: list[ProviderRequest | ModelResponse] = []
     parts: list[Any] = []
     for message in request.messages:
         if message.role == "assistant":
             if parts:
-                out.append(ModelRequest(parts))
+                out.append(ProviderRequest(parts))
                 parts = []
             out.append(_reply(message, model.system))
         else:
@@ -57,7 +57,7 @@ def conversation(request: Request, model: Model) -> list[ModelRequest | ModelRes
     if request.tail:
         parts.append(UserPromptPart(request.tail))
     if parts:
-        out.append(ModelRequest(parts))
+        out.append(ProviderRequest(parts))
     return out
 
 
@@ -113,7 +113,7 @@ def _file(one: Attachment) -> Any:
     return BinaryContent(data, media_type=kind)
 
 
-def parameters(request: Request, model: Model) -> ModelRequestParameters:
+def parameters(request: ModelRequest, model: Model) -> ModelRequestParameters:
     """Tools and output schema; schemas go out as they are, `strict` is never claimed for them."""
     tools = [
         ToolDefinition(
@@ -138,7 +138,7 @@ def parameters(request: Request, model: Model) -> ModelRequestParameters:
     )
 
 
-def settings(request: Request, model: Model, provider: str) -> ModelSettings:
+def settings(request: ModelRequest, model: Model, provider: str) -> ModelSettings:
     """Settings under pydantic_ai's names. Retries are ours: each attempt is an effect of the run."""
     if clash := _OWN.intersection(request.settings):
         raise ModelError(

@@ -13,7 +13,7 @@ from antiphon.errors import ModelError
 from antiphon.models.providers.answer import Deltas, reply_of
 from antiphon.models.providers.ask import conversation, parameters, settings
 from antiphon.models.providers.failures import failure
-from antiphon.values.model import Emit, Reply, Request
+from antiphon.values.model import Emit, ModelRequest, Reply
 
 
 class Patience(Struct, frozen=True):
@@ -24,7 +24,7 @@ class Patience(Struct, frozen=True):
     total: float
 
 
-class _Progress:
+class _ResponseProgress:
     """How far an answer has come."""
 
     begun = False
@@ -32,11 +32,11 @@ class _Progress:
 
 
 async def exchange(
-    model: Any, provider: str, request: Request, emit: Emit, patience: Patience, secrets: tuple[str, ...]
+    model: Any, provider: str, request: ModelRequest, emit: Emit, patience: Patience, secrets: tuple[str, ...]
 ) -> Reply:
     """Ask once, as a stream. Raises only `ModelError`, and what cancels the caller."""
     where = f"{provider} ({model.model_name})"
-    progress = _Progress()
+    progress = _ResponseProgress()
     try:
         async with asyncio.timeout(patience.first_event) as timer:
             await _stream(model, provider, request, Deltas(emit), patience, timer, progress)
@@ -50,18 +50,18 @@ async def exchange(
         if progress.whole is None:
             raise failure(error, where, progress.begun, secrets) from error
     if progress.whole is None:
-        raise ModelError("cut", f"{where} sent no answer")
+        raise ModelError("disconnected", f"{where} sent no answer")
     return reply_of(progress.whole, where)
 
 
 async def _stream(
     model: Any,
     provider: str,
-    request: Request,
+    request: ModelRequest,
     deltas: Deltas,
     patience: Patience,
     timer: asyncio.Timeout,
-    progress: _Progress,
+    progress: _ResponseProgress,
 ) -> None:
     loop = asyncio.get_running_loop()
     end = loop.time() + patience.total

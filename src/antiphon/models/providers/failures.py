@@ -13,7 +13,7 @@ from antiphon.values.secret import MASK
 _BY_TYPE: tuple[tuple[type[Exception], ModelErrorKind], ...] = (
     (theirs.ModelQuotaExceededError, "quota"),
     (theirs.ModelRateLimitError, "rate_limit"),
-    (theirs.ModelContextWindowExceededError, "context"),
+    (theirs.ModelContextWindowExceededError, "context_length"),
     (theirs.ModelAuthenticationError, "auth"),
     (theirs.ModelNotFoundError, "validation"),
     (theirs.ModelUnavailableError, "overloaded"),
@@ -22,8 +22,8 @@ _BY_TYPE: tuple[tuple[type[Exception], ModelErrorKind], ...] = (
     (theirs.ModelConnectionError, "network"),
     (theirs.ModelServerError, "overloaded"),
     (theirs.ModelRequestRejectedError, "validation"),
-    (theirs.ContentFilterError, "refused"),
-    (theirs.UnexpectedModelBehavior, "cut"),
+    (theirs.ContentFilterError, "refusal"),
+    (theirs.UnexpectedModelBehavior, "disconnected"),
     (theirs.UserError, "validation"),
 )
 """From the particular to the general."""
@@ -33,7 +33,7 @@ _BY_STATUS: dict[int, ModelErrorKind] = {
     403: "permission",
     408: "timeout",
     409: "overloaded",
-    413: "context",
+    413: "context_length",
     425: "overloaded",
     429: "rate_limit",
     501: "provider",
@@ -51,7 +51,7 @@ def failure(error: Exception, where: str, begun: bool, secrets: tuple[str, ...])
     status = int(getattr(error, "status_code", 0) or 0)
     kind = _kind(error, status)
     if begun and kind in ("network", "provider"):
-        kind = "cut"
+        kind = "disconnected"
     wait = getattr(error, "retry_after", None)
     if not isinstance(wait, (int, float)) or not 0 <= wait <= _LONGEST_WAIT:
         wait = None
@@ -78,7 +78,7 @@ def _kind(error: Exception, status: int) -> ModelErrorKind:
 
 
 def _what(error: Exception, kind: ModelErrorKind) -> str:
-    if kind == "cut":
+    if kind == "disconnected":
         return "it broke off in the middle of its answer"
     if kind == "timeout":
         return "it took too long"

@@ -13,7 +13,7 @@ from msgspec import Struct
 from antiphon.errors import ConfigError
 
 
-class Known(Struct, frozen=True):
+class ProviderSpec(Struct, frozen=True):
     """A provider. `settings`: of each tuple one variable must be set. `secrets`: variables never shown."""
 
     name: str
@@ -24,11 +24,11 @@ class Known(Struct, frozen=True):
 
 _GOOGLE_KEYS = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
 _AWS_SECRETS = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_BEARER_TOKEN_BEDROCK")
-_ANTHROPIC = Known("anthropic", "anthropic", (("ANTHROPIC_API_KEY",),), ("ANTHROPIC_API_KEY",))
-_GOOGLE = Known("google", "google", (_GOOGLE_KEYS,), _GOOGLE_KEYS)
-_VERTEX = Known("google-vertex", "google", (("GOOGLE_CLOUD_PROJECT",),))
+_ANTHROPIC = ProviderSpec("anthropic", "anthropic", (("ANTHROPIC_API_KEY",),), ("ANTHROPIC_API_KEY",))
+_GOOGLE = ProviderSpec("google", "google", (_GOOGLE_KEYS,), _GOOGLE_KEYS)
+_VERTEX = ProviderSpec("google-vertex", "google", (("GOOGLE_CLOUD_PROJECT",),))
 
-KNOWN: dict[str, Known] = {
+KNOWN: dict[str, ProviderSpec] = {
     "anthropic": _ANTHROPIC,
     "claude": _ANTHROPIC,
     "google": _GOOGLE,
@@ -36,24 +36,26 @@ KNOWN: dict[str, Known] = {
     "google-gla": _GOOGLE,
     "google-vertex": _VERTEX,
     "google-cloud": _VERTEX,
-    "bedrock": Known("bedrock", "bedrock", (("AWS_DEFAULT_REGION", "AWS_REGION"),), _AWS_SECRETS),
-    "azure": Known(
+    "bedrock": ProviderSpec("bedrock", "bedrock", (("AWS_DEFAULT_REGION", "AWS_REGION"),), _AWS_SECRETS),
+    "azure": ProviderSpec(
         "azure",
         "azure",
         (("AZURE_OPENAI_ENDPOINT",), ("AZURE_OPENAI_API_KEY",)),
         ("AZURE_OPENAI_API_KEY",),
     ),
-    "mistral": Known("mistral", "mistral", (("MISTRAL_API_KEY",),), ("MISTRAL_API_KEY",)),
-    "groq": Known("groq", "groq", (("GROQ_API_KEY",),), ("GROQ_API_KEY",)),
-    "cohere": Known(
+    "mistral": ProviderSpec("mistral", "mistral", (("MISTRAL_API_KEY",),), ("MISTRAL_API_KEY",)),
+    "groq": ProviderSpec("groq", "groq", (("GROQ_API_KEY",),), ("GROQ_API_KEY",)),
+    "cohere": ProviderSpec(
         "cohere", "cohere", (("CO_API_KEY", "COHERE_API_KEY"),), ("CO_API_KEY", "COHERE_API_KEY")
     ),
-    "openai-responses": Known("openai-responses", "openai", (("OPENAI_API_KEY",),), ("OPENAI_API_KEY",)),
+    "openai-responses": ProviderSpec(
+        "openai-responses", "openai", (("OPENAI_API_KEY",),), ("OPENAI_API_KEY",)
+    ),
 }
 """By the prefix of a model string."""
 
 
-def check_settings(known: Known, text: str, env: Mapping[str, str]) -> None:
+def check_settings(known: ProviderSpec, text: str, env: Mapping[str, str]) -> None:
     """`ConfigError` that names what is not set, and the extra, unless all is there."""
     missing = [" or ".join(names) for names in known.settings if not any(env.get(name) for name in names)]
     if missing:
@@ -63,17 +65,17 @@ def check_settings(known: Known, text: str, env: Mapping[str, str]) -> None:
         )
 
 
-def wanted(known: Known) -> str:
+def wanted(known: ProviderSpec) -> str:
     """The extra, and how it is installed."""
     return f"the extra `{known.extra}`: pip install 'antiphon[{known.extra}]'"
 
 
-def secrets(known: Known, env: Mapping[str, str]) -> tuple[str, ...]:
+def secrets(known: ProviderSpec, env: Mapping[str, str]) -> tuple[str, ...]:
     """The values that may be shown nowhere."""
     return tuple(value for name in known.secrets if (value := env.get(name, "").strip()))
 
 
-def make(known: Known, model: str, env: Mapping[str, str]) -> Any:
+def make(known: ProviderSpec, model: str, env: Mapping[str, str]) -> Any:
     """A fresh `pydantic_ai` model with connections of its own. Raises ImportError without the extra."""
     return _MAKE[known.name](model, env)
 

@@ -21,14 +21,15 @@ from msgspec.structs import replace
 
 from antiphon.errors import ConfigError, ModelError
 from antiphon.values.message import ToolCall
-from antiphon.values.model import ChatMessage, Delta, Emit, Reply, Request, Usage
+from antiphon.values.model import ChatMessage, Delta, Emit, ModelRequest, Reply, Usage
 
 Line: TypeAlias = (
-    "str | Reply | ToolCall | Sequence[ToolCall] | Exception | Callable[[Request], Line | Awaitable[Line]]"
+    "str | Reply | ToolCall | Sequence[ToolCall] | Exception"
+    " | Callable[[ModelRequest], Line | Awaitable[Line]]"
 )
 """One scripted reply, as it may be written."""
 
-Lines: TypeAlias = Sequence[Line] | Callable[[Request], Any]
+Lines: TypeAlias = Sequence[Line] | Callable[[ModelRequest], Any]
 """The replies of one voice in order, or one function that answers every call."""
 
 EVERYONE = "*"
@@ -45,7 +46,7 @@ def finish(message: str | None = None, /, **arguments: Any) -> ToolCall:
     return call("finish", **({} if message is None else {"message": message}), **arguments)
 
 
-def by_agent(request: Request) -> str:
+def by_agent(request: ModelRequest) -> str:
     """The agent's name, read from `You are "NAME"` in the system text; "" when it is not there."""
     _, mark, rest = request.system.partition('You are "')
     return rest.partition('"')[0] if mark else ""
@@ -58,7 +59,7 @@ class _Ready(Struct, frozen=True):
     deltas: tuple[Delta, ...]
 
 
-_Entry: TypeAlias = _Ready | Exception | Callable[[Request], Any]
+_Entry: TypeAlias = _Ready | Exception | Callable[[ModelRequest], Any]
 
 
 class Script:
@@ -85,7 +86,7 @@ class Script:
         *,
         name: str = "script",
         by: Literal["call", "turn"] = "call",
-        agent: Callable[[Request], str] = by_agent,
+        agent: Callable[[ModelRequest], str] = by_agent,
         pieces: int = 3,
         usage: Usage | None = None,
         record: int = 1000,
@@ -94,7 +95,7 @@ class Script:
             raise ConfigError(f"Script(by={by!r}): by is 'call' or 'turn'")
         self._name, self._pieces, self._usage = name, pieces, usage or Usage()
         self._agent = agent
-        self._recorded: deque[Request] = deque(maxlen=record)
+        self._recorded: deque[ModelRequest] = deque(maxlen=record)
         self._asked = 0
         self._parts: dict[str, _Part] = {}
         self._only: _Part | None = None
@@ -116,7 +117,7 @@ class Script:
         return self._name
 
     @property
-    def requests(self) -> list[Request]:
+    def requests(self) -> list[ModelRequest]:
         """The latest requests, oldest first; at most `record` of them."""
         return list(self._recorded)
 
@@ -128,7 +129,7 @@ class Script:
     def __repr__(self) -> str:
         return f"Script({self._name!r}, asked={self._asked})"
 
-    async def complete(self, request: Request, emit: Emit) -> Reply:
+    async def complete(self, request: ModelRequest, emit: Emit) -> Reply:
         """Answer with the next line; see the class for the order."""
         self._asked += 1
         self._recorded.append(request)
@@ -140,7 +141,7 @@ class Script:
             emit(delta)
         return entry.reply
 
-    def _part(self, request: Request) -> _Part:
+    def _part(self, request: ModelRequest) -> _Part:
         """The lines for the agent that asks."""
         who = self._agent(request)
         part = self._parts.get(who) or self._parts.get(EVERYONE)
@@ -150,7 +151,7 @@ class Script:
             raise ModelError("validation", text)
         return part
 
-    async def _play(self, entry: object, request: Request, place: int, part: _Part) -> _Ready:
+    async def _play(self, entry: object, request: ModelRequest, place: int, part: _Part) -> _Ready:
         """Raise, or call, until there is a reply."""
         while callable(entry):
             entry = entry(request)
@@ -166,7 +167,7 @@ class Script:
             raise ready.with_traceback(None)
         return await self._play(ready, request, place, part)
 
-    def _prepared(self, lines: Lines, prefix: str) -> list[_Entry] | Callable[[Request], Any]:
+    def _prepared(self, lines: Lines, prefix: str) -> list[_Entry] | Callable[[ModelRequest], Any]:
         if callable(lines):
             return lines
         if isinstance(lines, (str, ToolCall, Reply)):
@@ -215,7 +216,7 @@ def _deltas(reply: Reply, pieces: int) -> tuple[Delta, ...]:
 class _Part:
     """The lines of one voice; `take` gives the next one and its place from 0, None past the end."""
 
-    def __init__(self, entries: list[_Entry] | Callable[[Request], Any], key: str, by: str) -> None:
+    def __init__(self, entries: list[_Entry] | Callable[[ModelRequest], Any], key: str, by: str) -> None:
         self.key = key
         self._entries: list[_Entry] = [] if callable(entries) else entries
         self._always = entries if callable(entries) else None
@@ -236,7 +237,7 @@ class _Part:
         whose = f" for agent {self.key!r}" if self.key else ""
         return f"{name} has no reply left{whose}: it holds {len(self._entries)}, and one more was asked for"
 
-    def _by_call(self, request: Request) -> tuple[_Entry | None, int]:
+    def _by_call(self, request: ModelRequest) -> tuple[_Entry | None, int]:
         """The n-th call gets the n-th line."""
         place = self._next
         self._next = place + 1
@@ -244,7 +245,7 @@ class _Part:
             return self._entries[place], place
         return self._always, place
 
-    def _by_turn(self, request: Request) -> tuple[_Entry | None, int]:
+    def _by_turn(self, request: ModelRequest) -> tuple[_Entry | None, int]:
         """The conversation's own length says which line is next."""
         turn = self._spoken(request.messages)
         if turn >= len(self._turns):

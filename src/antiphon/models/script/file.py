@@ -17,7 +17,7 @@ from typing import Any, get_args
 import msgspec
 import yaml
 
-from antiphon.config.yaml import Reader, compose, compose_file
+from antiphon.config.yaml import YamlReader, compose, compose_file
 from antiphon.errors import ConfigError, ModelError, ModelErrorKind
 from antiphon.values.message import ToolCall
 from antiphon.values.model import Reply, Stop
@@ -42,10 +42,10 @@ def parse_script(text: str, path: str = "") -> list[_Line] | dict[str, list[_Lin
 def _lines(root: yaml.Node | None, path: str) -> list[_Line] | dict[str, list[_Line]]:
     if root is None:
         raise ConfigError("is empty; expected a list of replies", path, 1, 1)
-    return _Reader(path).root(root)
+    return _ScriptParser(path).root(root)
 
 
-class _Reader(Reader):
+class _ScriptParser(YamlReader):
     """Nodes to lines."""
 
     def root(self, node: yaml.Node) -> list[_Line] | dict[str, list[_Line]]:

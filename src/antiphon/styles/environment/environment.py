@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from antiphon import UNLIMITED, Agent, Conversation, Limits, Result, Usage, UserError, open_run
+from antiphon import UNLIMITED, Agent, Conversation, Hooks, Limits, Result, Topics, Usage, UserError, open_run
 from antiphon.errors import DuplicateName
 from antiphon.styles.environment.api import ExtEnv
 from antiphon.styles.environment.context import Context
@@ -32,7 +32,7 @@ from antiphon.styles.environment.roles.action import Action
 from antiphon.styles.environment.roles.alone import Cast, agent_of, models_of_actions
 from antiphon.styles.environment.roles.memory import Memory
 from antiphon.styles.environment.roles.role import Role
-from antiphon.styles.environment.rounds import MOVED, ROUNDS, Rounds, Routes, Seat
+from antiphon.styles.environment.rounds import MOVED, ROUNDS, Rounds, Routes, Subscriber
 from antiphon.styles.environment.topic import USER_REQUIREMENT
 from antiphon.values.actions import Act, ActionContext
 from antiphon.values.message import Message as KernelMessage
@@ -123,7 +123,7 @@ class Environment(ExtEnv):
             raise DuplicateName("role", name)
         self.roles[name] = role
         if isinstance(role, Role):
-            role.rc.env, role.context = Place(self, role), self.context
+            role.rc.env, role.context = RoleEnvironment(self, role), self.context
             self._casts[name] = Cast(role, self._read)
         self._seat(name)
 
@@ -161,13 +161,15 @@ class Environment(ExtEnv):
     def _seat(self, name: str) -> None:
         self._routes.put(self._seat_of(name))
 
-    def _seat_of(self, name: str) -> Seat:
+    def _seat_of(self, name: str) -> Subscriber:
         role, known = self.roles[name], self._routes.seats.get(name)
         place = known.place if known is not None else len(self._routes.seats)
         if isinstance(role, Role):
             addresses = frozenset(role.addresses | {role.key})
-            return Seat(name, place, frozenset(role.rc.watch), addresses, role.observe_all_msg_from_buffer)
-        return Seat(name, place, frozenset(role.watch), frozenset({name}))
+            return Subscriber(
+                name, place, frozenset(role.rc.watch), addresses, role.observe_all_msg_from_buffer
+            )
+        return Subscriber(name, place, frozenset(role.topics.watch), frozenset({name}))
 
     # -- messages ------------------------------------------------------------------------------
 
@@ -276,7 +278,7 @@ class Environment(ExtEnv):
         finally:
             self._count(conversation)
         if result.outcome == "budget":
-            raise NoMoneyException(conversation.spent, self.limits.usd, result.why, result)
+            raise NoMoneyException(conversation.spent, self.limits.usd, result.reason, result)
         return result
 
     def _count(self, conversation: Conversation) -> None:
@@ -285,7 +287,9 @@ class Environment(ExtEnv):
         # A run without a journal begins anew when it is opened again.
         before, known = (self._used, self._spent) if conversation.usage else (Usage(), 0.0)
         self._used, self._spent = used, spent
-        self.context.cost_manager.add(used.input - before.input, used.output - before.output, spent, known)
+        self.context.cost_manager.add(
+            used.input_tokens - before.input_tokens, used.output_tokens - before.output_tokens, spent, known
+        )
 
     async def spent(self) -> float:
         """US dollars that all rounds have cost so far."""
@@ -402,12 +406,11 @@ class Environment(ExtEnv):
             self.name,
             self.desc,
             description=self.desc,
-            solo=True,
+            standalone=True,
             context="continue",
             limits=replace(UNLIMITED, inbox=self.limits.inbox),
-            publishes=(USER_REQUIREMENT,),
-            plan=self._rounds.plan,
-            decide=self._rounds.decide,
+            topics=Topics(publishes=(USER_REQUIREMENT,)),
+            hooks=Hooks(plan_turn=self._rounds.plan, end_turn=self._rounds.decide),
         )
         models = Models(self.context, self._model)
         found = [broker]
@@ -424,7 +427,7 @@ class Environment(ExtEnv):
 
         async def act(ctx: ActionContext) -> str:
             said = await cast.act(ctx)
-            if ctx.distributes and cast.moved():
+            if ctx.can_publish and cast.moved():
                 # It is reached otherwise from the next round on, also by who goes on with the run.
                 seat = self._seat_of(name)
                 moved = {"watch": sorted(seat.watch), "addresses": sorted(seat.addresses)}
@@ -434,7 +437,7 @@ class Environment(ExtEnv):
         return act
 
 
-class Place:
+class RoleEnvironment:
     """The environment as one role sees it: what it publishes in a reaction is part of that."""
 
     def __init__(self, environment: Environment, role: Role) -> None:
@@ -446,7 +449,7 @@ class Place:
         if ctx is None or message is None:
             return self._environment.publish_message(message)
         message.sent_from = message.sent_from or self._role.key
-        if ctx.distributes:
+        if ctx.can_publish:
             ctx.publish(to_kernel(message, self._environment.name, self._role.key))
         return self._environment._receipt(message)
 
@@ -458,18 +461,18 @@ def _speaker(agent: Agent, model: str | Model | None, environment: str) -> Agent
     """An agent of the user's own that reacts to what it watches."""
     return replace(
         agent,
-        act=partial(_speak, environment),
-        consume="one",
         context="continue",
         model=agent.model or model,
-        publishes=(*agent.publishes, agent.name),
+        loop=replace(agent.loop, batch="one"),
+        hooks=replace(agent.hooks, act=partial(_speak, environment)),
+        topics=Topics(agent.topics.watch, (*agent.topics.publishes, agent.name)),
     )
 
 
 async def _speak(environment: str, ctx: ActionContext) -> str:
     """What an agent with a model does with what it watches: answer, and publish the answer under its name."""
-    said = await ctx.ask("\n\n".join(message.content for message in ctx.taken))
-    if not ctx.distributes:
+    said = await ctx.ask_model("\n\n".join(message.content for message in ctx.new_messages))
+    if not ctx.can_publish:
         return said
     ctx.publish(KernelMessage("forward", ctx.agent, environment, said, topic=ctx.agent))
     return ""
@@ -478,11 +481,11 @@ async def _speak(environment: str, ctx: ActionContext) -> str:
 def given(request: KernelMessage) -> Iterable[KernelMessage]:
     """The messages that a request for rounds brought with it."""
     for call in request.calls:
-        asked = msgspec.json.decode(call.arguments, type=_Request)
+        asked = msgspec.json.decode(call.arguments, type=_RoundsRequest)
         if asked.intent == ROUNDS:
-            yield from asked.mail
+            yield from asked.inbox
 
 
-class _Request(Struct):
+class _RoundsRequest(Struct):
     intent: str = ""
-    mail: tuple[KernelMessage, ...] = ()
+    inbox: tuple[KernelMessage, ...] = ()

@@ -301,3 +301,10 @@ def read_messages(text: str) -> list[Message]:
         return [_read(written) for written in msgspec.json.decode(text, type=list[_Written])]
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
         raise UserError(f"Expected a JSON list of messages: {error}") from error
+
+
+def message_of(said: str | Message | list[str]) -> Message:
+    """What somebody says, as a message: a text, several lines, or a message as it is."""
+    if isinstance(said, Message):
+        return said
+    return Message("\n".join(said) if isinstance(said, list) else said)

@@ -18,7 +18,7 @@ from antiphon.styles.environment.topic import (
     MESSAGE_ROUTE_TO_SELF,
     USER_REQUIREMENT,
 )
-from antiphon.values.hooks import Call, Continue, Do, Moment, Return
+from antiphon.values.hooks import Continue, PlannedCall, Return, TurnContext, TurnPlan
 from antiphon.values.message import Message
 
 ROUNDS = "rounds"
@@ -31,7 +31,7 @@ STOPPED = 20
 """Pairs of roles, of which the outcome tells that messages between them met the limit of laps."""
 
 
-class Seat(Struct):
+class Subscriber(Struct):
     """Where a role stands: its place among the others, what it watches, where it is reached."""
 
     name: str
@@ -44,15 +44,15 @@ class Seat(Struct):
 class Routes:
     """Who gets a message, found without looking at everyone."""
 
-    def __init__(self, seats: Iterable[Seat]) -> None:
-        self.seats: dict[str, Seat] = {}
+    def __init__(self, seats: Iterable[Subscriber]) -> None:
+        self.seats: dict[str, Subscriber] = {}
         self._topics: dict[str, dict[str, None]] = {}
         self._addresses: dict[str, dict[str, None]] = {}
         self._everything: dict[str, None] = {}
         for seat in seats:
             self.put(seat)
 
-    def put(self, seat: Seat) -> None:
+    def put(self, seat: Subscriber) -> None:
         """Add a seat, or change one."""
         old = self.seats.get(seat.name)
         if old == seat:
@@ -117,15 +117,15 @@ class Rounds:
         self._routes, self._laps, self._seen = routes, laps, seen
         self._begun = False
 
-    def plan(self, moment: Moment) -> Do:
+    def plan(self, context: TurnContext) -> TurnPlan:
         """One round: everyone whom a message concerns reacts, and so do those with unread ones."""
         routes, most = self._routes(), self._laps()
         changes: dict[str, Any] = {}
-        if moment.turn == 1:
-            changes = {"most": _most(moment.taken), "failed": {}, "stopped": {}}
-        failed = changes.get("failed", moment.data.get("failed", {}))
-        moved = {each.sender: each.data for each in moment.taken if _moves(each)}
-        known = moment.data.get("moved", {})
+        if context.turn == 1:
+            changes = {"most": _most(context.new_messages), "failed": {}, "stopped": {}}
+        failed = changes.get("failed", context.data.get("failed", {}))
+        moved = {each.sender: each.data for each in context.new_messages if _moves(each)}
+        known = context.data.get("moved", {})
         if moved:
             changes["moved"] = {**known, **moved}
         for name, seat in (moved if self._begun else {**known, **moved}).items():
@@ -133,10 +133,10 @@ class Rounds:
         self._begun = True
         given: dict[str, list[int]] = {}
         stopped: dict[str, int] = {}
-        for position in self._positions(routes, moment.taken):
-            message = moment.taken[position]
+        for position in self._positions(routes, context.new_messages):
+            message = context.new_messages[position]
             self._seen(message, not given)
-            counts = moment.laps[position]
+            counts = context.hops[position]
             for name in routes.concern(message):
                 if most is not None and counts and counts.get(name, 0) >= most:
                     met = f"{name} from {message.sender or 'the user'}"
@@ -144,41 +144,46 @@ class Rounds:
                 else:
                     given.setdefault(name, []).append(position)
         if stopped:
-            known = changes.get("stopped", moment.data.get("stopped", {}))
+            known = changes.get("stopped", context.data.get("stopped", {}))
             more = {met: known.get(met, 0) + count for met, count in stopped.items()}
             changes["stopped"] = dict(list({**known, **more}.items())[:STOPPED])
-        waiting = [name for name in moment.unread if name not in failed and name not in given]
+        waiting = [name for name in context.unread if name not in failed and name not in given]
         names = sorted([*given, *(name for name in waiting if name in routes.seats)], key=routes.place)
-        calls = [Call(name, take=tuple(given.get(name, ())), hold=name in failed) for name in names]
-        return Do(calls, changes)
+        calls = [
+            PlannedCall(name, forward=tuple(given.get(name, ())), deliver_only=name in failed)
+            for name in names
+        ]
+        return TurnPlan(calls, changes)
 
-    def decide(self, moment: Moment) -> Continue | Return:
+    def decide(self, context: TurnContext) -> Continue | Return:
         """Another round while somebody has something to read, and rounds are left."""
-        data, most = moment.data, moment.data.get("most")
+        data, most = context.data, context.data.get("most")
         # Whoever asked with a text, and not for rounds, is answered with what was said last.
-        value = moment.taken[-1].content if moment.taken and most is None else ""
-        failed = {each.agent: each.why for each in moment.ended if each.outcome == "failed"}
+        value = context.new_messages[-1].content if context.new_messages and most is None else ""
+        failed = {each.agent: each.reason for each in context.results if each.outcome == "failed"}
         changes = {"failed": {**data.get("failed", {}), **failed}} if failed else {}
         everyone = changes.get("failed", data.get("failed", {}))
-        for each in moment.ended:
+        for each in context.results:
             if each.outcome in ("budget", "limit", "cancelled", "no_progress"):
-                return Return(each.outcome, why=f"{each.agent}: {each.why}", set=changes)
-        unread = any(name not in everyone for name in moment.unread)
-        if (unread or moment.inbox) and (most is None or moment.turn < most):
-            return Continue(set=changes)
+                return Return(each.outcome, reason=f"{each.agent}: {each.reason}", activation_data=changes)
+        unread = any(name not in everyone for name in context.unread)
+        if (unread or context.inbox) and (most is None or context.turn < most):
+            return Continue(activation_data=changes)
         if everyone:
             return Return(
-                "failed", why="; ".join(f"{name}: {why}" for name, why in everyone.items()), set=changes
+                "failed",
+                reason="; ".join(f"{name}: {why}" for name, why in everyone.items()),
+                activation_data=changes,
             )
         routes = self._routes()
-        if unread or any(routes.concern(each) for each in moment.inbox):
+        if unread or any(routes.concern(each) for each in context.inbox):
             rounds = "1 round is" if most == 1 else f"{most} rounds are"
-            return Return("limit", why=f"{rounds} over, and messages are unread", set=changes)
+            return Return("limit", reason=f"{rounds} over, and messages are unread", activation_data=changes)
         if data.get("stopped"):
             met = ", ".join(f"{count:,} for {pair}" for pair, count in data["stopped"].items())
             why = f"the limit of {self._laps()} laps stopped messages: {met}"
             return Return("limit", value, why, changes)
-        return Return("completed", value, set=changes)
+        return Return("completed", value, activation_data=changes)
 
     def in_order(self, routes: Routes, messages: Sequence[Message]) -> list[Message]:
         """What is distributed: the user's messages, then each publisher's in the order of their places."""

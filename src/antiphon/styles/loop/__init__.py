@@ -5,8 +5,8 @@
     async with agent.run_stream("And now?") as events:
         async for event in events: ...
 
-It adds no machinery: an Agent that works alone (`solo`), does its calls in order, continues its
-conversation and has a last word at its limit; and a projection of the run's records to events.
+It adds no machinery: an Agent that works alone (`standalone`), does its calls in order, continues its
+conversation and sums up at its limit; and a projection of the run's records to events.
 """
 
 from antiphon.styles.loop.agent import AbortError, LoopAgent, LoopStream, healed

@@ -24,7 +24,7 @@ from antiphon import (
     open_journal,
     open_run,
 )  # fmt: skip
-from antiphon.errors import Parked
+from antiphon.errors import RunSuspended
 from antiphon.kernel.context.compaction import COMPACT, HISTORY
 from antiphon.styles.loop.events import FinalResponseEvent, LoopEvent, Projection
 from antiphon.styles.loop.options import NAME, AgentOptions, ModelUsage, UsageSummary, agent_of
@@ -83,10 +83,10 @@ def _added(summary: UsageSummary, usage: Usage, model: str) -> UsageSummary:
     return UsageSummary(
         summary.total_calls + 1,
         summary.total_tokens + usage.total,
-        summary.input + usage.input,
-        summary.output + usage.output,
-        summary.cached_input + usage.cached,
-        summary.reasoning + usage.reasoning,
+        summary.input + usage.input_tokens,
+        summary.output + usage.output_tokens,
+        summary.cached_input + usage.cache_read_tokens,
+        summary.reasoning + usage.reasoning_tokens,
         {**summary.by_model, model: ModelUsage(known.calls + 1, known.total_tokens + usage.total)},
     )
 
@@ -216,9 +216,9 @@ class LoopAgent:
         """
         agent = equip(self._agent, tools)
         if tool_choice is not None:
-            agent = replace(agent, tool_choice=tool_choice)
+            agent = replace(agent, asking=replace(agent.asking, tool_choice=tool_choice))
         text, intent = ("", COMPACT) if force_compaction else (message, "")
-        asked = _Asked(text, intent, tuple(attachments), signal, on_message)
+        asked = _LoopRequest(text, intent, tuple(attachments), signal, on_message)
         return LoopStream(self, self._session(session), agent, asked)
 
     # -- what is known ---------------------------------------------------------------------------
@@ -278,7 +278,7 @@ def healed(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
     return found
 
 
-class _Asked(Struct, frozen=True):
+class _LoopRequest(Struct, frozen=True):
     """A request as it was made; without a text it is the one that was left open."""
 
     text: str | None
@@ -315,7 +315,7 @@ class LoopStream:
     failure: why there is no answer, if the model could not be asked. value: the typed answer.
     """
 
-    def __init__(self, owner: LoopAgent, known: _Session, agent: Agent, asked: _Asked) -> None:
+    def __init__(self, owner: LoopAgent, known: _Session, agent: Agent, asked: _LoopRequest) -> None:
         self._owner, self._known, self._agent, self._asked = owner, known, agent, asked
         self._events: AsyncIterator[LoopEvent] | None = None
         self.failure: RunFailed | None = None
@@ -348,7 +348,7 @@ class LoopStream:
         attended = asked.on_message is not None
         async with self._owner._opened(self._known, self._agent, attended) as conversation:
             known, left = self._known, self._known.left
-            projection, told = Projection(self._agent.retry.attempts), list[Record]()
+            projection, told = Projection(self._agent.asking.retry.max_attempts), list[Record]()
             if asked.text is None:
                 if not left:
                     return
@@ -388,7 +388,7 @@ class LoopStream:
                 for stop in stops:
                     stop()
                 # A run that has parked says so itself; there is nothing left to cancel.
-                with suppress(Parked):
+                with suppress(RunSuspended):
                     if call in await conversation.requests():
                         await conversation.cancel(call, "nobody listens any more")
 

@@ -11,8 +11,21 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from antiphon import UNLIMITED, Agent, Limits, Model, Retry, Tool, ToolContext, UserError
-from antiphon.values.agent import Compaction, Judge, Verdict
+from antiphon import (
+    UNLIMITED,
+    Agent,
+    Hooks,
+    Limits,
+    LoopOptions,
+    Model,
+    ModelOptions,
+    RetryPolicy,
+    Tool,
+    ToolContext,
+    UserError,
+)
+from antiphon.values.agent import Compaction
+from antiphon.values.hooks import Authorize, Continue, Decision, EndTurn, TurnContext
 from antiphon.values.limits import OutputLimits
 from antiphon.values.model import ChatMessage
 from antiphon.values.tool import Dependency
@@ -31,9 +44,11 @@ class ToolPermission(Struct, frozen=True):
 
 ToolPermissionHook = Callable[[Tool, dict[str, Any]], ToolPermission | Literal["allow", "deny", "ask"]]
 """Rules on a call: it is given the tool and the validated arguments. What it raises denies."""
+IncompleteWork = Callable[[Sequence[ChatMessage]], str | None]
+"""Shown the conversation before a text becomes the answer; says what is left to do."""
 
 
-class Clock(Protocol):
+class TimeSource(Protocol):
     """Whatever tells the time and waits."""
 
     def now(self) -> float:
@@ -46,7 +61,7 @@ class Clock(Protocol):
 class AgentServices(Struct, frozen=True):
     """What the agent stands on. `clock`: of waits, deadlines and durations; None for the system's."""
 
-    clock: Clock | None = None
+    clock: TimeSource | None = None
 
 
 class _Spec(Protocol):
@@ -86,7 +101,7 @@ class AgentOptions(Struct, frozen=True, kw_only=True):
     request; then it is asked once more, without tools, for a summary. compaction,
     tool_output_cache: None switches them off.
     can_execute_tool: rules on every call, see ToolPermissionHook. require_done_tool: only a tool that
-    ends the task (by raising TaskComplete, returning a ToolResult with `ends`, or `ends=True`) ends it.
+    ends the task (by raising TaskComplete, returning a ToolResult with `finishes`, or declared so) ends it.
     deps: `ctx.deps` of tools. dependency_overrides: what `ctx.resolve` makes instead, by key or id.
 
     incomplete_work: asked before a text becomes the answer; what it returns is said to the model,
@@ -114,7 +129,7 @@ class AgentOptions(Struct, frozen=True, kw_only=True):
     llm_retryable_status_codes: Collection[int] | None = None
     dependency_overrides: Mapping[str | Dependency, Callable[[ToolContext], Any]] = {}
     deps: Any = None
-    incomplete_work: Callable[[Sequence[ChatMessage]], str | None] | None = None
+    incomplete_work: IncompleteWork | None = None
     nudges: int = 3
     output_type: Any = None
     fallback: Sequence[str | Model] = ()
@@ -137,41 +152,45 @@ class AgentOptions(Struct, frozen=True, kw_only=True):
 
 def agent_of(options: AgentOptions) -> Agent:
     """The kernel's agent that these options describe. Raises UserError."""
+    # Only a text that ends the task can be incomplete.
+    incomplete = None if options.require_done_tool else options.incomplete_work
     nudges = max(options.nudges, options.max_iterations) if options.require_done_tool else options.nudges
     return Agent(
         NAME,
         options.system_prompt,
         model=options.llm,
         tools=tuple(options.tools),
-        solo=True,
+        standalone=True,
         context="continue",
         tool_execution="sequential",
-        finishing="in_order",
+        loop=LoopOptions(finish_mode="in_order", max_reminders=nudges, summarize_at_limit=True),
         completion="finish" if options.require_done_tool else "text",
-        nudges=nudges,
-        tool_choice=options.tool_choice or "auto",
+        asking=ModelOptions(
+            tool_choice=options.tool_choice or "auto",
+            compaction=options.compaction,
+            fallback_models=tuple(options.fallback),
+            settings=options.settings,
+            max_output_tokens=options.max_output,
+            retry=retry_policy(options),
+        ),
         limits=replace(UNLIMITED, turns=options.max_iterations),
-        last_word=True,
-        compaction=options.compaction,
-        judge=judge_by(options.can_execute_tool),
-        incomplete=options.incomplete_work,
+        hooks=Hooks(
+            authorize=authorize_by(options.can_execute_tool),
+            end_turn=end_turn_by(incomplete, options.nudges),
+        ),
         output_type=options.output_type,
-        fallback=tuple(options.fallback),
-        settings=options.settings,
-        max_output=options.max_output,
-        retry=retry_policy(options),
     )
 
 
-def retry_policy(options: AgentOptions) -> Retry:
+def retry_policy(options: AgentOptions) -> RetryPolicy:
     """The kernel's rules for trying again; a number that makes no sense is the default."""
     statuses = options.llm_retryable_status_codes
-    return Retry(
-        attempts=_whole(options.llm_max_retries, 2, least=0) + 1,
-        base=_whole(options.llm_retry_base_delay_ms, 1_000) / 1_000,
-        ceiling=_whole(options.llm_retry_max_delay_ms, 60_000) / 1_000,
-        longest=_whole(options.llm_max_retry_after_ms, 60_000) / 1_000,
-        window=_whole(options.llm_retry_window_ms, 1_200_000) / 1_000,
+    return RetryPolicy(
+        max_attempts=_whole(options.llm_max_retries, 2, least=0) + 1,
+        initial_delay=_whole(options.llm_retry_base_delay_ms, 1_000) / 1_000,
+        max_delay=_whole(options.llm_retry_max_delay_ms, 60_000) / 1_000,
+        max_retry_after=_whole(options.llm_max_retry_after_ms, 60_000) / 1_000,
+        max_elapsed=_whole(options.llm_retry_window_ms, 1_200_000) / 1_000,
         statuses=None if statuses is None else tuple(statuses),
     )
 
@@ -180,7 +199,7 @@ def _whole(number: float, default: int, least: int = 1) -> int:
     return int(number) if math.isfinite(number) and number >= least else default
 
 
-def judge_by(hook: ToolPermissionHook | None) -> Judge | None:
+def authorize_by(hook: ToolPermissionHook | None) -> Authorize | None:
     """The hook as the kernel asks it. Raises UserError for an async one: a rule must not wait."""
     if hook is None:
         return None
@@ -189,7 +208,7 @@ def judge_by(hook: ToolPermissionHook | None) -> Judge | None:
             "can_execute_tool must not be async: it is a rule; let it answer 'ask' to wait for a person"
         )
 
-    def judge(tool: Tool, arguments: str) -> tuple[Verdict, str]:
+    def authorize(tool: Tool, arguments: str) -> tuple[Decision, str]:
         said = hook(tool, msgspec.json.decode(arguments))
         found = (
             said if isinstance(said, ToolPermission) else msgspec.convert({"decision": said}, ToolPermission)
@@ -198,4 +217,18 @@ def judge_by(hook: ToolPermissionHook | None) -> Judge | None:
             return "stop", found.reason
         return found.decision, found.reason
 
-    return judge
+    return authorize
+
+
+def end_turn_by(incomplete: IncompleteWork | None, most: int) -> EndTurn | None:
+    """The hook that names incomplete work as the kernel asks it: before a text is returned, `most` times."""
+    if incomplete is None:
+        return None
+
+    def end_turn(context: TurnContext) -> Continue | None:
+        if context.called_tools or context.inbox or context.reminders >= most:
+            return None
+        missing = incomplete(context.messages)
+        return Continue(missing) if missing else None
+
+    return end_turn

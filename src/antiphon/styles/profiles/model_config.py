@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from antiphon import Model, Retry
+from antiphon import Model, RetryPolicy
 from antiphon.errors import ConfigError
 from antiphon.models import resolve_model
 from antiphon.styles.profiles.files.llm_config import LlmConfig
@@ -24,7 +24,7 @@ class Thinking(Struct, frozen=True, eq=False):
     model: str | Model | None = None
     settings: Mapping[str, Any] = {}
     max_output: int = 4096
-    retry: Retry = Retry()
+    retry: RetryPolicy = RetryPolicy()
 
 
 def thinking(config: LlmConfig, env: Mapping[str, str]) -> Thinking:
@@ -37,10 +37,13 @@ def thinking(config: LlmConfig, env: Mapping[str, str]) -> Thinking:
     for key, value in settings.items():
         if isinstance(value, Secret):
             raise _wrong(config, f"{key} is a secret, and settings are on record; only api_key may be one")
-    retry = Retry()
+    retry = RetryPolicy()
     if "max_retries" in given or "wait_seconds_on_retry" in given:
-        attempts = 1 + int(_number(config, given, "max_retries", retry.attempts - 1))
-        retry = Retry(attempts=attempts, base=_number(config, given, "wait_seconds_on_retry", retry.base))
+        attempts = 1 + int(_number(config, given, "max_retries", retry.max_attempts - 1))
+        retry = RetryPolicy(
+            max_attempts=attempts,
+            initial_delay=_number(config, given, "wait_seconds_on_retry", retry.initial_delay),
+        )
     most = int(_number(config, given, "max_tokens", 4096))
     return Thinking(_model(config, given, env), settings, most, retry)
 

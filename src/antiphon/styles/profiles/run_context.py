@@ -4,7 +4,7 @@
         found = await run_context(conversation, team)
         print(found.meta.status, found.partner.at("state.flags"), found.team_state["work_modules"])
 
-Nothing of it is stored: it is what the run's state and records say at this moment.
+Nothing of it is stored: it is what the run's state and records say at this context.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from antiphon import UNLIMITED, Agent, Limits, Model, Tool, UserError
+from antiphon import UNLIMITED, Agent, Hooks, Limits, Model, ModelOptions, Tool, UserError
 from antiphon.errors import DuplicateName
 from antiphon.styles.profiles.files.diagnostics import Finding
 from antiphon.styles.profiles.files.loader import Library, load_profiles
@@ -30,7 +30,7 @@ from antiphon.styles.profiles.turns.turn_input import START, take
 from antiphon.styles.profiles.work.admission import Delegation, staff
 from antiphon.styles.profiles.work.dispatch import broker, broker_name
 from antiphon.styles.profiles.work.toolset import TOOLS, with_context
-from antiphon.styles.profiles.world.binding import Seat, hands_over_messages, reads
+from antiphon.styles.profiles.world.binding import ProfileBinding, hands_over_messages, reads
 from antiphon.values.tool import as_tool
 
 HANDOVERS: Mapping[str, str] = {
@@ -107,7 +107,7 @@ class ProfileTeam:
             )
         return found
 
-    def _seat(self, profile: Profile) -> Seat:
+    def _seat(self, profile: Profile) -> ProfileBinding:
         own = self._tools_of(profile)
         leads = profile.type in ("partner", "principal")
         dispatches = any(each.name == "dispatch_submodules" for each in own)
@@ -115,13 +115,13 @@ class ProfileTeam:
         associates = staff(self.library.profiles, policy, self._tags) if leads else {}
         principals = self._roles["principal"]
         launches = profile.type == "partner" and principals
-        return Seat(
+        return ProfileBinding(
             profile,
             tuple(each for each in profile.segments if is_dynamic(each, profile)),
             {each.source: each for each in profile.inbox_handling_strategies},
             self._ingestors,
             self._bounds,
-            tuple(each.name for each in own if each.ends),
+            tuple(each.name for each in own if each.finishes),
             associates,
             principals[0].name if launches else "",
             broker_name(profile.name) if associates and dispatches else "",
@@ -131,7 +131,7 @@ class ProfileTeam:
             reads(profile, START),
         )
 
-    def _agent(self, seat: Seat) -> Agent:
+    def _agent(self, seat: ProfileBinding) -> Agent:
         profile = seat.profile
         tools = [_with_protocol(each, seat.protocols) for each in self._tools_of(profile)]
         set_of = {each.name: name for name, given in self._toolsets.items() for each in given}
@@ -145,15 +145,17 @@ class ProfileTeam:
             description=profile.description_for_human,
             can_call=tuple(name for name in (seat.principal, seat.broker) if name),
             tool_execution="sequential",
-            max_output=found.max_output,
-            settings=found.settings,
-            retry=found.retry,
+            asking=ModelOptions(
+                max_output_tokens=found.max_output, settings=found.settings, retry=found.retry
+            ),
             limits=_limits(self._bounds),
             context="continue" if profile.type == "partner" else "fresh",
-            solo=True,
-            ingest=partial(take, seat),
-            route=partial(route, seat),
-            decide=partial(decide, seat),
+            standalone=True,
+            hooks=Hooks(
+                prepare_input=partial(take, seat),
+                intercept_call=partial(route, seat),
+                end_turn=partial(decide, seat),
+            ),
         )
 
     def _tools_of(self, profile: Profile) -> list[Tool]:

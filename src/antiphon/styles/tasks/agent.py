@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from antiphon import Agent, Conversation, Model, Result, RunFailed, Tool, ToolCall, UserError, open_run
+from antiphon import Agent, Conversation, Hooks, Model, Result, RunFailed, Tool, ToolCall, UserError, open_run
 from antiphon.styles.tasks.blocking import blocking
 from antiphon.styles.tasks.messages import codec
 from antiphon.styles.tasks.messages.blocks import call_blocks
@@ -18,7 +18,7 @@ from antiphon.styles.tasks.messages.reply import reply_to
 from antiphon.styles.tasks.scheduling.results import ended_calls, tool_results
 from antiphon.styles.tasks.toolkits.declared import ExecutableTool
 from antiphon.styles.tasks.toolkits.toolkit import AgentToolkit, arguments_json
-from antiphon.values.agent import Verdict
+from antiphon.values.hooks import Decision
 from antiphon.values.message import new_id
 from antiphon.values.tool import as_tool
 
@@ -68,13 +68,13 @@ class ToolCapableAgent:
             model=self._model,
             tools=self.toolkit.tools_of(self.worker_id),
             description=self.specialization,
-            solo=True,
+            standalone=True,
             context="continue",
             tool_execution="sequential",
-            judge=self._judge,
+            hooks=Hooks(authorize=self._judge),
         )
 
-    def _judge(self, tool: Tool, arguments: str) -> tuple[Verdict, str] | None:
+    def _judge(self, tool: Tool, arguments: str) -> tuple[Decision, str] | None:
         if self.toolkit.has_permission(self.worker_id, tool.name):
             return None
         return "deny", f"{self.worker_id} has no permission for {tool.name}"
@@ -110,7 +110,7 @@ class ToolCapableAgent:
         tools = {each.name: each for each in map(as_tool, agent.tools)}
         own = [effect for by, effect in ended_calls(records) if by.agent == self.worker_id]
         results = tool_results(own, tools)
-        return reply_to(message, self.worker_id, result.outcome, result.output, result.why, results)
+        return reply_to(message, self.worker_id, result.outcome, result.output, result.reason, results)
 
     async def _ask(self, conversation: Conversation, message: StructuredMessage) -> Result:
         """Ask, and go on while the answer's text holds calls."""
@@ -136,7 +136,7 @@ class ToolCapableAgent:
                 return result
             if rounds == ROUNDS:
                 why = f"after {ROUNDS} rounds of calls in its text it still asks for more"
-                return replace(result, outcome="no_progress", why=why)
+                return replace(result, outcome="no_progress", reason=why)
             text, calls, rounds = GO_ON, calls_of(written), rounds + 1
 
     # -- tasks -----------------------------------------------------------------------------------

@@ -190,7 +190,7 @@ class Controller:
             except RunFailed as failed:
                 result = failed.result
             await conversation.close()
-        return reply_to(message, self.name, result.outcome, result.output, result.why)
+        return reply_to(message, self.name, result.outcome, result.output, result.reason)
 
 
 def _distinct(tasks: Iterable[StructuredMessage | Mapping[str, Any]]) -> list[StructuredMessage]:

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from msgspec.structs import replace
 
-from antiphon import Agent, UserError
+from antiphon import Agent, Hooks, UserError
 from antiphon.styles.tasks.agent import ToolCapableAgent
 from antiphon.values.actions import Act
 from antiphon.values.agent import ALL
@@ -19,7 +19,7 @@ class Worker:
         Worker(ToolCapableAgent("weather_agent", "weather", toolkit=toolkit), concurrency=4)
         Worker("archive", act=store)          # async def store(ctx: ActionContext) -> str
 
-    worker: an agent; or, with `act`, a name. act: the coroutine that does a task; `ctx.taken[0]` is
+    worker: an agent; or, with `act`, a name. act: the coroutine that does a task; `ctx.new_messages[0]` is
     the task's message, what it returns the result. concurrency: tasks at the same time; one that
     waits for a person does not count. Every task begins anew, without the conversation of another.
 
@@ -33,7 +33,7 @@ class Worker:
             raise UserError('A worker is an agent, or a name and what it does: Worker("archive", act=store)')
         if type(concurrency) is not int or concurrency < 1:
             raise UserError(f"concurrency is a whole number from 1 on; got {concurrency!r}")
-        self._worker = Agent(worker, act=act) if isinstance(worker, str) else worker
+        self._worker = Agent(worker, hooks=Hooks(act=act)) if isinstance(worker, str) else worker
         self.concurrency = concurrency
 
     @property

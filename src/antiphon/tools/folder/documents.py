@@ -15,7 +15,7 @@ from pathlib import PurePosixPath
 from msgspec import Struct
 
 from antiphon.errors import ToolError
-from antiphon.tools.folder.root import Entry, Root, decoded
+from antiphon.tools.folder.root import FolderEntry, Root, decoded
 from antiphon.values.model import Example
 from antiphon.values.tool import Tool, tool
 
@@ -102,7 +102,7 @@ class Index:
     def __init__(self, root: Root) -> None:
         self._root = root
         self._lock = threading.Lock()
-        self._files: dict[str, tuple[Entry, list[int]]] = {}
+        self._files: dict[str, tuple[FolderEntry, list[int]]] = {}
         self._passages: dict[int, Passage] = {}
         self._bags: dict[int, Counter[str]] = {}
         self._lengths: dict[int, int] = {}
@@ -149,7 +149,7 @@ class Index:
             total += entry.size
             self._learn(entry)
 
-    def _learn(self, entry: Entry) -> None:
+    def _learn(self, entry: FolderEntry) -> None:
         try:
             text = decoded(self._root.read(entry.path, MAX_DOCUMENT), entry.path)
         except ToolError:
@@ -231,7 +231,7 @@ def _weight(path: str) -> float:
     )
 
 
-def _readable(entry: Entry) -> bool:
+def _readable(entry: FolderEntry) -> bool:
     name = PurePosixPath(entry.path)
     ending = name.suffix[1:].lower()
     known = ending in _PROSE or ending in _OTHER or (not ending and name.name.lower() in _NAMELESS)

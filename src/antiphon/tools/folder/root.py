@@ -31,7 +31,7 @@ _AT_ONCE = getattr(os, "O_NONBLOCK", 0)
 _BY_COMPONENT = os.open in os.supports_dir_fd and os.scandir in os.supports_fd
 
 
-class Entry(Struct, frozen=True):
+class FolderEntry(Struct, frozen=True):
     """A file in the folder: its path relative to it (with `/`), bytes, time of change in nanoseconds."""
 
     path: str
@@ -94,7 +94,7 @@ class Root:
             raise ToolError(f"{name} has more than {limit} bytes")
         return data
 
-    def files(self, relative: str = ".", limit: int = MAX_FILES) -> Iterator[Entry]:
+    def files(self, relative: str = ".", limit: int = MAX_FILES) -> Iterator[FolderEntry]:
         """The regular files under a folder, by name, hidden and `SKIPPED` ones left out; at most `limit`.
 
         Raises `ToolError` when it is not a folder. What vanishes on the way is left out.
@@ -119,7 +119,7 @@ class Root:
                 count += 1
                 if count > limit:
                     return
-                yield Entry("/".join((*parts, name)), status.st_size, status.st_mtime_ns)
+                yield FolderEntry("/".join((*parts, name)), status.st_size, status.st_mtime_ns)
             waiting.extend(reversed(folders))
 
     def near(self, name: str) -> list[str]:

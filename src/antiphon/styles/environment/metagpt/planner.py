@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from antiphon.errors import AntiphonError, UserError
 from antiphon.styles.environment.metagpt.plan import Plan, Task, TaskResult
-
-if TYPE_CHECKING:
-    from antiphon.styles.environment.roles.role import Role
+from antiphon.styles.environment.roles.acting import ActingRole
 
 CONFIRM = ("confirm", "continue", "c", "yes", "y")
 REDO = "redo"
@@ -26,7 +24,7 @@ class ReviewEnded(AntiphonError):
 class Planner:
     """The plan of one role. Its model makes it; a person reviews, unless the role has `auto_run`."""
 
-    def __init__(self, role: Role) -> None:
+    def __init__(self, role: ActingRole) -> None:
         self._role = role
         self.plan = Plan()
 
@@ -88,7 +86,7 @@ class Planner:
             return ""
         ways = f"({', '.join(CONFIRM)}; redo; exit; or what to change)"
         asked = f"{self._role.key}: is this {what} right?\n{said}\n{ways}"
-        answer = (await self._role.ctx.question(asked)).strip()
+        answer = (await self._role.ctx.ask_user(asked)).strip()
         if answer.lower() == EXIT:
             raise ReviewEnded(f"the review of the {what} ended the work")
         return "" if answer.lower() in CONFIRM else (REDO if answer.lower() == REDO else answer)

@@ -9,22 +9,23 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from antiphon import Agent
 from antiphon.errors import UnknownName, UserError
+from antiphon.styles.environment.context import Context
 from antiphon.styles.environment.message import Message, from_kernel, messages_json, read_messages, to_kernel
 from antiphon.styles.environment.metagpt.cost import CostManager
 from antiphon.styles.environment.roles.action import Action
-from antiphon.styles.environment.roles.record import Record
+from antiphon.styles.environment.roles.memory import Memory
+from antiphon.styles.environment.roles.record import RoleSnapshot
 from antiphon.styles.environment.roles.role import Role
 from antiphon.styles.environment.topic import topic_of
-
-if TYPE_CHECKING:
-    from antiphon.styles.environment.environment import Environment
+from antiphon.values.message import Message as KernelMessage
+from antiphon.values.result import View
 
 FORMAT = 1
 MADE_ANEW = frozenset(
@@ -43,6 +44,32 @@ MADE_ANEW = frozenset(
 )
 """Attributes that a class or an environment gives its objects itself."""
 T = TypeVar("T", bound=Struct)
+
+
+class Saveable(Protocol):
+    """An environment, as far as a file of it is concerned."""
+
+    name: str
+    desc: str
+    laps: int | None
+    context: Context
+    roles: dict[str, Role | Agent]
+
+    @property
+    def history(self) -> Memory:
+        """All that was published."""
+
+    def views(self) -> tuple[View | None, list[View]]:
+        """Its own activation, and those of its roles."""
+
+    def coming(self) -> list[KernelMessage]:
+        """What is to be distributed."""
+
+    def add_role(self, role: Role | Agent) -> None:
+        """Add a role."""
+
+    def recall(self, history: Iterable[Message], coming: Iterable[KernelMessage]) -> None:
+        """Take what was published earlier, and what is to be distributed."""
 
 
 class SavedAction(Struct, frozen=True):
@@ -114,7 +141,7 @@ def read(path: str | os.PathLike[str], kind: type[T]) -> T:
 # -- writing ---------------------------------------------------------------------------------------------
 
 
-def saved_environment(env: Environment) -> SavedEnvironment:
+def saved_environment(env: Saveable) -> SavedEnvironment:
     """An environment between two runs. Raises UserError in the middle of one, and for what is not JSON."""
     unread = _unread(env)
     ids = {each.id for each in unread}
@@ -138,7 +165,7 @@ def saved_environment(env: Environment) -> SavedEnvironment:
     )
 
 
-def _unread(env: Environment) -> list[Message]:
+def _unread(env: Saveable) -> list[Message]:
     """What nobody has taken, and what single roles have not: that is addressed to them alone."""
     own, members = env.views()
     if own is not None and own.in_flight:
@@ -158,7 +185,7 @@ def _unread(env: Environment) -> list[Message]:
 def _saved_role(role: Role | Agent) -> SavedRole:
     if isinstance(role, Agent):
         return SavedRole(agent=role.name)
-    data = Record(role).dump()
+    data = RoleSnapshot(role).dump()
     actions = [SavedAction(topic_of(each), _fields(each)) for each in role.actions]
     fields = {name: value for name, value in _fields(role).items() if name not in data}
     return SavedRole(topic_of(role), "", fields, actions, data)
@@ -187,7 +214,7 @@ def _as_json(what: str, value: Any) -> Any:
 
 
 def fill(
-    env: Environment,
+    env: Saveable,
     saved: SavedEnvironment,
     roles: Iterable[type[Role] | Agent],
     actions: Iterable[type[Action]],
@@ -211,7 +238,7 @@ def fill(
 def _role(saved: SavedRole, kinds: Mapping[str, type[Role]], acts: Mapping[str, type[Action]]) -> Role:
     role = _made(_listed("role class", saved.kind, kinds), saved.fields)
     role.set_actions([_made(_listed("action class", each.kind, acts), each.fields) for each in saved.actions])
-    Record(role).restore(saved.data, ())
+    RoleSnapshot(role).restore(saved.data, ())
     return role
 
 

@@ -26,7 +26,7 @@ from typing import Any
 import yaml
 from msgspec import Struct
 
-from antiphon.config.yaml import Reader, compose_file, is_null
+from antiphon.config.yaml import YamlReader, compose_file, is_null
 from antiphon.errors import ConfigError, UnknownName
 from antiphon.values.secret import Secret
 
@@ -137,10 +137,10 @@ def find_settings(folder: str | os.PathLike[str] = ".") -> Path | None:
 def read_settings(path: str | os.PathLike[str]) -> Settings:
     """The settings of a file. Raises ConfigError."""
     root = compose_file(path)
-    return Settings() if root is None else _Reader(os.fspath(path)).settings(root)
+    return Settings() if root is None else _SettingsParser(os.fspath(path)).settings(root)
 
 
-class _Reader(Reader):
+class _SettingsParser(YamlReader):
     """Nodes to settings."""
 
     def settings(self, root: yaml.Node) -> Settings:

@@ -26,7 +26,7 @@ class Runnable(Protocol):
 
 
 @dataclass(eq=False)
-class _Subscription:
+class _TriggerSubscription:
     """task: what serves it, once the runner runs."""
 
     role: Runnable
@@ -42,7 +42,7 @@ class SubscriptionRunner:
     """
 
     def __init__(self) -> None:
-        self._subscriptions: dict[int, _Subscription] = {}
+        self._subscriptions: dict[int, _TriggerSubscription] = {}
         self._group: asyncio.TaskGroup | None = None
         self._raises = True
 
@@ -58,7 +58,7 @@ class SubscriptionRunner:
         """
         if id(role) in self._subscriptions:
             raise UserError(f"{role} is subscribed already; unsubscribe it first")
-        subscription = self._subscriptions[id(role)] = _Subscription(role, trigger, callback)
+        subscription = self._subscriptions[id(role)] = _TriggerSubscription(role, trigger, callback)
         self._start(subscription)
 
     async def unsubscribe(self, role: Runnable) -> None:
@@ -91,11 +91,11 @@ class SubscriptionRunner:
             self._group = None
             self._subscriptions.clear()
 
-    def _start(self, subscription: _Subscription) -> None:
+    def _start(self, subscription: _TriggerSubscription) -> None:
         if self._group is not None:
             subscription.task = self._group.create_task(self._serve(subscription))
 
-    async def _serve(self, subscription: _Subscription) -> None:
+    async def _serve(self, subscription: _TriggerSubscription) -> None:
         role = subscription.role
         try:
             async with aclosing(subscription.trigger) as trigger:

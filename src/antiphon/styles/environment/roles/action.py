@@ -10,7 +10,7 @@ from antiphon.errors import UserError
 if TYPE_CHECKING:
     from antiphon.styles.environment.context import Context
     from antiphon.styles.environment.message import Message
-    from antiphon.styles.environment.roles.role import Role
+    from antiphon.styles.environment.roles.acting import ActingRole
     from antiphon.values.actions import ActionContext
 
 
@@ -27,7 +27,7 @@ class Action:
     i_context: Any = None
     prefix: str = ""
     llm_name_or_type: str | None = None
-    role: Role | None = None
+    role: ActingRole | None = None
 
     def __init__(self, **fields: Any) -> None:
         for key, value in fields.items():

@@ -5,26 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from antiphon import Agent, open_run
+from antiphon import Agent, Hooks, LoopOptions, Topics, open_run
 from antiphon.errors import UserError
-from antiphon.styles.environment.message import Message, from_kernel, to_kernel
-from antiphon.styles.environment.roles.record import Record
-from antiphon.styles.environment.roles.role import message_of, own_model_of
+from antiphon.styles.environment.message import Message, from_kernel, message_of, to_kernel
+from antiphon.styles.environment.roles.record import RoleSnapshot
+from antiphon.styles.environment.roles.setup import RoleSetup, own_model_of
 from antiphon.styles.environment.topic import topic_of
 from antiphon.values.actions import Act, ActionContext
 from antiphon.values.message import Message as KernelMessage
 
 if TYPE_CHECKING:
-    from antiphon.styles.environment.roles.role import Role
     from antiphon.values.model import Model
 
 
 class Cast:
     """A role as an actor. read: the façade of a message. response: what its last reaction came to."""
 
-    def __init__(self, role: Role, read: Callable[[KernelMessage], Message] = from_kernel) -> None:
+    def __init__(self, role: RoleSetup, read: Callable[[KernelMessage], Message] = from_kernel) -> None:
         self.role, self._read = role, read
-        self.record = Record(role)
+        self.record = RoleSnapshot(role)
         self.response: Message | None = None
         self._place: tuple[frozenset[str], frozenset[str] | set[str] | None] = (frozenset(), None)
         self.moved()
@@ -44,7 +43,7 @@ class Cast:
         role._ctx = ctx
         done = False
         try:
-            for each in ctx.taken:
+            for each in ctx.new_messages:
                 role.rc.msg_buffer.push(self._read(each) if not each.call_id else _called(each, role))
             self.response = response = await role.run()
             done = True
@@ -60,17 +59,17 @@ class Cast:
             else:
                 role.rc.msg_buffer.pop_all()
                 record.lost()
-        return "" if ctx.distributes or response is None else response.content
+        return "" if ctx.can_publish or response is None else response.content
 
 
-def _called(message: KernelMessage, role: Role) -> Message:
+def _called(message: KernelMessage, role: RoleSetup) -> Message:
     """What somebody said who called the role by its name."""
     found = from_kernel(message)
     found.send_to = {role.key}
     return found
 
 
-def agent_of(role: Role, act: Act, model: str | Model | None) -> Agent:
+def agent_of(role: RoleSetup, act: Act, model: str | Model | None) -> Agent:
     """The role as its team sees it."""
     return Agent(
         role.key,
@@ -78,26 +77,32 @@ def agent_of(role: Role, act: Act, model: str | Model | None) -> Agent:
         model=model,
         tools=tuple(role.tools),
         description=role.profile,
-        solo=True,
+        standalone=True,
         context="continue",
-        consume=role.consume,
+        loop=LoopOptions(batch=role.consume),
         limits=role.limits,
-        watch=tuple(sorted(role.rc.watch)),
-        publishes=tuple(topic_of(action) for action in role.actions),
-        act=act,
+        topics=Topics(
+            watch=tuple(sorted(role.rc.watch)), publishes=tuple(topic_of(action) for action in role.actions)
+        ),
+        hooks=Hooks(act=act),
     )
 
 
-def models_of_actions(role: Role, model: Any) -> list[Agent]:
+def models_of_actions(role: RoleSetup, model: Any) -> list[Agent]:
     """The agents that actions with models of their own ask; `model` finds one by name."""
     return [
-        Agent(own_model_of(role, action), role._get_prefix(), model=model(action.llm_name_or_type), solo=True)
+        Agent(
+            own_model_of(role, action),
+            role._get_prefix(),
+            model=model(action.llm_name_or_type),
+            standalone=True,
+        )
         for action in role.actions
         if action.llm_name_or_type
     ]
 
 
-async def run_alone(role: Role, said: str | Message | list[str] | None) -> Message | None:
+async def run_alone(role: RoleSetup, said: str | Message | list[str] | None) -> Message | None:
     """One reaction to what is in the role's buffer and to what is said; in a run of its own."""
     if said is not None:
         role.rc.msg_buffer.push(message_of(said))

@@ -8,27 +8,25 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from antiphon.styles.environment.message import Message, from_kernel
 from antiphon.styles.environment.roles.rc import RoleReactMode
+from antiphon.styles.environment.roles.setup import RoleSetup
 from antiphon.values.actions import ActionContext
 from antiphon.values.message import Message as KernelMessage
-
-if TYPE_CHECKING:
-    from antiphon.styles.environment.roles.role import Role
 
 MEMORY = "memory"
 _NOT_JSON = object()
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
-class Record:
+class RoleSnapshot:
     """What is on record of one role. `begin` before a reaction, `end` after it."""
 
-    def __init__(self, role: Role) -> None:
+    def __init__(self, role: RoleSetup) -> None:
         self._role = role
         self._own = _own_fields(type(role))
         self._known: dict[str, bytes] = {}
@@ -47,10 +45,10 @@ class Record:
         """Make the role what the record of this activation says, unless it is that already."""
         whose = f"{ctx.run_id}:{ctx.effect_id.partition('/')[0]}"
         if whose != self._whose and (self._whose or ctx.data):
-            self.restore(ctx.data, ctx.history)
+            self.restore(ctx.data, ctx.all_messages)
         self._whose = whose
-        first = len(ctx.history) - len(ctx.taken)
-        self._places = {message.id: first + place for place, message in enumerate(ctx.taken)}
+        first = len(ctx.all_messages) - len(ctx.new_messages)
+        self._places = {message.id: first + place for place, message in enumerate(ctx.new_messages)}
 
     def lost(self) -> None:
         """A reaction was cut off in the middle: the next one begins with what is on record."""
@@ -84,7 +82,7 @@ class Record:
 
     def end(self, ctx: ActionContext) -> None:
         """Record what has changed since the last reaction."""
-        for place, message in enumerate(ctx.published, len(ctx.history)):
+        for place, message in enumerate(ctx.published, len(ctx.all_messages)):
             self._places[message.id] = place
         memory = self._role.rc.memory
         if memory.holds(self._mark):
@@ -93,7 +91,7 @@ class Record:
                 ctx.append(MEMORY, [self._written(each) for each in added])
         else:
             # Something was forgotten: the places of older messages are found by their ids.
-            self._places = {each.id: place for place, each in enumerate((*ctx.history, *ctx.published))}
+            self._places = {each.id: place for place, each in enumerate((*ctx.all_messages, *ctx.published))}
             ctx.set(MEMORY, [self._written(each) for each in memory.storage])
         self._mark = memory.mark()
         if self._seen != (now := self._glance()):
@@ -149,19 +147,17 @@ def _plain(value: Any) -> Any:
         return _NOT_JSON
 
 
-def _own_fields(kind: type[Role]) -> dict[str, Any]:
+def _own_fields(kind: type[RoleSetup]) -> dict[str, Any]:
     """The annotated fields that subclasses of Role added, and their types; Any for one that is not known."""
-    from antiphon.styles.environment.roles.role import Role
-
     found: dict[str, Any] = {}
     for owner in reversed(kind.__mro__):
-        if issubclass(owner, Role) and owner is not Role:
+        if issubclass(owner, RoleSetup) and owner is not RoleSetup:
             try:
                 found.update(inspect.get_annotations(owner, eval_str=True))
             except NameError:
                 # Imported for the type checker only.
                 found.update(dict.fromkeys(inspect.get_annotations(owner), Any))
-    return {name: each for name, each in found.items() if name not in Role.__annotations__}
+    return {name: each for name, each in found.items() if name not in RoleSetup.__annotations__}
 
 
 def _typed(value: Any, kind: Any) -> Any:

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-if TYPE_CHECKING:
-    from antiphon.styles.environment.roles.role import Role
+from antiphon.styles.environment.roles.rc import RoleContext
 
 SHOWN = 20
 """Messages of the role's memory that its model is shown, the newest."""
 _NUMBER = re.compile(r"-?\d+")
 
 
-def question(role: Role) -> str:
-    """The question which action is due."""
-    said = "\n".join(str(message) for message in role.rc.memory.get(SHOWN))
-    states = "\n".join(role.states)
-    now = f"The last one done was {role.rc.state}." if role.rc.state >= 0 else "None was done yet."
+def question(rc: RoleContext, states: Sequence[str]) -> str:
+    """The question which of the actions that `states` lists is due."""
+    said = "\n".join(str(message) for message in rc.memory.get(SHOWN))
+    listed = "\n".join(states)
+    now = f"The last one done was {rc.state}." if rc.state >= 0 else "None was done yet."
     return (
-        f"This was said so far:\n{said}\n\nYou can do one of these:\n{states}\n\n{now} "
-        f"Answer with a number from 0 to {len(role.states) - 1}: what you do next. "
+        f"This was said so far:\n{said}\n\nYou can do one of these:\n{listed}\n\n{now} "
+        f"Answer with a number from 0 to {len(states) - 1}: what you do next. "
         "Answer -1 when nothing is left to do. Say nothing but the number."
     )
 

@@ -23,7 +23,7 @@ from antiphon.styles.profiles.conditions.operations import (
     COMPARISONS,
     CONVERSIONS,
     SMALL,
-    Run,
+    Evaluation,
     item_of,
     items_of,
     kind_of,
@@ -33,7 +33,7 @@ from antiphon.styles.profiles.conditions.operations import (
 )
 from antiphon.styles.profiles.conditions.path import lookup, reader, steps
 
-Meaning = Callable[[Run], Any]
+Meaning = Callable[[Evaluation], Any]
 
 
 def meaning_of(tree: ast.expr, *, told: bool = False) -> Meaning:
@@ -67,7 +67,7 @@ class _Maker:
             (second,) = rest
             return _either(first, second) if until else _both(first, second)
 
-        def decided(run: Run) -> Any:
+        def decided(run: Evaluation) -> Any:
             value = first(run)
             for each in rest:
                 if bool(value) is until:
@@ -104,7 +104,7 @@ class _Maker:
             ((do, second),) = rest
             return lambda run: do(run, first(run), second(run))
 
-        def compared(run: Run) -> Any:
+        def compared(run: Evaluation) -> Any:
             left, found = first(run), True
             for do, part in rest:
                 right = part(run)
@@ -135,14 +135,14 @@ class _Maker:
         if isinstance(path, ast.Constant) and isinstance(path.value, str) and default is _none:
             read, cost = reader(path.value), len(steps(path.value))
 
-            def known(run: Run) -> Any:
+            def known(run: Evaluation) -> Any:
                 run.steps += cost
                 return read(run.world)
 
             return known
         found = self.make(path)
 
-        def looked_up(run: Run) -> Any:
+        def looked_up(run: Evaluation) -> Any:
             where = found(run)
             if not isinstance(where, str):
                 raise TypeError(f"a path is a text, not {kind_of(where)}")
@@ -178,10 +178,10 @@ class _Maker:
         else:
             made = self.make(argument)
 
-            def values(run: Run) -> Generator[Any]:
+            def values(run: Evaluation) -> Generator[Any]:
                 yield from items_of(run, made(run), 1)
 
-        def done(run: Run) -> bool:
+        def done(run: Evaluation) -> bool:
             with closing(values(run)) as found:
                 return do(found)
 
@@ -203,7 +203,7 @@ class _Maker:
         values = self._generated(node)
         return lambda run: list(values(run))
 
-    def _generated(self, node: ast.GeneratorExp | ast.ListComp) -> Callable[[Run], Generator[Any]]:
+    def _generated(self, node: ast.GeneratorExp | ast.ListComp) -> Callable[[Evaluation], Generator[Any]]:
         """The values of a comprehension, from the innermost loop out. Its variables hide those outside."""
         element = self.make(node.elt)
 
@@ -218,10 +218,10 @@ class _Maker:
     def _loop(
         self,
         generator: ast.comprehension,
-        body: Callable[[Run], Generator[Any]] | None,
+        body: Callable[[Evaluation], Generator[Any]] | None,
         element: Meaning,
         cost: int,
-    ) -> Callable[[Run], Generator[Any]]:
+    ) -> Callable[[Evaluation], Generator[Any]]:
         """One loop. body: the loop within it; without one, `element` is what it gives.
 
         cost: the steps of what is done for each item.
@@ -232,7 +232,7 @@ class _Maker:
         names = [part.id for part in parts if isinstance(part, ast.Name)]
         single = isinstance(target, ast.Name)
 
-        def loop(run: Run) -> Generator[Any]:
+        def loop(run: Evaluation) -> Generator[Any]:
             values, outer = over(run), run.names
             try:
                 for item in items_of(run, values, cost):
@@ -250,7 +250,7 @@ class _Maker:
 
 
 def _telling(node: ast.AST, made: Meaning) -> Meaning:
-    def told(run: Run) -> Any:
+    def told(run: Evaluation) -> Any:
         run.node = node
         return made(run)
 
@@ -260,7 +260,7 @@ def _telling(node: ast.AST, made: Meaning) -> Meaning:
 def _nothing(node: ast.AST) -> Meaning:
     """What stands outside the grammar comes to nothing but an error."""
 
-    def refused(run: Run) -> Any:
+    def refused(run: Evaluation) -> Any:
         raise ExpressionError(f"{type(node).__name__} is not allowed in an expression")
 
     return refused
@@ -277,14 +277,14 @@ def _both(first: Meaning, second: Meaning) -> Meaning:
 def _got(receiver: Meaning, key: Meaning) -> Meaning:
     """`.get(key)`, by far the most frequent method."""
 
-    def got(run: Run) -> Any:
+    def got(run: Evaluation) -> Any:
         value = receiver(run)
         return value.get(key(run)) if type(value) is dict else method(run, "get", value, [key(run)])
 
     return got
 
 
-def _none(run: Run) -> None:
+def _none(run: Evaluation) -> None:
     """What is left out."""
 
 

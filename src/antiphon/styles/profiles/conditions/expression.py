@@ -14,7 +14,7 @@ from msgspec.structs import force_setattr
 
 from antiphon.styles.profiles.conditions.evaluator import Meaning, meaning_of
 from antiphon.styles.profiles.conditions.grammar import CONTEXT, VIEW, ExpressionError, parse, place, problems
-from antiphon.styles.profiles.conditions.operations import MAX_STEPS, Run
+from antiphon.styles.profiles.conditions.operations import MAX_STEPS, Evaluation
 
 __all__ = ["MAX_STEPS", "Expression", "constant", "evaluate", "holds", "read_expression"]
 
@@ -55,14 +55,14 @@ def evaluate(expression: Expression, world: Mapping[str, Any]) -> Any:
     Raises ExpressionError: the data is not what the expression takes it for, or a bound was reached.
     """
     try:
-        return expression.meaning(Run(world, expression.parts))  # type: ignore[misc]
+        return expression.meaning(Evaluation(world, expression.parts))  # type: ignore[misc]
     except (ExpressionError, *_FAILURES):
         # What failed is evaluated once more, slowly, to say where.
         return _failed(expression, world)
 
 
 def _failed(expression: Expression, world: Mapping[str, Any]) -> Any:
-    run = Run(world, expression.parts)
+    run = Evaluation(world, expression.parts)
     try:
         return meaning_of(expression.tree, told=True)(run)
     except ExpressionError as error:

@@ -18,7 +18,7 @@ SMALL = (int, bool, float, type(None))
 """What is handled at once, by its exact type."""
 
 
-class Run:
+class Evaluation:
     """One evaluation. names: the variables of generators. node: the last one begun, where that is told."""
 
     __slots__ = ("names", "node", "steps", "world")
@@ -66,11 +66,11 @@ def number(value: Any) -> Any:
     return value
 
 
-def _on_numbers(do: Callable[[Any, Any], Any]) -> Callable[[Run, Any, Any], Any]:
+def _on_numbers(do: Callable[[Any, Any], Any]) -> Callable[[Evaluation, Any, Any], Any]:
     return lambda run, left, right: do(number(left), number(right))
 
 
-def _add(run: Run, left: Any, right: Any) -> Any:
+def _add(run: Evaluation, left: Any, right: Any) -> Any:
     if isinstance(left, str) and isinstance(right, str):
         run.room(len(left) + len(right))
     elif isinstance(left, list) and isinstance(right, list):
@@ -80,7 +80,7 @@ def _add(run: Run, left: Any, right: Any) -> Any:
     return left + right
 
 
-def _multiply(run: Run, left: Any, right: Any) -> Any:
+def _multiply(run: Evaluation, left: Any, right: Any) -> Any:
     if isinstance(left, int):
         left, right = right, left
     if isinstance(left, str | list) and isinstance(right, int):
@@ -93,7 +93,7 @@ def _multiply(run: Run, left: Any, right: Any) -> Any:
     return number(left) * number(right)
 
 
-ARITHMETIC: Mapping[type[ast.AST], Callable[[Run, Any, Any], Any]] = {
+ARITHMETIC: Mapping[type[ast.AST], Callable[[Evaluation, Any, Any], Any]] = {
     ast.Add: _add,
     ast.Mult: _multiply,
     ast.Sub: _on_numbers(operator.sub),
@@ -103,8 +103,8 @@ ARITHMETIC: Mapping[type[ast.AST], Callable[[Run, Any, Any], Any]] = {
 }
 
 
-def _compared(do: Callable[[Any, Any], Any]) -> Callable[[Run, Any, Any], Any]:
-    def done(run: Run, left: Any, right: Any) -> Any:
+def _compared(do: Callable[[Any, Any], Any]) -> Callable[[Evaluation, Any, Any], Any]:
+    def done(run: Evaluation, left: Any, right: Any) -> Any:
         # Something small is compared at once, whatever it is compared with.
         if type(left) not in SMALL and type(right) not in SMALL:
             run.spend(min(run.weight(left), run.weight(right)))
@@ -113,7 +113,7 @@ def _compared(do: Callable[[Any, Any], Any]) -> Callable[[Run, Any, Any], Any]:
     return done
 
 
-def _contains(run: Run, needle: Any, where: Any) -> bool:
+def _contains(run: Evaluation, needle: Any, where: Any) -> bool:
     if isinstance(where, str):
         run.spend(len(where) // TEXT_PER_STEP)
     elif isinstance(where, list):
@@ -132,7 +132,7 @@ AT_ONCE: Mapping[type[ast.AST], Callable[[Any, Any], Any]] = {
     ast.GtE: operator.ge,
 }
 """Comparisons that cost nothing where one side is small."""
-COMPARISONS: Mapping[type[ast.AST], Callable[[Run, Any, Any], Any]] = {
+COMPARISONS: Mapping[type[ast.AST], Callable[[Evaluation, Any, Any], Any]] = {
     **{kind: _compared(do) for kind, do in AT_ONCE.items()},
     ast.Is: lambda run, left, right: left is right,
     ast.IsNot: lambda run, left, right: left is not right,
@@ -141,7 +141,7 @@ COMPARISONS: Mapping[type[ast.AST], Callable[[Run, Any, Any], Any]] = {
 }
 
 
-def item_of(run: Run, value: Any, key: Any) -> Any:
+def item_of(run: Evaluation, value: Any, key: Any) -> Any:
     """An item of a value, or a part of it."""
     if type(value) not in (str, list, dict):
         raise TypeError(f"{kind_of(value)} has no items")
@@ -151,7 +151,7 @@ def item_of(run: Run, value: Any, key: Any) -> Any:
     return value[key]
 
 
-def items_of(run: Run, values: Any, cost: int) -> Generator[Any]:
+def items_of(run: Evaluation, values: Any, cost: int) -> Generator[Any]:
     """The items of a value, each of them and what is done with it counted before it is handled."""
     if type(values) not in (str, list, dict):
         raise TypeError(f"{kind_of(values)} has no items")
@@ -167,26 +167,26 @@ def unpacked(names: list[str], item: Any) -> dict[str, Any]:
     return dict(zip(names, item, strict=True))
 
 
-def _written(run: Run, value: Any) -> str:
+def _written(run: Evaluation, value: Any) -> str:
     run.spend(run.weight(value))
     written = str(value)
     run.room(len(written))
     return written
 
 
-def _whole(run: Run, value: Any) -> int:
+def _whole(run: Evaluation, value: Any) -> int:
     if isinstance(value, str) and len(value) > 100:
         raise ValueError("int of a text of more than 100 characters")
     return int(value)
 
 
-CONVERSIONS: Mapping[str, Callable[[Run, Any], Any]] = {
+CONVERSIONS: Mapping[str, Callable[[Evaluation, Any], Any]] = {
     "str": _written,
     "int": _whole,
 }
 
 
-def method(run: Run, name: str, receiver: Any, values: list[Any]) -> Any:
+def method(run: Evaluation, name: str, receiver: Any, values: list[Any]) -> Any:
     """What a method of a text, a mapping or a list gives. Raises TypeError for any other."""
     kind = _KINDS.get(type(receiver), "")
     if name not in METHODS.get(kind, ()):
@@ -202,7 +202,7 @@ def method(run: Run, name: str, receiver: Any, values: list[Any]) -> Any:
     return _of_text(run, name, receiver, values)
 
 
-def _of_mapping(run: Run, name: str, receiver: dict[str, Any], values: list[Any]) -> Any:
+def _of_mapping(run: Evaluation, name: str, receiver: dict[str, Any], values: list[Any]) -> Any:
     if name == "get":
         return receiver.get(*values)
     run.spend(len(receiver))
@@ -211,7 +211,7 @@ def _of_mapping(run: Run, name: str, receiver: dict[str, Any], values: list[Any]
     return list(receiver if name == "keys" else receiver.values())
 
 
-def _of_text(run: Run, name: str, receiver: str, values: list[Any]) -> Any:
+def _of_text(run: Evaluation, name: str, receiver: str, values: list[Any]) -> Any:
     run.spend(len(receiver) // TEXT_PER_STEP)
     if name in ("split", "splitlines"):
         # A list of a text's parts takes up far more room than the text.

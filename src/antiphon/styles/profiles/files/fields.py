@@ -79,7 +79,7 @@ class Field(Struct, frozen=True):
     ignored: str = ""
 
 
-class Shape(Struct, frozen=True):
+class MappingShape(Struct, frozen=True):
     """A mapping with known keys. make: what it becomes, given its place as well; None: a plain dictionary."""
 
     what: str
@@ -95,15 +95,15 @@ class Variants(Struct, frozen=True):
     """
 
     what: str
-    of: Mapping[str, Shape]
+    of: Mapping[str, MappingShape]
     by: str = "type"
     passed_over: tuple[str, ...] = ()
 
 
-Kind = Scalar | Choice | Many | Each | Shape | Variants
+Kind = Scalar | Choice | Many | Each | MappingShape | Variants
 
 _ALWAYS_IGNORED = "it has never had an effect"
-_ITEM = Shape(
+_ITEM = MappingShape(
     "an inbox item",
     {
         "source": Field("source", "What kind of item it is; decides its priority and how it is shown.", True),
@@ -121,7 +121,7 @@ _ITEM = Shape(
     },
     InboxItem,
 )
-_UPDATE = Shape(
+_UPDATE = MappingShape(
     "an update",
     {
         "operation": Field(
@@ -136,7 +136,7 @@ _TYPE = Field("text", "Which of these actions it is.", True)
 OBSERVER_ACTIONS = Variants(
     "an observer's action",
     {
-        "add_to_inbox": Shape(
+        "add_to_inbox": MappingShape(
             "add_to_inbox",
             {
                 "type": _TYPE,
@@ -145,7 +145,7 @@ OBSERVER_ACTIONS = Variants(
             },
             AddToInbox,
         ),
-        "update_state": Shape(
+        "update_state": MappingShape(
             "update_state",
             {"type": _TYPE, "updates": Field(Many(_UPDATE), "Changes, made in order.", True)},
             UpdateState,
@@ -156,8 +156,8 @@ OBSERVER_ACTIONS = Variants(
 RULE_ACTIONS = Variants(
     "a rule's action",
     {
-        "continue_with_tool": Shape("continue_with_tool", {"type": _TYPE}, ContinueWithTool),
-        "end_agent_turn": Shape(
+        "continue_with_tool": MappingShape("continue_with_tool", {"type": _TYPE}, ContinueWithTool),
+        "end_agent_turn": MappingShape(
             "end_agent_turn",
             {
                 "type": _TYPE,
@@ -166,12 +166,12 @@ RULE_ACTIONS = Variants(
             },
             EndAgentTurn,
         ),
-        "loop_with_inbox_item": Shape(
+        "loop_with_inbox_item": MappingShape(
             "loop_with_inbox_item",
             {
                 "type": _TYPE,
                 "payload": Field(
-                    Shape(
+                    MappingShape(
                         "a payload",
                         {"content_key": Field("text", "The text definition that is said.", True)},
                     ),
@@ -181,10 +181,10 @@ RULE_ACTIONS = Variants(
             },
             lambda place, payload: LoopWithInboxItem(payload["content_key"], place),
         ),
-        "await_user_input": Shape("await_user_input", {"type": _TYPE}, AwaitUserInput),
+        "await_user_input": MappingShape("await_user_input", {"type": _TYPE}, AwaitUserInput),
     },
 )
-SEGMENT = Shape(
+SEGMENT = MappingShape(
     "a segment",
     {
         "id": Field("text", "Its name; a segment of the base with the same id is replaced as a whole.", True),
@@ -203,7 +203,7 @@ SEGMENT = Shape(
     },
     Segment,
 )
-OBSERVER = Shape(
+OBSERVER = MappingShape(
     "an observer",
     {
         "id": Field("text", "Its name; an observer of the base with the same id is replaced.", True),
@@ -213,7 +213,7 @@ OBSERVER = Shape(
     },
     Observer,
 )
-RULE = Shape(
+RULE = MappingShape(
     "a rule",
     {
         "id": Field(
@@ -224,7 +224,7 @@ RULE = Shape(
     },
     Rule,
 )
-STRATEGY = Shape(
+STRATEGY = MappingShape(
     "an inbox strategy",
     {
         "source": Field(
@@ -242,7 +242,7 @@ STRATEGY = Shape(
     },
     InboxStrategy,
 )
-_PROMPT = Shape(
+_PROMPT = MappingShape(
     "the system prompt",
     {
         "system_prompt_segments": Field(
@@ -252,7 +252,7 @@ _PROMPT = Shape(
         "default_cli_associate_profile_names": Field("data", "Leave it out.", ignored="nothing reads it"),
     },
 )
-_TOOLS = Shape(
+_TOOLS = MappingShape(
     "tool access",
     {
         "allowed_toolsets": Field(
@@ -261,7 +261,7 @@ _TOOLS = Shape(
         "allowed_individual_tools": Field(Many("tool"), "These tools; those of the base are added."),
     },
 )
-PROFILE = Shape(
+PROFILE = MappingShape(
     "a profile",
     {
         "name": Field("text", "The logical name. Default: the file's name without its ending."),
@@ -290,7 +290,7 @@ PROFILE = Shape(
         "exposable_as_tool": Field("data", "Say who may call it in code.", ignored=_ALWAYS_IGNORED),
     },
 )
-LLM_CONFIG = Shape(
+LLM_CONFIG = MappingShape(
     "an LLM config",
     {
         "name": Field("text", "The logical name. Default: the file's name without its ending."),
@@ -308,7 +308,7 @@ LLM_CONFIG = Shape(
 FROM_SOURCE = Variants(
     "from_source",
     {
-        "path": Shape(
+        "path": MappingShape(
             "from_source with path",
             {
                 "path": Field("template", "Where it stands; `{{ name }}` in it is replaced.", True),
@@ -316,7 +316,7 @@ FROM_SOURCE = Variants(
             },
             ReadFrom,
         ),
-        "path_to_iterate": Shape(
+        "path_to_iterate": MappingShape(
             "from_source with path_to_iterate",
             {
                 "path_to_iterate": Field(
@@ -331,7 +331,7 @@ FROM_SOURCE = Variants(
     },
     by="",
 )
-INHERITANCE = Shape(
+INHERITANCE = MappingShape(
     "an inheritance rule",
     {
         "from_source": Field(FROM_SOURCE, "Where it is read.", True),
@@ -342,7 +342,7 @@ INHERITANCE = Shape(
     },
     Inheritance,
 )
-PROTOCOL = Shape(
+PROTOCOL = MappingShape(
     "a handover protocol",
     {
         "protocol_name": Field("text", "The name that tools use.", True),
@@ -353,7 +353,9 @@ PROTOCOL = Shape(
         ),
         "inheritance": Field(Many(INHERITANCE), "What is read from the world of the one who hands over."),
         "target_inbox_item": Field(
-            Shape("an inbox item", {"source": Field("source", "What kind of item comes of it.", True)}),
+            MappingShape(
+                "an inbox item", {"source": Field("source", "What kind of item comes of it.", True)}
+            ),
             "The inbox item of the one who is started.",
             True,
         ),
@@ -362,5 +364,9 @@ PROTOCOL = Shape(
         ),
     },
 )
-SHAPES: Mapping[str, Shape] = {"profile": PROFILE, "llm_config": LLM_CONFIG, "handover_protocol": PROTOCOL}
+SHAPES: Mapping[str, MappingShape] = {
+    "profile": PROFILE,
+    "llm_config": LLM_CONFIG,
+    "handover_protocol": PROTOCOL,
+}
 """The three kinds of files."""

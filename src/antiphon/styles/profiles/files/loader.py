@@ -21,12 +21,12 @@ from antiphon.config.yaml import compose, meant, read_text
 from antiphon.errors import ConfigError, UnknownName
 from antiphon.styles.profiles.files.checks import check
 from antiphon.styles.profiles.files.diagnostics import Finding, Place
-from antiphon.styles.profiles.files.fields import LLM_CONFIG, PROFILE, PROTOCOL, Shape
+from antiphon.styles.profiles.files.fields import LLM_CONFIG, PROFILE, PROTOCOL, MappingShape
 from antiphon.styles.profiles.files.inheritance import bases_first, inherit
 from antiphon.styles.profiles.files.llm_config import LlmConfig, sourced
 from antiphon.styles.profiles.files.profile import Profile, ToolAccess
 from antiphon.styles.profiles.files.protocol import Protocol
-from antiphon.styles.profiles.files.reader import Known, Page, Reference
+from antiphon.styles.profiles.files.reader import FileIndex, Page, Reference
 from antiphon.styles.profiles.files.vocabulary import INGESTORS, TOOLSETS
 
 ENDINGS = (".yaml", ".yml")
@@ -98,13 +98,13 @@ def load_profiles(
     root = Path(folder)
     if not (root / "profiles").is_dir():
         raise ConfigError("has no folder `profiles`; expected profiles/*.yaml in it", os.fspath(folder))
-    return _Loading(root, Known(toolsets, ingestors)).library()
+    return _Loading(root, FileIndex(toolsets, ingestors)).library()
 
 
 class _Loading:
     """One folder while it is loaded."""
 
-    def __init__(self, root: Path, known: Known) -> None:
+    def __init__(self, root: Path, known: FileIndex) -> None:
         self._root, self._known = root, known
         self._findings: dict[Finding, None] = {}
         self._refused: dict[tuple[str, str], tuple[Finding, ...]] = {}
@@ -115,7 +115,7 @@ class _Loading:
         profiles = self._profiles(configs)
         return Library(profiles, configs, protocols, self._refused, tuple(sorted(self._findings)))
 
-    def _drafts(self, folder: str, shape: Shape, name_key: str = "name") -> Iterator[_Draft]:
+    def _drafts(self, folder: str, shape: MappingShape, name_key: str = "name") -> Iterator[_Draft]:
         """The files of a folder, by their names."""
         where = self._root / folder
         paths = sorted(where.iterdir()) if where.is_dir() else []
@@ -123,7 +123,7 @@ class _Loading:
             if path.suffix in ENDINGS:
                 yield self._draft(path, shape, name_key)
 
-    def _draft(self, path: Path, shape: Shape, name_key: str) -> _Draft:
+    def _draft(self, path: Path, shape: MappingShape, name_key: str) -> _Draft:
         file = os.fspath(path)
         try:
             text = read_text(path)

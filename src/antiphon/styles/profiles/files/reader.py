@@ -9,13 +9,13 @@ from typing import Any, Literal
 import yaml
 from msgspec import Struct
 
-from antiphon.config.yaml import MAX_NAME, Reader, is_null, is_plain, meant, position
+from antiphon.config.yaml import MAX_NAME, YamlReader, is_null, is_plain, meant, position
 from antiphon.errors import ConfigError
 from antiphon.styles.profiles.conditions.expression import Expression, constant, read_expression
 from antiphon.styles.profiles.conditions.grammar import ExpressionError
 from antiphon.styles.profiles.conditions.path import PREFIXES, fault
 from antiphon.styles.profiles.files.diagnostics import Finding, Place
-from antiphon.styles.profiles.files.fields import Choice, Each, Field, Kind, Many, Shape, Variants
+from antiphon.styles.profiles.files.fields import Choice, Each, Field, Kind, Many, MappingShape, Variants
 from antiphon.styles.profiles.files.llm_config import is_secret
 from antiphon.styles.profiles.files.profile import Observer, Segment
 from antiphon.styles.profiles.files.protocol import ReadEach, ReadFrom
@@ -35,7 +35,7 @@ class _EnoughError(Exception):
     """A file with so much wrong in it that nobody reads on."""
 
 
-class Known(Struct, frozen=True):
+class FileIndex(Struct, frozen=True):
     """What files may name. toolsets: those that are installed, with their tools."""
 
     toolsets: Mapping[str, Sequence[str]]
@@ -49,10 +49,10 @@ class Reference(Struct, frozen=True, gc=False):
     place: Place
 
 
-class Page(Reader):
+class Page(YamlReader):
     """One file while it is read. findings: what is wrong with it."""
 
-    def __init__(self, path: str, text: str, known: Known) -> None:
+    def __init__(self, path: str, text: str, known: FileIndex) -> None:
         super().__init__(path)
         self.findings: list[Finding] = []
         self._text, self._known, self._errors = text, known, 0
@@ -77,7 +77,7 @@ class Page(Reader):
             "parameters": self._parameters,
         }
 
-    def whole(self, root: yaml.Node, shape: Shape) -> Mapping[str, Any]:
+    def whole(self, root: yaml.Node, shape: MappingShape) -> Mapping[str, Any]:
         """What the file says; empty, or only a part, when there are errors among the findings."""
         try:
             return self.read(root, shape) or {}
@@ -125,7 +125,7 @@ class Page(Reader):
     def _place(self, node: yaml.Node, trail: str) -> Place:
         return Place(self._path, node.start_mark.line + 1, node.start_mark.column + 1, trail)
 
-    def _shape(self, node: yaml.Node, shape: Shape, trail: str, apart: str = "") -> Any:
+    def _shape(self, node: yaml.Node, shape: MappingShape, trail: str, apart: str = "") -> Any:
         """What a mapping becomes; `apart` is a key that has been read already."""
         before = len(self.findings)
         values: dict[str, Any] = {}
@@ -149,7 +149,9 @@ class Page(Reader):
             self._check(node, made, trail)
         return made
 
-    def _fields(self, node: yaml.Node, shape: Shape, trail: str) -> Iterator[tuple[str, Field, yaml.Node]]:
+    def _fields(
+        self, node: yaml.Node, shape: MappingShape, trail: str
+    ) -> Iterator[tuple[str, Field, yaml.Node]]:
         """The known keys of a mapping that mean something, each once; the others are noted."""
         seen: dict[str, str] = {}
         for key, value in self.mapping(node, shape.what):

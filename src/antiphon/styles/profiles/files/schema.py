@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from antiphon.styles.profiles.files.fields import SHAPES, Choice, Each, Field, Kind, Many, Shape, Variants
+from antiphon.styles.profiles.files.fields import (
+    SHAPES,
+    Choice,
+    Each,
+    Field,
+    Kind,
+    Many,
+    MappingShape,
+    Variants,
+)
 from antiphon.styles.profiles.files.vocabulary import INGESTORS, SOURCES
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -29,7 +38,7 @@ def json_schema(kind: str) -> dict[str, Any]:
     return {"$schema": DIALECT, "title": kind, **_shape(SHAPES[kind])}
 
 
-def _shape(shape: Shape) -> dict[str, Any]:
+def _shape(shape: MappingShape) -> dict[str, Any]:
     found: dict[str, Any] = {
         "type": "object",
         "properties": {name: _field(field) for name, field in shape.fields.items()},
@@ -56,7 +65,7 @@ def _kind(kind: Kind) -> dict[str, Any]:
         return {"type": "array", "items": _kind(kind.of)}
     if isinstance(kind, Each):
         return {"type": "object", "additionalProperties": _kind(kind.of)}
-    if isinstance(kind, Shape):
+    if isinstance(kind, MappingShape):
         return _shape(kind)
     if isinstance(kind, Variants):
         return {"anyOf": [_variant(kind, name) for name in (*kind.of, *kind.passed_over)]}

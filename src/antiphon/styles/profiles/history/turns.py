@@ -36,13 +36,13 @@ _STATUS: Mapping[str, Status] = {
 
 def turns_of(records: Iterable[Record], profiles: Mapping[str, Profile] | None = None) -> list[Turn]:
     """The turns of a run's records, from the first on. profiles: for the ids of who took them."""
-    reading = _Reading(profiles or {})
+    reading = _TurnCollector(profiles or {})
     for record in records:
         reading.take(record)
     return reading.turns
 
 
-class _Agent(Struct):
+class _TurnChain(Struct):
     """What links the turns of an activation. last: its last turn; source: what its next one follows."""
 
     turn: Turn | None = None
@@ -52,14 +52,14 @@ class _Agent(Struct):
     first: bool = True
 
 
-class _Reading:
+class _TurnCollector:
     """All activations, and the turns so far."""
 
     def __init__(self, profiles: Mapping[str, Profile]) -> None:
         self.turns: list[Turn] = []
         self._profiles, self._tree = profiles, RunTree(recent=True)
-        self._agents: dict[int, _Agent] = {}
-        self._under: dict[str, list[_Agent]] = {}
+        self._agents: dict[int, _TurnChain] = {}
+        self._under: dict[str, list[_TurnChain]] = {}
         self._tools: dict[str, ToolInteraction] = {}
 
     def take(self, record: Record) -> None:
@@ -79,8 +79,8 @@ class _Reading:
                 case RunResume():
                     self._resumed(record)
 
-    def _agent(self, activation: ActivationNode) -> _Agent:
-        return self._agents.setdefault(activation.id, _Agent())
+    def _agent(self, activation: ActivationNode) -> _TurnChain:
+        return self._agents.setdefault(activation.id, _TurnChain())
 
     def _turn_started(self, record: Record, activation: ActivationNode, node: TurnNode) -> None:
         agent, call = self._agent(activation), activation.call
@@ -230,7 +230,7 @@ def _answered(turn: Turn, effect: EffectNode, use: ModelUse) -> None:
     talk.final_response = ChatMessage("assistant", reply.content, reply.calls, reasoning=reply.reasoning)
 
 
-def _processed(agent: _Agent, activation: ActivationNode, turn: TurnNode) -> list[ProcessedItem]:
+def _processed(agent: _TurnChain, activation: ActivationNode, turn: TurnNode) -> list[ProcessedItem]:
     """The items that a turn read, with what the model was shown of each."""
     found: list[ProcessedItem] = []
     for each in activation.data.get("_processed", ()):

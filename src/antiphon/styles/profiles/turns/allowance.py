@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec import Struct
 
 from antiphon.styles.profiles.turns.inbox import SYSTEM
-from antiphon.styles.profiles.world.binding import Seat
-from antiphon.values.hooks import Moment
+from antiphon.styles.profiles.world.binding import ProfileBinding
+from antiphon.values.hooks import TurnContext
 
 WARNED = 2
 """Steps that are left when an agent is told so."""
@@ -19,10 +19,10 @@ class Allowance(Struct, frozen=True):
     only: tuple[str, ...] | None = None
 
 
-def allowance(seat: Seat, moment: Moment) -> Allowance:
+def allowance(seat: ProfileBinding, context: TurnContext) -> Allowance:
     """What holds in the turn that begins."""
     notes: list[str] = []
-    left = None if seat.bounds.steps is None else seat.bounds.steps - moment.turn + 1
+    left = None if seat.bounds.steps is None else seat.bounds.steps - context.turn + 1
     if left == WARNED:
         notes.append(
             f"{SYSTEM}{left} remaining: you have {left} steps left, this one included. Come to an end."
@@ -30,20 +30,20 @@ def allowance(seat: Seat, moment: Moment) -> Allowance:
     last = left is not None and left < WARNED
     if last:
         notes.append(f"{SYSTEM}This is your last step. {_ending(seat)}")
-    part = moment.tokens / seat.bounds.window if seat.bounds.window else 0.0
+    part = context.tokens / seat.bounds.window if seat.bounds.window else 0.0
     full = part >= seat.bounds.close
     if part >= seat.bounds.warn:
         notes.append(f"{SYSTEM}Your context is {part:.0%} full. {_advice(seat, part)}")
     return Allowance(tuple(notes), seat.finishing if (last or full) and seat.finishing else None)
 
 
-def _advice(seat: Seat, part: float) -> str:
+def _advice(seat: ProfileBinding, part: float) -> str:
     if part >= seat.bounds.close:
         return _ending(seat)
     return "Finish your task now." if part >= seat.bounds.urge else "Be brief, and read only what you need."
 
 
-def _ending(seat: Seat) -> str:
+def _ending(seat: ProfileBinding) -> str:
     if seat.finishing:
         return f"Call {' or '.join(seat.finishing)} with what you have."
     return "Answer with what you have."

@@ -17,10 +17,10 @@ from antiphon.styles.profiles.files.profile import (
 from antiphon.styles.profiles.turns.ingestors import RECENT, cut
 from antiphon.styles.profiles.turns.observers import add, observe
 from antiphon.styles.profiles.work.launch import returned
-from antiphon.styles.profiles.world.binding import Seat
+from antiphon.styles.profiles.world.binding import ProfileBinding
 from antiphon.styles.profiles.world.transcript_data import messages
-from antiphon.styles.profiles.world.world import ARCHIVE, View, last_said
-from antiphon.values.hooks import Continue, Moment, Return
+from antiphon.styles.profiles.world.world import ARCHIVE, RuleContext, last_said
+from antiphon.values.hooks import Continue, Return, TurnContext
 
 LOOPS = "_loops"
 """Where it is kept how many turns in a row made no call."""
@@ -31,38 +31,38 @@ MARKUP = re.compile(r"<\|?(?:tool_calls?|function_calls?)\b|<function=\w|\[TOOL_
 NO_CALL = "Your last reply holds the text of a tool call, which calls nothing. If you mean it, call the tool."
 
 
-def decide(seat: Seat, moment: Moment) -> Continue | Return:
+def decide(seat: ProfileBinding, context: TurnContext) -> Continue | Return:
     """What follows a turn: another one, the end, or a wait. A profile without rules ends with its text."""
-    called = moment.called[0] if moment.called else ""
-    view = View(seat, moment, {"type": called, "tool_name": called} if called else None)
+    called = context.called_tools[0] if context.called_tools else ""
+    view = RuleContext(seat, context, {"type": called, "tool_name": called} if called else None)
     news = returned(view)
     observe(seat.profile.post_turn_observers, view)
     if seat.monitored:
-        recent = [{**each, "content": cut(each["content"])} for each in messages(moment.messages[-RECENT:])]
+        recent = [{**each, "content": cut(each["content"])} for each in messages(context.messages[-RECENT:])]
         view.team.put(f"{seat.profile.type}_activity", recent)
     steps = seat.bounds.steps
-    if steps is not None and moment.turn >= steps and (moment.called or moment.inbox or news):
+    if steps is not None and context.turn >= steps and (context.called_tools or context.inbox or news):
         return _end(
-            view, Return("limit", last_said(moment.messages), f"the budget of {steps} steps is used up")
+            view, Return("limit", last_said(context.messages), f"the budget of {steps} steps is used up")
         )
-    if moment.called or moment.inbox or news:
+    if context.called_tools or context.inbox or news:
         _reset(view)
         return _go_on(view)
     if not seat.profile.flow_decider:
-        return _end(view, Return("completed", moment.said))
+        return _end(view, Return("completed", context.reply))
     return _ruled(view)
 
 
-def _ruled(view: View) -> Continue | Return:
+def _ruled(view: RuleContext) -> Continue | Return:
     """What the first rule says that holds; without one, another turn."""
-    if MARKUP.search(view.moment.said) and not view.private.values.get(TOLD):
+    if MARKUP.search(view.context.reply) and not view.private.values.get(TOLD):
         view.private.put(TOLD, True)
         add(view, "INTERNAL_DIRECTIVE", {"content": NO_CALL})
         return _go_on(view)
     rule = _first(view)
     action = rule.action if rule is not None else None
     if isinstance(action, EndAgentTurn):
-        said = last_said(view.moment.messages)
+        said = last_said(view.context.messages)
         if action.outcome == "success":
             return _end(view, Return("completed", said))
         return _end(
@@ -71,14 +71,16 @@ def _ruled(view: View) -> Continue | Return:
         )
     if isinstance(action, AwaitUserInput):
         _reset(view)
-        if view.moment.running:
-            return Continue(set=view.private.changed, team=view.team.changed, wait=True)
-        return _end(view, Return("completed", last_said(view.moment.messages)))
+        if view.context.background_agents:
+            return Continue(
+                activation_data=view.private.changed, run_data=view.team.changed, wait_for_mail=True
+            )
+        return _end(view, Return("completed", last_said(view.context.messages)))
     loops = int(view.private.values.get(LOOPS, 0)) + 1
     view.private.put(LOOPS, loops)
     if loops > view.seat.bounds.loops:
         why = f"{view.seat.bounds.loops} turns without a call in a row"
-        return _end(view, Return("no_progress", last_said(view.moment.messages), why))
+        return _end(view, Return("no_progress", last_said(view.context.messages), why))
     if isinstance(action, LoopWithInboxItem):
         add(view, "INTERNAL_DIRECTIVE", {"content_key": action.content_key}, rule.id if rule else "")
         return _go_on(view)
@@ -88,7 +90,7 @@ def _ruled(view: View) -> Continue | Return:
     return _go_on(view)
 
 
-def _first(view: View) -> Rule | None:
+def _first(view: RuleContext) -> Rule | None:
     """The first rule that holds. One that fails does not, and the agent finds that in its inbox."""
     for rule in view.seat.profile.flow_decider:
         try:
@@ -103,25 +105,25 @@ def _first(view: View) -> Rule | None:
     return None
 
 
-def _reset(view: View) -> None:
+def _reset(view: RuleContext) -> None:
     """Forget what was counted of turns without a call."""
     for key, nothing in ((LOOPS, 0), (TOLD, False)):
         if view.private.values.get(key):
             view.private.put(key, nothing)
 
 
-def _go_on(view: View) -> Continue:
-    return Continue(set=view.private.changed, team=view.team.changed)
+def _go_on(view: RuleContext) -> Continue:
+    return Continue(activation_data=view.private.changed, run_data=view.team.changed)
 
 
-def _end(view: View, ending: Return) -> Return:
+def _end(view: RuleContext, ending: Return) -> Return:
     """The end, with what the agent leaves to the team."""
     _reset(view)
-    leave(view, ending.value)
-    return Return(ending.outcome, ending.value, ending.why, view.private.changed, view.team.changed)
+    leave(view, ending.output)
+    return Return(ending.outcome, ending.output, ending.reason, view.private.changed, view.team.changed)
 
 
-def leave(view: View, said: str) -> None:
+def leave(view: RuleContext, said: str) -> None:
     """What an agent that ends leaves: its deliverables, and what it did to the archive of its module."""
     deliverables: dict[str, Any] = {**view.private.values.get("deliverables", {})}
     if said:
@@ -129,6 +131,6 @@ def leave(view: View, said: str) -> None:
         view.private.put("deliverables", deliverables)
     module = view.private.values.get("module_id")
     if module:
-        last = messages(view.moment.messages[-view.seat.bounds.archived :])
-        entry = {"agent_id": view.moment.agent, "deliverables": deliverables, "messages": last}
+        last = messages(view.context.messages[-view.seat.bounds.archived :])
+        entry = {"agent_id": view.context.agent, "deliverables": deliverables, "messages": last}
         view.team.put(ARCHIVE + module, [*view.team.values.get(ARCHIVE + module, []), entry])

@@ -13,7 +13,7 @@ from antiphon.styles.profiles.files.diagnostics import Place
 from antiphon.styles.profiles.files.profile import InboxStrategy
 from antiphon.styles.profiles.turns.item import TRANSIENT, Item, in_order
 from antiphon.styles.profiles.world.transcript_data import BRIEFING
-from antiphon.styles.profiles.world.world import View
+from antiphon.styles.profiles.world.world import RuleContext
 from antiphon.values.model import ChatMessage
 
 _BUILT_IN: Mapping[str, str] = {
@@ -54,7 +54,7 @@ class Reading(Struct):
     read: list[dict[str, Any]] = field(default_factory=list)
 
 
-def read_inbox(items: Iterable[Item], view: View) -> Reading:
+def read_inbox(items: Iterable[Item], view: RuleContext) -> Reading:
     """Write every item, in order of priority. One that cannot be formatted is reported, and is gone."""
     reading = Reading()
     for item in in_order(items):
@@ -75,7 +75,7 @@ def read_inbox(items: Iterable[Item], view: View) -> Reading:
     return reading
 
 
-def _strategy(source: str, view: View) -> InboxStrategy:
+def _strategy(source: str, view: RuleContext) -> InboxStrategy:
     found = view.seat.strategies.get(source)
     if found is not None:
         return found
@@ -104,7 +104,7 @@ def _inject(item: Item, text: str, strategy: InboxStrategy, reading: Reading) ->
     return len(reading.messages) - 1
 
 
-def _stays(item: Item, view: View) -> list[Item]:
+def _stays(item: Item, view: RuleContext) -> list[Item]:
     """The item for the next turn, if it is to be shown again."""
     if item.consumption_policy == "consume_on_read":
         return []

@@ -21,7 +21,7 @@ RECENT_TEXT = 200
 """Characters of each of them."""
 
 
-class Context(Protocol):
+class IngestContext(Protocol):
     """What an ingestor may read beside the payload."""
 
     def at(self, path: str) -> Any:
@@ -33,7 +33,7 @@ class Context(Protocol):
         ...
 
 
-Write = Callable[[Any, Mapping[str, Any], Context], str]
+Write = Callable[[Any, Mapping[str, Any], IngestContext], str]
 
 
 class Ingestor(Struct, frozen=True, eq=False):
@@ -61,26 +61,26 @@ def ingestor(function: Write | None = None, /, *, name: str = "") -> Ingestor | 
 
 
 @ingestor
-def templated_content(payload: Any, params: Mapping[str, Any], context: Context) -> str:
+def templated_content(payload: Any, params: Mapping[str, Any], context: IngestContext) -> str:
     """The text definition that `content_key` names, in the payload or the params; else the content."""
     key = _of(payload, "content_key") or params.get("content_key")
     return context.text(str(key)) if key else _content(payload)
 
 
 @ingestor
-def generic_message(payload: Any, params: Mapping[str, Any], context: Context) -> str:
+def generic_message(payload: Any, params: Mapping[str, Any], context: IngestContext) -> str:
     """The content as it is."""
     return _content(payload)
 
 
 @ingestor
-def user_prompt(payload: Any, params: Mapping[str, Any], context: Context) -> str:
+def user_prompt(payload: Any, params: Mapping[str, Any], context: IngestContext) -> str:
     """What the user said, word for word."""
     return str(_of(payload, "prompt") or _content(payload))
 
 
 @ingestor
-def tool_result(payload: Any, params: Mapping[str, Any], context: Context) -> str:
+def tool_result(payload: Any, params: Mapping[str, Any], context: IngestContext) -> str:
     """The result of a tool, under its name."""
     name, found = _of(payload, "tool_name"), _of(payload, "content")
     said = _content(payload if found is None else found)
@@ -88,14 +88,14 @@ def tool_result(payload: Any, params: Mapping[str, Any], context: Context) -> st
 
 
 @ingestor
-def markdown_formatter(payload: Any, params: Mapping[str, Any], context: Context) -> str:
+def markdown_formatter(payload: Any, params: Mapping[str, Any], context: IngestContext) -> str:
     """Data as nested Markdown lists."""
     key = _of(payload, "content_key")
     return context.text(str(key)) if key else titled(params, "\n".join(_listed(payload, 0)))
 
 
 @ingestor
-def work_modules(payload: Any, params: Mapping[str, Any], context: Context) -> str:
+def work_modules(payload: Any, params: Mapping[str, Any], context: IngestContext) -> str:
     """The modules, one line each: status, name, description, how much is archived, but not the archive."""
     modules = payload if isinstance(payload, dict) else context.at("team.work_modules") or {}
     lines = [_module(name, each) for name, each in modules.items() if isinstance(each, dict)]
@@ -103,7 +103,7 @@ def work_modules(payload: Any, params: Mapping[str, Any], context: Context) -> s
 
 
 @ingestor
-def available_associates(payload: Any, params: Mapping[str, Any], context: Context) -> str:
+def available_associates(payload: Any, params: Mapping[str, Any], context: IngestContext) -> str:
     """Who may be given work; of a list of profile ids, those."""
     known = context.at("config.agent_profiles") or {}
     if isinstance(payload, list):
@@ -113,7 +113,7 @@ def available_associates(payload: Any, params: Mapping[str, Any], context: Conte
 
 
 @ingestor
-def principal_history_summary(payload: Any, params: Mapping[str, Any], context: Context) -> str:
+def principal_history_summary(payload: Any, params: Mapping[str, Any], context: IngestContext) -> str:
     """The last messages of the principal, each cut short."""
     listed = payload if isinstance(payload, list) else context.at("principal.state.messages") or []
     lines = [
@@ -125,26 +125,26 @@ def principal_history_summary(payload: Any, params: Mapping[str, Any], context: 
 
 
 @ingestor
-def json_history(payload: Any, params: Mapping[str, Any], context: Context) -> str:
+def json_history(payload: Any, params: Mapping[str, Any], context: IngestContext) -> str:
     """Messages as JSON."""
     return titled(params, _json(_of(payload, "messages") or payload))
 
 
 @ingestor
-def tagged_content(payload: Any, params: Mapping[str, Any], context: Context) -> str:
+def tagged_content(payload: Any, params: Mapping[str, Any], context: IngestContext) -> str:
     """The content between tags; `tag` names them."""
     tag = str(params.get("tag") or "content")
     return f"<{tag}>\n{_content(payload)}\n</{tag}>"
 
 
 @ingestor
-def observer_failure(payload: Any, params: Mapping[str, Any], context: Context) -> str:
+def observer_failure(payload: Any, params: Mapping[str, Any], context: IngestContext) -> str:
     """Which rule failed, and why."""
     return f"The rule {_of(payload, 'observer_id')} of your profile failed: {_of(payload, 'error')}"
 
 
 @ingestor
-def dispatch_result(payload: Any, params: Mapping[str, Any], context: Context) -> str:
+def dispatch_result(payload: Any, params: Mapping[str, Any], context: IngestContext) -> str:
     """How dispatched work ended, assignment by assignment."""
     ends = _of(payload, "assignment_execution_results") or []
     lines = [f"- {_of(each, 'module_id')} ({_of(each, 'status')}): {_of(each, 'message')}" for each in ends]
@@ -152,7 +152,7 @@ def dispatch_result(payload: Any, params: Mapping[str, Any], context: Context) -
 
 
 @ingestor
-def protocol_aware(payload: Any, params: Mapping[str, Any], context: Context) -> str:
+def protocol_aware(payload: Any, params: Mapping[str, Any], context: IngestContext) -> str:
     """What was handed over, each part under the title that the protocol gives it."""
     schema, data = _of(payload, "schema_for_rendering"), _of(payload, "data")
     if not isinstance(data, dict):

@@ -11,10 +11,10 @@ from antiphon.styles.profiles.files.profile import AddToInbox, Observer, UpdateS
 from antiphon.styles.profiles.files.template import Template
 from antiphon.styles.profiles.turns.item import Item, Metadata, kept, recorded
 from antiphon.styles.profiles.work.admission import without_messages
-from antiphon.styles.profiles.world.world import View
+from antiphon.styles.profiles.world.world import RuleContext
 
 
-def observe(observers: Iterable[Observer], view: View) -> None:
+def observe(observers: Iterable[Observer], view: RuleContext) -> None:
     """Ask each observer in order; a later one sees what an earlier one changed."""
     for observer in observers:
         try:
@@ -26,7 +26,7 @@ def observe(observers: Iterable[Observer], view: View) -> None:
             add(view, "OBSERVER_FAILURE", failure, observer.id)
 
 
-def add(view: View, source: str, payload: Any, by: str = "", *, persistent: bool = False) -> None:
+def add(view: RuleContext, source: str, payload: Any, by: str = "", *, persistent: bool = False) -> None:
     """Put an item into the agent's own inbox. by: the rule that does."""
     number = int(view.private.values.get("_items", 0)) + 1
     item = Item(
@@ -34,13 +34,13 @@ def add(view: View, source: str, payload: Any, by: str = "", *, persistent: bool
         source,
         payload,
         "persistent_until_consumed" if persistent else "consume_on_read",
-        Metadata(view.moment.at, by),
+        Metadata(view.context.at, by),
     )
     view.private.put("_items", number)
     view.private.put("inbox", recorded([*kept(view.private.values.get("inbox")), item]))
 
 
-def _act(observer: Observer, view: View) -> None:
+def _act(observer: Observer, view: RuleContext) -> None:
     action = observer.action
     if isinstance(action, UpdateState):
         for update in action.updates:

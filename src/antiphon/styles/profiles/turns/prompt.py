@@ -14,7 +14,7 @@ from antiphon.styles.profiles.conditions.grammar import ExpressionError
 from antiphon.styles.profiles.files.profile import Profile, Segment
 from antiphon.styles.profiles.files.template import Template
 from antiphon.styles.profiles.turns.inbox import SYSTEM
-from antiphon.styles.profiles.world.world import View
+from antiphon.styles.profiles.world.world import RuleContext
 
 
 def instructions(profile: Profile, tools: Sequence[Tool], toolsets: Mapping[str, str]) -> str:
@@ -33,7 +33,7 @@ def is_dynamic(segment: Segment, profile: Profile) -> bool:
     return segment.type == "state_value" or (template is not None and bool(template.slots))
 
 
-def dynamic_text(view: View) -> list[str]:
+def dynamic_text(view: RuleContext) -> list[str]:
     """The segments that depend on what happens, as they are now, and what is said of the agent's bounds."""
     return [text for text in (_segment(each, view) for each in view.seat.segments) if text.strip()]
 
@@ -54,7 +54,7 @@ def _template(segment: Segment, profile: Profile) -> Template | None:
     return profile.text_definitions.get(segment.content_key) if segment.content_key else segment.content
 
 
-def _segment(segment: Segment, view: View) -> str:
+def _segment(segment: Segment, view: RuleContext) -> str:
     """What a segment says now; of one that fails the model is told."""
     try:
         if segment.condition is not None and not holds(segment.condition, view.world):

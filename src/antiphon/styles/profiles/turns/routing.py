@@ -12,11 +12,11 @@ from antiphon.styles.profiles.conditions.grammar import ExpressionError
 from antiphon.styles.profiles.turns.flow import leave
 from antiphon.styles.profiles.work.dispatch import assign
 from antiphon.styles.profiles.work.launch import directive, launch, status
-from antiphon.styles.profiles.work.modules import ModuleAction, Refused, manage
+from antiphon.styles.profiles.work.modules import ModuleAction, ModuleRejected, manage
 from antiphon.styles.profiles.work.toolset import Assignment
-from antiphon.styles.profiles.world.binding import Seat
-from antiphon.styles.profiles.world.world import View, last_said
-from antiphon.values.hooks import Answer, Call, Moment
+from antiphon.styles.profiles.world.binding import ProfileBinding
+from antiphon.styles.profiles.world.world import RuleContext, last_said
+from antiphon.values.hooks import DirectResult, PlannedCall, TurnContext
 
 SUMMARY = """Write the summary of your work now, as your next reply and without calling a tool:
 - what was asked, in one sentence;
@@ -31,42 +31,46 @@ REPORT = """Write the report now, as your next reply, in Markdown and without ca
 Take nothing in that no associate has reported.{audience}"""
 
 
-def route(seat: Seat, moment: Moment, name: str, arguments: str) -> Answer | Call | None:
+def route(
+    seat: ProfileBinding, context: TurnContext, name: str, arguments: str
+) -> DirectResult | PlannedCall | None:
     """What a call with these arguments (canonical JSON) becomes; None runs the tool."""
     if name not in _ROUTES:
         return None
     given: dict[str, Any] = msgspec.json.decode(arguments)
-    return _ROUTES[name](View(seat, moment, {"type": name, "tool_name": name, "parameters": given}), given)
+    return _ROUTES[name](
+        RuleContext(seat, context, {"type": name, "tool_name": name, "parameters": given}), given
+    )
 
 
-def _manage(view: View, given: Mapping[str, Any]) -> Answer:
+def _manage(view: RuleContext, given: Mapping[str, Any]) -> DirectResult:
     actions = msgspec.convert(given.get("actions", []), list[ModuleAction])
     next_id = int(view.team.values.get("_work_module_next_id", 1))
     try:
-        plan = manage(view.team.values.get("work_modules", {}), next_id, actions, view.moment.at)
-    except Refused as error:
-        return Answer(str(error), "failed", team={"_work_module_next_id": error.next_id})
+        plan = manage(view.team.values.get("work_modules", {}), next_id, actions, view.context.at)
+    except ModuleRejected as error:
+        return DirectResult(str(error), "failed", run_data={"_work_module_next_id": error.next_id})
     changed = {"work_modules": plan.modules, "_work_module_next_id": plan.next_id}
-    return Answer("\n".join(plan.said) or "There was nothing to do.", team=changed)
+    return DirectResult("\n".join(plan.said) or "There was nothing to do.", run_data=changed)
 
 
-def _dispatch(view: View, given: Mapping[str, Any]) -> Answer | Call:
+def _dispatch(view: RuleContext, given: Mapping[str, Any]) -> DirectResult | PlannedCall:
     assignments = msgspec.convert(given.get("assignments", []), list[Assignment])
     return assign(view, assignments, given.get("shared_context_for_all_assignments", ""))
 
 
-def _finish(view: View, given: Mapping[str, Any]) -> Answer:
-    said = given.get("summary") or last_said(view.moment.messages)
+def _finish(view: RuleContext, given: Mapping[str, Any]) -> DirectResult:
+    said = given.get("summary") or last_said(view.context.messages)
     leave(view, said)
-    return Answer(said, ends=True, set=view.private.changed, team=view.team.changed)
+    return DirectResult(said, finishes=True, activation_data=view.private.changed, run_data=view.team.changed)
 
 
-def _summary(view: View, given: Mapping[str, Any]) -> Answer:
+def _summary(view: RuleContext, given: Mapping[str, Any]) -> DirectResult:
     focus = given.get("focus", "")
-    return Answer(SUMMARY.replace("{focus}", f" Above all: {focus}." if focus else ""))
+    return DirectResult(SUMMARY.replace("{focus}", f" Above all: {focus}." if focus else ""))
 
 
-def _markdown(view: View, given: Mapping[str, Any]) -> Answer:
+def _markdown(view: RuleContext, given: Mapping[str, Any]) -> DirectResult:
     title, audience = (
         given.get("title") or view.team.values.get("question") or "Report",
         given.get("audience", ""),
@@ -74,17 +78,17 @@ def _markdown(view: View, given: Mapping[str, Any]) -> Answer:
     said = REPORT.replace("{audience}", f" It is for {audience}." if audience else "").replace(
         "{title}", title
     )
-    return Answer(said)
+    return DirectResult(said)
 
 
-def _launch(view: View, given: Mapping[str, Any]) -> Answer | Call:
+def _launch(view: RuleContext, given: Mapping[str, Any]) -> DirectResult | PlannedCall:
     try:
         return launch(view, given)
     except (UserError, ExpressionError) as error:
-        return Answer(f"the principal cannot be launched: {error}", "failed")
+        return DirectResult(f"the principal cannot be launched: {error}", "failed")
 
 
-_ROUTES: Mapping[str, Callable[[View, Mapping[str, Any]], Answer | Call]] = {
+_ROUTES: Mapping[str, Callable[[RuleContext, Mapping[str, Any]], DirectResult | PlannedCall]] = {
     "manage_work_modules": _manage,
     "dispatch_submodules": _dispatch,
     "finish_flow": _finish,

@@ -12,10 +12,10 @@ from antiphon.styles.profiles.turns.observers import add, observe
 from antiphon.styles.profiles.turns.prompt import dynamic_text
 from antiphon.styles.profiles.work.dispatch import broker_name, left_behind
 from antiphon.styles.profiles.work.launch import ANSWERED, returned
-from antiphon.styles.profiles.world.binding import Seat
+from antiphon.styles.profiles.world.binding import ProfileBinding
 from antiphon.styles.profiles.world.transcript_data import BRIEFING
-from antiphon.styles.profiles.world.world import View
-from antiphon.values.hooks import Moment, Shown
+from antiphon.styles.profiles.world.world import RuleContext
+from antiphon.values.hooks import ModelInput, TurnContext
 
 DELIVERED = "initial_briefing_delivered"
 """The flag that is set when the briefing has been read."""
@@ -23,20 +23,20 @@ START = "agent_start_utc_timestamp"
 """Where it stands when the agent took its first turn, for texts that say so."""
 
 
-def take(seat: Seat, moment: Moment) -> Shown:
+def take(seat: ProfileBinding, context: TurnContext) -> ModelInput:
     """What the model is shown of the messages and the state, and what is recorded with it."""
-    view = View(seat, moment)
+    view = RuleContext(seat, context)
     _briefed(view)
     _directed(view)
     left_behind(view, seat.broker)
-    if seat.principal and seat.principal not in moment.running:
+    if seat.principal and seat.principal not in context.background_agents:
         left_behind(view, broker_name(seat.principal))
     returned(view)
-    mail = [item for item in map(from_mail, moment.taken) if item is not None]
+    mail = [item for item in map(from_mail, context.new_messages) if item is not None]
     if mail:
         view.private.put("inbox", recorded([*kept(view.private.values.get("inbox")), *mail]))
-    if seat.reads_start and START not in moment.data:
-        view.private.put(START, datetime.fromtimestamp(moment.at, UTC).strftime("%Y-%m-%d %H:%M UTC"))
+    if seat.reads_start and START not in context.data:
+        view.private.put(START, datetime.fromtimestamp(context.at, UTC).strftime("%Y-%m-%d %H:%M UTC"))
     observe(seat.profile.pre_turn_observers, view)
     items = _with_files(kept(view.private.values.get("inbox")), mail)
     if any(item.source == BRIEFING for item in items):
@@ -45,17 +45,19 @@ def take(seat: Seat, moment: Moment) -> Shown:
     reading = read_inbox(items, view)
     if items:
         view.private.put("inbox", recorded(reading.left))
-    if reading.read or moment.data.get("_processed"):
+    if reading.read or context.data.get("_processed"):
         view.private.put("_processed", reading.read)
-    allowed = allowance(seat, moment)
+    allowed = allowance(seat, context)
     tail = "\n\n".join([*dynamic_text(view), *reading.transient, *allowed.notes])
-    return Shown(reading.messages, tail, allowed.only, set=view.private.changed, team=view.team.changed)
+    return ModelInput(
+        reading.messages, tail, allowed.only, activation_data=view.private.changed, run_data=view.team.changed
+    )
 
 
-def _questioned(view: View, items: list[Item]) -> None:
+def _questioned(view: RuleContext, items: list[Item]) -> None:
     """The team has the question that the user asked first, or first after its principal had ended."""
     prompts = [each for each in items if each.source == "USER_PROMPT" and isinstance(each.payload, dict)]
-    if prompts and (not view.team.values.get("question") or view.moment.team.get(ANSWERED)):
+    if prompts and (not view.team.values.get("question") or view.context.run_data.get(ANSWERED)):
         view.team.put("question", str(prompts[0].payload.get("prompt", "")))
         view.team.put(ANSWERED, False)
 
@@ -66,9 +68,9 @@ def _with_files(items: list[Item], mail: list[Item]) -> list[Item]:
     return [own.get(each.item_id, each) for each in items]
 
 
-def _briefed(view: View) -> None:
+def _briefed(view: RuleContext) -> None:
     """The parameters that an agent was started with become part of its state."""
-    for message in view.moment.taken:
+    for message in view.context.new_messages:
         briefing = briefing_of(message)
         if briefing is not None:
             for key in ("module_id", "assigned_role_name"):
@@ -77,7 +79,7 @@ def _briefed(view: View) -> None:
             view.private.put("initial_parameters", briefing["payload"].get("data", {}))
 
 
-def _directed(view: View) -> None:
+def _directed(view: RuleContext) -> None:
     """A principal finds what its partner has sent in its inbox."""
     queue: list[Any] = view.team.values.get("partner_directives_queue", [])
     if view.seat.profile.type == "principal" and queue:

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from antiphon import Agent, UserError
+from antiphon import Agent, Hooks, UserError
 from antiphon.styles.profiles.conditions.grammar import ExpressionError
 from antiphon.styles.profiles.limits import REMEMBERED, Bounds
 from antiphon.styles.profiles.work.admission import INHERITED, admit
@@ -21,8 +21,8 @@ from antiphon.styles.profiles.work.handover import hand_over
 from antiphon.styles.profiles.work.modules import DISPATCHABLE, find, status_of
 from antiphon.styles.profiles.work.toolset import Assignment
 from antiphon.styles.profiles.world.transcript_data import BRIEFING
-from antiphon.styles.profiles.world.world import View
-from antiphon.values.hooks import Answer, Call, Do, Ended, Moment, Return
+from antiphon.styles.profiles.world.world import RuleContext
+from antiphon.values.hooks import CallResult, DirectResult, PlannedCall, Return, TurnContext, TurnPlan
 
 STATES: Mapping[str, str] = {"completed": "success", "limit": "timeout"}
 """How an associate's end is called; anything else is `failed`."""
@@ -43,11 +43,11 @@ def broker_name(principal: str) -> str:
     return f"{principal}/dispatch"
 
 
-def assign(view: View, assignments: Sequence[Assignment], shared: str) -> Answer | Call:
+def assign(view: RuleContext, assignments: Sequence[Assignment], shared: str) -> DirectResult | PlannedCall:
     """What a dispatch becomes: a call of the broker with what can be done, or an answer why nothing can."""
     most = view.seat.bounds.fan_out
     if most is not None and len(assignments) > most:
-        return Answer(
+        return DirectResult(
             f"{len(assignments)} assignments, and at most {most} at once; dispatch them in parts", "failed"
         )
     prepared: list[dict[str, Any]] = []
@@ -64,13 +64,13 @@ def assign(view: View, assignments: Sequence[Assignment], shared: str) -> Answer
             )
     if not prepared:
         status = "TOTAL_FAILURE_PREPARATION" if assignments else "NO_ASSIGNMENTS_REQUESTED"
-        return Answer(_report(status, refused), "failed" if assignments else "completed")
+        return DirectResult(_report(status, refused), "failed" if assignments else "completed")
     # The text is for people who look on; what is done stands in the data.
     said = ", ".join(f"{each['module_id']} to {each['agent']}" for each in prepared)
-    return Call(view.seat.broker, said, data={"assignments": prepared, "refused": refused})
+    return PlannedCall(view.seat.broker, said, data={"assignments": prepared, "refused": refused})
 
 
-def _prepare(view: View, assignment: Assignment, shared: str, taken: set[str]) -> dict[str, Any]:
+def _prepare(view: RuleContext, assignment: Assignment, shared: str, taken: set[str]) -> dict[str, Any]:
     """An assignment with its briefing. Raises UserError: unknown, not free, twice, too large."""
     module_id, name = assignment.module_id_to_assign, assignment.agent_profile_logical_name
     modules = view.team.values.get("work_modules", {})
@@ -91,7 +91,9 @@ def _prepare(view: View, assignment: Assignment, shared: str, taken: set[str]) -
     }
 
 
-def _briefing(view: View, assignment: Assignment, module: Mapping[str, Any], shared: str) -> dict[str, Any]:
+def _briefing(
+    view: RuleContext, assignment: Assignment, module: Mapping[str, Any], shared: str
+) -> dict[str, Any]:
     """What an associate is told, by the handover protocol if there is one."""
     protocol = view.seat.protocols.get("dispatch_submodules")
     archives = _archives(view, assignment.inherit_messages_from)
@@ -116,7 +118,7 @@ def _briefing(view: View, assignment: Assignment, module: Mapping[str, Any], sha
     return {"data": data, "schema_for_rendering": {"type": "object", "properties": properties}}
 
 
-def _archives(view: View, module_ids: Sequence[str]) -> list[Mapping[str, Any]]:
+def _archives(view: RuleContext, module_ids: Sequence[str]) -> list[Mapping[str, Any]]:
     """What agents did for these modules, one entry for each. Raises UserError for an unknown module."""
     modules = view.at("team.work_modules") or {}
     return [entry for each in module_ids for entry in find(modules, each).get("context_archive", [])]
@@ -127,7 +129,7 @@ def _said(entry: Mapping[str, Any]) -> list[Any]:
     return [each for each in entry.get("messages", []) if not each.get("_internal")]
 
 
-def _handed(view: View, module_ids: Sequence[str]) -> dict[str, Any]:
+def _handed(view: RuleContext, module_ids: Sequence[str]) -> dict[str, Any]:
     """The last results of modules, for those who begin from them."""
     found = {
         each: archives[-1]["deliverables"] for each in module_ids if (archives := _archives(view, [each]))
@@ -141,32 +143,33 @@ def broker(principal: str, associates: Sequence[str], bounds: Bounds) -> Agent:
         broker_name(principal),
         description=f"gives out the work of {principal}",
         can_call=tuple(associates),
-        solo=True,
-        plan=_plan(bounds),
-        decide=_decide,
+        standalone=True,
+        hooks=Hooks(plan_turn=_plan(bounds), end_turn=_decide),
     )
 
 
-def _plan(bounds: Bounds) -> Callable[[Moment], Do]:
-    def plan(moment: Moment) -> Do:
-        asked = moment.taken[0].data
-        modules = dict(moment.team.get("work_modules", {}))
-        until = None if bounds.deadline is None else moment.at + bounds.deadline
+def _plan(bounds: Bounds) -> Callable[[TurnContext], TurnPlan]:
+    def plan(context: TurnContext) -> TurnPlan:
+        asked = context.new_messages[0].data
+        modules = dict(context.run_data.get("work_modules", {}))
+        until = None if bounds.deadline is None else context.at + bounds.deadline
         calls = [
-            Call(each["agent"], _title(each, modules), data=each, task_id=each["module_id"], until=until)
+            PlannedCall(
+                each["agent"], _title(each, modules), data=each, task_id=each["module_id"], deadline=until
+            )
             for each in asked["assignments"]
         ]
         for each in asked["assignments"]:
             name = each["module_id"]
-            given = {"agent": each["agent"], "role": each["assigned_role_name"], "at": moment.at}
-            history = [*modules[name].get("assignee_history", []), {**given, "by": moment.agent}]
+            given = {"agent": each["agent"], "role": each["assigned_role_name"], "at": context.at}
+            history = [*modules[name].get("assignee_history", []), {**given, "by": context.agent}]
             modules[name] = {
                 **modules[name],
                 "status": "ongoing",
-                "updated_at": moment.at,
+                "updated_at": context.at,
                 "assignee_history": history,
             }
-        return Do(calls, set={"asked": asked}, team={"work_modules": modules})
+        return TurnPlan(calls, activation_data={"asked": asked}, run_data={"work_modules": modules})
 
     return plan
 
@@ -176,30 +179,30 @@ def _title(assignment: Mapping[str, Any], modules: Mapping[str, Any]) -> str:
     return f"{module_id}: {modules.get(module_id, {}).get('name', '')}"
 
 
-def _decide(moment: Moment) -> Return | None:
+def _decide(context: TurnContext) -> Return | None:
     """Every module is to be looked at now, whatever came of it."""
-    asked = moment.data["asked"]
-    ends = [each for each in (*moment.ended, *moment.returned) if each.outcome != "skipped"]
+    asked = context.data["asked"]
+    ends = [each for each in (*context.results, *context.background_results) if each.outcome != "skipped"]
     if len(ends) < len(asked["assignments"]):
         return None
     results = [*asked["refused"], *_results(asked["assignments"], ends)]
     results.sort(key=lambda each: each["index"])
-    modules = dict(moment.team.get("work_modules", {}))
+    modules = dict(context.run_data.get("work_modules", {}))
     for each in asked["assignments"]:
         modules[each["module_id"]] = {
-            **modules[each["module_id"]], "status": "pending_review", "updated_at": moment.at,
+            **modules[each["module_id"]], "status": "pending_review", "updated_at": context.at,
         }  # fmt: skip
     status = overall(results)
     brief = [{key: each[key] for key in ("module_id", "agent", "status")} for each in results]
     history = [
-        *moment.team.get("dispatch_history", []),
-        {"at": moment.at, "overall_status": status, "results": brief},
+        *context.run_data.get("dispatch_history", []),
+        {"at": context.at, "overall_status": status, "results": brief},
     ]
     kept = {"work_modules": modules, "dispatch_history": history[-REMEMBERED:]}
-    return Return(value=_report(status, results), team=kept)
+    return Return(output=_report(status, results), run_data=kept)
 
 
-def left_behind(view: View, broker: str) -> None:
+def left_behind(view: RuleContext, broker: str) -> None:
     """Work that this broker gave out and that is not under way any more is to be looked at."""
     modules = view.team.values.get("work_modules", {})
     left = [
@@ -208,18 +211,18 @@ def left_behind(view: View, broker: str) -> None:
         if each["status"] == "ongoing" and each["assignee_history"][-1].get("by") == broker
     ]
     if left:
-        at = {"status": "pending_review", "updated_at": view.moment.at}
+        at = {"status": "pending_review", "updated_at": view.context.at}
         view.team.put("work_modules", modules | {name: {**modules[name], **at} for name in left})
 
 
-def _results(assignments: Sequence[Mapping[str, Any]], ends: Sequence[Ended]) -> list[dict[str, Any]]:
+def _results(assignments: Sequence[Mapping[str, Any]], ends: Sequence[CallResult]) -> list[dict[str, Any]]:
     """What came of each assignment; every module is assigned once, so its thread tells the ends apart."""
     by_module = {each.task_id: each for each in ends}
     return [
         {
             **_result(each["index"], each["module_id"], each["agent"]),
             "status": STATES.get(end.outcome, "failed"),
-            "message": end.why or ("" if end.content else "it ended without a result"),
+            "message": end.reason or ("" if end.content else "it ended without a result"),
             "deliverables": {"primary_summary": end.content} if end.content else {},
         }
         for each in assignments

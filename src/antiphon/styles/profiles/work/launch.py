@@ -12,8 +12,8 @@ from antiphon.styles.profiles.work.admission import admit
 from antiphon.styles.profiles.work.dispatch import broker_name, left_behind
 from antiphon.styles.profiles.work.handover import hand_over
 from antiphon.styles.profiles.world.transcript_data import BRIEFING
-from antiphon.styles.profiles.world.world import View
-from antiphon.values.hooks import Answer, Call
+from antiphon.styles.profiles.world.world import RuleContext
+from antiphon.values.hooks import DirectResult, PlannedCall
 
 TITLE = 200
 """Characters of the question that people who look on are shown."""
@@ -23,46 +23,47 @@ SESSIONS = "principal_execution_sessions"
 """Where the team keeps how often its principal was launched, and what came of it."""
 
 
-def launch(view: View, given: Mapping[str, Any]) -> Answer | Call:
+def launch(view: RuleContext, given: Mapping[str, Any]) -> DirectResult | PlannedCall:
     """A call of the principal in the background, or why there is none."""
     name = view.seat.principal
     if not name:
-        return Answer("the team has no principal", "failed")
+        return DirectResult("the team has no principal", "failed")
     anew = bool(given.get("force_terminate_and_relaunch"))
-    if name in view.moment.running and not anew:
+    if name in view.context.background_agents and not anew:
         said = "send it a directive, wait for its end, or set force_terminate_and_relaunch"
-        return Answer(f"{name} is already running; {said}", "failed")
+        return DirectResult(f"{name} is already running; {said}", "failed")
     if not view.team.values.get("work_modules"):
-        return Answer("the plan is empty; create work modules with manage_work_modules first", "failed")
+        return DirectResult("the plan is empty; create work modules with manage_work_modules first", "failed")
     if anew:
         left_behind(view, broker_name(name))
     payload = admit(_briefing(view, given), view.seat.bounds.briefing)
     briefing = {"source": BRIEFING, "payload": payload}
     # One that ended in this very turn is told of before the next one begins.
     returned(view)
-    session = {"mode": payload["data"]["iteration_mode"], "started_at": view.moment.at, "status": "running"}
+    session = {"mode": payload["data"]["iteration_mode"], "started_at": view.context.at, "status": "running"}
     view.team.put(SESSIONS, [*_over(view, "cancelled"), session][-REMEMBERED:])
     view.team.put("is_principal_flow_running", True)
-    return Call(
+    return PlannedCall(
         name, str(view.team.values.get("question", ""))[:TITLE], data={"briefing": briefing},
-        background=True, replaces=anew, set=view.private.changed, team=view.team.changed,
+        background=True, cancel_previous=anew,
+        activation_data=view.private.changed, run_data=view.team.changed,
     )  # fmt: skip
 
 
-def returned(view: View) -> bool:
+def returned(view: RuleContext) -> bool:
     """What was launched has ended: the one who launched it finds that in its inbox, once. Whether it did.
 
     Of one that gave way to another one it knows already; of one that was cancelled with its request nobody
     is left to be told.
     """
     sessions = view.team.values.get(SESSIONS, [])
-    name, moment = view.seat.principal, view.moment
-    if not name or not sessions or sessions[-1]["status"] != "running" or name in moment.running:
+    name, context = view.seat.principal, view.context
+    if not name or not sessions or sessions[-1]["status"] != "running" or name in context.background_agents:
         return False
-    ends = [each for each in moment.returned if each.agent == name and not each.replaced]
+    ends = [each for each in context.background_results if each.agent == name and not each.replaced]
     if ends:
         end = ends[-1]
-        said = [f"{end.agent} has ended ({end.outcome}).", end.why, end.content]
+        said = [f"{end.agent} has ended ({end.outcome}).", end.reason, end.content]
         payload = {"content": "\n".join(filter(None, said)), "outcome": end.outcome}
         add(view, "PRINCIPAL_COMPLETED", payload)
         view.team.put(ANSWERED, True)
@@ -71,14 +72,14 @@ def returned(view: View) -> bool:
     return bool(ends)
 
 
-def _over(view: View, status: str) -> list[dict[str, Any]]:
+def _over(view: RuleContext, status: str) -> list[dict[str, Any]]:
     """The principal's sessions, those that still run ended so."""
-    ended = {"status": status, "ended_at": view.moment.at}
+    ended = {"status": status, "ended_at": view.context.at}
     sessions: list[dict[str, Any]] = view.team.values.get(SESSIONS, [])
     return [{**each, **ended} if each["status"] == "running" else each for each in sessions]
 
 
-def _briefing(view: View, given: Mapping[str, Any]) -> dict[str, Any]:
+def _briefing(view: RuleContext, given: Mapping[str, Any]) -> dict[str, Any]:
     """What the principal is told, by the handover protocol if there is one."""
     mode, context = given.get("iteration_mode", "start_fresh"), given.get("context", {})
     protocol = view.seat.protocols.get("LaunchPrincipalExecutionTool")
@@ -99,22 +100,24 @@ def _briefing(view: View, given: Mapping[str, Any]) -> dict[str, Any]:
     return {"data": data, "schema_for_rendering": schema}
 
 
-def status(view: View) -> Answer:
+def status(view: RuleContext) -> DirectResult:
     """What the principal is doing, in words."""
     name = view.seat.principal
-    running = "is running" if name and name in view.moment.running else "is not running"
+    running = "is running" if name and name in view.context.background_agents else "is not running"
     parts = [f"{name or 'The principal'} {running}."]
     parts += [INGESTORS[each].write(None, {}, view) for each in ("work_modules", "principal_history_summary")]
-    return Answer("\n\n".join(parts))
+    return DirectResult("\n\n".join(parts))
 
 
-def directive(view: View, kind: str, content: str) -> Answer:
+def directive(view: RuleContext, kind: str, content: str) -> DirectResult:
     """A word for the principal, which reads it before its next step."""
     name = view.seat.principal
-    if name not in view.moment.running:
-        return Answer(f"{name or 'the principal'} is not running; launch it first", "failed")
+    if name not in view.context.background_agents:
+        return DirectResult(f"{name or 'the principal'} is not running; launch it first", "failed")
     queue = [
         *view.team.values.get("partner_directives_queue", []),
         {"directive_type": kind, "content": content},
     ]
-    return Answer("Sent; it is read before the next step.", team={"partner_directives_queue": queue})
+    return DirectResult(
+        "Sent; it is read before the next step.", run_data={"partner_directives_queue": queue}
+    )

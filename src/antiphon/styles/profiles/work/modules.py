@@ -36,7 +36,7 @@ class ModuleAction(Struct, frozen=True):
     status: str = ""
 
 
-class Refused(UserError):
+class ModuleRejected(UserError):
     """A change of the plan that cannot be. next_id: the number of the next module, used up or not."""
 
     def __init__(self, text: str, next_id: int) -> None:
@@ -44,7 +44,7 @@ class Refused(UserError):
         self.next_id = next_id
 
 
-class Plan(Struct, frozen=True):
+class ModuleChanges(Struct, frozen=True):
     """The modules after some changes. said: what came of each, in order."""
 
     modules: dict[str, dict[str, Any]]
@@ -52,7 +52,7 @@ class Plan(Struct, frozen=True):
     said: tuple[str, ...]
 
 
-def manage(modules: Modules, next_id: int, actions: Sequence[ModuleAction], at: float) -> Plan:
+def manage(modules: Modules, next_id: int, actions: Sequence[ModuleAction], at: float) -> ModuleChanges:
     """Make all of the changes, or raise Refused with the first that cannot be."""
     changed = {name: dict(each) for name, each in modules.items()}
     said: list[str] = []
@@ -66,10 +66,10 @@ def manage(modules: Modules, next_id: int, actions: Sequence[ModuleAction], at: 
             else:
                 said.append(_set_status(changed, action, at))
         except UserError as error:
-            raise Refused(
+            raise ModuleRejected(
                 f"actions[{index}] ({action.action}): {error}. Nothing was changed", next_id
             ) from None
-    return Plan(changed, next_id, tuple(said))
+    return ModuleChanges(changed, next_id, tuple(said))
 
 
 def find(modules: Modules, module_id: str) -> Mapping[str, Any]:

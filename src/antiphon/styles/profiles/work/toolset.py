@@ -66,7 +66,7 @@ async def dispatch_submodules(
     raise _never("dispatch_submodules")
 
 
-@tool(effect="read", ends=True)
+@tool(effect="read", finishes=True)
 async def finish_flow(summary: str = "") -> str:
     """End your task and hand back its result.
 

@@ -15,7 +15,7 @@ from antiphon.styles.profiles.turns.ingestors import Ingestor
 from antiphon.styles.profiles.world.transcript_data import Recalled
 
 
-class Seat(Struct, frozen=True, eq=False):
+class ProfileBinding(Struct, frozen=True, eq=False):
     """Where a profile stands.
 
     segments: those that are made anew in every turn. finishing: its tools that end it.

@@ -15,9 +15,9 @@ from typing import Any
 
 from antiphon.styles.profiles.conditions.path import lookup
 from antiphon.styles.profiles.files.template import Template, render
-from antiphon.styles.profiles.world.binding import Seat
+from antiphon.styles.profiles.world.binding import ProfileBinding
 from antiphon.styles.profiles.world.data_edits import Changing
-from antiphon.values.hooks import Moment
+from antiphon.values.hooks import TurnContext
 from antiphon.values.model import ChatMessage
 
 ARCHIVE = "context_archive."
@@ -27,17 +27,19 @@ RECALLED = 200
 _ROLES = ("partner", "principal")
 
 
-class View:
+class RuleContext:
     """What one rule sees and changes.
 
     private: its own data. team: the team's. action: the call that the model made, None without one.
     """
 
-    def __init__(self, seat: Seat, moment: Moment, action: Mapping[str, Any] | None = None) -> None:
-        self.seat, self.moment, self.action = seat, moment, action
-        self.private = Changing(moment.data)
-        self.team = Changing(moment.team)
-        self._messages = seat.recalled.of(moment.messages, RECALLED) if seat.reads_messages else []
+    def __init__(
+        self, seat: ProfileBinding, context: TurnContext, action: Mapping[str, Any] | None = None
+    ) -> None:
+        self.seat, self.context, self.action = seat, context, action
+        self.private = Changing(context.data)
+        self.team = Changing(context.run_data)
+        self._messages = seat.recalled.of(context.messages, RECALLED) if seat.reads_messages else []
         self._world: dict[str, Any] | None = None
         self._changes = 0
 
@@ -50,21 +52,21 @@ class View:
         return self._world
 
     def _made(self) -> dict[str, Any]:
-        profile, moment, team = self.seat.profile, self.moment, team_state(self.team.values)
-        module_id = moment.data.get("module_id", "")
+        profile, context, team = self.seat.profile, self.context, team_state(self.team.values)
+        module_id = context.data.get("module_id", "")
         found: dict[str, Any] = {
             "state": self._state(),
             "meta": {
-                "run_id": moment.run_id,
-                "agent_id": moment.agent,
+                "run_id": context.run_id,
+                "agent_id": context.agent,
                 "profile_logical_name": profile.name,
                 "profile_instance_id": profile.profile_id,
-                "assigned_role_name": moment.data.get("assigned_role_name", ""),
+                "assigned_role_name": context.data.get("assigned_role_name", ""),
                 "module_id": module_id,
                 "module_description": team["work_modules"].get(module_id, {}).get("description", ""),
             },
             "team": {**team, "profiles_list_instance_ids": self._staff},
-            "run": {"meta": {"run_id": moment.run_id, "status": "RUNNING"}},
+            "run": {"meta": {"run_id": context.run_id, "status": "RUNNING"}},
             "config": {
                 "agent_profiles": {name: described(each) for name, each in self.seat.associates.items()}
             },

@@ -53,7 +53,7 @@ def to_json(value: Any) -> str:
 
 def plain(value: Any) -> Any:
     """The value in JSON's own types, as `to_json` writes it. Raises InvalidMessage."""
-    return _Writer().plain(value, None)
+    return _ValueEncoder().plain(value, None)
 
 
 def from_json(text: str, types: Iterable[type] = ()) -> Any:
@@ -64,7 +64,7 @@ def from_json(text: str, types: Iterable[type] = ()) -> Any:
     for what is too long, is no JSON (with line and column) or does not fit one of the types,
     UserError for `types` that cannot be.
     """
-    reader = _Reader(types)
+    reader = _ValueDecoder(types)
     _check_length(text)
     try:
         parsed = json.loads(text, parse_constant=_no_constant)
@@ -81,7 +81,7 @@ def from_json(text: str, types: Iterable[type] = ()) -> Any:
 
 def value(plain: Any) -> Any:
     """The value that `plain` wrote; data in place of objects. Raises InvalidMessage."""
-    return _Reader(()).value(plain, None)
+    return _ValueDecoder(()).value(plain, None)
 
 
 def _no_constant(name: str) -> Any:
@@ -118,7 +118,7 @@ def _too_deep(path: _Path) -> str:
     return f"{_at(path)}: nested deeper than {MAX_DEPTH} levels (MAX_DEPTH)"
 
 
-class _Writer:
+class _ValueEncoder:
     """Turns one value into what JSON can carry.
 
     `_above`: the containers it is inside of. `_written`: parts so far; lists that hold one list
@@ -274,7 +274,7 @@ _COLLECTIONS: Mapping[str, type[tuple[Any, ...] | set[Any] | frozenset[Any]]] = 
 }
 
 
-class _Reader:
+class _ValueDecoder:
     """Turns parsed JSON into values; `_types` are the classes that may be made, by name."""
 
     def __init__(self, types: Iterable[Any]) -> None:

@@ -57,7 +57,7 @@ class _Followed(Struct):
         )
 
 
-class _Reader:
+class _ProgressReader:
     """Reads records in order: what the controller was given, and which calls are for which task."""
 
     def __init__(self, dealer: str, lanes: Collection[str]) -> None:
@@ -109,7 +109,7 @@ def progress(
     records: Iterable[Record], controller: str, dealer: str, workers: Iterable[str]
 ) -> Mapping[str, TaskStatus]:
     """How far each task is, by id, in the order the controller took them."""
-    reader = _Reader(dealer, {lane_name(controller, each) for each in workers})
+    reader = _ProgressReader(dealer, {lane_name(controller, each) for each in workers})
     for record in records:
         reader.take(record)
     return {task_id: each.status for task_id, each in reader.tasks.items()}

@@ -18,10 +18,10 @@ from typing import Any
 
 import msgspec
 
-from antiphon import Agent, Message, UserError
+from antiphon import Agent, Hooks, LoopOptions, Message, UserError
 from antiphon.styles.tasks.messages.message import MessageType
 from antiphon.styles.tasks.scheduling.task import Task, TaskEnd, read_task, task_id_of
-from antiphon.values.hooks import Call, Continue, Do, Ended, Moment, Return
+from antiphon.values.hooks import CallResult, Continue, PlannedCall, Return, TurnContext, TurnPlan
 from antiphon.values.result import Outcome
 
 
@@ -38,59 +38,59 @@ def in_order(tasks: Iterable[Task]) -> list[Task]:
 def lane(controller: str, worker: str, at_once: int) -> Agent:
     """The agent that gives its worker one task after the other, `at_once` at the same time."""
 
-    def plan(moment: Moment) -> Do:
-        found = [read_task(each, controller, (worker,), moment.at) for each in moment.taken]
-        return Do([_call(task) for task in in_order(found)], {each.task_id: _open(each) for each in found})
+    def plan(context: TurnContext) -> TurnPlan:
+        found = [read_task(each, controller, (worker,), context.at) for each in context.new_messages]
+        return TurnPlan(
+            [_call(task) for task in in_order(found)], {each.task_id: _open(each) for each in found}
+        )
 
-    def decide(moment: Moment) -> Return:
-        known = _known(moment.data)
+    def decide(context: TurnContext) -> Return:
+        known = _known(context.data)
         fresh = {
             each.task_id: known[each.task_id].as_in(each)
-            for each in (*moment.ended, *moment.returned)
+            for each in (*context.results, *context.background_results)
             if each.outcome != "skipped"
         }
         ends = {**known, **fresh}
         changed = _described(fresh) if _any_open(ends) else {}
-        return Return(value=msgspec.json.encode(list(ends.values())).decode(), set=changed)
+        return Return(output=msgspec.json.encode(list(ends.values())).decode(), activation_data=changed)
 
     return Agent(
         lane_name(controller, worker),
         description=f"keeps the tasks of {worker}",
         can_call=(worker,),
-        at_once=at_once,
-        plan=plan,
-        decide=decide,
+        loop=LoopOptions(max_parallel_calls=at_once),
+        hooks=Hooks(plan_turn=plan, end_turn=decide),
     )
 
 
 def dealer(name: str, controller: str, workers: Sequence[str]) -> Agent:
     """The agent that reads tasks, deals them out to the lanes and says how they ended."""
 
-    def plan(moment: Moment) -> Do:
-        tasks, refused = _sorted_out(moment, controller, workers)
+    def plan(context: TurnContext) -> TurnPlan:
+        tasks, refused = _sorted_out(context, controller, workers)
         known = {each.task_id: _open(each) for each, _ in tasks}
         dealt: dict[str, list[int]] = {}
         for each, position in tasks:
             dealt.setdefault(each.worker, []).append(position)
-        calls = [Call(lane_name(controller, each), take=tuple(dealt[each])) for each in dealt]
-        return Do(calls, {**known, **_described(refused)})
+        calls = [PlannedCall(lane_name(controller, each), forward=tuple(dealt[each])) for each in dealt]
+        return TurnPlan(calls, {**known, **_described(refused)})
 
-    def decide(moment: Moment) -> Continue | Return:
-        known = _known(moment.data)
+    def decide(context: TurnContext) -> Continue | Return:
+        known = _known(context.data)
         fresh: dict[str, TaskEnd] = {}
-        for each in (*moment.ended, *moment.returned):
+        for each in (*context.results, *context.background_results):
             fresh.update(_ends_of(each, controller, known))
         ends = {**known, **fresh}
-        if moment.inbox:
-            return Continue(set=_described(fresh))
+        if context.inbox:
+            return Continue(activation_data=_described(fresh))
         return _report(list(ends.values()), _described(fresh) if _any_open(ends) else {})
 
     return Agent(
         name,
         description=_description(workers),
         can_call=[lane_name(controller, each) for each in workers],
-        plan=plan,
-        decide=decide,
+        hooks=Hooks(plan_turn=plan, end_turn=decide),
     )
 
 
@@ -99,28 +99,28 @@ def _description(workers: Sequence[str]) -> str:
     return f"gives a task to the worker it is for ({', '.join(workers)}); send it as JSON: {task}"
 
 
-def _call(task: Task) -> Call:
-    return Call(
+def _call(task: Task) -> PlannedCall:
+    return PlannedCall(
         task.worker,
         task.content,
         task_id=task.task_id,
         intent=MessageType.TASK,
         calls=task.calls,
         data=task.data,
-        until=task.until,
+        deadline=task.until,
     )
 
 
 def _sorted_out(
-    moment: Moment, controller: str, workers: Sequence[str]
+    context: TurnContext, controller: str, workers: Sequence[str]
 ) -> tuple[list[tuple[Task, int]], dict[str, TaskEnd]]:
     """The tasks among the messages taken, most urgent first, with their positions; and what is none."""
     positions: dict[str, int] = {}
     tasks: list[Task] = []
     refused: dict[str, TaskEnd] = {}
-    for position, message in enumerate(moment.taken):
+    for position, message in enumerate(context.new_messages):
         try:
-            task = read_task(message, controller, workers, moment.at)
+            task = read_task(message, controller, workers, context.at)
         except UserError as error:
             refused[task_id_of(message)] = _refused(message, error)
         else:
@@ -153,7 +153,7 @@ def _any_open(ends: Mapping[str, TaskEnd]) -> bool:
 _read_ends = msgspec.json.Decoder(list[TaskEnd]).decode
 
 
-def _ends_of(lane_call: Ended, controller: str, known: Mapping[str, TaskEnd]) -> dict[str, TaskEnd]:
+def _ends_of(lane_call: CallResult, controller: str, known: Mapping[str, TaskEnd]) -> dict[str, TaskEnd]:
     """What a lane's end says of its tasks: how each ended, or, when it broke off, that none was done."""
     if lane_call.outcome == "skipped":
         return {}
@@ -171,7 +171,7 @@ def _report(ends: Sequence[TaskEnd], changed: Mapping[str, Any]) -> Return:
     value = msgspec.json.encode(ends).decode()
     failed = [each for each in ends if each.outcome != "completed"]
     if not failed:
-        return Return("completed", value, set=changed)
+        return Return("completed", value, activation_data=changed)
     named = "; ".join(f"{each.task_id} ({each.outcome}: {each.why})" for each in failed)
     how = "failed" if len(failed) == len(ends) else "partial"
     return Return("failed", value, f"{how}: {len(failed)} of {len(ends)} tasks failed: {named}", changed)

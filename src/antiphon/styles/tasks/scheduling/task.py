@@ -17,7 +17,7 @@ from antiphon.styles.tasks.errors import InvalidMessage
 from antiphon.styles.tasks.messages import codec
 from antiphon.styles.tasks.messages.message import MessageType, StructuredMessage
 from antiphon.styles.tasks.scheduling.deadline import instant
-from antiphon.values.hooks import Ended
+from antiphon.values.hooks import CallResult
 from antiphon.values.message import USER
 
 PRIORITIES: Mapping[str, float] = {"high": 1.0, "medium": 0.0, "low": -1.0}
@@ -52,9 +52,9 @@ class TaskEnd(Struct, frozen=True):
             why = f"{why}; its deadline was {datetime.fromtimestamp(self.until, UTC).isoformat()}"
         return replace(self, outcome=outcome, content=content, why=why)
 
-    def as_in(self, call: Ended) -> TaskEnd:
+    def as_in(self, call: CallResult) -> TaskEnd:
         """The same task, ended as the call of its worker did."""
-        return self.ended(call.outcome, call.content, call.why)
+        return self.ended(call.outcome, call.content, call.reason)
 
 
 def mail_of(message: StructuredMessage) -> Message:

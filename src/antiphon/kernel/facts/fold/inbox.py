@@ -12,7 +12,7 @@ from antiphon.values.message import Message
 
 def deliver(activation: Activation, message: Message) -> None:
     """Put a message into an inbox: behind those of its priority, before those that can wait longer."""
-    inbox = activation.inbox
+    inbox = activation.mailbox.inbox
     if not inbox or inbox[-1].priority <= message.priority:
         inbox.append(message)
     else:
@@ -22,6 +22,6 @@ def deliver(activation: Activation, message: Message) -> None:
 def full(receiver: Activation, limits: Limits) -> str:
     """Why an inbox takes no more, or an empty string. limits: the run's, for those on no books."""
     limit = (receiver.scopes[0].limits if receiver.scopes else limits).inbox
-    if limit is None or len(receiver.inbox) < limit:
+    if limit is None or len(receiver.mailbox.inbox) < limit:
         return ""
     return f"the inbox of {receiver.agent} is full ({limit:,} unread messages)"

@@ -1,0 +1,70 @@
+"""The prompt prefix: what a model is told before the conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from antiphon.values.agent import Agent
+from antiphon.values.model import Example, ToolSpec
+
+REMINDER = "[system] You did not finish. Continue the task; call finish with the result when it is done."
+
+
+class PromptPrefix(Struct, frozen=True):
+    """What a model is told before the conversation."""
+
+    system: str
+    specs: tuple[ToolSpec, ...]
+    digest: str
+    """The name of the blob that `data` is: 64 hex characters."""
+    data: bytes
+    """Its canonical JSON."""
+    seed: bytes
+    """The 32 bytes of the digest."""
+    size: int
+    """Bytes of `data`, an upper bound of its tokens."""
+
+
+def make_prefix(
+    system: str,
+    specs: tuple[ToolSpec, ...],
+    agent: Agent,
+    examples: Sequence[Example],
+    schema: dict[str, Any] | None,
+) -> PromptPrefix:
+    """The prefix of an agent: all that its requests hold beside the conversation."""
+    asking = agent.asking
+    told: dict[str, Any] = {
+        "system": system, "tools": specs, "max_output": asking.max_output_tokens,
+        "settings": dict(asking.settings),
+    }  # fmt: skip
+    if asking.tool_choice != "auto":
+        told["tool_choice"] = asking.tool_choice
+    if schema is not None:
+        told["output_schema"] = schema
+    if examples:
+        told["examples"] = examples
+    data = msgspec.json.encode(told)
+    digest = blake2b(data, digest_size=32)
+    return PromptPrefix(system, specs, digest.hexdigest(), data, digest.digest(), len(data))
+
+
+def write_prompt(agent: Agent, colleagues: Iterable[Agent], listed: bool, rules: Sequence[str]) -> str:
+    """The system prompt: who the agent is, whom it may call, and how it ends (seed 000, section 7).
+
+    listed: it can call its colleagues. rules: what is said of the built-in calls that it has.
+    """
+    others = [
+        f"- {other.name}: {other.description or other.instructions}"
+        for other in colleagues
+        if other is not agent
+    ]
+    parts = [f'You are "{agent.name}". {agent.instructions}'.rstrip()]
+    if others and listed:
+        parts.append("Available agents:\n" + "\n".join(others))
+    return "\n\n".join([*parts, "\n".join(rules)]).rstrip()

@@ -1,0 +1,64 @@
+"""The request of a model call: a projection of the conversation, always valid for a provider."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from msgspec import structs
+
+from antiphon.kernel.context.compaction import to_compact
+from antiphon.kernel.context.prompt import PromptPrefix
+from antiphon.kernel.context.transcript import Transcript
+from antiphon.values.agent import Agent
+from antiphon.values.model import ChatMessage, Example, ModelRequest
+
+
+def model_request(
+    model: str, agent: Agent, prefix: PromptPrefix, transcript: Transcript, *, effect_id: str, session: str,
+    examples: tuple[Example, ...] = (), schema: dict[str, Any] | None = None,
+    suffix: str = "", offered: Sequence[str] | None = None,
+) -> ModelRequest:  # fmt: skip
+    """What a model is asked for a reply; `session` is the run's id.
+
+    The prefix only ever grows: the same prompt, then the conversation so far. suffix: text for this turn
+    only. offered: the tools of this turn, None for all.
+    """
+    asked = ModelRequest(
+        model,
+        prefix.system,
+        transcript.upto_now(),
+        prefix.specs,
+        tool_choice=agent.asking.tool_choice,
+        max_output=agent.asking.max_output_tokens,
+        output_schema=schema,
+        settings=agent.asking.settings,
+        examples=examples,
+        effect_id=effect_id,
+        session=session,
+    )
+    if offered is not None:
+        asked = structs.replace(asked, tools=tuple([each for each in prefix.specs if each.name in offered]))
+    if suffix:
+        asked = structs.replace(asked, messages=[*asked.messages, ChatMessage("user", suffix)])
+    return asked
+
+
+def side_request(
+    model: str, agent: Agent, prefix: PromptPrefix, transcript: Transcript, *, effect_id: str, session: str,
+    purpose: Literal["compact", "final"], question: str,
+) -> ModelRequest:  # fmt: skip
+    """What a model is asked beside the conversation, without tools; it leaves no trace in it."""
+    messages: Sequence[ChatMessage] = transcript.upto_now()
+    if purpose == "compact":
+        messages = to_compact(messages)
+    return ModelRequest(
+        model,
+        prefix.system,
+        [*messages, ChatMessage("user", question)],
+        tool_choice="none",
+        max_output=agent.asking.max_output_tokens,
+        settings=agent.asking.settings,
+        effect_id=effect_id,
+        session=session,
+    )

@@ -1,0 +1,375 @@
+"""The fold of calls: tools, agents, approvals, questions, and the results that a turn waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from antiphon.kernel.context.output_store import DONE
+from antiphon.kernel.facts import ids
+from antiphon.kernel.facts.activation import Activation, FinishedCall, OpenEffect, Progress, Turn
+from antiphon.kernel.facts.agent_call import CALL_AGENT, AgentCall, opening, read_call, returned
+from antiphon.kernel.facts.events import (
+    ApprovalEffect,
+    CallEffect,
+    EffectFinished,
+    PermissionDecided,
+    QuestionEffect,
+    ResultEffect,
+    ToolEffect,
+)
+from antiphon.kernel.facts.fold import hops
+from antiphon.kernel.facts.fold.inbox import deliver
+from antiphon.kernel.facts.fold.transcript_edits import abandon, result_of
+from antiphon.kernel.facts.fold.turns import settle_turn
+from antiphon.kernel.facts.ledger import answered, asked, call_scopes
+from antiphon.kernel.facts.state import RunState, keep_outputs, log, mark_ready
+from antiphon.values.codec import encode_value
+from antiphon.values.message import USER, Message, ToolCall, ToolResult
+from antiphon.values.model import Usage
+
+KEPT = 1_000
+"""Ends of background calls that an activation remembers; the oldest are forgotten first."""
+
+# -- starts ---------------------------------------------------------------------------------------
+
+
+def tool_started(run: RunState, activation: Activation, opened: OpenEffect, detail: ToolEffect) -> None:
+    """A tool of the turn runs."""
+    _taken_up(activation, opened)
+    activation.turn.waiting += 1
+
+
+def result_awaited(run: RunState, activation: Activation, opened: OpenEffect, detail: ResultEffect) -> None:
+    """A call of the turn waits for one in the background."""
+    _taken_up(activation, opened)
+    activation.turn.waiting += 1
+
+
+def _taken_up(activation: Activation, opened: OpenEffect) -> None:
+    """An effect is call `index` of its turn, and counts as one."""
+    turn = activation.turn
+    index = opened.index
+    if index >= turn.cursor:
+        turn.cursor = index + 1
+    if turn.pending:
+        turn.pending.pop(index, None)
+    for scope in activation.scopes:
+        scope.calls += 1
+
+
+def approval_started(
+    run: RunState, activation: Activation, opened: OpenEffect, detail: ApprovalEffect
+) -> None:
+    """A call of the turn waits for a person's decision."""
+    activation.turn.cursor = max(activation.turn.cursor, opened.index + 1)
+    activation.turn.waiting += 1
+    people_asked(run, activation, detail.detaches)
+
+
+def question_started(
+    run: RunState, activation: Activation, opened: OpenEffect, detail: QuestionEffect
+) -> None:
+    """A call of the turn, or an action, waits for a person's answer."""
+    if opened.index >= 0:
+        _taken_up(activation, opened)
+        activation.turn.waiting += 1
+    question = Message(
+        "forward",
+        activation.agent,
+        USER,
+        detail.text,
+        opened.id,
+        ids.opening_id(opened.id),
+        activation.task_id,
+    )
+    log(run, activation.request, question)
+    people_asked(run, activation, detail.detaches)
+
+
+def people_asked(run: RunState, activation: Activation, detaches: Iterable[str] | None) -> None:
+    """A person is waited for; planned calls above go on in the background."""
+    asked(activation.scopes, run.at)
+    for call_id in planned_above(run, activation) if detaches is None else detaches:
+        caller = run.activations[ids.activation_of(call_id)]
+        opened = caller.open[call_id]
+        opened.detached = caller.turn.calls[opened.index]
+        caller.turn.results[opened.index] = ToolResult("")
+        caller.turn.waiting -= 1
+        mark_ready(run, caller)
+        settle_turn(run, caller)
+
+
+def planned_above(run: RunState, waiting: Activation) -> tuple[str, ...]:
+    """The planned calls under which an activation works, and that their turns still wait for; innermost
+    first."""
+    found, activation = [], waiting
+    while activation.caller:
+        caller = run.activations[activation.caller]
+        opened = caller.open[activation.call]
+        if caller.turn.planned and not opened.detached and opened.index >= 0:
+            found.append(opened.id)
+        activation = caller
+    return tuple(found)
+
+
+def call_started(run: RunState, caller: Activation, opened: OpenEffect, detail: CallEffect) -> None:
+    """An agent is called: an activation begins, or a dormant one goes on."""
+    turn, call = caller.turn, None
+    if opened.index >= 0:
+        _taken_up(caller, opened)
+        call = turn.calls[opened.index]
+        if detail.breach:
+            caller.progress.raise_declined = True
+    else:
+        for scope in caller.scopes:
+            scope.calls += 1
+    callee = _callee(run, caller, opened, detail)
+    _deliver_opening(run, caller, callee, detail, call)
+    if opened.index < 0:
+        return
+    if detail.background:
+        turn.results[opened.index] = ToolResult(detail.shown)
+        mark_ready(run, caller)
+        settle_turn(run, caller)
+    else:
+        turn.waiting += 1
+
+
+def _callee(run: RunState, caller: Activation, opened: OpenEffect, detail: CallEffect) -> Activation:
+    """The activation that a call is."""
+    scopes = call_scopes(detail.limits, caller.scopes[detail.outside :], run.options.limits)
+    request = caller.request or opened.id
+    # Plans add no depth, and an agent that asks its own model is still the same agent.
+    deeper = caller.id > 0 and not caller.turn.planned and not detail.own_model
+    depth = caller.depth + deeper
+    if detail.reactivates:
+        callee = run.activations[detail.reactivates]
+        del run.dormant[callee.caller, callee.agent]
+        if caller.mailbox.unread:
+            caller.mailbox.unread.pop(callee.agent, None)
+        callee.call, callee.request, callee.scopes, callee.depth = opened.id, request, scopes, depth
+        callee.conversation.compaction = ""
+        callee.progress = Progress(earlier_turns=callee.turn.number, deadlines=callee.progress.deadlines)
+    else:
+        run.activation_count += 1
+        callee = Activation(
+            run.activation_count, detail.agent, opened.id, caller.id, request, depth, scopes,
+            own_model=detail.own_model,
+        )  # fmt: skip
+        callee.conversation.prefix = detail.digest
+        run.activations[callee.id] = callee
+        for scope in scopes:
+            scope.activations += 1
+    opened.child = callee.id
+    mark_ready(run, callee)
+    return callee
+
+
+def _deliver_opening(
+    run: RunState, caller: Activation, callee: Activation, detail: CallEffect, call: ToolCall | None
+) -> None:
+    read = read_call(detail.arguments or (call.arguments if call is not None else ""))
+    callee.task_id = read.task_id or caller.task_id
+    message = opening(caller, callee, read, call.attachments if call is not None else ())
+    if message is not None:
+        deliver(callee, message)
+        log(run, callee.request, message)
+    for each in read.inbox:
+        deliver(callee, each)
+    for position in read.forward:
+        hops.hand_on(caller, callee, position)
+
+
+# -- ends -----------------------------------------------------------------------------------------
+
+
+def tool_finished(run: RunState, activation: Activation, opened: OpenEffect, event: EffectFinished) -> None:
+    """A tool of the turn has ended; one that finishes and says nothing is shown as done."""
+    detail, turn = opened.detail, activation.turn
+    finishes = type(detail) is ToolEffect and detail.finishes
+    silent = event.finishes and not event.content and event.outcome == "completed"
+    turn.waiting -= 1
+    _book(run, activation, opened.index, event, ToolResult(DONE) if silent else result_of(event), finishes)
+
+
+def call_finished(run: RunState, caller: Activation, opened: OpenEffect, event: EffectFinished) -> None:
+    """A callee has returned: to the turn, to an action, or in the background."""
+    detail = opened.detail
+    if type(detail) is not CallEffect:
+        raise ValueError(f"{event.id} is no call of an agent")
+    usage = _release(run, caller, opened, detail, event) if opened.child else Usage()
+    if opened.index < 0:
+        operation_finished(run, caller, opened, event)
+    elif opened.detached is not None:
+        mailbox = caller.mailbox
+        mailbox.background_results = (*mailbox.background_results, (opened.detached, event))
+        caller.another_turn = True
+    elif detail.background:
+        _background_finished(run, caller, detail.agent, FinishedCall(event, usage))
+    else:
+        caller.turn.waiting -= 1
+        if detail.finishes and event.outcome == "completed":
+            caller.turn.handoff = detail.agent
+        _book(run, caller, opened.index, event, result_of(event), detail.finishes)
+
+
+def _background_finished(run: RunState, caller: Activation, agent: str, ended: FinishedCall) -> None:
+    """Whoever waits for messages takes a turn, and its hooks see the end."""
+    caller.done[ended.event.id] = ended
+    if len(caller.done) > KEPT:
+        del caller.done[next(iter(caller.done))]
+    if caller.id:
+        call = ToolCall(ended.event.id, CALL_AGENT, encode_value(AgentCall(agent)).decode())
+        mailbox = caller.mailbox
+        mailbox.background_results = (*mailbox.background_results, (call, ended.event))
+        caller.another_turn = caller.another_turn or caller.phase == "idle"
+
+
+def result_finished(run: RunState, activation: Activation, opened: OpenEffect, event: EffectFinished) -> None:
+    """The background call that a call of the turn waited for has ended."""
+    activation.turn.waiting -= 1
+    _book(run, activation, opened.index, event, result_of(event))
+
+
+def approval_finished(
+    run: RunState, activation: Activation, opened: OpenEffect, event: EffectFinished
+) -> None:
+    """A person has decided; the rules take it up."""
+    people_answered(run, activation)
+    activation.turn.waiting -= 1
+    note_pending(activation.turn, opened.index, event)
+
+
+def note_pending(turn: Turn, index: int, event: EffectFinished | PermissionDecided) -> None:
+    """Note a call whose approval was answered or decided."""
+    if turn.pending is None:
+        turn.pending = {}
+    turn.pending[index] = event
+
+
+def question_finished(
+    run: RunState, activation: Activation, opened: OpenEffect, event: EffectFinished
+) -> None:
+    """A person has answered a call of the turn, or an action."""
+    people_answered(run, activation)
+    _log_return(run, activation, USER, event, activation.task_id)
+    if opened.index < 0:
+        operation_finished(run, activation, opened, event)
+        return
+    activation.turn.waiting -= 1
+    _book(run, activation, opened.index, event, result_of(event))
+
+
+def operation_finished(
+    run: RunState, activation: Activation, opened: OpenEffect, event: EffectFinished
+) -> None:
+    """What an action began has ended: it is remembered, should the action be run again."""
+    if activation.turn.finished_operations is not None:
+        activation.turn.finished_operations[event.id] = event
+
+
+def never_started(run: RunState, event: EffectFinished) -> None:
+    """A call was refused, or done by the kernel itself; or what an action asked for was."""
+    activation = run.activations[ids.activation_of(event.id)]
+    index = ids.index_of(event.id)
+    if index < 0 or ids.is_approval(event.id):
+        finished = activation.turn.finished_operations
+        if finished is None:
+            raise ValueError(f"{event.id} ended but never started")
+        finished[event.id] = event
+        return
+    if event.outcome == "limit":
+        activation.turn.breached_limit = event.reason
+    elif not event.finishes:
+        for scope in activation.scopes:
+            scope.calls += 1
+    if not activation.id:
+        # A request that never became a call: whoever asked is told how it ended all the same.
+        activation.done[event.id] = FinishedCall(event, Usage())
+    _book(run, activation, index, event, result_of(event))
+    mark_ready(run, activation)
+
+
+def _book(
+    run: RunState,
+    activation: Activation,
+    index: int,
+    event: EffectFinished,
+    shown: ToolResult,
+    finishes: bool = False,
+) -> None:
+    """Store the one result of call `index`, and what the model is shown of it."""
+    turn = activation.turn
+    if turn.pending:
+        turn.pending.pop(index, None)
+    if index >= turn.cursor:
+        turn.cursor = index + 1
+    turn.results[index] = shown
+    if turn.ends is not None:
+        turn.ends[index] = event
+    if turn.finish is None and (finishes or event.finishes):
+        stops = event.finishes and event.outcome == "denied"
+        if stops or event.outcome == "completed":
+            turn.finish = event
+    settle_turn(run, activation)
+
+
+# -- people, and callees that have returned ---------------------------------------------------------
+
+
+def people_answered(run: RunState, activation: Activation) -> None:
+    """A question is closed: the time it took counts for no limit, and deadlines were put off."""
+    answered(activation.scopes, run.at)
+    caller: Activation | None = activation
+    while caller is not None and caller.id:
+        if caller.progress.overdue:
+            mark_ready(run, caller)
+        caller = run.activations.get(caller.caller)
+
+
+def _log_return(
+    run: RunState, receiver: Activation, sender: str, event: EffectFinished, task_id: str
+) -> None:
+    message = returned(sender, receiver.agent, event.id, result_of(event).content, task_id)
+    log(run, receiver.request or event.id, message)
+
+
+def _release(
+    run: RunState, caller: Activation, opened: OpenEffect, detail: CallEffect, event: EffectFinished
+) -> Usage:
+    """Let a callee that has returned be dormant, or forget it; the tokens it used on scopes of its own."""
+    callee = run.activations[opened.child]
+    if callee.open:
+        raise ValueError(f"activation {callee.id} returned with effects in flight")
+    _log_return(run, caller, callee.agent, event, callee.task_id or caller.task_id)
+    own = len(callee.scopes) - len(caller.scopes)
+    usage = callee.scopes[own - 1].usage if own > 0 else Usage()
+    if not detail.stays_dormant:
+        _forget(run, callee)
+        return usage
+    keep_outputs(run, abandon(callee, "cancelled before it was done", run.options.outputs.message))
+    other = run.dormant.get((caller.id, callee.agent))
+    if other is not None:
+        _forget(run, run.activations[other])
+    run.dormant[caller.id, callee.agent] = callee.id
+    if callee.mailbox.inbox:
+        note_unread(caller, callee)
+    callee.call, callee.scopes, callee.phase, callee.another_turn = "", (), "idle", False
+    return usage
+
+
+def note_unread(caller: Activation, callee: Activation) -> None:
+    """Note that messages wait for a dormant callee."""
+    if caller.mailbox.unread is None:
+        caller.mailbox.unread = {}
+    caller.mailbox.unread[callee.agent] = len(callee.mailbox.inbox)
+
+
+def _forget(run: RunState, gone: Activation) -> None:
+    """Drop an activation, and those that are dormant for it."""
+    lost = [gone.id]
+    while lost:
+        number = lost.pop()
+        del run.activations[number]
+        for key in [key for key in run.dormant if key[0] == number] if run.dormant else ():
+            lost.append(run.dormant.pop(key))

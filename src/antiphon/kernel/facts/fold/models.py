@@ -1,0 +1,166 @@
+"""The fold of model calls, and of what stands between them: retries, deadlines, limits, room, compaction."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from antiphon.kernel.facts.activation import Activation, OpenEffect
+from antiphon.kernel.facts.events import (
+    EffectFinished,
+    LimitEffect,
+    ModelEffect,
+    RoomEffect,
+    TimerEffect,
+    TranscriptCompacted,
+)
+from antiphon.kernel.facts.fold.calls import people_answered, people_asked
+from antiphon.kernel.facts.fold.transcript_edits import compact
+from antiphon.kernel.facts.fold.turns import end_turn, next_turn, take_up
+from antiphon.kernel.facts.ledger import Charge, hold, raise_limits, settle
+from antiphon.kernel.facts.state import RunState, Totals, keep_outputs, mark_ready
+from antiphon.values.model import ChatMessage
+
+BLAMELESS = frozenset({"validation", "context_length", "refusal"})
+"""Failures that say something of the request, and nothing of the model's health."""
+
+
+def model_started(run: RunState, activation: Activation, opened: OpenEffect, detail: ModelEffect) -> None:
+    """The worst case is held. An id of the next turn says that the last one is over."""
+    if opened.turn != activation.turn.number:
+        if activation.turn.calls:
+            activation.progress.reminders = 0
+        end_turn(activation)
+        next_turn(activation)
+    attempts, conversation = activation.turn.attempts, activation.conversation
+    attempts.count += 1
+    activation.phase = "waiting"
+    if detail.purpose == "compact":
+        activation.turn.compacted = True
+        conversation.compaction = "done" if conversation.compaction else ""
+    else:
+        attempts.tries = attempts.tries + 1 if detail.fallback == attempts.fallback else 1
+        attempts.fallback = detail.fallback
+        attempts.since = attempts.since or run.at
+    if detail.prefix:
+        conversation.prefix = detail.prefix
+    hold(activation.scopes, detail.held_tokens, detail.held_nano_usd)
+
+
+def model_finished(run: RunState, activation: Activation, opened: OpenEffect, event: EffectFinished) -> None:
+    """The hold is settled; a reply goes into the conversation, and its calls are next."""
+    detail = opened.detail
+    if type(detail) is not ModelEffect:
+        raise ValueError(f"{event.id} is no model call")
+    charged = settle(activation.scopes, detail, event)
+    if charged.tokens:
+        _book(run.totals, detail.model, charged)
+    if activation.request in run.waiting:
+        run.freed[activation.request] = None
+    reply, failure = event.reply, event.failure
+    if reply is not None:
+        if run.failures:
+            run.failures.pop(detail.model, None)
+    elif event.outcome == "failed" and (failure is None or failure.kind not in BLAMELESS):
+        run.failures[detail.model] = run.failures.get(detail.model, (0, 0.0))[0] + 1, run.at
+    turn, conversation = activation.turn, activation.conversation
+    if event.outcome == "interrupted":
+        activation.phase, turn.attempts.since = "asking", 0.0
+    elif detail.purpose == "compact":
+        activation.phase, conversation.window_tokens = "asking", 0
+        conversation.summary = reply.content if reply is not None else ""
+        conversation.summary_effect = event.id
+    elif detail.purpose == "final":
+        take_up(activation, ())
+        turn.breached_limit = detail.reason
+        if reply is not None:
+            activation.progress.best_text = reply.content
+    elif reply is not None:
+        turn.attempts.failure, turn.reply, turn.stop = None, reply.content, reply.stop
+        activation.progress.best_text = reply.content or activation.progress.best_text
+        conversation.window_tokens = charged.tokens
+        said = ChatMessage(
+            "assistant", reply.content, reply.calls, reasoning=reply.reasoning, opaque=reply.opaque
+        )
+        conversation.transcript.append(said, event.id)
+        take_up(activation, reply.calls)
+    else:
+        turn.attempts.failure = event
+        activation.phase = "failed"
+
+
+def _book(totals: Totals, model: str, charged: Charge) -> None:
+    """Add a call to what the whole run has used."""
+    totals.nano_usd += charged.nano_usd
+    totals.unpriced += not charged.priced
+    used = totals.usage.get(model)
+    totals.usage[model] = charged.usage if used is None else used + charged.usage
+
+
+def transcript_compacted(run: RunState, event: TranscriptCompacted) -> None:
+    """What a model is shown from now on."""
+    activation = run.activations[event.activation]
+    activation.conversation.summary = None
+    keep_outputs(run, compact(activation, event))
+    mark_ready(run, activation)
+
+
+# -- waits ----------------------------------------------------------------------------------------
+
+
+def timer_started(run: RunState, activation: Activation, opened: OpenEffect, detail: TimerEffect) -> None:
+    """A retry is waited for, or a deadline set."""
+    if detail.purpose == "deadline":
+        activation.progress.overdue = False
+        activation.progress.deadlines += 1
+    else:
+        activation.phase = "waiting"
+
+
+def timer_finished(run: RunState, activation: Activation, opened: OpenEffect, event: EffectFinished) -> None:
+    """It is time to try again, or too late."""
+    if type(opened.detail) is TimerEffect and opened.detail.purpose == "deadline":
+        activation.progress.overdue = event.outcome == "completed"
+    else:
+        activation.phase = "asking"
+
+
+def limit_asked(run: RunState, activation: Activation, opened: OpenEffect, detail: LimitEffect) -> None:
+    """Somebody is asked to allow as much again."""
+    activation.phase = "waiting"
+    activation.progress.raises += 1
+    people_asked(run, activation, detail.detaches)
+
+
+def limit_answered(run: RunState, activation: Activation, opened: OpenEffect, event: EffectFinished) -> None:
+    """As much again is allowed, or not."""
+    people_answered(run, activation)
+    if (
+        event.outcome == "completed"
+        and event.content in ("yes", "always")
+        and type(opened.detail) is LimitEffect
+    ):
+        raise_limits(activation.scopes[opened.detail.scope])
+        if activation.request in run.waiting:
+            run.freed[activation.request] = None
+    else:
+        activation.progress.raise_declined = True
+    activation.phase = "asking"
+
+
+def room_awaited(run: RunState, activation: Activation, opened: OpenEffect, detail: RoomEffect) -> None:
+    """The activation stands in line for its request's budget."""
+    activation.phase = "waiting"
+    activation.turn.attempts.room += 1
+    run.waiting.setdefault(activation.request, deque()).append(opened)
+
+
+def room_finished(run: RunState, activation: Activation, opened: OpenEffect, event: EffectFinished) -> None:
+    """There may be room now: the activation asks again, and so may the next in line."""
+    line = run.waiting[activation.request]
+    line.remove(opened)
+    if line:
+        run.freed[activation.request] = None
+    else:
+        del run.waiting[activation.request]
+    after_failure = type(opened.detail) is RoomEffect and opened.detail.after_failure
+    activation.phase = "failed" if after_failure else "asking"

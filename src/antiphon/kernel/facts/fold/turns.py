@@ -1,0 +1,143 @@
+"""The fold of turns: how one begins and ends, and what an agent's own action makes of it."""
+
+from __future__ import annotations
+
+from antiphon.kernel.context.compaction import COMPACT, HISTORY
+from antiphon.kernel.facts.activation import Activation, OpenEffect, Turn
+from antiphon.kernel.facts.events import (
+    ActionEffect,
+    EffectFinished,
+    StepEffect,
+    TurnFinished,
+    TurnStarted,
+)
+from antiphon.kernel.facts.fold import hops
+from antiphon.kernel.facts.fold.transcript_edits import append_results, read_history, replace_transcript
+from antiphon.kernel.facts.state import RunState, keep_outputs, mark_ready
+from antiphon.values.message import USER, Message, ToolCall
+from antiphon.values.model import ChatMessage
+
+
+def turn_started(run: RunState, event: TurnStarted) -> None:
+    """A turn begins; see TurnStarted."""
+    activation = run.activations[event.activation]
+    inbox = activation.mailbox.inbox
+    taken = tuple(inbox[: event.messages])
+    del inbox[: event.messages]
+    turn = next_turn(activation)
+    turn.suffix, turn.offered_tools = event.suffix, event.offered_tools
+    if event.calls is not None:
+        turn.messages, turn.planned, turn.ends = taken, True, {}
+        take_up(activation, event.calls)
+        return
+    if event.act:
+        turn.messages, turn.finished_operations = taken, {}
+        if activation.message_log is None:
+            activation.message_log = []
+        activation.message_log.extend(taken)
+        activation.phase = "asking"
+        return
+    calls = tuple([call for message in taken for call in message.calls])
+    if event.input is not None:
+        turn.messages = taken
+    if activation.id:
+        _show(activation, taken, event.input)
+        if calls:
+            given = ChatMessage("assistant", "", calls, given=True)
+            activation.conversation.transcript.append(given, taken[0].id)
+    if calls or not activation.id:
+        take_up(activation, calls)
+    else:
+        activation.phase = "asking"
+
+
+def next_turn(activation: Activation) -> Turn:
+    """The turn after the last one, a new object; nothing of the last one stays."""
+    if activation.mailbox.hops:
+        hops.forget(activation)
+    activation.another_turn = False
+    turn = activation.turn = Turn(activation.turn.number + 1)
+    return turn
+
+
+def _show(activation: Activation, taken: tuple[Message, ...], shown: tuple[ChatMessage, ...] | None) -> None:
+    """Add what a turn took to the conversation: as it is, or as the agent's own hook shows it."""
+    conversation = activation.conversation
+    for message in taken:
+        if message.intent == COMPACT and message.sender == USER:
+            conversation.compaction = "asked"
+        elif message.intent == HISTORY and message.sender == USER:
+            conversation.compaction = "done"
+            messages = read_history(message.content)
+            replace_transcript(activation, messages, [message.id] * len(messages))
+        elif shown is None and (message.content or message.attachments or not message.calls):
+            told = ChatMessage("user", message.content, attachments=message.attachments)
+            conversation.transcript.append(told, message.id)
+    for each in shown or ():
+        conversation.transcript.append(each, taken[0].id if taken else "")
+
+
+def take_up(activation: Activation, calls: tuple[ToolCall, ...]) -> None:
+    """Begin the calls of a turn."""
+    turn = activation.turn
+    turn.calls, turn.cursor = calls, 0
+    turn.results = [None] * len(calls)
+    activation.phase = "calling" if calls else "settled"
+
+
+def settle_turn(run: RunState, activation: Activation) -> None:
+    """When every call of the turn has its result, add them to the conversation in call order."""
+    turn = activation.turn
+    if turn.waiting or turn.pending or turn.cursor < len(turn.calls):
+        return
+    activation.phase = "settled"
+    if not activation.id or turn.planned:
+        return
+    removed = append_results(activation, run.options.outputs.message)
+    if removed:
+        keep_outputs(run, removed)
+
+
+def turn_finished(run: RunState, event: TurnFinished) -> None:
+    """A turn is over; see TurnFinished."""
+    activation = run.activations[event.activation]
+    turn = activation.turn
+    if event.reminder:
+        activation.progress.reminders += 1
+        activation.conversation.transcript.append(ChatMessage("user", event.reminder))
+    elif turn.calls:
+        activation.progress.reminders = 0
+    if turn.planned:
+        empty = not turn.calls and not turn.messages
+        activation.progress.empty_turns = activation.progress.empty_turns + 1 if empty else 0
+    end_turn(activation)
+    activation.another_turn = event.another_turn
+    mark_ready(run, activation)
+
+
+def end_turn(activation: Activation) -> None:
+    """Between two turns: the calls are done, and what came back meanwhile has been seen."""
+    activation.phase = "idle"
+    activation.turn.calls, activation.turn.results = (), []
+    activation.mailbox.background_results = ()
+
+
+# -- actions ------------------------------------------------------------------------------------
+
+
+def action_started(run: RunState, activation: Activation, opened: OpenEffect, detail: ActionEffect) -> None:
+    """The agent's own coroutine runs."""
+    activation.phase = "acting"
+
+
+def step_started(run: RunState, activation: Activation, opened: OpenEffect, detail: StepEffect) -> None:
+    """A durable step changes nothing until it has ended."""
+
+
+def action_finished(run: RunState, activation: Activation, opened: OpenEffect, event: EffectFinished) -> None:
+    """An action is over; what it was for is unread again unless it completed."""
+    turn = activation.turn
+    turn.action_end, turn.finished_operations, activation.phase = event, None, "settled"
+    if event.outcome != "completed":
+        activation.mailbox.inbox[:0] = turn.messages
+        turn.messages = ()

@@ -1,0 +1,143 @@
+"""An agent's own hooks: what they are shown, how they are asked, what is recorded of their answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from antiphon.errors import UserError
+from antiphon.kernel.facts.activation import Activation
+from antiphon.kernel.facts.agent_call import CALL_AGENT, AgentCall
+from antiphon.kernel.facts.events import CallEffect, EffectFinished, MessagePosted, StateChanged
+from antiphon.kernel.facts.fold import hops
+from antiphon.kernel.facts.fold.inbox import full
+from antiphon.kernel.facts.state import RunState
+from antiphon.kernel.rules.next import Emit
+from antiphon.values.codec import encode_value, stored, whole
+from antiphon.values.hooks import (
+    CallResult,
+    Continue,
+    DirectResult,
+    ModelInput,
+    PlannedCall,
+    Return,
+    TurnContext,
+    TurnPlan,
+)
+from antiphon.values.message import Message, ToolCall
+
+_Answer = TypeVar("_Answer")
+
+
+def checked(found: _Answer, *kinds: type) -> _Answer:
+    """What a hook answered, as it will be read back. Raises UserError for any other kind."""
+    if found is None:
+        return found
+    if not isinstance(found, kinds):
+        names = " or ".join([*(kind.__name__ for kind in kinds), "None"])
+        raise UserError(f"{names} is expected, not {type(found).__name__}")
+    return stored(found)
+
+
+def raised(hook: str, activation: Activation, error: Exception) -> Return:
+    """A hook that raises fails its activation, never the run."""
+    reason = f"the hook {hook} of {activation.agent} failed: {type(error).__name__}: {error}"
+    return Return("failed", activation.progress.best_text, whole(reason))
+
+
+def record_changes(
+    emit: Emit,
+    activation: Activation,
+    found: TurnPlan | ModelInput | Continue | Return | DirectResult | PlannedCall,
+    hook: str,
+) -> None:
+    """Record the data that a hook changes: of the activation, and of the whole run."""
+    if found.activation_data:
+        emit(StateChanged(activation.id, dict(found.activation_data), by=hook))
+    if found.run_data:
+        emit(StateChanged(0, dict(found.run_data), by=hook))
+
+
+def post(emit: Emit, run: RunState, activation: Activation, messages: Sequence[Message]) -> None:
+    """Put messages into the agent's own inbox, as far as there is room."""
+    for message in messages:
+        emit(MessagePosted(message, activation.id, dead_letter=full(activation, run.options.limits)))
+
+
+def planned_call(number: int, call: PlannedCall, taken: int) -> ToolCall:
+    """A call of a plan as the call that the turn does. Raises UserError for a position out of range."""
+    if any(not 0 <= position < taken for position in call.forward):
+        raise UserError(
+            f"PlannedCall(forward={call.forward}): this turn took {taken} messages, numbered from 0"
+        )
+    asked = AgentCall(
+        call.agent, call.message, intent=call.intent, task_id=call.task_id, data=call.data, calls=call.calls,
+        forward=call.forward, deadline=call.deadline, deliver_only=call.deliver_only,
+    )  # fmt: skip
+    return ToolCall(f"call_{number}", CALL_AGENT, encode_value(asked).decode())
+
+
+def context(
+    run: RunState, activation: Activation, taken: Sequence[Message], turn: int, left: Sequence[Message]
+) -> TurnContext:
+    """An activation as its hooks see it."""
+    current = activation.turn
+    return TurnContext(
+        run.run_id,
+        activation.agent,
+        turn - activation.progress.earlier_turns,
+        run.at,
+        taken,
+        [dict(hops.of(activation, each)) for each in taken],
+        activation.data,
+        _results(activation),
+        left,
+        activation.mailbox.unread or {},
+        [_call_result(call, event) for call, event in activation.mailbox.background_results],
+        current.reply,
+        [call.name for call in current.calls],
+        run.activations[0].data,
+        activation.conversation.transcript.messages,
+        activation.conversation.window_tokens,
+        background_agents(activation),
+        activation.progress.reminders,
+    )
+
+
+def background_agents(activation: Activation) -> list[str]:
+    """The agents whose calls go on in the background."""
+    details = [each.detail for each in activation.open.values()]
+    return [each.agent for each in details if type(each) is CallEffect and each.background]
+
+
+class _Whom(Struct):
+    """Whom a planned call was for, and in which thread."""
+
+    agent_name: str
+    task_id: str = ""
+
+
+_whom = msgspec.json.Decoder(_Whom).decode
+_AWAY = EffectFinished("", "skipped", reason="somebody is asked; it goes on meanwhile")
+
+
+def _results(activation: Activation) -> list[CallResult]:
+    """How the calls of the turn ended, as far as they have."""
+    turn = activation.turn
+    if turn.ends is not None:
+        return [_call_result(call, turn.ends.get(index, _AWAY)) for index, call in enumerate(turn.calls)]
+    return [
+        CallResult(call.name, "failed" if found.is_error else "completed", found.content, "")
+        for call, found in zip(turn.calls, turn.results, strict=True)
+        if found is not None
+    ]
+
+
+def _call_result(call: ToolCall, event: EffectFinished) -> CallResult:
+    asked = _whom(call.arguments)
+    return CallResult(
+        asked.agent_name, event.outcome, event.content, event.reason, asked.task_id, bool(event.replaced_by)
+    )

@@ -1,0 +1,1 @@
+"""The agents of one run: compiled, and described in a manifest."""

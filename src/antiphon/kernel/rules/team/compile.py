@@ -1,0 +1,138 @@
+"""Compiling a team: agents and options checked against each other, once for all runs that share them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Collection, Iterable, Mapping
+
+from msgspec.structs import replace
+
+from antiphon.errors import DuplicateName, UnknownName, UserError
+from antiphon.kernel.context.prompt import make_prefix, write_prompt
+from antiphon.kernel.facts.agent_call import CALL_AGENT, FINISH
+from antiphon.kernel.facts.options import Options
+from antiphon.kernel.rules.builtins import BACKGROUND_CALL, BUILTINS
+from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam, ModelOption
+from antiphon.kernel.rules.team.manifest import declared
+from antiphon.schema.output_type import answer_of
+from antiphon.values.agent import ALL, Agent
+from antiphon.values.limits import Limits
+from antiphon.values.message import USER
+from antiphon.values.model import ToolSpec
+from antiphon.values.tool import Tool
+
+
+def make_team(
+    agents: tuple[Agent, ...], options: Options, models_of: Callable[[Agent], tuple[ModelOption, ...]]
+) -> CompiledTeam:
+    """Compile agents for a run.
+
+    Raises DuplicateName, UnknownName (in `can_call`), UserError (an option that cannot be).
+    """
+    members = make_members(agents, options)
+    models = {name: models_of(member.agent) for name, member in members.items()}
+    return CompiledTeam(
+        members,
+        models,
+        any(agent.policy is not None or agent.hooks.authorize is not None for agent in agents),
+    )
+
+
+@functools.lru_cache(maxsize=256)
+def make_members(agents: tuple[Agent, ...], options: Options) -> Mapping[str, CompiledAgent]:
+    """All that agents and options alone decide; remembered, since teams are used again and again."""
+    if FINISH in options.disabled:
+        raise ValueError("finish cannot be disabled: no agent could return")
+    for name in options.disabled:
+        if name not in BUILTINS:
+            raise UnknownName("built-in call to disable", name, BUILTINS)
+    by_name: dict[str, Agent] = {}
+    for agent in agents:
+        if agent.name in by_name and by_name[agent.name] is not agent:
+            raise DuplicateName("agent", agent.name)
+        by_name[agent.name] = agent
+    if not by_name:
+        raise UserError("A team needs at least one agent")
+    for limits in (options.limits, *(agent.limits for agent in agents)):
+        _check_breach(limits, by_name)
+    for name, _ in options.extra_for:
+        if name not in by_name:
+            raise UnknownName("agent in extra_instructions", name, by_name)
+    members = {name: _member(agent, by_name, options) for name, agent in by_name.items()}
+    return {name: replace(member, declared=declared(member)) for name, member in members.items()}
+
+
+def _check_breach(limits: Limits | None, agents: Mapping[str, Agent]) -> None:
+    if limits is None or limits.on_breach in ("stop", "ask"):
+        return
+    if limits.on_breach not in ("degrade", "handoff"):
+        raise UserError(f"Limits.on_breach is stop, ask, degrade or handoff; got {limits.on_breach!r}")
+    if not limits.breach_target:
+        what = "model to degrade to" if limits.on_breach == "degrade" else "agent to hand over to"
+        raise UserError(f"Limits(on_breach={limits.on_breach!r}) needs breach_target: the {what}")
+    if limits.on_breach == "handoff" and limits.breach_target not in agents:
+        raise UnknownName("agent in Limits.breach_target", limits.breach_target, agents)
+
+
+def _member(agent: Agent, agents: Mapping[str, Agent], options: Options) -> CompiledAgent:
+    tools: dict[str, Tool] = {}
+    for tool in agent.tools:
+        if not isinstance(tool, Tool):
+            raise UserError(f"{agent.name}: {tool!r} is not a tool")
+        if tool.name in tools:
+            raise DuplicateName("tool", tool.name)
+        tools[tool.name] = tool
+    builtins = _builtins(agent, reachable := _reachable(agent, agents), options) - set(tools)
+    finishing = {name for name, tool in tools.items() if tool.finishes or name == FINISH}
+    specs = (*(tool.spec for tool in tools.values()), *_builtin_specs(builtins, options.background))
+    prompt = agent.instructions
+    if not agent.standalone:
+        colleagues = [agents[name] for name in agents if name in reachable]
+        offered = builtins | set(tools)
+        rules = [each.prompt for name, each in BUILTINS.items() if name in offered and each.prompt]
+        prompt = write_prompt(agent, colleagues, CALL_AGENT in offered, rules)
+    prompt = "\n\n".join([prompt, *(text for name, text in options.extra_for if name == agent.name)])
+    examples = tuple(agent.examples) + tuple(each for tool in tools.values() for each in tool.examples)
+    answer = answer_of(agent.output_type)
+    schema = answer.schema if answer is not None else None
+    entry = f"{prompt}\n\n{options.extra}" if options.extra else prompt
+    entry_prefix = make_prefix(entry, specs, agent, examples, schema)
+    prefix = entry_prefix
+    if options.extra and options.extra_scope != "all":
+        prefix = make_prefix(prompt, specs, agent, examples, schema)
+    return CompiledAgent(
+        agent,
+        tools,
+        frozenset(builtins),
+        frozenset(options.disabled) - set(tools),
+        reachable,
+        frozenset(finishing | ({FINISH} & builtins)),
+        prefix,
+        entry_prefix,
+        examples,
+        answer,
+        any(each is not None for each in (agent.hooks.plan_turn, agent.hooks.act, agent.hooks.prepare_input)),
+    )
+
+
+def _builtins(agent: Agent, reachable: frozenset[str], options: Options) -> set[str]:
+    """The kernel's own calls that an agent has."""
+    if agent.standalone:
+        return set()
+    names = {name for name, each in BUILTINS.items() if options.background or not each.background}
+    return (names if reachable else {FINISH}) - set(options.disabled)
+
+
+def _reachable(agent: Agent, agents: Mapping[str, Agent]) -> frozenset[str]:
+    if tuple(agent.can_call) == ALL:
+        return frozenset(agents)
+    for name in agent.can_call:
+        if name not in agents and name != USER:
+            raise UnknownName(f"agent in can_call of {agent.name}", name, agents)
+    return frozenset(agent.can_call)
+
+
+def _builtin_specs(builtins: Collection[str], background: bool) -> Iterable[ToolSpec]:
+    for name, builtin in BUILTINS.items():
+        if name in builtins:
+            yield BACKGROUND_CALL if background and name == CALL_AGENT else builtin.spec

@@ -1,0 +1,86 @@
+"""A compiled team: agents with names resolved, prompts written, schemas made, models known. Data only."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from hashlib import blake2b
+
+from msgspec import Struct
+from msgspec.structs import force_setattr
+
+from antiphon.kernel.context.prompt import REMINDER, PromptPrefix
+from antiphon.kernel.facts.agent_call import FINISH
+from antiphon.schema.output_type import OutputSchema
+from antiphon.values.agent import Agent
+from antiphon.values.model import Example, Model, Usage
+from antiphon.values.tool import Tool
+
+
+class CompiledAgent(Struct, frozen=True, eq=False):
+    """One agent in its team."""
+
+    agent: Agent
+    tools: Mapping[str, Tool]
+    builtins: frozenset[str]
+    """Of the kernel's own calls, those it has."""
+    disabled: frozenset[str]
+    callable: frozenset[str]
+    """Whom it may call."""
+    finishing: frozenset[str]
+    """Names of calls that end the activation."""
+    prefix: PromptPrefix
+    entry_prefix: PromptPrefix
+    """The same when the user called it."""
+    examples: tuple[Example, ...]
+    answer: OutputSchema | None = None
+    """Of what type its result is."""
+    begins: bool = False
+    """It has hooks for how a turn begins."""
+    declared: bytes = b"{}"
+    """Its part of the manifest, JSON."""
+
+
+class ModelOption(Struct, frozen=True, eq=False):
+    """A model that an agent may ask, and what is known of it."""
+
+    model: Model
+    window: int | None = None
+    """Tokens of one call, None when unknown."""
+    max_input_price: float | None = None
+    max_output_price: float | None = None
+    """The most that one token costs, in nano-USD; None when unknown."""
+    bill: Callable[[Usage], int | None] | None = None
+    """What some usage costs, in nano-USD."""
+    spare: str = ""
+    """Only asked in place of another that a limit has no room for; by this name it was asked for."""
+    seed: bytes = b""
+    """16 bytes that stand for the model's name in the digest of a request."""
+
+    def __post_init__(self) -> None:
+        if not self.seed:
+            seed = blake2b(self.model.name.encode("utf-8", "replace"), digest_size=16).digest()
+            force_setattr(self, "seed", seed)
+
+    def most(self, tokens_in: int, tokens_out: int) -> int | None:
+        """The most that a call may cost, in nano-USD; None when the price is unknown."""
+        if self.max_input_price is None or self.max_output_price is None:
+            return None
+        return math.ceil(tokens_in * self.max_input_price + tokens_out * self.max_output_price)
+
+
+class CompiledTeam(Struct, frozen=True, eq=False):
+    """All agents by name, and the models that each may ask, the first one first."""
+
+    members: Mapping[str, CompiledAgent]
+    models: Mapping[str, tuple[ModelOption, ...]]
+    policies: bool
+    """An agent brings rules of its own."""
+
+
+def reminder(member: CompiledAgent) -> str:
+    """What an agent is told that stopped before it finished."""
+    if FINISH in member.finishing or not member.agent.standalone:
+        return REMINDER
+    ways = " or ".join(sorted(member.finishing)) or "the tool that ends it"
+    return f"[system] You did not finish. Continue the task; call {ways} when it is done."

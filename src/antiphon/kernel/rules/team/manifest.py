@@ -1,0 +1,131 @@
+"""The manifest of a team: what it was made of, as a blob that a run's records name.
+
+Facts say what happened; the manifest says what else decided it: declared fields, contracts of tools,
+models with their windows and prices, and digests of the code of tools and hooks. Two manifests tell what
+changed between them.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from hashlib import blake2b
+from types import CodeType
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from antiphon.kernel.facts.events import FORMAT
+from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam, ModelOption
+from antiphon.values.tool import Tool
+
+RULES_VERSION = 1
+"""Grows when the same facts are answered by other events."""
+
+
+class Manifest(Struct, frozen=True):
+    """A manifest, ready to be stored."""
+
+    digest: str
+    """The name of the blob that `data` is."""
+    data: bytes
+    """JSON."""
+
+
+def manifest_of(team: CompiledTeam) -> Manifest:
+    """The manifest of a team."""
+    agents = tuple([(name, member.declared) for name, member in team.members.items()])
+    models = tuple([(name, tuple(map(_model, options))) for name, options in team.models.items()])
+    return _joined(agents, models)
+
+
+@functools.lru_cache(maxsize=256)
+def _joined(agents: tuple[tuple[str, bytes], ...], models: tuple[tuple[str, Any], ...]) -> Manifest:
+    data = msgspec.json.encode(
+        {
+            "format": FORMAT,
+            "rules": RULES_VERSION,
+            "agents": {name: msgspec.Raw(declared) for name, declared in agents},
+            "models": dict(models),
+        }
+    )
+    return Manifest(blake2b(data, digest_size=32).hexdigest(), data)
+
+
+def _model(option: ModelOption) -> tuple[str, str, int | None, float | None, float | None, str]:
+    """A model's identity and what is known of it: these decide costs and compaction."""
+    kind = type(option.model)
+    return (
+        option.model.name, f"{kind.__module__}.{kind.__qualname__}", option.window,
+        option.max_input_price, option.max_output_price, option.spare,
+    )  # fmt: skip
+
+
+def declared(member: CompiledAgent) -> bytes:
+    """What one agent's developer declared, as JSON; functions as the digests of their code."""
+    agent = member.agent
+    fields: dict[str, Any] = {
+        name: getattr(agent, name)
+        for name in agent.__struct_fields__
+        if name not in ("model", "tools", "hooks", "output_type", "asking")
+    }
+    asking = {name: getattr(agent.asking, name) for name in agent.asking.__struct_fields__}
+    fields["asking"] = asking | {"fallback_models": len(agent.asking.fallback_models)}
+    fields["tools"] = {name: _tool(tool) for name, tool in member.tools.items()}
+    hooks = {name: getattr(agent.hooks, name) for name in agent.hooks.__struct_fields__}
+    fields["hooks"] = {name: code_digest(hook) for name, hook in hooks.items() if hook is not None}
+    fields["prefix"], fields["entry_prefix"] = member.prefix.digest, member.entry_prefix.digest
+    return _encode(fields)
+
+
+def _tool(tool: Tool) -> dict[str, str]:
+    return {"digest": tool.digest, "code": code_digest(tool.function)}
+
+
+def _named(value: Any) -> str:
+    """What JSON cannot hold: a function by its code, anything else by its type."""
+    return code_digest(value) if callable(value) else f"{type(value).__module__}.{type(value).__qualname__}"
+
+
+_encode = msgspec.json.Encoder(enc_hook=_named, order="sorted").encode
+
+
+def code_digest(function: Any) -> str:
+    """32 hex characters that change with the code of a function; of an object its type's `__call__`."""
+    target = getattr(function, "func", function)
+    target = getattr(target, "__func__", target)
+    code = getattr(target, "__code__", None) or getattr(type(target).__call__, "__code__", None)
+    digest = blake2b(getattr(target, "__qualname__", type(target).__qualname__).encode(), digest_size=16)
+    if isinstance(code, CodeType):
+        _add(digest, code)
+    return digest.hexdigest()
+
+
+def _add(digest: Any, code: CodeType) -> None:
+    """Add what a function does, without where it stands."""
+    digest.update(code.co_code)
+    digest.update(repr((code.co_names, code.co_varnames)).encode("utf-8", "replace"))
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            _add(digest, constant)
+        else:
+            digest.update(repr(_ordered(constant)).encode("utf-8", "replace"))
+
+
+def _ordered(constant: object) -> object:
+    """A constant whose text is the same in every process."""
+    return sorted(map(repr, constant)) if isinstance(constant, frozenset) else constant
+
+
+def differences(one: bytes, other: bytes) -> dict[str, tuple[Any, Any]]:
+    """What two manifests say differently: path to both values."""
+    found: dict[str, tuple[Any, Any]] = {}
+    left: list[tuple[str, Any, Any]] = [("", msgspec.json.decode(one), msgspec.json.decode(other))]
+    while left:
+        path, mine, theirs = left.pop()
+        if isinstance(mine, Mapping) and isinstance(theirs, Mapping):
+            left += [(f"{path}/{key}", mine.get(key), theirs.get(key)) for key in {**mine, **theirs}]
+        elif mine != theirs:
+            found[path] = mine, theirs
+    return found

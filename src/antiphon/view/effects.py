@@ -1,0 +1,62 @@
+"""What each kind of effect is called by readers: the one place that tells details apart for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from antiphon.kernel.facts.events import (
+    ActionEffect,
+    ApprovalEffect,
+    CallEffect,
+    Detail,
+    LimitEffect,
+    ModelEffect,
+    QuestionEffect,
+    ResultEffect,
+    RoomEffect,
+    StepEffect,
+    TimerEffect,
+    ToolEffect,
+)
+from antiphon.values.message import USER, ToolCall
+from antiphon.view.nodes import EffectKind, EffectNode, WaitDetail
+
+
+def node_of(effect_id: str, detail: Detail, call: ToolCall | None) -> EffectNode:
+    """An effect as a node; `call` is the call of its turn that it does."""
+    kind, name, purpose = _NAMES[type(detail)](detail)
+    arguments = getattr(detail, "arguments", "") or (call.arguments if call is not None else "")
+    effect = EffectNode(effect_id, kind, name, purpose, call, arguments)
+    if kind == "wait":
+        effect.wait = WaitDetail(detail.due_at if type(detail) is TimerEffect else 0.0)
+    if type(detail) is CallEffect:
+        effect.text = detail.breach or detail.shown
+        effect.background, effect.finishes = detail.background, detail.finishes
+    elif type(detail) is ToolEffect:
+        effect.finishes = detail.finishes
+    elif type(detail) is ModelEffect:
+        effect.text = detail.reason
+    else:
+        effect.text = getattr(detail, "text", "")
+    return effect
+
+
+def _call(detail: CallEffect) -> tuple[EffectKind, str, str]:
+    return "call", detail.agent, "ask" if detail.own_model else "limit" if detail.breach else ""
+
+
+_NAMES: Mapping[type, Callable[[Any], tuple[EffectKind, str, str]]] = {
+    ModelEffect: lambda detail: ("model", detail.model, "" if detail.purpose == "reply" else detail.purpose),
+    ToolEffect: lambda detail: ("tool", detail.name, ""),
+    CallEffect: _call,
+    ApprovalEffect: lambda detail: ("wait", detail.name, "approval"),
+    QuestionEffect: lambda detail: ("wait", USER, "question"),
+    LimitEffect: lambda detail: ("wait", USER, "limit"),
+    TimerEffect: lambda detail: ("wait", "", detail.purpose),
+    ResultEffect: lambda detail: ("wait", detail.call_id, "result"),
+    RoomEffect: lambda detail: ("wait", "", "room"),
+    ActionEffect: lambda detail: ("action", detail.agent, ""),
+    StepEffect: lambda detail: ("step", detail.name, ""),
+}
+"""Of each kind of effect: what a reader calls it, its name, its purpose."""
