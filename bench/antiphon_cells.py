@@ -6,7 +6,7 @@ import asyncio
 import json
 from itertools import count, pairwise
 
-from antiphon import Agent, Piece, open_run, run, stream, tool
+from antiphon import Agent, ReplyDelta, open_run, run, stream, tool
 from antiphon.styles.loop import LoopAgent
 from antiphon.values.model import Reply
 from bench import durable, prefix, profile_teams, rounds, workloads
@@ -151,7 +151,7 @@ async def deltas(n: int, burst: int) -> Metrics:
 
         async def go() -> None:
             async with stream(agent, "go", limits=AMPLE) as items:
-                heard = sum([len(item.text) async for item in items if isinstance(item, Piece)])
+                heard = sum([len(item.text) async for item in items if isinstance(item, ReplyDelta)])
             if heard != n * len(WORD):
                 raise RuntimeError(f"{heard} characters of {n * len(WORD)}")
 

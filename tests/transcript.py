@@ -160,7 +160,7 @@ PATIENCE = 60
 
 async def until(conversation: Any, said: str) -> None:
     """Read a run's records from the first on until one of them is this line."""
-    async with asyncio.timeout(PATIENCE), aclosing(conversation.events(pieces=False)) as events:
+    async with asyncio.timeout(PATIENCE), aclosing(conversation.events(deltas=False)) as events:
         async for record in events:
             if line(record) == said:
                 return

@@ -2,7 +2,7 @@
 
 from antiphon.errors import AntiphonError, ModelError, RunFailed, ToolError, UserError
 from antiphon.journal import open_journal
-from antiphon.kernel.facts.records import Piece, Record
+from antiphon.kernel.facts.records import Record, ReplyDelta
 from antiphon.kernel.run.api import run, run_sync, stream
 from antiphon.kernel.run.conversation import Conversation, open_run
 from antiphon.values.agent import ALL, Agent, LoopOptions, ModelOptions, RetryPolicy, Topics
@@ -30,9 +30,9 @@ __all__ = [
     "Model",
     "ModelError",
     "ModelOptions",
-    "Piece",
     "Policy",
     "Record",
+    "ReplyDelta",
     "Result",
     "RetryPolicy",
     "RunFailed",

@@ -14,7 +14,7 @@ from tests.cli.test_terminal import ALLOW, CODE
 
 
 @pytest.fixture
-def attended(shell, monkeypatch):
+def interactive(shell, monkeypatch):
     """Call the command with the follower of a pseudo terminal as input and error output.
 
     `answers`: pairs of a text to wait for and what is typed then.
@@ -22,7 +22,7 @@ def attended(shell, monkeypatch):
     shell.write("code.py", CODE)
     monkeypatch.setenv("TERM", "xterm")
 
-    def attended(*words, answers=()):
+    def interactive(*words, answers=()):
         leader, follower = pty.openpty()
         termios.tcsetwinsize(follower, (30, 100))
         seen = []
@@ -51,44 +51,46 @@ def attended(shell, monkeypatch):
         os.close(leader)
         return said, plain("".join(seen))
 
-    return attended
+    return interactive
 
 
-def test_every_kind_of_answer(shell, attended):
+def test_every_kind_of_answer(shell, interactive):
     answers = [(ALLOW, "what\n"), (ALLOW, "v\n"), (ALLOW, "n\n")]
-    said, screen = attended("run", "code.py:long", "go", answers=answers)
+    said, screen = interactive("run", "code.py:long", "go", answers=answers)
     assert (said.code, said.out) == (0, "done\n")
     assert "37 more lines: v shows them" in screen
     assert "line 59" in screen
     assert "denied" in screen
-    said, screen = attended("run", "code.py:both", "go", answers=[(ALLOW, "a\n")])
+    said, screen = interactive("run", "code.py:both", "go", answers=[(ALLOW, "a\n")])
     assert said.code == 0
     assert sorted((shell.folder / "sent").read_text().splitlines()) == ["ann\x1b[2J", "bob"]
-    said, screen = attended("run", "code.py:asks", "go", answers=[("answer: ", "\n"), ("answer: ", "blue\n")])
+    said, screen = interactive(
+        "run", "code.py:asks", "go", answers=[("answer: ", "\n"), ("answer: ", "blue\n")]
+    )
     assert said.code == 0
     assert "asked you" in screen
 
 
-def test_the_end_of_the_input_parks(attended):
-    said, screen = attended("run", "code.py:one", "go", answers=[(ALLOW, "\x04")])
+def test_the_end_of_the_input_parks(interactive):
+    said, screen = interactive("run", "code.py:one", "go", answers=[(ALLOW, "\x04")])
     assert said.code == 8
-    assert "is parked" in screen
+    assert "is suspended" in screen
 
 
-def test_the_message_is_asked_for(attended):
-    said, screen = attended("run", "team.yaml", answers=[("What do you want from lead? ", "this\n")])
+def test_the_message_is_asked_for(interactive):
+    said, screen = interactive("run", "team.yaml", answers=[("What do you want from lead? ", "this\n")])
     assert (said.code, said.out) == (0, "The result is 5.\n")
     assert "lead  this" in screen
 
 
-def test_cancel_asks_first(shell, attended):
-    said, _ = attended("run", "code.py:one", "go", answers=[(ALLOW, "\x04")])
+def test_cancel_asks_first(shell, interactive):
+    said, _ = interactive("run", "code.py:one", "go", answers=[(ALLOW, "\x04")])
     assert said.code == 8
     run_id = shell("runs", "ls", "--json").value[0]["run_id"]
-    said, screen = attended("runs", "cancel", run_id, answers=[("[y/N]", "n\n")])
+    said, screen = interactive("runs", "cancel", run_id, answers=[("[y/N]", "n\n")])
     assert (said.code, said.out) == (0, "not cancelled\n")
     assert f"cancel run {run_id[:12]}?" in screen
-    said, _ = attended("runs", "cancel", run_id, answers=[("[y/N]", "y\n")])
+    said, _ = interactive("runs", "cancel", run_id, answers=[("[y/N]", "y\n")])
     assert "is cancelled" in said.out
 
 

@@ -228,5 +228,11 @@ def test_the_codes_are_stable():
         exit_codes.CONFIG,
         exit_codes.NOT_FOUND,
     ]
-    second = [exit_codes.JOURNAL, exit_codes.LIMIT, exit_codes.CANCELLED, exit_codes.PARKED, exit_codes.TAKEN]
+    second = [
+        exit_codes.JOURNAL,
+        exit_codes.LIMIT,
+        exit_codes.CANCELLED,
+        exit_codes.SUSPENDED,
+        exit_codes.TAKEN,
+    ]
     assert [*first, *second, exit_codes.FAULT] == [*range(10), 70]

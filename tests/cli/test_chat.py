@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from antiphon import Piece
+from antiphon import ReplyDelta
 from antiphon.cli.display.reply_printer import Voice
 from tests.cli.shell import Terminal, plain
 
@@ -228,12 +228,12 @@ def test_a_result_is_read_before_it_is_whole():
     voice, said = Voice(), []
     whole = '{"message": "a\\"b\\u00e4\\ud83d\\ude00\\n", "more": "no"}'
     for kind, text in [("call_name", "finish"), *(("call_arguments", each) for each in whole)]:
-        said.append(voice.take(Piece("1/1.m1", 1, "bot", kind, text, 0)))
+        said.append(voice.take(ReplyDelta("1/1.m1", 1, "bot", kind, text, 0)))
     assert "".join(said) == voice.said == 'a"bä😀\n'
     other = Voice()
     for kind, text in [("call_name", "send"), ("call_arguments", whole)]:
-        assert other.take(Piece("1/1.m1", 1, "bot", kind, text, 0)) == ""
-    assert other.take(Piece("1/1.m1", 1, "bot", "text", "x", 0)) == "x"
+        assert other.take(ReplyDelta("1/1.m1", 1, "bot", kind, text, 0)) == ""
+    assert other.take(ReplyDelta("1/1.m1", 1, "bot", "text", "x", 0)) == "x"
 
 
 # -- at a terminal ------------------------------------------------------------------------------
@@ -309,7 +309,7 @@ def test_what_is_typed_meanwhile_is_told_and_leaving_parks(shell, at_terminal):
     screen.type("/quit\n")
     screen.end()
     assert screen.code == 8
-    assert newest(shell)["state"] == "parked"
+    assert newest(shell)["state"] == "suspended"
     shell.write("open", "")
     screen = Terminal(shell, "chat", "--continue", "code.py:bot")
     screen.until("and this! I heard 2: stand / and this")

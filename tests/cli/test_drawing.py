@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from antiphon import Message, Piece, Record, ToolCall, Usage
+from antiphon import Message, Record, ReplyDelta, ToolCall, Usage
 from antiphon.cli.display.draw import FOLDED, Drawing, seconds, tokens
 from antiphon.cli.display.record_line import progress, spoken, told
 from antiphon.cli.display.tree import CallTree, Remark
@@ -43,7 +43,7 @@ class Story:
 
     def add(self, *events):
         for event in events:
-            if isinstance(event, Piece):
+            if isinstance(event, ReplyDelta):
                 self.tree.take(event)
                 continue
             self.seq += 1
@@ -83,14 +83,19 @@ def story():
 
 def test_what_is_being_written(story):
     assert story.drawn() == ["● lead  go  96 s", "└─ asking…"]
-    story.add(Piece("1/1.m1", 1, "lead", "reasoning", "let me"))
+    story.add(ReplyDelta("1/1.m1", 1, "lead", "reasoning", "let me"))
     assert story.drawn()[-1] == "└─ thinking… let me"
-    story.add(Piece("1/1.m1", 1, "lead", "text", "Hel"), Piece("1/1.m1", 1, "lead", "text", "lo\x1b"))
+    story.add(
+        ReplyDelta("1/1.m1", 1, "lead", "text", "Hel"), ReplyDelta("1/1.m1", 1, "lead", "text", "lo\x1b")
+    )
     assert story.drawn()[-1] == "└─ writing… Hello␛"
-    story.add(Piece("1/1.m1", 1, "lead", "call_name", "add"))
+    story.add(ReplyDelta("1/1.m1", 1, "lead", "call_name", "add"))
     assert story.drawn()[-1] == "└─ calling… add"
-    story.add(Piece("1/1.m1", 1, "lead", "call_arguments", "{}"))
-    story.add(Piece("1/9.m1", 1, "lead", "text", "of no call"), Piece("7/1.m1", 7, "x", "text", "of nobody"))
+    story.add(ReplyDelta("1/1.m1", 1, "lead", "call_arguments", "{}"))
+    story.add(
+        ReplyDelta("1/9.m1", 1, "lead", "text", "of no call"),
+        ReplyDelta("7/1.m1", 7, "x", "text", "of nobody"),
+    )
     assert story.drawn()[-1] == "└─ calling… add"
     story.add(reply(text="Hello"))
     assert story.drawn() == ["● lead  go  96 s, 12 tokens"]
@@ -155,7 +160,7 @@ def test_what_is_said_on_the_way_is_shown_and_the_answer_is_not_said_twice(story
 
 
 def test_the_tail_of_a_text_fits_its_line(story):
-    story.add(Piece("1/1.m1", 1, "lead", "text", "word " * 1000))
+    story.add(ReplyDelta("1/1.m1", 1, "lead", "text", "word " * 1000))
     assert max(map(len, story.drawn(width=40))) <= 40
     assert story.drawn(width=40)[-1].endswith("word word word")
 

@@ -81,7 +81,7 @@ def test_sigkill_then_the_printed_command(shell):
     process.kill()
     _, err = ended(process)
     (listed,) = shell("runs", "ls", "--json").value
-    assert (listed["state"], listed["entry"], listed["title"]) == ("parked", "payer", "pay them")
+    assert (listed["state"], listed["entry"], listed["title"]) == ("suspended", "payer", "pay them")
     assert f"to resume it: {resume_line(err)}" in shell("runs", "show", listed["run_id"]).out
     shell.write("open", "")
     said = shell.paste(resume_line(err))
@@ -102,10 +102,10 @@ def test_a_signal_parks_the_run_and_says_how_to_resume_it(shell, name):
     process.send_signal(getattr(signal, name))
     out, err = ended(process)
     assert (process.returncode, out) == (8, "")
-    assert "is parked; nothing is lost" in err
+    assert "is suspended; nothing is lost" in err
     assert "Traceback" not in err
     (listed,) = shell("runs", "ls", "--json").value
-    assert (listed["state"], listed["owner"]) == ("parked", "")
+    assert (listed["state"], listed["owner"]) == ("suspended", "")
     shell.write("open", "")
     said = shell.paste(err.splitlines()[-1])
     assert (said.code, said.out) == (0, "all paid\n")

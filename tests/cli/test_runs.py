@@ -94,8 +94,8 @@ def test_ls_lists_a_damaged_run_too(shell, run_id):
 @pytest.mark.parametrize(
     ("state", "owner", "shown"),
     [
-        ("open", "", "parked"),
-        ("waiting", "", "parked"),
+        ("open", "", "suspended"),
+        ("waiting", "", "suspended"),
         ("open", "process 1", "running"),
         ("waiting", "process 1", "waiting"),
         ("idle", "", "idle"),
@@ -172,7 +172,7 @@ def test_a_conversation_of_a_program_is_resumed_but_not_ended(shell):
                     return conversation.run_id
 
     run_id = asyncio.run(leave_open())
-    assert shell("runs", "ls", "--json").value[0]["state"] == "parked"
+    assert shell("runs", "ls", "--json").value[0]["state"] == "suspended"
     assert "to resume it" not in shell("runs", "show", run_id).out
     shell.write("one.yaml", "agents: [{name: a, model: 'script:s.yaml'}]")
     shell.write("s.yaml", "[hello]")

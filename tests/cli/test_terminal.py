@@ -139,7 +139,7 @@ def test_a_question_survives_the_process(shell, at_terminal):
     screen.process.kill()
     screen.end()
     (listed,) = shell("runs", "ls", "--json").value
-    assert listed["state"] == "parked"
+    assert listed["state"] == "suspended"
     screen = Terminal(shell, "runs", "resume", listed["run_id"], "code.py:one")
     assert "to: ann␛[2J" in plain(screen.until(ALLOW))
     screen.type("y\n")
@@ -154,7 +154,7 @@ def test_ctrl_c_parks_also_while_a_question_is_open(shell, at_terminal):
     screen.type("\x03")
     rest = plain(screen.end())
     assert screen.code == 8
-    assert "is parked; nothing is lost" in rest
+    assert "is suspended; nothing is lost" in rest
     assert sent(shell) == []
 
 
@@ -166,9 +166,9 @@ def test_a_second_ctrl_c_leaves_at_once(shell, at_terminal):
     screen.type("\x03")
     rest = plain(screen.end())
     assert screen.code == 8
-    assert "is parked; nothing is lost" in rest
+    assert "is suspended; nothing is lost" in rest
     (listed,) = shell("runs", "ls", "--json").value
-    assert listed["state"] == "parked"
+    assert listed["state"] == "suspended"
 
 
 def test_the_end_of_the_input_parks_too(at_terminal):

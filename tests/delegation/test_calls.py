@@ -21,7 +21,7 @@ def ask(name: str, message: str = "m", **more: Any) -> ToolCall:
 
 async def until(conversation: Any, text: str) -> None:
     """Wait for a record whose line begins with `text`."""
-    async for item in conversation.events(pieces=False):
+    async for item in conversation.events(deltas=False):
         if isinstance(item, Record) and line(item).startswith(text):
             return
     raise AssertionError(f"no record begins with {text!r}")
@@ -207,7 +207,7 @@ def test_only_calls_take_messages() -> None:
 def test_can_call() -> None:
     a = Agent("a", can_call=["b"])
     model = Script({"a": [[ask("c"), ask("user"), ask("b")], "end"], "b": [finish("r")]})
-    recorded(a, "go", agents=[a, B, Agent("c", "You review.")], model=model, attended=True)
+    recorded(a, "go", agents=[a, B, Agent("c", "You review.")], model=model, interactive=True)
     assert "- c" not in model.requests[0].system
     assert results_shown(model.requests[-1]) == [
         "Error: Unknown agent: c. Available agents: b",

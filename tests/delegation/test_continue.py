@@ -108,7 +108,7 @@ def test_a_call_that_was_cancelled_in_the_middle_leaves_nothing_open() -> None:
         agent = Agent("a", tools=[endless], context="continue", tool_execution="sequential")
         async with open_run([agent], model=model) as conversation:
             request = await conversation.post("a", "go")
-            events = conversation.events(pieces=False)
+            events = conversation.events(deltas=False)
             async for item in events:
                 if getattr(getattr(item.event, "detail", None), "name", "") == "endless":
                     break

@@ -31,7 +31,7 @@ async def never(request: object) -> str:
 
 async def started(conversation: Any, effect_id: str) -> None:
     """Wait until an effect has started."""
-    async for item in conversation.events(pieces=False):
+    async for item in conversation.events(deltas=False):
         if getattr(getattr(item, "event", None), "id", "") == effect_id:
             return
 
@@ -164,7 +164,7 @@ def test_a_run_that_was_left_goes_on_where_it_was(tmp_path: Path) -> None:
 
 
 async def stream_of(conversation: Any, call_id: str) -> Any:
-    async for item in conversation.events(pieces=False):
+    async for item in conversation.events(deltas=False):
         yield item
         if getattr(item.event, "id", "") == call_id and item.type == "EffectFinished":
             return
@@ -344,7 +344,7 @@ def test_a_stream_tells_pieces_and_whole_replies() -> None:
         async with stream(A, "go", model=Script(["one two three"])) as events:
             items = [item async for item in events]
             assert str(await events.result()) == "one two three"
-        pieces = [item for item in items if type(item).__name__ == "Piece"]
+        pieces = [item for item in items if type(item).__name__ == "ReplyDelta"]
         assert "".join(piece.text for piece in pieces) == "one two three"
         assert {piece.effect_id for piece in pieces} == {"1/1.m1"}
 

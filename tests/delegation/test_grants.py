@@ -44,7 +44,7 @@ async def asked(
 
     A Grant says `always`, so far; `pause`: seconds that pass after each answer.
     """
-    found, said, events = [], iter(answers), conversation.events(conversation.seq, pieces=False)
+    found, said, events = [], iter(answers), conversation.events(conversation.seq, deltas=False)
     request = await conversation.post("a", "go")
     async for item in events:
         event = item.event if isinstance(item, Record) else None
@@ -229,7 +229,7 @@ def test_only_always_is_remembered(answer: str) -> None:
         model = Script([to("x"), "end"])
         async with open_run([Agent("a", tools=[write])], model=model, env={}) as conversation:
             request = await conversation.post("a", "go")
-            async for item in conversation.events(pieces=False):
+            async for item in conversation.events(deltas=False):
                 if isinstance(item, Record) and isinstance(item.asks, ApprovalEffect):
                     break
             with pytest.raises(UserError, match=f"Only `always` is remembered.*got '{answer}'"):

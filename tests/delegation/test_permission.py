@@ -107,7 +107,7 @@ async def answered(model: Script, *answers: tuple[str, str], agent: Agent = A, *
     to_give = list(answers)
     async with open_run([agent], model=model, **options) as conversation:
         call_id = await conversation.post(agent, "go")
-        async for item in conversation.events(pieces=False):
+        async for item in conversation.events(deltas=False):
             event = item.event if isinstance(item, Record) else None
             if isinstance(event, EffectStarted) and isinstance(event.detail, ApprovalEffect):
                 content, arguments = to_give.pop(0)
@@ -175,7 +175,7 @@ def test_siblings_do_not_wait_for_an_approval() -> None:
         model = Script([[SEND, LOOK], "end"])
         async with open_run([A], model=model, policy=GUARDED) as conversation:
             call_id = await conversation.post(A, "go")
-            async for item in conversation.events(pieces=False):
+            async for item in conversation.events(deltas=False):
                 if getattr(getattr(item, "event", None), "content", "") == "seen x":
                     break
             await conversation.answer("1/1.c1?", "yes")
@@ -193,7 +193,7 @@ def test_answers_that_are_none() -> None:
             await conversation.post(A, "go")
             with pytest.raises(UserError, match=r"1/1.c1 is not an open question or approval"):
                 await conversation.answer("1/1.c1", "yes")
-            async for item in conversation.events(pieces=False):
+            async for item in conversation.events(deltas=False):
                 if isinstance(item.asks, ApprovalEffect):
                     break
             with pytest.raises(UserError, match="answered yes, no or always; got 'maybe'"):
@@ -209,11 +209,11 @@ def test_run_asks_through_on_message(answer: str, result: str) -> None:
     """An approval is a message with that intent; whatever is no clear yes is a no."""
     asked: list[Any] = []
 
-    async def on_message(message: Any) -> str:
+    async def on_input(message: Any) -> str:
         asked.append((message.intent, message.sender, message.data))
         return answer
 
     model = Script([call("pay", amount=3), finish("end")])
-    asyncio.run(run(A, "go", model=model, on_message=on_message))
+    asyncio.run(run(A, "go", model=model, on_input=on_input))
     assert asked == [("approval", "a", {"tool": "pay", "arguments": '{"amount":3}'})]
     assert results_shown(model.requests[-1]) == [result]

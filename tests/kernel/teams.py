@@ -43,7 +43,7 @@ def says(*replies):
 
 async def opened(conversation, kind):
     """The start of the first effect whose detail is of that kind."""
-    events = conversation.events(pieces=False)
+    events = conversation.events(deltas=False)
     async for item in events:
         if type(item.event) is EffectStarted and type(item.event.detail) is kind:
             events.close()

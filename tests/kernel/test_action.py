@@ -15,7 +15,7 @@ from antiphon.kernel.facts.events import (
     StateChanged,
     StepEffect,
 )
-from antiphon.kernel.facts.records import Piece
+from antiphon.kernel.facts.records import ReplyDelta
 from antiphon.kernel.run.api import stream
 from antiphon.models.script import Script, call
 from antiphon.testing.clock import VirtualClock
@@ -159,7 +159,7 @@ def test_what_the_model_says_meanwhile_is_the_agents():
 
     async def watching():
         async with stream(actor(act), "go", model=Script(["one two three"])) as events:
-            return [item async for item in events if isinstance(item, Piece)]
+            return [item async for item in events if isinstance(item, ReplyDelta)]
 
     pieces = asyncio.run(watching())
     assert "".join(each.text for each in pieces) == "one two three"

@@ -42,7 +42,7 @@ async def answered(agents: list[Agent], model: Script, *answers: str) -> tuple[R
     """A run of the first agent in which each approval is answered as it comes."""
     async with open_run(agents, model=model) as conversation:
         asked, left = await conversation.post(agents[0], "go"), list(answers)
-        async for each in conversation.events(pieces=False):
+        async for each in conversation.events(deltas=False):
             event = each.event if isinstance(each, Record) else None
             if isinstance(event, EffectStarted) and isinstance(event.detail, ApprovalEffect):
                 await conversation.answer(event.id, left.pop(0))

@@ -32,7 +32,7 @@ from antiphon.kernel.facts.fold import calls, hops
 from antiphon.kernel.facts.fold.apply import apply, apply_all
 from antiphon.kernel.facts.options import Options
 from antiphon.kernel.facts.state import RunState
-from antiphon.kernel.run.commands import Ask, request
+from antiphon.kernel.run.commands import AskAgent, request
 from antiphon.values.limits import Limits
 from antiphon.values.message import Message, ToolCall
 from antiphon.values.model import ChatMessage, Reply
@@ -60,7 +60,7 @@ def asked(agent="a"):
     """A run in which the user asked an agent: activation 1, with its mail unread."""
     return (
         RunStarted("r"),
-        MessagePosted(request(Ask(agent, "go"))),
+        MessagePosted(request(AskAgent(agent, "go"))),
         TurnStarted(0, 1),
         called(CALL, agent, background=True),
     )
@@ -121,7 +121,7 @@ def test_the_oldest_ends_of_background_calls_are_forgotten(monkeypatch):
     events = []
     for turn in (1, 2):
         events += [
-            MessagePosted(request(Ask("a", "go"))),
+            MessagePosted(request(AskAgent("a", "go"))),
             TurnStarted(0, 1),
             called(f"0/{turn}.c1", "a", background=True),
             TurnFinished(0),
@@ -227,7 +227,7 @@ def test_data_is_replaced_and_lengthened_and_the_event_stays_as_it_was():
 def test_mail_for_a_dormant_callee_is_owed_to_it():
     rests = (
         RunStarted("r"),
-        MessagePosted(request(Ask("a", "go"))),
+        MessagePosted(request(AskAgent("a", "go"))),
         TurnStarted(0, 1),
         called(CALL, "a", background=True, stays_dormant=True),
         TurnStarted(1, 1),

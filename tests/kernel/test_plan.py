@@ -385,7 +385,7 @@ def test_a_plan_that_waits_is_not_stopped_while_a_person_is_asked():
         model = Script([call("call_agent", agent_name="user", message="May I?"), "allowed"])
         async with open_run(team, model=model) as conversation:
             request = await conversation.post("a", "go")
-            async for item in conversation.events(pieces=False):
+            async for item in conversation.events(deltas=False):
                 if item.asks:
                     break
             await conversation.answer(item.event.id, "yes")

@@ -301,7 +301,7 @@ def test_left_between_two_rounds_it_goes_on(tmp_path):
         team = [agent, player("news", "fresh"), Agent("slow", model=Script([gate]))]
         async with open_run(team, journal=journal, env={}) as conversation:
             request = await conversation.post("broker", "go")
-            async for item in conversation.events(pieces=False):
+            async for item in conversation.events(deltas=False):
                 if type(item.event) is MessagePosted and item.event.by:
                     break
         team[2] = Agent("slow", model=says("late"))

@@ -20,7 +20,7 @@ from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules.step import consequences
 from antiphon.kernel.rules.team.compile import make_team
 from antiphon.kernel.rules.team.compiled import ModelOption
-from antiphon.kernel.run.commands import Ask, request
+from antiphon.kernel.run.commands import AskAgent, request
 from antiphon.models.script import Script, call
 from antiphon.values.message import ToolCall
 from antiphon.values.model import Reply
@@ -46,7 +46,7 @@ def after(*events):
     return run, consequences(run, TEAM)
 
 
-ASKED = (RunStarted("r"), MessagePosted(request(Ask("a", "go"))))
+ASKED = (RunStarted("r"), MessagePosted(request(AskAgent("a", "go"))))
 
 
 def test_a_request_leads_to_the_model_in_one_go():
@@ -116,7 +116,7 @@ def test_a_fallback_waits_for_room_like_any_other_call():
             if isinstance(each.detail, ModelEffect | RoomEffect)
         ]
 
-    told(RunStarted("r", options), MessagePosted(request(Ask("e", "go"))))
+    told(RunStarted("r", options), MessagePosted(request(AskAgent("e", "go"))))
     calls = tuple(call("call_agent", agent_name=name, message="go") for name in "abcd")
     assert told(EffectFinished("1/1.m1", reply=Reply(calls=calls))) == [
         ("2/1.m1", "first"),

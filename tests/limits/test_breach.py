@@ -29,7 +29,7 @@ from antiphon.kernel.facts.events import CallEffect, EffectStarted, LimitEffect,
 from antiphon.kernel.facts.ledger import NANO
 from antiphon.kernel.rules.team.compiled import ModelOption
 from antiphon.kernel.run import conversation as face
-from antiphon.kernel.run.commands import Answer, encode
+from antiphon.kernel.run.commands import AnswerInput, encode
 from antiphon.kernel.run.rows import fold
 from antiphon.models.script import Script, call
 from antiphon.testing.clock import VirtualClock
@@ -63,7 +63,7 @@ def working(limits: Limits | None, turns: int = 3, **options: Any) -> Agent:
 
 async def asked(conversation: Any, place: str = "1/2.l1") -> EffectStarted:
     """The question about a limit at that place, once it is there."""
-    events = conversation.events(pieces=False)
+    events = conversation.events(deltas=False)
     async for item in events:
         event = item.event if isinstance(item, Record) else None
         if isinstance(event, EffectStarted) and event.id == place:
@@ -76,14 +76,14 @@ def answered(agent: Agent, *answers: str, agents: Any = (), **options: Any) -> t
     """Ask `a`; what it came to, and the questions about limits that got these answers, one by one."""
     questions, said = [], iter(answers)
 
-    async def on_message(message: Message) -> str:
+    async def on_input(message: Message) -> str:
         questions.append(message.content)
         return next(said, "no")
 
     async def main() -> Any:
         journal = open_journal()
         result = await run(
-            agent, "go", agents=[agent, *agents], on_message=on_message, journal=journal, env={}, **options
+            agent, "go", agents=[agent, *agents], on_input=on_input, journal=journal, env={}, **options
         )
         await check_run(journal, result.run_id)
         return result
@@ -197,7 +197,7 @@ def test_the_question_survives_the_process(how: str, tmp_path: Path) -> None:
         if how == "from elsewhere":
             # As another process would, with a store of its own.
             other = open_journal(f"sqlite:///{tmp_path}/runs.db")
-            await other.post(run_id, "answer", encode(Answer(effect.id, "yes", by="ann")))
+            await other.post(run_id, "answer", encode(AnswerInput(effect.id, "yes", by="ann")))
             await other.close()
         async with open_run([again], journal=journal, run_id=run_id, env={}) as conversation:
             if how == "here":
@@ -417,7 +417,7 @@ def test_cancelled_in_the_middle_it_takes_the_other_along() -> None:
         team = [working(Limits(turns=1, on_breach="handoff", breach_target="heir")), heir(never)]
         async with open_run(team, env={}) as conversation:
             request = await conversation.post("a", "go")
-            async for item in conversation.events(pieces=False):
+            async for item in conversation.events(deltas=False):
                 if getattr(getattr(item, "event", None), "id", "") == "2/1.m1":
                     break
             await conversation.cancel(request, "enough")

@@ -90,7 +90,7 @@ def test_waiting_for_people_counts_as_no_time_and_costs_no_records(nested: bool)
             limits=Limits(timeout_seconds=10),
         ) as conversation:
             request = await conversation.post(lead, "go")
-            events = conversation.events(pieces=False)
+            events = conversation.events(deltas=False)
             async for item in events:
                 if isinstance(item.event, EffectStarted) and isinstance(item.event.detail, QuestionEffect):
                     break
@@ -143,7 +143,7 @@ def test_after_the_answer_the_rest_of_the_time_runs_on() -> None:
 
 async def until(conversation: Any, kind: type) -> list[Record]:
     """The first effect of a kind."""
-    events = conversation.events(pieces=False)
+    events = conversation.events(deltas=False)
     async for item in events:
         if isinstance(item.event, EffectStarted) and isinstance(item.event.detail, kind):
             events.close()

@@ -75,7 +75,7 @@ async def handed_over(stage):
 async def whom_an_agent_may_call(stage):
     replies = {"a": [[to("c"), to("user"), to("b")], "end"], "b": [to("a"), "b done"]}
     team = [agent("a", can_call=["b"]), agent("b", can_call=[]), agent("c")]
-    await stage.ask(*team, model=stage.script(replies), attended=True)
+    await stage.ask(*team, model=stage.script(replies), interactive=True)
     await stage.ask(agent("a", standalone=True), agent("b"), model=stage.script(["alone"]))
     await stage.ask(agent("a"), agent("b"), model=stage.script(["done"]), disabled_tools=["call_agent"])
 

@@ -1,7 +1,7 @@
 """Scenarios: a process leaves a run in the middle, another goes on; and those that are killed everywhere."""
 
 from antiphon import Hooks, Limits, ToolContext, tool
-from antiphon.kernel.run.commands import Ask
+from antiphon.kernel.run.commands import AskAgent
 from antiphon.models.script import call
 from antiphon.testing.world import World
 from antiphon.values.hooks import Continue
@@ -148,7 +148,7 @@ async def continued_later(stage):
         await stage.ended(conversation, await conversation.post("a", "go"))
         run_id = conversation.run_id
     other = agent("a", tools=[look], model=stage.script(["two"], name="other"), context="continue")
-    async with stage.open(other, run_id=run_id, attended=False) as conversation:
+    async with stage.open(other, run_id=run_id, interactive=False) as conversation:
         await stage.ended(conversation, await conversation.post("a", "again"))
 
 
@@ -163,7 +163,7 @@ def _killed(each):
                     asked.text,
                     **{name: getattr(asked, name) for name in ("mail", "calls", "data")},
                 )
-                for asked in (one if isinstance(one, Ask) else Ask(*one) for one in each.requests)
+                for asked in (one if isinstance(one, AskAgent) else AskAgent(*one) for one in each.requests)
             ]
             outside = stage.play_outside(conversation, each.outside)
             for request in requests:

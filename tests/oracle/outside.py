@@ -4,7 +4,7 @@ import asyncio
 
 from antiphon import Limits, Message
 from antiphon.errors import UserError
-from antiphon.kernel.run.commands import Answer, Ask, Cancel, Tell, encode
+from antiphon.kernel.run.commands import AnswerInput, AskAgent, CancelEffect, PostMessage, encode
 from antiphon.kernel.run.conversation import cancel_run
 from antiphon.models.script import call, finish
 from antiphon.values.model import Reply
@@ -97,21 +97,21 @@ async def commands_by_mail(stage):
     )
     async with stage.open(*team, limits=Limits(inbox=1)) as conversation:
 
-        async def post(key, letter, *lines):
-            body = letter if isinstance(letter, bytes) else encode(letter)
+        async def post(key, command, *lines):
+            body = command if isinstance(command, bytes) else encode(command)
             await stage.journal.post(conversation.run_id, key, body)
             await stage.until(conversation, *lines)
 
-        await post("1", Ask("a", "go"), "1/1.c1 wait")
-        await post("2", Answer("1/1.c1", "!", by="ann"), "0/1.c1 completed")
-        await post("3", Answer("1/1.c1", "again"), "message forward user>1/1.c1")
-        await post("4", Ask("b", "go"), "2/1.m1 model")
-        await post("5", Tell("0/2.c1", "one"), 'message forward user>b to 2: "one"')
-        await post("6", Tell("0/2.c1", "two"), 'message forward user>b to 2: "two"')
-        await post("7", Tell("0/1.c1", "three"), "message forward user>0/1.c1")
+        await post("1", AskAgent("a", "go"), "1/1.c1 wait")
+        await post("2", AnswerInput("1/1.c1", "!", by="ann"), "0/1.c1 completed")
+        await post("3", AnswerInput("1/1.c1", "again"), "message forward user>1/1.c1")
+        await post("4", AskAgent("b", "go"), "2/1.m1 model")
+        await post("5", PostMessage("0/2.c1", "one"), 'message forward user>b to 2: "one"')
+        await post("6", PostMessage("0/2.c1", "two"), 'message forward user>b to 2: "two"')
+        await post("7", PostMessage("0/1.c1", "three"), "message forward user>0/1.c1")
         await post("8", b"no JSON", 'message forward user>user to 0: "" dead')
-        await post("9", Ask("nobody", "go"), "0/3.c1 ")
-        await post("10", Cancel("0/2.c1", "enough"), "0/2.c1 cancelled")
+        await post("9", AskAgent("nobody", "go"), "0/3.c1 ")
+        await post("10", CancelEffect("0/2.c1", "enough"), "0/2.c1 cancelled")
 
 
 @scenario

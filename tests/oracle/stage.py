@@ -59,7 +59,7 @@ class Stage:
         self, *agents: Agent, message: str = "go", asking: Mapping[str, Any] = {}, **options: Any
     ) -> None:
         """A run of its own: ask the first agent, and note what it came to."""
-        options.setdefault("attended", False)
+        options.setdefault("interactive", False)
         async with self.open(*agents, **options) as conversation:
             await self.ended(conversation, await conversation.post(agents[0], message, **asking))
 
@@ -81,7 +81,7 @@ class Stage:
     async def until(self, conversation: Any, *lines: str) -> None:
         """Read the run's records until each of these began one of their lines."""
         wanted = list(lines)
-        events = conversation.events(pieces=False)
+        events = conversation.events(deltas=False)
         async with asyncio.timeout(PATIENCE), aclosing(events):
             async for record in events:
                 wanted = [each for each in wanted if not said(record).startswith(each)]
@@ -92,10 +92,10 @@ class Stage:
         """Post what somebody outside says when they see a record; until the task is cancelled."""
 
         async def watch() -> None:
-            async with aclosing(conversation.events(pieces=False)) as events:
+            async with aclosing(conversation.events(deltas=False)) as events:
                 async for record in events:
-                    for key, letter in outside(record):
-                        await self.journal.post(conversation.run_id, key, encode(letter))
+                    for key, command in outside(record):
+                        await self.journal.post(conversation.run_id, key, encode(command))
 
         return asyncio.ensure_future(watch())
 

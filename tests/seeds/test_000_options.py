@@ -99,7 +99,7 @@ async def told(held: Gate, model: Script, *texts: str) -> str:
     """Ask agent `a`, tell it more while its first reply is held back, then let it go on: the output."""
     async with open_run([A], model=model) as conversation:
         call_id = await conversation.post("a", "go")
-        async for item in conversation.events(pieces=False):
+        async for item in conversation.events(deltas=False):
             if isinstance(item, Record) and getattr(item.event, "id", "") == "1/1.m1":
                 break
         for text in texts:
@@ -220,12 +220,12 @@ def test_p43_what_cannot_be() -> None:
 def test_p44_the_user_answers_an_agent() -> None:
     asked: list[Message] = []
 
-    async def on_message(message: Message) -> str:
+    async def on_input(message: Message) -> str:
         asked.append(message)
         return "tea"
 
     async def main() -> Any:
-        return await run(A, "order", model=model, on_message=on_message)
+        return await run(A, "order", model=model, on_input=on_input)
 
     model = Script([ask("user", "tea or coffee?"), finish("tea it is")])
     result = asyncio.run(main())

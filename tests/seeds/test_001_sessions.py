@@ -153,7 +153,7 @@ def test_a_request_that_a_stopped_process_left_is_gone_on_with(tmp_path: Any) ->
         agent = agent_of(AgentOptions(llm=Script([script[0], never]), tools=[echo]))
         async with open_run([agent], journal=journal, run_id="s", create=True) as conversation:
             await conversation.post("agent", "go")
-            async for item in conversation.events(pieces=False):
+            async for item in conversation.events(deltas=False):
                 if getattr(item.event, "id", "") == "1/2.m1":
                     break
 

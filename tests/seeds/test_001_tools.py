@@ -292,7 +292,7 @@ def test_permission_ask_is_shown_to_a_person(answer: str, ran: list[str]) -> Non
         seen.append((message.intent, message.data))
         return answer
 
-    events, did, _ = ruled(lambda tool, arguments: "ask", call("act", n=7), "done", on_message=person)
+    events, did, _ = ruled(lambda tool, arguments: "ask", call("act", n=7), "done", on_input=person)
     assert did == ran
     assert seen == [("approval", {"tool": "act", "arguments": '{"n":7}'})]
     assert kinds(events)[:4] == ["step_start", "tool_call", "permission.preview", "permission.ready"]
@@ -309,7 +309,7 @@ def test_permission_a_person_who_fails_refuses() -> None:
     async def person(message: Any) -> str:
         raise OSError("the line is dead")
 
-    events, ran, _ = ruled(lambda tool, arguments: "ask", call("act"), "done", on_message=person)
+    events, ran, _ = ruled(lambda tool, arguments: "ask", call("act"), "done", on_input=person)
     assert (ran, events[-1].content) == ([], "done")
 
 
@@ -326,6 +326,6 @@ def test_permission_abort_while_a_person_thinks() -> None:
             llm=Script([call("echo", value="x")]), tools=[echo], can_execute_tool=lambda *_: "ask"
         )
         with pytest.raises(AbortError):
-            await agent.run("go", signal=signal, on_message=person)
+            await agent.run("go", signal=signal, on_input=person)
 
     asyncio.run(playing())

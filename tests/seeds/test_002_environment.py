@@ -264,7 +264,7 @@ def test_waits_for_people_hold_no_round() -> None:
             diary.append(f"H: {said}")
             return Message(said, cause_by="H")
 
-    async def on_message(message: KernelMessage) -> str:
+    async def on_input(message: KernelMessage) -> str:
         await answer.wait()
         return "you may"
 
@@ -279,7 +279,7 @@ def test_waits_for_people_hold_no_round() -> None:
         member("B", diary, "A", "H", says=lambda news: news + "B"),
         member("C", diary, "B", says=lambda news: last(news + "C")),
     ]
-    env = Environment(roles=roles, on_message=on_message)
+    env = Environment(roles=roles, on_input=on_input)
     result = play(env, Message("x", cause_by="go"))
     assert result.outcome == "completed"
     assert diary == ["A: x", "B: xA", "C: xAB", "H: you may", "B: you may", "C: you mayB"]

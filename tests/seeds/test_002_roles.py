@@ -356,13 +356,13 @@ class Consult(Action):
 def test_m_35_a_human_role_is_asked_in_place_of_a_model() -> None:
     asked: list[str] = []
 
-    async def on_message(message: KernelMessage) -> str:
+    async def on_input(message: KernelMessage) -> str:
         asked.append(f"{message.sender}: {message.content}")
         return "a person says so"
 
     model = Script([])
     role = Role(name="H", actions=[Consult], is_human=True)
-    env = Environment(roles=[role], model=model, on_message=on_message)
+    env = Environment(roles=[role], model=model, on_input=on_input)
     play(env, Message("tea"))
     assert asked == ["H: Be brief.\n\nWhat about tea?"]
     assert env.archive()[-1].content == "a person says so"
@@ -370,11 +370,11 @@ def test_m_35_a_human_role_is_asked_in_place_of_a_model() -> None:
 
 
 def test_m_35_who_holds_the_run_may_answer_too() -> None:
-    env = Environment(roles=[Role(name="H", actions=[Consult], is_human=True)], attended=True)
+    env = Environment(roles=[Role(name="H", actions=[Consult], is_human=True)], interactive=True)
 
     async def answering() -> None:
         conversation = await env.open()
-        async for record in conversation.events(pieces=False):
+        async for record in conversation.events(deltas=False):
             if isinstance(getattr(record.event, "detail", None), QuestionEffect):
                 await conversation.answer(record.event.id, "from the conversation")
                 return

@@ -68,7 +68,7 @@ def test_a_run_that_asks_its_user_awaits_input(tmp_path):
     model = script(Associate=[call("pay"), finishing])
 
     async def talk():
-        async with open_run(found.agents(), model=model, attended=True) as conversation:
+        async with open_run(found.agents(), model=model, interactive=True) as conversation:
             asked = await conversation.post(found.entry, "go")
             await until(conversation, "1/1.c1? wait approval pay started")
             waiting = await run_context(conversation, found)

@@ -7,7 +7,7 @@ import pytest
 
 from antiphon import ToolError, ToolResult, UserError, open_run, tool
 from antiphon.journal import MemoryJournal
-from antiphon.kernel.run.commands import Answer, encode
+from antiphon.kernel.run.commands import AnswerInput, encode
 from antiphon.models.script import call
 from antiphon.styles.profiles.history.turns import turns_of
 from tests.journal.writing import opened
@@ -83,12 +83,12 @@ def test_g_14_k_07_a_result_without_its_call_is_a_dead_letter(tmp_path):
 
     async def talk():
         journal = MemoryJournal()
-        async with open_run(found.agents(), model=model, journal=journal, attended=True) as conversation:
+        async with open_run(found.agents(), model=model, journal=journal, interactive=True) as conversation:
             asked = await conversation.post("Associate", "go")
             await until(conversation, "1/1.m1 model started")
             with pytest.raises(UserError, match="c7 is not an open question"):
                 await conversation.answer("1/1.c7", "from nowhere")
-            await journal.post(conversation.run_id, "stale", encode(Answer("1/1.c7", "from nowhere")))
+            await journal.post(conversation.run_id, "stale", encode(AnswerInput("1/1.c7", "from nowhere")))
             gate.open.set()
             await conversation.result(asked)
             return lines(await conversation.records())

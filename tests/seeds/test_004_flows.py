@@ -399,7 +399,7 @@ def test_an_approval_holds_its_own_task_only() -> None:
     ]
 
     async def play() -> Result:
-        async with open_run(controller.agents(), attended=True) as conversation:
+        async with open_run(controller.agents(), interactive=True) as conversation:
             call_id = await controller.post(conversation, tasks)
             states = {"held": "in_progress", "also": "in_progress", "free": "completed", "other": "completed"}
             questions = await reached(states, controller, conversation)
@@ -435,7 +435,7 @@ async def reached(
 ) -> tuple[str, ...]:
     """Once the tasks are in these states: the approvals that are waited for."""
     async with asyncio.timeout(10):
-        async for _ in conversation.events(pieces=False):
+        async for _ in conversation.events(deltas=False):
             records = await conversation.records()
             if {each.task_id: each.state for each in controller.status(records).values()} == states:
                 break

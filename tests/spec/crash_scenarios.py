@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from antiphon import Agent, Hooks, LoopOptions, Message, ModelError, ModelOptions, ToolContext, tool
 from antiphon.kernel.facts.events import ApprovalEffect, EffectStarted
-from antiphon.kernel.run.commands import Answer, Ask, Cancel
+from antiphon.kernel.run.commands import AnswerInput, AskAgent, CancelEffect
 from antiphon.models.script import Script, call, finish
 from antiphon.styles.environment import Action, Environment, Role
 from antiphon.styles.environment import Message as Said
@@ -80,14 +80,14 @@ def to(agent, text="please"):
 def approve(record):
     event = record.event
     if type(event) is EffectStarted and type(event.detail) is ApprovalEffect:
-        return [(f"answer {event.id}", Answer(event.id, "yes"))]
+        return [(f"answer {event.id}", AnswerInput(event.id, "yes"))]
     return []
 
 
 def cancel_call(record):
     event = record.event
     if type(event) is EffectStarted and getattr(event.detail, "name", "") == "hang":
-        return [("cancel", Cancel("1/1.c1", "enough"))]
+        return [("cancel", CancelEffect("1/1.c1", "enough"))]
     return []
 
 
@@ -246,7 +246,7 @@ def _task(task_id, worker, text, priority):
 TASKS = Scenario(
     "tasks", _controlled, lambda: Script({"a": _a_at_work, "b": _b_at_work}, by="turn"),
     (
-        Ask(
+        AskAgent(
             "controller",
             "",
             mail=(

@@ -98,7 +98,7 @@ def test_a_run_of_format_2_is_folded_and_gone_on_with(tmp_path):
         async with opened(path) as journal:
             async with open_run(desk(), journal=journal, run_id="desk") as run:
                 (request,) = await run.requests()
-                async for item in run.events(pieces=False):
+                async for item in run.events(deltas=False):
                     if item.asks:
                         break
                 await run.answer(item.event.id, "yes")

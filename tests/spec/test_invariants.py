@@ -27,7 +27,7 @@ from antiphon.kernel.facts.events import (
     encode,
 )
 from antiphon.kernel.facts.options import Options
-from antiphon.kernel.run.commands import Ask, request
+from antiphon.kernel.run.commands import AskAgent, request
 from antiphon.testing.invariants import INVARIANTS, InvariantBroken, check_journal, check_run
 from antiphon.values.message import Message, ToolCall
 from antiphon.values.model import Reply, Usage
@@ -49,7 +49,7 @@ ACT, LOOK = ToolCall("1", "act", '{"n":1}'), ToolCall("2", "look")
 CALL = ToolCall("1", "call_agent", '{"agent_name":"b"}')
 START = [
     RunStarted("r", Options(limits=Limits(tokens=1_000, calls=4, activations=2))),
-    MessagePosted(request(Ask("a", "hi")), command=1),
+    MessagePosted(request(AskAgent("a", "hi")), command=1),
     TurnStarted(0, 1),
     call("0/1.c1", "a", background=True),
     TurnFinished(0),

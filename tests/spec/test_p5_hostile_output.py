@@ -162,7 +162,7 @@ def test_a_person_says_it(shape):
         )
         async with open_run([Agent("a")], journal=journal, model=model, env={}, limits=ROOM) as conversation:
             call_id = await conversation.post("a", text)
-            async for item in conversation.events(pieces=False):
+            async for item in conversation.events(deltas=False):
                 if item.asks is not None:
                     break
             await conversation.post(call_id, text)

@@ -181,7 +181,7 @@ def _taken(error: BaseException | None) -> None:
 
 async def some_laps(conversation: Conversation, request: str, laps: int) -> None:
     """Let a request go on for a while, with somebody who watches."""
-    async with aclosing(conversation.events(conversation.seq, pieces=False)):
+    async with aclosing(conversation.events(conversation.seq, deltas=False)):
         for _ in range(laps):
             if request not in await conversation.requests():
                 return

@@ -8,7 +8,7 @@ import pytest
 from antiphon import Agent, Limits, open_run
 from antiphon.journal.memory import MemoryJournal
 from antiphon.kernel.facts.events import MessagePosted
-from antiphon.kernel.run.commands import Ask, Tell, encode
+from antiphon.kernel.run.commands import AskAgent, PostMessage, encode
 from antiphon.models.script import Script
 from antiphon.testing.invariants import check_run
 
@@ -49,7 +49,9 @@ def test_mail_is_read_in_the_order_it_came_whichever_way():
                 if draw.random() < 0.5:
                     await conversation.post(call_id, text)
                 else:
-                    await journal.post(conversation.run_id, f"key {number}", encode(Tell(call_id, text)))
+                    await journal.post(
+                        conversation.run_id, f"key {number}", encode(PostMessage(call_id, text))
+                    )
                     await settle()
                 if number % 17 == 0:
                     gate.turns.release()
@@ -75,7 +77,7 @@ def test_mail_with_a_known_key_comes_once():
         async with open_run([Agent("a")], journal=journal, model=gate, env={}) as conversation:
             call_id = await conversation.post("a", "0")
             for _ in range(50):
-                await journal.post(conversation.run_id, "same", encode(Tell(call_id, "more")))
+                await journal.post(conversation.run_id, "same", encode(PostMessage(call_id, "more")))
                 await settle()
             gate.turns.release()
             gate.turns.release()
@@ -93,7 +95,9 @@ def test_a_full_inbox_refuses_the_newest_and_what_was_never_read_is_dead():
         ) as conversation:
             call_id = await conversation.post("a", "0")
             for number in range(1, 6):
-                await journal.post(conversation.run_id, str(number), encode(Tell(call_id, str(number))))
+                await journal.post(
+                    conversation.run_id, str(number), encode(PostMessage(call_id, str(number)))
+                )
                 await settle()
             assert [each.content for each in conversation.view(1).inbox] == ["1", "2", "3"]
             await conversation.cancel(call_id, "enough")
@@ -134,12 +138,12 @@ def test_mail_that_is_no_letter_is_dead_and_stops_nobody(body):
         journal, model = MemoryJournal(), Script(["done"])
         async with open_run([Agent("a")], journal=journal, model=model, env={}) as conversation:
             await journal.post(conversation.run_id, "bad", body)
-            await journal.post(conversation.run_id, "good", encode(Ask("a", "hi")))
+            await journal.post(conversation.run_id, "good", encode(AskAgent("a", "hi")))
             await settle()
             assert (await conversation.result("0/1.c1")).output == "done"
             posted = [
                 each.event for each in await conversation.records() if type(each.event) is MessagePosted
             ]
-            assert "no letter" in posted[0].dead_letter
+            assert "no command" in posted[0].dead_letter
 
     asyncio.run(main())

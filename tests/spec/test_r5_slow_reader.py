@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from antiphon import Agent, Piece, open_run
+from antiphon import Agent, ReplyDelta, open_run
 from antiphon.kernel.facts.events import EffectFinished
 from antiphon.kernel.run.api import stream
 from antiphon.kernel.run.feed import DELTA_BUFFER, Subscription
@@ -30,12 +30,12 @@ class Talker:
         return Reply("done")
 
 
-def heard(deltas: Said) -> list[Piece]:
+def heard(deltas: Said) -> list[ReplyDelta]:
     """The pieces that a reader gets who comes too late for each of them."""
 
-    async def reading() -> list[Piece]:
+    async def reading() -> list[ReplyDelta]:
         async with stream(Agent("a", model=Talker(deltas)), "go") as items:
-            return [item async for item in items if isinstance(item, Piece)]
+            return [item async for item in items if isinstance(item, ReplyDelta)]
 
     return asyncio.run(reading())
 
@@ -47,7 +47,7 @@ def words(count: int, width: int = 5) -> list[str]:
 def test_what_was_not_read_is_joined_and_nothing_of_it_is_missing() -> None:
     said = words(1_000)
     (piece,) = heard([Delta("text", each) for each in said])
-    assert piece == Piece("1/1.m1", 1, "a", "text", "".join(said))
+    assert piece == ReplyDelta("1/1.m1", 1, "a", "text", "".join(said))
 
 
 def test_texts_are_told_apart_by_kind_and_place() -> None:
@@ -97,7 +97,7 @@ def test_after_a_loss_the_buffer_has_all_its_room_again() -> None:
         found = ""
         async with stream(Agent("a", model=Twice(flood)), "go") as items:
             async for item in items:
-                if isinstance(item, Piece):
+                if isinstance(item, ReplyDelta):
                     go_on.set()
                     found += item.text if item.kind == "reasoning" else ""
         return found
@@ -136,7 +136,7 @@ async def _texts(items: Subscription, call: str) -> str:
     found = ""
     async with aclosing(items):
         async for item in items:
-            if isinstance(item, Piece):
+            if isinstance(item, ReplyDelta):
                 found += item.text
             elif isinstance(item.event, EffectFinished) and item.event.id == call:
                 break

@@ -96,7 +96,7 @@ async def cancelled_after(journal, entry, laps=None, seq=None):
     async with open_run(TEAM, journal=journal, model=Patient(), env={}) as conversation:
         call_id = await conversation.post(entry, "go")
         if seq is not None:
-            async for item in conversation.events(pieces=False):
+            async for item in conversation.events(deltas=False):
                 if item.seq >= seq:
                     break
         for _ in range(laps or 0):
@@ -267,7 +267,7 @@ def test_a_cancelled_part_leaves_the_rest_alone():
         team = [Agent("a", tools=[peek]), Agent("b", tools=[hang])]
         async with open_run(team, journal=MemoryJournal(), model=Script(lines), env={}) as conversation:
             call_id = await conversation.post("a", "go")
-            async for item in conversation.events(pieces=False):
+            async for item in conversation.events(deltas=False):
                 if type(item.event) is EffectStarted and getattr(item.event.detail, "name", "") == "hang":
                     break
             await conversation.cancel("1/1.c1", "not needed")

@@ -6,23 +6,23 @@ import pytest
 
 from antiphon import Agent, RunFailed, open_run
 from antiphon.journal.memory import MemoryJournal
-from antiphon.kernel.run.commands import Ask, encode
+from antiphon.kernel.run.commands import AskAgent, encode
 from antiphon.models.script import Script
 
 
 @pytest.mark.parametrize(
-    ("letter", "why"),
+    ("command", "why"),
     [
-        (Ask("a", "x" * 1_200_000), "characters"),
-        (Ask("nobody", "hi"), "Unknown agent: nobody. Available agents: a"),
+        (AskAgent("a", "x" * 1_200_000), "characters"),
+        (AskAgent("nobody", "hi"), "Unknown agent: nobody. Available agents: a"),
     ],
 )
-def test_it_failed_and_says_why(letter, why):
+def test_it_failed_and_says_why(command, why):
     async def main():
         journal = MemoryJournal()
         async with open_run([Agent("a")], journal=journal, model=Script([]), env={}) as conversation:
-            await journal.post(conversation.run_id, "key", encode(letter))
-            async for item in conversation.events(pieces=False):
+            await journal.post(conversation.run_id, "key", encode(command))
+            async for item in conversation.events(deltas=False):
                 if item.type == "EffectFinished":
                     break
             with pytest.raises(RunFailed, match=why) as failed:

@@ -9,7 +9,7 @@ from antiphon import Agent, Policy, UserError, open_run, run_sync, tool
 from antiphon.journal.memory import MemoryJournal
 from antiphon.journal.sqlite import SqliteJournal
 from antiphon.kernel.facts.events import ApprovalEffect, EffectFinished, EffectStarted, PermissionDecided
-from antiphon.kernel.run.commands import Answer, encode
+from antiphon.kernel.run.commands import AnswerInput, encode
 from antiphon.models.script import Script, call
 from antiphon.testing.invariants import check_journal
 from antiphon.values.message import ToolCall
@@ -45,7 +45,7 @@ def play(agents, model, policy=GUARDED, answers=lambda conversation, record: Non
         journal = MemoryJournal()
         async with open_run(agents, journal=journal, model=model, policy=policy, env={}) as conversation:
             call_id = await conversation.post("a", "go")
-            async for item in conversation.events(pieces=False):
+            async for item in conversation.events(deltas=False):
                 event = item.event
                 if type(event) is EffectStarted and type(event.detail) is ApprovalEffect:
                     found = answers(conversation, event)
@@ -85,10 +85,10 @@ POLICIES = [
 BAGS = ['{"amount":5}', "{}", '{"amount":5,"approved":true}', '{"allowed":true}', '{"amount":5}{"amount":6}']
 
 
-@pytest.mark.parametrize("attended", [True, False])
-def test_no_name_and_no_argument_gets_around_the_ruling(acted, attended):
+@pytest.mark.parametrize("interactive", [True, False])
+def test_no_name_and_no_argument_gets_around_the_ruling(acted, interactive):
     done, pay, look = acted
-    cases = list(itertools.product(NAMES, POLICIES[:4] if attended else POLICIES, BAGS))
+    cases = list(itertools.product(NAMES, POLICIES[:4] if interactive else POLICIES, BAGS))
     for place in range(0, len(cases), 20):
         for policy in POLICIES:
             some = [case for case in cases[place : place + 20] if case[1] is policy]
@@ -96,7 +96,7 @@ def test_no_name_and_no_argument_gets_around_the_ruling(acted, attended):
                 continue
             calls = tuple(ToolCall(str(n), name, bag) for n, (name, _, bag) in enumerate(some))
             model = Script([Reply("", calls, "calls"), "done"])
-            if attended:
+            if interactive:
                 result, _ = play([Agent("a", tools=[pay, look])], model, policy, no)
             else:
                 result = run_sync(Agent("a", tools=[pay, look]), "go", model=model, policy=policy, env={})
@@ -207,12 +207,12 @@ def test_a_grant_that_somebody_adds_to_another_answer_is_not_remembered(acted, c
             [Agent("a", tools=[pay])], journal=journal, model=model, policy=GUARDED, env={}
         ) as conversation:
             call_id, asked = await conversation.post("a", "go"), 0
-            async for item in conversation.events(pieces=False):
+            async for item in conversation.events(deltas=False):
                 event = item.event
                 if type(event) is EffectStarted and type(event.detail) is ApprovalEffect:
                     asked += 1
-                    letter = Answer(event.id, content if asked == 1 else "no", grant=Grant())
-                    await journal.post(conversation.run_id, event.id, encode(letter))
+                    command = AnswerInput(event.id, content if asked == 1 else "no", grant=Grant())
+                    await journal.post(conversation.run_id, event.id, encode(command))
                 if type(event) is EffectFinished and event.id == call_id:
                     break
         assert asked == 2
@@ -233,7 +233,7 @@ def test_a_second_answer_changes_nothing(acted, forged):
         ) as conversation:
             call_id = await conversation.post("a", "go")
             seen = 0
-            async for item in conversation.events(pieces=False):
+            async for item in conversation.events(deltas=False):
                 event = item.event
                 if type(event) is EffectStarted and type(event.detail) is ApprovalEffect:
                     seen += 1
@@ -241,8 +241,8 @@ def test_a_second_answer_changes_nothing(acted, forged):
                     # Mail for the last approval, this one, the next one, and the call itself.
                     for target in ("1/1.c1?", "1/1.c1", "1/2.c1", "1/3.c1?", "0/1.c1", "1/1.m1", "", "x/y"):
                         if target != event.id:
-                            letter = Answer(target, forged, by="admin", grant=Grant())
-                            await journal.post(run_id, f"{seen} {target}", encode(letter))
+                            command = AnswerInput(target, forged, by="admin", grant=Grant())
+                            await journal.post(run_id, f"{seen} {target}", encode(command))
                     await conversation.answer(event.id, "no")
                     with pytest.raises(UserError):
                         await conversation.answer(event.id, "yes")
@@ -257,7 +257,7 @@ def test_a_second_answer_changes_nothing(acted, forged):
 
 def test_an_agent_cannot_approve_itself_or_its_colleague(acted):
     done, pay, _ = acted
-    answer = Answer("2/1.c1?", "yes")
+    answer = AnswerInput("2/1.c1?", "yes")
     lines = {
         "a": [
             [
@@ -318,12 +318,12 @@ def test_resumed_between_the_question_the_ruling_and_the_run(acted, tmp_path, ve
         options = {"journal": journal, "model": model, "env": {}}
         async with open_run([Agent("a", tools=[pay])], policy=Policy("guarded"), **options) as conversation:
             call_id = await conversation.post("a", "go")
-            async for item in conversation.events(pieces=False):
+            async for item in conversation.events(deltas=False):
                 if isinstance(item.asks, ApprovalEffect):
                     break
         run_id, asked = conversation.run_id, item.event
         assert asked.detail.arguments == '{"amount":1,"to":"shop"}'
-        await journal.post(run_id, "answer", encode(Answer(asked.id, verdict)))
+        await journal.post(run_id, "answer", encode(AnswerInput(asked.id, verdict)))
         async with open_run([Agent("a", tools=[dearer])], run_id=run_id, **options) as again:
             assert (await again.result(call_id)).output == "done"
             await again.close()

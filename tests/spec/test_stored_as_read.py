@@ -97,7 +97,7 @@ def test_a_reply_is_at_most_a_whole_number_of_tokens():
 @pytest.mark.parametrize(
     "options",
     [{"data": object()}, {"data": "\ud800"}, {"disabled_tools": [5]},
-     {"attended": "yes"}, {"policy": Policy(deny="shell")}],
+     {"interactive": "yes"}, {"policy": Policy(deny="shell")}],
 )  # fmt: skip
 def test_a_run_is_not_started_with_what_cannot_be_stored(options):
     with pytest.raises(UserError):
@@ -208,7 +208,7 @@ def test_a_ruling_that_gives_no_reason_denies(ruling):
 
     agent = Agent("a", tools=[act], hooks=Hooks(authorize=lambda tool, arguments: ruling))
     assert "denied" in str(answer(agent, Script([call("act"), lambda request: request.messages[-1].content]),
-                                  attended=False))  # fmt: skip
+                                  interactive=False))  # fmt: skip
 
 
 @pytest.mark.parametrize("reminder", [True, ["go on"], b"go on"])

@@ -55,9 +55,9 @@ def test_a_fenced_owner_is_refused_and_parks(tmp_path):
                 assert (await owner.result(call_id)).output == "done"
                 # The pause ends: the old owner hears its model's answer and would go on.
                 slow.open.set()
-                with pytest.raises(RunSuspended) as parked:
+                with pytest.raises(RunSuspended) as suspended:
                     await waiting
-                assert isinstance(parked.value.__cause__, LeaseLost)
+                assert isinstance(suspended.value.__cause__, LeaseLost)
                 with pytest.raises(RunSuspended):
                     await zombie.post("a", "more")
                 records = await owner.records()

@@ -22,6 +22,8 @@ TWIN_CLASSES: Mapping[str, int] = {"Conversation": 2, "Message": 2, "Task": 2, "
 BANNED_WORDS = {
     "abstract", "base", "handler", "helper", "helpers", "manager", "service", "util", "utils",
 }  # fmt: skip
+# Words of our own that no reader knows. A style keeps the words of its origin.
+PRIVATE_WORDS = {"awake", "bury", "gist", "laps", "moment", "nudge", "nudges", "parked", "wish"}
 # Names that a seed prescribes are exempt.
 PRESCRIBED_NAMES: dict[str, str] = {"CostManager": "002"}  # name: seed
 # Where tasks may be born, beside the runtime.
@@ -158,6 +160,22 @@ def empty_words(source: Source) -> Iterator[Finding]:
     for line, name in names:
         if name not in PRESCRIBED_NAMES and (found := words(name) & BANNED_WORDS):
             yield line, f"{name} holds {', '.join(sorted(found))}"
+
+
+def private_words(source: Source) -> Iterator[Finding]:
+    """A name says what it is in words of the field."""
+    if source.inside("src/antiphon/styles/"):
+        return
+    for node in source.nodes:
+        name = ""
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            name = node.name
+        elif isinstance(node, ast.arg):
+            name = node.arg
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            name = node.id
+        if name and (found := words(name) & PRIVATE_WORDS):
+            yield node.lineno, f"{name} holds {', '.join(sorted(found))}"
 
 
 def tasks_elsewhere(source: Source) -> Iterator[Finding]:
@@ -415,7 +433,7 @@ def silent_skips(source: Source) -> Iterator[Finding]:
 EVERYWHERE: tuple[Rule, ...] = (file_length, function_length, empty_words)
 IN_SRC: tuple[Rule, ...] = (
     tasks_elsewhere, appends_elsewhere, code_from_data, imports_from_data, shells, foreign_templates,
-    asserts, swallowed_errors, built_sql, ambient_state, impurity, prints, struct_size,
+    asserts, swallowed_errors, built_sql, ambient_state, impurity, prints, struct_size, private_words,
 )  # fmt: skip
 IN_TESTS: tuple[Rule, ...] = (sleeps, silent_skips)
 

@@ -114,6 +114,8 @@ BAD = [
     (rules.struct_size, LARGE_STRUCT),
     (rules.empty_words, "class RunManager: pass"),
     (rules.empty_words, "class HTTPBase: pass"),
+    (rules.private_words, "def bury(agent): ..."),
+    (rules.private_words, "nudges = 3"),
     (rules.tasks_elsewhere, "async def f(): asyncio.create_task(g())"),
     (rules.tasks_elsewhere, "async def f():\n async with asyncio.TaskGroup() as g: ..."),
     (rules.tasks_elsewhere, "async def f(): await gather(g())"),

@@ -32,7 +32,7 @@ from antiphon.kernel.facts.events import (
     TurnStarted,
 )
 from antiphon.kernel.facts.records import ActivationIndex
-from antiphon.kernel.run.commands import Ask, encode
+from antiphon.kernel.run.commands import AskAgent, encode
 from antiphon.models.script import Script, call
 from antiphon.testing.clock import VirtualClock
 from antiphon.testing.world import World
@@ -196,11 +196,11 @@ async def _played(scenario: Any, world: World) -> Any:
         scenario.agents(world), journal=journal, model=Billed(scenario.model()), **options
     ) as run:
         for number, each in enumerate(scenario.requests):
-            ask = each if isinstance(each, Ask) else Ask(*each)
+            ask = each if isinstance(each, AskAgent) else AskAgent(*each)
             await journal.post(run.run_id, f"request {number}", encode(ask))
         tree = RunTree()
         ended: list[EffectNode] = []
-        async with aclosing(run.events(pieces=False)) as events:
+        async with aclosing(run.events(deltas=False)) as events:
             async for record in events:
                 assert isinstance(record, Record)
                 for key, command in scenario.outside(record):

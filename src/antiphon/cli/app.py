@@ -65,7 +65,7 @@ def antiphon() -> None:
     be watched, killed, resumed and checked.
 
     Exit codes: 0 completed, 1 failed, 2 wrong usage, 3 bad setting or target, 4 no such run, 5 journal
-    error, 6 limit, 7 cancelled, 8 parked, 9 held by another process, 10 answered already.
+    error, 6 limit, 7 cancelled, 8 suspended, 9 held by another process, 10 answered already.
     """
 
 

@@ -3,7 +3,7 @@
 0   completed                     5   the journal cannot be read or written, or is damaged
 1   the request failed            6   a limit, the budget or the nudges are used up
 2   wrong usage                   7   cancelled
-3   a bad setting, file or target 8   parked: it can be resumed
+3   a bad setting, file or target 8   suspended: it can be resumed
 4   no such run or file           9   somebody else has the run
 10  answered already              70  a fault of Antiphon itself
 """
@@ -29,7 +29,7 @@ from antiphon.errors import (
     UserError,
 )
 
-COMPLETED, FAILED, USAGE, CONFIG, NOT_FOUND, JOURNAL, LIMIT, CANCELLED, PARKED, TAKEN, SETTLED = range(11)
+COMPLETED, FAILED, USAGE, CONFIG, NOT_FOUND, JOURNAL, LIMIT, CANCELLED, SUSPENDED, TAKEN, SETTLED = range(11)
 FAULT = 70
 INTERRUPTED = 130
 """Ctrl-C in a command that drives no run, as shells expect it."""
@@ -57,7 +57,7 @@ def code_of(error: BaseException) -> int:
     """The exit code that an error ends the command with."""
     if isinstance(error, RunSuspended):
         cause = error.__cause__
-        return code_of(cause) if isinstance(cause, JournalError) else PARKED
+        return code_of(cause) if isinstance(cause, JournalError) else SUSPENDED
     if isinstance(error, RunInUse | LeaseLost):
         return TAKEN
     if isinstance(error, JournalError):

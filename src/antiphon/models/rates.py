@@ -1,4 +1,4 @@
-"""What a model costs and holds, as the books need it: whole nano-USD, and tokens.
+"""What a model costs and holds, as the ledger needs it: whole nano-USD, and tokens.
 
 A model may say it itself (`window`, `prices`); else the catalog is asked, with the file that
 ANTIPHON_MODELS names on top. Each name is looked up once per process.

@@ -32,7 +32,7 @@ from msgspec import Struct
 from antiphon.journal.port import Row
 from antiphon.kernel.facts.events import EffectFinished
 from antiphon.kernel.facts.records import Record
-from antiphon.kernel.run.commands import Ask, Letter, encode
+from antiphon.kernel.run.commands import AskAgent, Command, encode
 from antiphon.kernel.run.conversation import Conversation, open_run
 from antiphon.kernel.run.rows import fold
 from antiphon.testing.clock import VirtualClock
@@ -46,7 +46,7 @@ PATIENCE_S = 20
 Commit = Literal["at once", "deferred"]
 
 
-def nobody(record: Record) -> Sequence[tuple[str, Letter]]:
+def nobody(record: Record) -> Sequence[tuple[str, Command]]:
     """The outside of a scenario in which nobody answers."""
     return ()
 
@@ -55,8 +55,8 @@ class Scenario(Struct, frozen=True):
     """What is played. Everything in it must do the same each time it is played.
 
     agents: the team; tools call `world.did(ctx)` where they act. model: made anew in each process;
-    it may know only what a request says (`Script(by="turn")`). requests: (agent, text), or letters that
-    say more, which come by mail. outside: the mail (key, letter) that somebody posts when they see a
+    it may know only what a request says (`Script(by="turn")`). requests: (agent, text), or commands that
+    say more, which come by mail. outside: the mail (key, command) that somebody posts when they see a
     record; shown every record in every process, so a key must be the same each time. options: further
     ones of open_run.
     """
@@ -64,8 +64,8 @@ class Scenario(Struct, frozen=True):
     name: str
     agents: Callable[[World], Sequence[Agent]]
     model: Callable[[], Model]
-    requests: tuple[tuple[str, str] | Ask, ...]
-    outside: Callable[[Record], Sequence[tuple[str, Letter]]] = nobody
+    requests: tuple[tuple[str, str] | AskAgent, ...]
+    outside: Callable[[Record], Sequence[tuple[str, Command]]] = nobody
     options: dict[str, Any] = {}
 
 
@@ -270,16 +270,16 @@ class _Stage:
     async def _drive(self, conversation: Conversation, journal: SynchronousJournal) -> None:
         scenario, run_id = self._scenario, conversation.run_id
         for number, asked in enumerate(scenario.requests):
-            ask = asked if isinstance(asked, Ask) else Ask(*asked)
+            ask = asked if isinstance(asked, AskAgent) else AskAgent(*asked)
             await journal.post(run_id, f"request {number}", encode(ask))
         ended = 0
-        watching = conversation.events(pieces=False)
+        watching = conversation.events(deltas=False)
         async with aclosing(watching.__aiter__()) as records:
             async for record in records:
                 if not isinstance(record, Record):
                     continue
-                for key, letter in scenario.outside(record):
-                    await journal.post(run_id, key, encode(letter))
+                for key, command in scenario.outside(record):
+                    await journal.post(run_id, key, encode(command))
                 if type(record.event) is EffectFinished and record.event.id.startswith("0/"):
                     ended += 1
                 if ended == len(scenario.requests):

@@ -37,7 +37,7 @@ from antiphon.kernel.facts.events import (
 )
 from antiphon.kernel.facts.options import Options
 from antiphon.kernel.run.rows import events_of
-from antiphon.testing.books import INVARIANTS, AuditedActivation, Books
+from antiphon.testing.audit_ledger import INVARIANTS, AuditedActivation, AuditLedger
 from antiphon.values.message import Message, ToolCall
 
 Acts = Callable[[str, str], bool]
@@ -76,7 +76,7 @@ class Audit:
         self._resting: dict[tuple[int, str], tuple[int, AuditedActivation]] = {}
         self._keeping: dict[str, tuple[int, str]] = {}
         self._detached: set[str] = set()
-        self._books: dict[int, Books] = {}
+        self._books: dict[int, AuditLedger] = {}
         self._born = self._accounts = 0
         self._mail = 0
         self._open: dict[str, EffectStarted] = {}
@@ -299,10 +299,10 @@ class Audit:
             # The user's request stands on the run's limits, and on the agent's own before them.
             self._accounts += 1
             scope = self._accounts
-            self._books[scope] = Books((self._options or Options()).limits)
+            self._books[scope] = AuditLedger((self._options or Options()).limits)
         if detail.limits is not None:
             self._accounts += 1
-            self._books[self._accounts] = Books(detail.limits, scope)
+            self._books[self._accounts] = AuditLedger(detail.limits, scope)
             scope = self._accounts
         child.call, child.scope = effect_id, scope
         call = seat.calls[self._place(effect_id)[3] - 1] if ".x:" not in effect_id else None
@@ -441,7 +441,7 @@ class Audit:
             raise LookupError(number)
         return seat
 
-    def _chain(self, seat: AuditedActivation) -> list[Books]:
+    def _chain(self, seat: AuditedActivation) -> list[AuditLedger]:
         found, number = [], seat.scope
         while number:
             books = self._books[number]
@@ -449,7 +449,7 @@ class Audit:
             number = books.parent
         return found
 
-    def _within(self, books: Books) -> None:
+    def _within(self, books: AuditLedger) -> None:
         excess = books.excess()
         if excess:
             self._broken("limits", excess)

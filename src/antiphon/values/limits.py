@@ -1,8 +1,8 @@
 """Limits: what a request may use, held before it is spent.
 
-A `Scope` keeps the books of one request, or of one agent's part of it, over the whole call tree
-below. Before an effect starts its worst case is held in every scope it stands in; when it ends the
-hold is given back and what was used is spent. So `spent + held <= limit` is true at every prefix
+Limits are kept for one request, or one agent's part of it, over the whole call tree below. Before an
+effect starts its worst case is held in every scope that it stands on; when it ends the hold is given back
+and what was used is settled. So `spent + held <= limit` is true at every prefix
 of every journal, however many effects run at once.
 """
 

@@ -32,7 +32,7 @@ from antiphon.errors import JournalError
 from antiphon.journal import Journal
 from antiphon.journal.port import RunEntry
 from antiphon.kernel.facts import ids
-from antiphon.kernel.run.commands import VERDICTS, Answer, decode, encode
+from antiphon.kernel.run.commands import VERDICTS, AnswerInput, decode, encode
 from antiphon.kernel.run.rows import read
 from antiphon.values.message import USER
 from antiphon.values.policy import Grant
@@ -126,8 +126,8 @@ async def _answer(
             raise exit_codes.NotFound(f"Run {entry.run_id[:SHORT]} asks nothing now")
         content = _content(question, text)
         edited = _edited(question, text, arguments)
-        letter = Answer(question.id, content, edited, by or _me(), _grant(question, content, reach))
-        return await _send(journal, entry, tree, letter, option)
+        command = AnswerInput(question.id, content, edited, by or _me(), _grant(question, content, reach))
+        return await _send(journal, entry, tree, command, option)
 
 
 async def _inbox(option: str | None, as_json: bool) -> int:
@@ -254,15 +254,17 @@ def _me() -> str:
     return USER
 
 
-async def _send(journal: Journal, entry: RunEntry, tree: RunTree, letter: Answer, option: str | None) -> int:
+async def _send(
+    journal: Journal, entry: RunEntry, tree: RunTree, command: AnswerInput, option: str | None
+) -> int:
     """Post the answer under the question's own key, so that a question is answered once."""
     short = entry.run_id[:SHORT]
-    if not await journal.post(entry.run_id, f"answer:{letter.effect_id}", encode(letter)):
-        waiting = await _waiting(journal, entry.run_id, letter.effect_id)
+    if not await journal.post(entry.run_id, f"answer:{command.effect_id}", encode(command)):
+        waiting = await _waiting(journal, entry.run_id, command.effect_id)
         same = waiting is not None and (waiting.content, waiting.arguments, waiting.grant) == (
-            letter.content,
-            letter.arguments,
-            letter.grant,
+            command.content,
+            command.arguments,
+            command.grant,
         )
         if not same:
             said = (
@@ -271,10 +273,10 @@ async def _send(journal: Journal, entry: RunEntry, tree: RunTree, letter: Answer
                 else "another"
             )
             raise exit_codes.Settled(
-                f"{letter.effect_id} has an answer already, which waits to be read: {said}"
+                f"{command.effect_id} has an answer already, which waits to be read: {said}"
             )
     if entry.owner:
-        return await _told(journal, entry, letter)
+        return await _told(journal, entry, command)
     click.echo(f"run {short}: nobody drives it now; the answer waits for whoever resumes it")
     manner = manner_of(tree.data, option)
     if manner is not None:
@@ -282,17 +284,17 @@ async def _send(journal: Journal, entry: RunEntry, tree: RunTree, letter: Answer
     return exit_codes.COMPLETED
 
 
-async def _waiting(journal: Journal, run_id: str, effect_id: str) -> Answer | None:
+async def _waiting(journal: Journal, run_id: str, effect_id: str) -> AnswerInput | None:
     """The answer that was posted before."""
     for mail in await journal.mail(run_id):
         if mail.key == f"answer:{effect_id}":
             with suppress(msgspec.DecodeError, RecursionError):
                 found = decode(mail.body)
-                return found if isinstance(found, Answer) else None
+                return found if isinstance(found, AnswerInput) else None
     return None
 
 
-async def _told(journal: Journal, entry: RunEntry, letter: Answer) -> int:
+async def _told(journal: Journal, entry: RunEntry, command: AnswerInput) -> int:
     """See whether the owner takes it in, or something else came first."""
     short, reader, tree = entry.run_id[:SHORT], RecordReader(journal, entry.run_id), RunTree(recent=True)
     owner, asked = terminal_escape.line(entry.owner, 80), None
@@ -301,11 +303,11 @@ async def _told(journal: Journal, entry: RunEntry, letter: Answer) -> int:
             while True:
                 for record in await reader.read():
                     tree.add(record)
-                    asked = tree.effects.get(letter.effect_id) or asked
+                    asked = tree.effects.get(command.effect_id) or asked
                 if asked is not None and asked.wait is not None and asked.outcome:
                     if not asked.wait.command:
                         raise exit_codes.Settled(
-                            f"{letter.effect_id} was settled before the answer came: {_how(asked)}"
+                            f"{command.effect_id} was settled before the answer came: {_how(asked)}"
                         )
                     click.echo(f"run {short}: {_how(asked)}, taken in by {owner}")
                     return exit_codes.COMPLETED

@@ -107,9 +107,9 @@ class _Sessions:
         while opening is not None:
             try:
                 before, opening = await self._lead(opening, before)
-            except RunSuspended as parked:
-                exit_codes.complain(str(parked))
-                return exit_codes.code_of(parked)
+            except RunSuspended as suspended:
+                exit_codes.complain(str(suspended))
+                return exit_codes.code_of(suspended)
             except AntiphonError as error:
                 # A wish that cannot be met ends no conversation that was well before.
                 if before is None:
@@ -126,11 +126,11 @@ class _Sessions:
         person, target = self._person, self._target
         async with open_run(
             target.agents, journal=self._journal, run_id=opening.run_id, model=opening.model,
-            policy=self._policy, attended=person.attended, data=manner.data,
+            policy=self._policy, interactive=person.interactive, data=manner.data,
         ) as conversation:  # fmt: skip
             run_id = conversation.run_id
             person.farewell = _farewell(manner, run_id)
-            if person.attended and not opening.run_id:
+            if person.interactive and not opening.run_id:
                 person.screen.note(
                     f"You talk with {name_of(target)}. /help lists what can be said; Ctrl-D leaves."
                 )
@@ -142,7 +142,11 @@ class _Sessions:
             if empty and not opening.run_id:
                 await conversation.close("nothing was said")
             self._code = (
-                exit_codes.PARKED if talk.call else exit_codes.COMPLETED if person.attended else talk.code
+                exit_codes.SUSPENDED
+                if talk.call
+                else exit_codes.COMPLETED
+                if person.interactive
+                else talk.code
             )
         if not empty and after is None and self._journal.durability != "none":
             person.screen.note(person.farewell)

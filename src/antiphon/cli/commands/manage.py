@@ -26,7 +26,7 @@ from antiphon.errors import UserError
 from antiphon.journal import Journal
 from antiphon.journal.port import MAX_NAME, RunEntry, check_name
 from antiphon.kernel.facts.state import RunState
-from antiphon.kernel.run.commands import Cancel, encode
+from antiphon.kernel.run.commands import CancelEffect, encode
 from antiphon.kernel.run.conversation import cancel_run
 from antiphon.kernel.run.rows import fold, read
 from antiphon.view import RunTree
@@ -152,10 +152,10 @@ async def _cancel(prefix: str, effect: str, option: str | None, why: str, yes: b
             click.echo("not cancelled")
             return exit_codes.COMPLETED
         if entry.owner:
-            return await _post(journal, entry, Cancel(effect, why))
+            return await _post(journal, entry, CancelEffect(effect, why))
         if effect:
-            await journal.post(entry.run_id, uuid4().hex, encode(Cancel(effect, why)))
-            click.echo(f"run {short} is parked; {effect} will be cancelled when it is resumed")
+            await journal.post(entry.run_id, uuid4().hex, encode(CancelEffect(effect, why)))
+            click.echo(f"run {short} is suspended; {effect} will be cancelled when it is resumed")
             return exit_codes.COMPLETED
         await cancel_run(journal, entry.run_id, why)
         click.echo(f"run {short} is cancelled")
@@ -169,12 +169,12 @@ def _agreed(question: str) -> bool:
     return click.confirm(question, default=False, err=True)
 
 
-async def _post(journal: Journal, entry: RunEntry, letter: Cancel) -> int:
+async def _post(journal: Journal, entry: RunEntry, command: CancelEffect) -> int:
     """Tell the owner, and see whether it listens."""
     short = entry.run_id[:SHORT]
     reader, tree = RecordReader(journal, entry.run_id), RunTree(recent=True)
     await reader.read()
-    await journal.post(entry.run_id, uuid4().hex, encode(letter))
+    await journal.post(entry.run_id, uuid4().hex, encode(command))
     try:
         async with asyncio.timeout(PATIENCE):
             while True:

@@ -85,7 +85,7 @@ def state_of(entry: RunEntry, known: RunSummary) -> str:
     """A run's state in one word: whether somebody drives it, waits, or how it ended."""
     if known.state in ("open", "waiting"):
         if not entry.owner:
-            return "parked"
+            return "suspended"
         return "running" if known.state == "open" else "waiting"
     return known.outcome or ("closed" if known.state == "closed" else "idle")
 

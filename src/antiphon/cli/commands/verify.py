@@ -96,7 +96,7 @@ def verify(run_id: str | None, journal: str | None, as_json: bool) -> int:
         if each.damage:
             click.echo(f"{each.run_id[:SHORT]}  DAMAGED  {terminal_escape.clean(each.damage)}")
         else:
-            mail = f", {each.mail:,} letters" if each.mail else ""
+            mail = f", {each.mail:,} commands" if each.mail else ""
             click.echo(f"{each.run_id[:SHORT]}  ok  {each.records:,} records, {each.blobs:,} blobs{mail}")
     if durability:
         click.echo(f"durability: {durability} ({PROMISES[durability]})")
@@ -114,7 +114,7 @@ async def _checked(journal: Journal, run_id: str) -> VerifyResult:
     """Read everything a run holds; whatever does not verify is its damage."""
     rows: Sequence[Row] = ()
     blobs: dict[str, bytes] = {}
-    letters = 0
+    commands = 0
     try:
         rows = await journal.read(run_id)
         for row in rows:
@@ -122,11 +122,11 @@ async def _checked(journal: Journal, run_id: str) -> VerifyResult:
                 blobs[name] = await journal.blob(run_id, name)
         _fold(run_id, rows, blobs)
         for mail in await journal.mail(run_id):
-            letters += 1
+            commands += 1
             decode_letter(mail.body)
     except (JournalError, msgspec.MsgspecError) as error:
-        return VerifyResult(run_id, _last(rows), len(blobs), letters, str(error))
-    return VerifyResult(run_id, _last(rows), len(blobs), letters)
+        return VerifyResult(run_id, _last(rows), len(blobs), commands, str(error))
+    return VerifyResult(run_id, _last(rows), len(blobs), commands)
 
 
 def _last(rows: Sequence[Row]) -> int:

@@ -8,7 +8,7 @@ import sys
 
 from rich.text import Text
 
-from antiphon import Piece
+from antiphon import ReplyDelta
 from antiphon.cli.display import terminal_escape
 from antiphon.cli.display.watch import terminal
 
@@ -89,7 +89,7 @@ class Voice:
         self._rest = ""
         self._begun = self._over = False
 
-    def take(self, piece: Piece) -> str:
+    def take(self, piece: ReplyDelta) -> str:
         """The text that a piece adds."""
         found = ""
         if piece.kind == "text":

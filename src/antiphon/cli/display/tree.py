@@ -7,7 +7,7 @@ from heapq import heappop, heappush
 
 import msgspec
 
-from antiphon import Piece, Record
+from antiphon import Record, ReplyDelta
 from antiphon.cli.display import terminal_escape
 from antiphon.view import RunTree
 from antiphon.view.changes import (
@@ -86,9 +86,9 @@ class CallTree:
         """The branch of a call of an agent; None of any other effect."""
         return self._calls.get(effect.id) if effect.callee is not None else None
 
-    def take(self, found: Record | Piece) -> None:
+    def take(self, found: Record | ReplyDelta) -> None:
         """Fold one record or piece in."""
-        if isinstance(found, Piece):
+        if isinstance(found, ReplyDelta):
             self._piece(found)
             return
         self.spoken, self.changes = None, self.run.add(found)
@@ -124,7 +124,7 @@ class CallTree:
             branch.rows.append(Remark(branch.said))
             self.spoken, branch.said = (branch, branch.said), ""
 
-    def _piece(self, piece: Piece) -> None:
+    def _piece(self, piece: ReplyDelta) -> None:
         branch, effect = self.branches.get(piece.activation), self.run.effects.get(piece.effect_id)
         # A piece may be shown after the end of its effect, which holds all of it.
         if branch is None or effect is None or effect.ended_at is not None:

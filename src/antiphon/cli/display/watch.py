@@ -15,7 +15,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from antiphon import Piece, Record
+from antiphon import Record, ReplyDelta
 from antiphon.cli.display import terminal_escape
 from antiphon.cli.display.draw import Drawing, seconds, tokens
 from antiphon.cli.display.record_line import progress, spoken
@@ -32,7 +32,7 @@ class Watcher(Protocol):
         """Everything from now on is new."""
         ...
 
-    def take(self, found: Record | Piece) -> None:
+    def take(self, found: Record | ReplyDelta) -> None:
         """Something happened."""
         ...
 
@@ -50,7 +50,7 @@ def terminal() -> Console:
     return Console(stderr=True, highlight=False, emoji=False, markup=False)
 
 
-def attended() -> bool:
+def interactive() -> bool:
     """Whether somebody can answer: a terminal to read from, and one to ask on."""
     return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
 
@@ -72,7 +72,7 @@ class Silent:
 
     def start(self) -> None: ...
 
-    def take(self, found: Record | Piece) -> None: ...
+    def take(self, found: Record | ReplyDelta) -> None: ...
 
     def pause(self) -> None: ...
 
@@ -89,7 +89,7 @@ class JsonLines(Silent):
         """See Watcher."""
         self._started = True
 
-    def take(self, found: Record | Piece) -> None:
+    def take(self, found: Record | ReplyDelta) -> None:
         """See Watcher."""
         if self._started and isinstance(found, Record):
             print(terminal_escape.json_line(found), flush=True)
@@ -105,7 +105,7 @@ class PlainLines(Silent):
         """See Watcher."""
         self._started = True
 
-    def take(self, found: Record | Piece) -> None:
+    def take(self, found: Record | ReplyDelta) -> None:
         """See Watcher."""
         if self._started and isinstance(found, Record):
             for text in filter(None, (spoken(self._tree), progress(found, self._tree))):
@@ -131,7 +131,7 @@ class LiveTree:
         self._live.start()
         self._tick()
 
-    def take(self, found: Record | Piece) -> None:
+    def take(self, found: Record | ReplyDelta) -> None:
         """See Watcher."""
         self._changed = True
 

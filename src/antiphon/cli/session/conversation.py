@@ -9,7 +9,7 @@ from contextlib import suppress
 from msgspec import Struct
 from rich.text import Text
 
-from antiphon import Conversation, Piece, Record, Usage, UserError
+from antiphon import Conversation, Record, ReplyDelta, Usage, UserError
 from antiphon.cli import exit_codes
 from antiphon.cli.display import terminal_escape
 from antiphon.cli.display.draw import cost_text, parts, seconds
@@ -43,7 +43,7 @@ class Person:
         self.bell = Bell()
         self.screen = Screen(quiet)
         self.typed = Typed(self.bell.ring)
-        self.attended = self.typed.terminal and self.screen.console.is_terminal
+        self.interactive = self.typed.terminal and self.screen.console.is_terminal
         self.breaks = 0
         self.left = False
         self.farewell = ""
@@ -66,7 +66,7 @@ class Person:
         if self.left:
             with suppress(OSError):
                 os.write(2, f"\n{self.farewell}\n".encode())
-            os._exit(exit_codes.PARKED)
+            os._exit(exit_codes.SUSPENDED)
         self.bell.ring()
 
 
@@ -91,7 +91,7 @@ class Talk:
         self.last: tuple[str, Usage] | None = None
         self._questions = Questions(self.tree.run)
         self._asking: Question | None = None
-        self._held: list[Piece] = []
+        self._held: list[ReplyDelta] = []
         self._voice, self._writing = Voice(), ""
         self._before = (Usage(), Cost())
         self._cancelling = self._compacting = False
@@ -131,14 +131,14 @@ class Talk:
     async def _watch(self, subscription: Subscription) -> None:
         """Show what happens, until the request has ended or the run has."""
         async for found in subscription:
-            if isinstance(found, Piece):
+            if isinstance(found, ReplyDelta):
                 self._piece(found)
                 continue
             self._learn(found)
             if self._note(found):
                 return
         self.leaving = True
-        # Nothing follows: the run was closed, or it was parked, which is said by raising.
+        # Nothing follows: the run was closed, or it was suspended, which is said by raising.
         await self.conversation.records(self.tree.run.seq)
 
     def _learn(self, record: Record) -> None:
@@ -186,7 +186,7 @@ class Talk:
         """The line for a record, or an empty one: what is shown in another way is not said twice."""
         match self.tree.change:
             case EffectStart(_, effect):
-                if effect.id == self.call or (effect.asks_person and self.person.attended):
+                if effect.id == self.call or (effect.asks_person and self.person.interactive):
                     return ""
             case EffectEnd(_, effect) if effect.asks_person:
                 return ""
@@ -203,12 +203,12 @@ class Talk:
         effect = self.tree.run.effects.get(self.call)
         return effect.callee if effect is not None else None
 
-    def _asked(self, piece: Piece) -> EffectNode | None:
+    def _asked(self, piece: ReplyDelta) -> EffectNode | None:
         """The model call that a piece is of, while it goes on."""
         effect = self.tree.run.effects.get(piece.effect_id)
         return effect if effect is not None and effect.ended_at is None else None
 
-    def _piece(self, piece: Piece) -> None:
+    def _piece(self, piece: ReplyDelta) -> None:
         if not self.screen.live:
             return
         asked = self._asked(piece)
@@ -312,7 +312,7 @@ class Talk:
             self.screen.note("(Ctrl-C once more leaves, as Ctrl-D and /quit do)")
 
     def _prompt(self) -> None:
-        if self._asking is not None or self.call or self.leaving or not self.person.attended:
+        if self._asking is not None or self.call or self.leaving or not self.person.interactive:
             return
         self.screen.prompt("… " if self.person.typed.unfinished else "> ")
 
@@ -331,7 +331,7 @@ class Talk:
     def _ask(self) -> None:
         """Put the oldest open question to the person, one at a time."""
         question = self._questions.next()
-        if question is None or self._asking is not None or not self.person.attended:
+        if question is None or self._asking is not None or not self.person.interactive:
             return
         self._asking = question
         typed = self.person.typed

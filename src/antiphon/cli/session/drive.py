@@ -75,7 +75,7 @@ class Stop:
         if self.asked:
             with suppress(OSError):
                 os.write(2, f"\n{self.farewell}\n".encode())
-            os._exit(exit_codes.PARKED)
+            os._exit(exit_codes.SUSPENDED)
         self.asked = True
         self._bell.ring()
 
@@ -102,7 +102,7 @@ class Drive(Struct):
     after: int
     tree: CallTree
     watcher: Watcher
-    attended: bool
+    interactive: bool
     announce: Any
 
 
@@ -115,7 +115,7 @@ class Driver:
         self._questions = Questions(drive.tree.run)
         self._asking: Question | None = None
         self._typed: list[str | None] = []
-        self._keyboard = Keyboard(self._on_line) if drive.attended else None
+        self._keyboard = Keyboard(self._on_line) if drive.interactive else None
         self._started = self._announced = False
 
     async def until_end(self) -> list[Result] | None:

@@ -15,7 +15,7 @@ from antiphon.cli import exit_codes
 from antiphon.cli.display import terminal_escape
 from antiphon.cli.display.draw import seconds, tokens
 from antiphon.cli.display.tree import CallTree
-from antiphon.cli.display.watch import attended, watcher
+from antiphon.cli.display.watch import interactive, watcher
 from antiphon.cli.session.drive import Bell, Drive, Driver, Stop
 from antiphon.cli.store import SHORT, command
 from antiphon.cli.target import Target
@@ -91,7 +91,7 @@ async def perform(request: Request, target: Target, manner: Manner, journal: Jou
     tree = CallTree()
     view = watcher(tree, as_json=manner.as_json, quiet=manner.quiet)
     results: list[Result] | None = None
-    people = attended() and not manner.as_json
+    people = interactive() and not manner.as_json
     options: dict[str, Any] = {
         "limits": request.limits,
         "policy": request.policy,
@@ -105,7 +105,7 @@ async def perform(request: Request, target: Target, manner: Manner, journal: Jou
         _warn_of_tiny_models(target, manner)
     try:
         async with open_run(
-            target.agents, journal=journal, model=manner.model, attended=people, **options
+            target.agents, journal=journal, model=manner.model, interactive=people, **options
         ) as conversation:
             run_id = conversation.run_id
             stop.farewell = _how_to_resume(manner, run_id)
@@ -115,15 +115,15 @@ async def perform(request: Request, target: Target, manner: Manner, journal: Jou
             results = await Driver(drive, bell, stop).until_end()
             if results is not None and request.ends and not await conversation.requests():
                 await conversation.close()
-    except RunSuspended as parked:
-        exit_codes.complain(str(parked))
+    except RunSuspended as suspended:
+        exit_codes.complain(str(suspended))
         if announce is not None and announce.made:
             _say(_how_to_resume(manner, run_id))
         else:
             _say("The request was not recorded; once the journal can be written, ask again.")
-        return exit_codes.code_of(parked)
+        return exit_codes.code_of(suspended)
     if results is None:
-        return _parked(manner, run_id)
+        return _suspended(manner, run_id)
     return finish(results, manner, run_id, tree, time.monotonic() - started)
 
 
@@ -153,7 +153,7 @@ def _warn_of_tiny_models(target: Target, manner: Manner) -> None:
             )
 
 
-def _parked(manner: Manner, run_id: str) -> int:
+def _suspended(manner: Manner, run_id: str) -> int:
     if manner.as_json:
         print(
             terminal_escape.json_line(
@@ -163,11 +163,11 @@ def _parked(manner: Manner, run_id: str) -> int:
         )
     else:
         _say(_how_to_resume(manner, run_id))
-    return exit_codes.PARKED
+    return exit_codes.SUSPENDED
 
 
 def _how_to_resume(manner: Manner, run_id: str) -> str:
-    return f"run {run_id[:SHORT]} is parked; nothing is lost. To resume it:\n  {manner.resume(run_id)}"
+    return f"run {run_id[:SHORT]} is suspended; nothing is lost. To resume it:\n  {manner.resume(run_id)}"
 
 
 def finish(results: list[Result], manner: Manner, run_id: str, tree: CallTree, spent: float) -> int:

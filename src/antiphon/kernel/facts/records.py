@@ -47,7 +47,7 @@ class Record(Struct, frozen=True):
         return detail if isinstance(detail, HumanInput) else None
 
 
-class Piece(Struct, frozen=True, gc=False):
+class ReplyDelta(Struct, frozen=True, gc=False):
     """A piece of a reply that is being written; the record of its effect's end holds all of it.
 
     effect_id: names the attempt too; a later attempt of the turn replaces what this one said.

@@ -12,8 +12,8 @@ import msgspec
 
 from antiphon.errors import RunFailed, UserError
 from antiphon.kernel.facts.events import EffectFinished
-from antiphon.kernel.facts.records import Piece, Record
-from antiphon.kernel.run.conversation import Conversation, OnMessage, open_run
+from antiphon.kernel.facts.records import Record, ReplyDelta
+from antiphon.kernel.run.conversation import Conversation, InputHandler, open_run
 from antiphon.kernel.run.feed import Subscription
 from antiphon.values.agent import Agent, equip
 from antiphon.values.message import Attachment
@@ -26,22 +26,22 @@ Entry = Agent | str | Sequence["Agent | str"]
 
 async def run(
     entry: Entry, message: str, *, agents: Iterable[Agent] = (), attachments: Iterable[Attachment] = (),
-    on_message: OnMessage | None = None, tools: Iterable[Tool | Callable[..., Any]] = (), **options: Any,
+    on_input: InputHandler | None = None, tools: Iterable[Tool | Callable[..., Any]] = (), **options: Any,
 ) -> Result:  # fmt: skip
     """Ask the entry agent and wait for its answer; all other options are those of `open_run`.
 
     entry: an agent, a name among `agents`, or several, which then all work on the message: their
     outputs are joined as `[name]…[/name]`. tools: for this run and the entry agents only, after their
-    own; of two of one name the agent's own stays. on_message: an async function that is shown each
+    own; of two of one name the agent's own stays. on_input: an async function that is shown each
     message an agent has for the user and returns the answer; a message with the intent `approval`
     or `limit` asks for `yes`, `no` or `always`, and any other answer is no. Raises RunFailed for the outcome
     `failed`, UserError, RunSuspended.
     """
     team, names = _line_up(entry, agents, tuple(tools))
-    async with open_run(team, attended=on_message is not None, **options) as conversation:
+    async with open_run(team, interactive=on_input is not None, **options) as conversation:
         asked = await _ask(conversation, names, message, attachments)
-        if on_message is not None:
-            await asked.serve(on_message)
+        if on_input is not None:
+            await asked.serve(on_input)
         try:
             return await asked.result()
         finally:
@@ -62,7 +62,7 @@ class _Watch:
     def __aiter__(self) -> _Watch:
         return self
 
-    async def __anext__(self) -> Record | Piece:
+    async def __anext__(self) -> Record | ReplyDelta:
         if not self._calls:
             self._subscription.close()
             raise StopAsyncIteration
@@ -83,14 +83,14 @@ class Stream:
         """The run's id."""
         return self.conversation.run_id
 
-    def __aiter__(self) -> AsyncIterator[Record | Piece]:
+    def __aiter__(self) -> AsyncIterator[Record | ReplyDelta]:
         return _Watch(self.conversation.events(), set(self._calls))
 
-    async def serve(self, on_message: OnMessage) -> None:
-        """Show every question and approval to `on_message` and send back what it returns."""
+    async def serve(self, on_input: InputHandler) -> None:
+        """Show every question and approval to `on_input` and send back what it returns."""
         async for item in self:
             if isinstance(item, Record):
-                await self.conversation._put(item.event, item.agent, on_message)
+                await self.conversation._put(item.event, item.agent, on_input)
 
     async def result(self) -> Result:
         """The result, once there is one; see `run`."""
@@ -124,7 +124,7 @@ class Stream:
 @asynccontextmanager
 async def stream(
     entry: Entry, message: str, *, agents: Iterable[Agent] = (), attachments: Iterable[Attachment] = (),
-    attended: bool = False, tools: Iterable[Tool | Callable[..., Any]] = (), **options: Any,
+    interactive: bool = False, tools: Iterable[Tool | Callable[..., Any]] = (), **options: Any,
 ) -> AsyncIterator[Stream]:  # fmt: skip
     """Ask as `run` does, and hand out what happens while it happens.
 
@@ -132,7 +132,7 @@ async def stream(
     again, and goes on.
     """
     team, names = _line_up(entry, agents, tuple(tools))
-    async with open_run(team, attended=attended, **options) as conversation:
+    async with open_run(team, interactive=interactive, **options) as conversation:
         asked = await _ask(conversation, names, message, attachments)
         yield asked
         await asked.close()

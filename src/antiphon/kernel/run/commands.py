@@ -11,6 +11,7 @@ from antiphon.errors import UserError
 from antiphon.kernel.facts.agent_call import AgentCall
 from antiphon.kernel.facts.events import (
     ApprovalEffect,
+    CallEffect,
     CancelRequested,
     EffectFinished,
     Event,
@@ -24,6 +25,7 @@ from antiphon.values.codec import mend, whole
 from antiphon.values.limits import Limits
 from antiphon.values.message import USER, Attachment, Message, ToolCall, new_id
 from antiphon.values.policy import Grant
+from antiphon.values.result import Outcome
 
 
 class Signal(Protocol):
@@ -36,7 +38,7 @@ class Signal(Protocol):
         ...
 
 
-class Ask(Struct, frozen=True, tag=True, omit_defaults=True):
+class AskAgent(Struct, frozen=True, tag=True, omit_defaults=True):
     """A request: call `agent` with `text`, as the user.
 
     intent, task_id, data: the message's. calls: what the agent does before it asks its model. mail:
@@ -54,7 +56,7 @@ class Ask(Struct, frozen=True, tag=True, omit_defaults=True):
     limits: Limits | None = None
 
 
-class Tell(Struct, frozen=True, tag=True, omit_defaults=True):
+class PostMessage(Struct, frozen=True, tag=True, omit_defaults=True):
     """A message to the agent that works on the open call `call_id`; `message` stands in for the text."""
 
     call_id: str
@@ -63,7 +65,7 @@ class Tell(Struct, frozen=True, tag=True, omit_defaults=True):
     message: Message | None = None
 
 
-class Answer(Struct, frozen=True, tag=True, omit_defaults=True):
+class AnswerInput(Struct, frozen=True, tag=True, omit_defaults=True):
     """A person's answer to the open question or approval `effect_id`.
 
     To an approval `yes`, `no` or `always`; `arguments` (JSON) replaces what was asked for; `grant`
@@ -77,88 +79,130 @@ class Answer(Struct, frozen=True, tag=True, omit_defaults=True):
     grant: Grant | None = None
 
 
-class Cancel(Struct, frozen=True, tag=True, omit_defaults=True):
+class CancelEffect(Struct, frozen=True, tag=True, omit_defaults=True):
     """Stop the effect `target` and all under it; empty: every request."""
 
     target: str = ""
     why: str = ""
 
 
-Letter = Ask | Tell | Answer | Cancel
+class FinishEffect(Struct, frozen=True, tag=True, omit_defaults=True):
+    """End an effect in flight that somebody else has done, or given up: its performer is stopped.
+
+    Not a call of an agent, which has work of its own under it: that is cancelled.
+    """
+
+    effect_id: str
+    content: str = ""
+    outcome: Outcome = "completed"
+    reason: str = ""
+    by: str = USER
+    source: str = ""
+    """The run or system that the end comes from."""
+
+
+Command = AskAgent | PostMessage | AnswerInput | CancelEffect | FinishEffect
 
 encode = msgspec.json.Encoder().encode
-decode = msgspec.json.Decoder(Letter).decode
+decode = msgspec.json.Decoder(Command).decode
 VERDICTS = ("yes", "no", "always")
 
 
-def request(letter: Ask) -> Message:
+def request(command: AskAgent) -> Message:
     """The user's request as a message: it carries the call that the user's turn will do."""
     asked = AgentCall(
-        letter.agent, letter.text, intent=letter.intent, task_id=letter.task_id, data=letter.data,
-        calls=letter.calls, inbox=letter.mail, limits=letter.limits,
+        command.agent, command.text, intent=command.intent, task_id=command.task_id, data=command.data,
+        calls=command.calls, inbox=command.mail, limits=command.limits,
     )  # fmt: skip
     arguments = msgspec.json.encode(asked).decode()
     return Message(
-        "forward", USER, USER, "", calls=(ToolCall("request", "call_agent", arguments, letter.attachments),)
+        "forward", USER, USER, "", calls=(ToolCall("request", "call_agent", arguments, command.attachments),)
     )
 
 
-def posted(letter: Letter) -> Letter:
-    """A letter as it would come by mail. Raises UserError for one that JSON cannot hold."""
+def posted(command: Command) -> Command:
+    """A command as it would come by mail. Raises UserError for one that JSON cannot hold."""
     try:
-        found: Letter = decode(encode(mend(letter)))
+        found: Command = decode(encode(mend(command)))
     except (TypeError, ValueError, RecursionError) as error:
         raise UserError(f"Not posted: it must be what JSON can hold: {error}") from error
     return found
 
 
-def take_in(state: RunState, letter: Letter, mail: int = 0) -> Event:
-    """The event that a letter becomes; one that comes too late is a dead letter."""
-    letter = mend(letter)
-    if isinstance(letter, Ask):
-        return MessagePosted(request(letter), command=mail)
-    if isinstance(letter, Cancel):
-        return CancelRequested(letter.target, letter.why, mail)
-    if isinstance(letter, Answer):
-        opened = state.open.get(letter.effect_id)
+def apply_command(state: RunState, command: Command, mail: int = 0) -> Event:
+    """The event that a command becomes; one that comes too late is a dead letter."""
+    command = mend(command)
+    if isinstance(command, AskAgent):
+        return MessagePosted(request(command), command=mail)
+    if isinstance(command, CancelEffect):
+        return CancelRequested(command.target, command.why, mail)
+    if isinstance(command, FinishEffect):
+        return _finished(state, command, mail)
+    if isinstance(command, AnswerInput):
+        opened = state.open.get(command.effect_id)
         detail = opened.detail if opened is not None else None
-        decides = isinstance(detail, Ruling) and letter.content in VERDICTS
+        decides = isinstance(detail, Ruling) and command.content in VERDICTS
         if decides or type(detail) is QuestionEffect:
             # An answer binds the arguments that were shown, whatever the tool would make of them later.
             shown = detail.arguments if type(detail) is ApprovalEffect else ""
             return EffectFinished(
-                letter.effect_id,
-                content=letter.content,
-                arguments=letter.arguments or shown,
-                decided_by=letter.by,
+                command.effect_id,
+                content=command.content,
+                arguments=command.arguments or shown,
+                decided_by=command.by,
                 command=mail,
-                grant=letter.grant if letter.content == "always" else None,
+                grant=command.grant if command.content == "always" else None,
             )
-        return _dead(letter.content, letter.effect_id, f"{letter.effect_id} is not an open question", mail)
-    opened = state.open.get(letter.call_id)
+        return _dead(command.content, command.effect_id, f"{command.effect_id} is not an open question", mail)
+    opened = state.open.get(command.call_id)
     if opened is None or not opened.child:
-        return _dead(letter.text, letter.call_id, f"{letter.call_id} is not an open call", mail)
+        return _dead(command.text, command.call_id, f"{command.call_id} is not an open call", mail)
     receiver = state.activations[opened.child]
-    message = letter.message or Message(
+    message = command.message or Message(
         "forward",
         USER,
         receiver.agent,
-        letter.text,
-        letter.call_id,
+        command.text,
+        command.call_id,
         new_id(),
-        attachments=letter.attachments,
+        attachments=command.attachments,
     )
     return MessagePosted(message, receiver.id, mail, full(receiver, state.options.limits))
 
 
-def take_in_mail(state: RunState, body: bytes, mail: int) -> Event:
-    """`take_in` for a letter as it was posted; what is no letter is dead, and does not stop the run."""
+def _finished(state: RunState, command: FinishEffect, mail: int) -> Event:
+    opened = state.open.get(command.effect_id)
+    if opened is None or isinstance(opened.detail, CallEffect | Ruling):
+        why = f"{command.effect_id} is no open effect that could be ended so"
+        return _dead(command.content, command.effect_id, why, mail)
+    return EffectFinished(
+        command.effect_id, command.outcome, command.content, reason=command.reason, decided_by=command.by,
+        source=command.source, command=mail,
+    )  # fmt: skip
+
+
+def apply_stored(state: RunState, body: bytes, mail: int) -> Event:
+    """`apply_command` for one as it was posted; what is no command is a dead letter, and stops no run."""
     try:
-        letter = decode(body)
+        command = decode(_renamed(body))
     except (msgspec.DecodeError, RecursionError) as error:
-        return _dead("", USER, f"mail {mail} is no letter: {whole(str(error))}", mail)
-    return take_in(state, letter, mail)
+        return _dead("", USER, f"mail {mail} is no command: {whole(str(error))}", mail)
+    return apply_command(state, command, mail)
 
 
 def _dead(text: str, receiver: str, why: str, mail: int) -> MessagePosted:
     return MessagePosted(Message("forward", USER, receiver, text), 0, mail, why)
+
+
+_OLD_TAGS = {
+    b"Ask": b"AskAgent",
+    b"Tell": b"PostMessage",
+    b"Answer": b"AnswerInput",
+    b"Cancel": b"CancelEffect",
+}
+
+
+def _renamed(body: bytes) -> bytes:
+    """A command as it was posted before its kind had today's name."""
+    tag = body[9:].partition(b'"')[0] if body.startswith(b'{"type":"') else b""
+    return b'{"type":"' + _OLD_TAGS[tag] + body[9 + len(tag) :] if tag in _OLD_TAGS else body

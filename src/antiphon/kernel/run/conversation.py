@@ -36,7 +36,7 @@ from antiphon.kernel.rules.next import Emit
 from antiphon.kernel.rules.team.compile import make_team
 from antiphon.kernel.rules.team.compiled import CompiledTeam, ModelOption
 from antiphon.kernel.run.clock import Clock, SystemClock
-from antiphon.kernel.run.commands import VERDICTS, Answer, Ask, Cancel, Signal, Tell
+from antiphon.kernel.run.commands import VERDICTS, AnswerInput, AskAgent, CancelEffect, PostMessage, Signal
 from antiphon.kernel.run.feed import Subscription
 from antiphon.kernel.run.rows import fold, read
 from antiphon.kernel.run.runtime import Runtime
@@ -49,7 +49,7 @@ from antiphon.values.policy import Grant, Policy
 from antiphon.values.result import Outcome, Result, View
 from antiphon.values.tool import ToolContext
 
-OnMessage = Callable[[Message], Awaitable[Any]]
+InputHandler = Callable[[Message], Awaitable[Any]]
 
 
 class Conversation:
@@ -100,7 +100,7 @@ class Conversation:
             refused = full(state.activations[opened.child], state.options.limits)
             whole = text if isinstance(text, Message) else None
             said = "" if isinstance(text, Message) else text
-            self._runtime.take_in(Tell(name, said, tuple(attachments), whole))
+            self._runtime.apply_command(PostMessage(name, said, tuple(attachments), whole))
             if refused:
                 raise UserError(f"Not delivered: {refused}")
             return name
@@ -117,8 +117,8 @@ class Conversation:
                 read_history(text)
             except ValueError as error:
                 raise UserError(f"Not a conversation that a provider would take: {error}") from error
-        self._runtime.take_in(
-            Ask(name, text, tuple(attachments), intent, task_id, data, tuple(calls), tuple(mail), limits)
+        self._runtime.apply_command(
+            AskAgent(name, text, tuple(attachments), intent, task_id, data, tuple(calls), tuple(mail), limits)
         )
         return f"0/{state.activations[0].turn.number}.c1"
 
@@ -167,35 +167,35 @@ class Conversation:
             raise UserError(f"An approval is answered yes, no or always; got {content!r}")
         if grant is not None and content != "always":
             raise UserError(f"Only `always` is remembered, and so takes a grant; got {content!r}")
-        self._runtime.take_in(Answer(effect_id, content, arguments, by, grant))
+        self._runtime.apply_command(AnswerInput(effect_id, content, arguments, by, grant))
 
     async def cancel(self, target: str = "", why: str = "") -> None:
         """Stop a call or tool and all under it; without a target, every request."""
-        self._runtime.take_in(Cancel(target, why))
+        self._runtime.apply_command(CancelEffect(target, why))
 
     def cancel_when(self, signal: Signal, target: str, why: str = "") -> Callable[[], object]:
         """Cancel `target` once `signal` (an asyncio.Event, say) is set; call the result to stop listening."""
         return self._runtime.cancel_when(signal, target, why)
 
-    def attend(self, on_message: OnMessage) -> Callable[[], object]:
-        """From now on show questions and approvals to `on_message`, see `run`; call the result to stop.
+    def attend(self, on_input: InputHandler) -> Callable[[], object]:
+        """From now on show questions and approvals to `on_input`, see `run`; call the result to stop.
 
         One that raises refuses: an approval is answered `no`, a question with the error.
         """
-        asked, later = list(self._runtime.state.open.values()), self.events(self.seq, pieces=False)
-        return self._runtime.spawn(self._attend(on_message, asked, later)).cancel
+        asked, later = list(self._runtime.state.open.values()), self.events(self.seq, deltas=False)
+        return self._runtime.spawn(self._attend(on_input, asked, later)).cancel
 
-    async def _attend(self, on_message: OnMessage, open_now: list[OpenEffect], events: Subscription) -> None:
+    async def _attend(self, on_input: InputHandler, open_now: list[OpenEffect], events: Subscription) -> None:
         async with aclosing(events):
             for each in open_now:
                 agent = self._runtime.state.activations[each.activation].agent
                 asked = EffectStarted(each.id, each.detail)
-                await self._put(asked, agent, on_message, fails="no")
+                await self._put(asked, agent, on_input, fails="no")
             async for item in events:
                 if isinstance(item, Record):
-                    await self._put(item.event, item.agent, on_message, fails="no")
+                    await self._put(item.event, item.agent, on_input, fails="no")
 
-    async def _put(self, event: Event, agent: str, on_message: OnMessage, *, fails: str = "") -> None:
+    async def _put(self, event: Event, agent: str, on_input: InputHandler, *, fails: str = "") -> None:
         """Show a question to a person and send the answer back. fails: the answer when that raises."""
         detail = event.detail if isinstance(event, EffectStarted) else None
         if not isinstance(event, EffectStarted) or not isinstance(detail, HumanInput):
@@ -209,7 +209,7 @@ class Conversation:
             intent = "approval" if asked else "limit"
             message = msgspec.structs.replace(message, intent=intent, data=asked)
         try:
-            answer, by = str(await on_message(message)), USER
+            answer, by = str(await on_input(message)), USER
         except Exception as error:
             if not fails:
                 raise
@@ -223,9 +223,9 @@ class Conversation:
         number = state.dormant.get((0, agent.name if isinstance(agent, Agent) else agent))
         return tuple(state.activations[number].conversation.transcript.messages) if number is not None else ()
 
-    def events(self, after: int = 0, *, pieces: bool = True) -> Subscription:
-        """An async iterator over records numbered above `after`, and pieces as they come."""
-        return Subscription(self._runtime.feed, self._journal, after, pieces)
+    def events(self, after: int = 0, *, deltas: bool = True) -> Subscription:
+        """An async iterator over records numbered above `after`, and deltas as they come."""
+        return Subscription(self._runtime.feed, self._journal, after, deltas)
 
     async def records(self, after: int = 0) -> list[Record]:
         """The records numbered above `after`, of the whole run so far."""
@@ -282,7 +282,7 @@ async def open_run(
     windows: Mapping[str, int] | None = None,
     limits: Limits | None = None,
     policy: Policy | None = None,
-    attended: bool = True,
+    interactive: bool = True,
     background: bool = False,
     extra_instructions: str | Mapping[str, str] = "",
     extra_scope: Literal["entry", "all"] = "entry",
@@ -297,7 +297,7 @@ async def open_run(
     """Open a new run, or with `run_id` one that the journal holds, and go on with it.
 
     agents: the team. journal: a Journal, `sqlite:///path`, or None for memory (ANTIPHON_HOME
-    makes it durable). model: for every agent, instead of its own. attended: somebody can answer
+    makes it durable). model: for every agent, instead of its own. interactive: somebody can answer
     questions. background: agents may call without waiting. extra_instructions: added to the prompt
     of the agents that the user asks, or of `all`; a mapping has a text for each agent it names.
     deps: handed to tools. overrides: what their `ctx.resolve` makes instead, by the dependency's id.
@@ -305,7 +305,7 @@ async def open_run(
     windows: tokens that models take, by name. outputs: how much of tool results a model is shown.
     The options of a run that is opened again are those it was started with.
     """
-    plain = Options(limits or DEFAULTS, policy or Policy(), attended, background)
+    plain = Options(limits or DEFAULTS, policy or Policy(), interactive, background)
     options = msgspec.structs.replace(
         _instructed(plain, extra_instructions, extra_scope),
         disabled=tuple(disabled_tools),
@@ -318,7 +318,7 @@ async def open_run(
         lease, state, cast = await _reopen(store, run_id or new_id(), create or run_id is None)
         runtime = Runtime(store, lease, roster.team, state, cast, clock or SystemClock(), deps, overrides)
         # A process can die between its claim and its first record: then nothing was started yet.
-        first = RunResumed(attended) if lease.seq else RunStarted(lease.run_id, options, data)
+        first = RunResumed(interactive) if lease.seq else RunStarted(lease.run_id, options, data)
         try:
             runtime.start(first)
             if store.durability != "none" or not owned:
@@ -360,7 +360,7 @@ async def _reopen(
 async def cancel_run(journal: Journal, run_id: str, why: str = "") -> None:
     """Cancel every request of a run that nobody drives, and close it; its agents are not needed.
 
-    Raises RunInUse when somebody drives it (post a `letter.Cancel` then), UnknownName, UserError when
+    Raises RunInUse when somebody drives it (post a `command.Cancel` then), UnknownName, UserError when
     it is closed.
     """
     lease, state, cast = await _reopen(journal, run_id)

@@ -17,7 +17,7 @@ from antiphon.kernel.facts.events import (
     EffectFinished,
     Event,
 )
-from antiphon.kernel.facts.records import ActivationIndex, Piece, Record
+from antiphon.kernel.facts.records import ActivationIndex, Record, ReplyDelta
 from antiphon.kernel.run.rows import read
 from antiphon.values.model import Delta
 
@@ -39,8 +39,10 @@ class _Heard(Struct):
     index: int
     texts: deque[str]
 
-    def piece(self) -> Piece:
-        return Piece(self.effect_id, self.activation, self.agent, self.kind, "".join(self.texts), self.index)
+    def piece(self) -> ReplyDelta:
+        return ReplyDelta(
+            self.effect_id, self.activation, self.agent, self.kind, "".join(self.texts), self.index
+        )
 
 
 class Feed:
@@ -93,8 +95,8 @@ class Feed:
 class Subscription:
     """An async iterator over records after `after`, and pieces as they come."""
 
-    def __init__(self, feed: Feed, journal: Journal, after: int, pieces: bool) -> None:
-        self._feed, self._journal, self._pieces = feed, journal, pieces
+    def __init__(self, feed: Feed, journal: Journal, after: int, deltas: bool) -> None:
+        self._feed, self._journal, self._deltas = feed, journal, deltas
         self.position = after
         # The next one last. Lists: a deque alone takes more than a short run has to say.
         self._read: list[Record] = []
@@ -118,7 +120,7 @@ class Subscription:
     def take(self, effect_id: str, activation: int, agent: str, delta: Delta) -> None:
         """Buffer a delta, beside the last one if it is of the same text."""
         text = delta.text
-        if not self._pieces or not text:
+        if not self._deltas or not text:
             return
         last = self._buffer[-1] if self._buffer else None
         if last and last.effect_id == effect_id and last.kind == delta.kind and last.index == delta.index:
@@ -146,7 +148,7 @@ class Subscription:
     def __aiter__(self) -> Subscription:
         return self
 
-    async def __anext__(self) -> Record | Piece:
+    async def __anext__(self) -> Record | ReplyDelta:
         # Not a generator: who leaves a loop over one half-way leaves it to be closed by chance.
         feed = self._feed
         while True:
@@ -170,7 +172,7 @@ class Subscription:
             self._signal.clear()
             await self._signal.wait()
 
-    def _give(self, index: int) -> Piece:
+    def _give(self, index: int) -> ReplyDelta:
         piece = self._buffer[index].piece()
         del self._buffer[index]
         self._size -= len(piece.text)

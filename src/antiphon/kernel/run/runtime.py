@@ -44,7 +44,7 @@ from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam
 from antiphon.kernel.rules.team.manifest import manifest_of
 from antiphon.kernel.run.actions import ActionExecutor, Given, act
 from antiphon.kernel.run.clock import Clock
-from antiphon.kernel.run.commands import Cancel, Letter, Signal, posted, take_in, take_in_mail
+from antiphon.kernel.run.commands import CancelEffect, Command, Signal, apply_command, apply_stored, posted
 from antiphon.kernel.run.feed import Feed
 from antiphon.kernel.run.perform import PERFORMED, Threads, ask_model, capped, use_tool
 from antiphon.kernel.run.rows import LARGE, pack
@@ -52,11 +52,11 @@ from antiphon.values.codec import encode_value, whole
 from antiphon.values.model import Delta, Emit
 from antiphon.values.tool import ToolContext
 
-LAPS = 64
+EFFECTS_PER_YIELD = 64
 """Effects a driver performs before it lets timers and cancellations have the loop."""
 GRACE = 1.0
 """Seconds that cancelled effects get to clean up when the run is left."""
-BEAT = 5.0
+HEARTBEAT_SECONDS = 5.0
 """Seconds between two signs of life of an owner."""
 FOREVER = 1 << 62
 
@@ -97,7 +97,7 @@ class Runtime:
         self._results: list[tuple[str, asyncio.Future[None]]] = []
         self._threads = Threads()
         self._failure: BaseException | None = None
-        self._laps = 0
+        self._effects_performed = 0
 
     @property
     def run_id(self) -> str:
@@ -270,8 +270,8 @@ class Runtime:
             raise RuntimeError("a driver runs in a task")
         try:
             while opened is not None and self._failure is None:
-                self._laps += 1
-                if self._laps % LAPS == 0:
+                self._effects_performed += 1
+                if self._effects_performed % EFFECTS_PER_YIELD == 0:
                     await asyncio.sleep(0)
                     if opened.ended:
                         return
@@ -384,7 +384,7 @@ class Runtime:
     async def _heed(self, signal: Signal, target: str, why: str) -> None:
         await signal.wait()
         if self._failure is None and target in self.state.open:
-            self.take_in(Cancel(target, why))
+            self.apply_command(CancelEffect(target, why))
 
     # -- results ----------------------------------------------------------------------------
 
@@ -417,9 +417,9 @@ class Runtime:
 
     # -- mail -------------------------------------------------------------------------------
 
-    def take_in(self, letter: Letter, mail: int = 0) -> None:
-        """Record what a letter says. Raises UserError for one that no journal can hold."""
-        self.record(take_in(self.state, posted(letter), mail))
+    def apply_command(self, command: Command, mail: int = 0) -> None:
+        """Record what a command says. Raises UserError for one that no journal can hold."""
+        self.record(apply_command(self.state, posted(command), mail))
         self._deliver()
 
     def open_mail(self) -> None:
@@ -431,7 +431,7 @@ class Runtime:
         try:
             while not self.state.closed:
                 for mail in await self.journal.mail(self.run_id, self.state.command):
-                    self.record(take_in_mail(self.state, mail.body, mail.number))
+                    self.record(apply_stored(self.state, mail.body, mail.number))
                     self._deliver()
                 await self.journal.wait(self.run_id, FOREVER, self.state.command)
         except (AntiphonError, ValueError) as error:
@@ -441,7 +441,7 @@ class Runtime:
     async def _beat(self) -> None:
         try:
             while True:
-                await asyncio.sleep(BEAT)
+                await asyncio.sleep(HEARTBEAT_SECONDS)
                 await self.journal.beat()
         except JournalError as error:
             self._park(error)
@@ -467,9 +467,9 @@ class Runtime:
         self.feed.end()
 
     def _suspended(self) -> RunSuspended:
-        parked = RunSuspended(self.run_id, str(self._failure))
-        parked.__cause__ = self._failure
-        return parked
+        suspended = RunSuspended(self.run_id, str(self._failure))
+        suspended.__cause__ = self._failure
+        return suspended
 
     async def close(self, why: str) -> None:
         """End the run for good; nothing may be in flight."""

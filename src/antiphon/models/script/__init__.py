@@ -37,7 +37,7 @@ EVERYONE = "*"
 
 
 def call(name: str, /, **arguments: Any) -> ToolCall:
-    """A wish to call tool `name`; the script gives it an id that is unique in its conversation."""
+    """A call of tool `name`; the script gives it an id that is unique in its conversation."""
     return ToolCall("", name, msgspec.json.encode(arguments).decode())
 
 

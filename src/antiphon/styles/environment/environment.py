@@ -46,7 +46,7 @@ from antiphon.view.graph import Graph, graph_of
 LOG = logging.getLogger(__name__)
 TOLD = 3
 """Findings about its graph that an environment logs when it starts; `graph` has all."""
-OnMessage = Callable[[KernelMessage], Awaitable[Any]]
+InputHandler = Callable[[KernelMessage], Awaitable[Any]]
 LIMITS = Limits(inbox=100_000)
 """Limits of a run of rounds: those of any run, with room for messages."""
 
@@ -69,8 +69,8 @@ class Environment(ExtEnv):
     the roles share. roles: as for `add_roles`. agents: that roles may call, and who watch nothing.
     laps: how often one role may react in one chain of messages, None for any number. journal, run_id: where
     the run is kept, and which one to go on with. model: of roles without one. limits: of each `run`.
-    on_message: an async function that is shown what human roles and approvals ask, and returns the answer;
-    attended: somebody answers without it, through `open`; else nobody is asked. Other options are those of
+    on_input: an async function that is shown what human roles and approvals ask, and returns the answer;
+    interactive: somebody answers without it, through `open`; else nobody is asked. Other options are those of
     `open_run` (policy, deps, …).
     """
 
@@ -87,7 +87,7 @@ class Environment(ExtEnv):
         run_id: str | None = None,
         model: str | Model | None = None,
         limits: Limits | None = None,
-        on_message: OnMessage | None = None,
+        on_input: InputHandler | None = None,
         **options: Any,
     ) -> None:
         self.desc, self.name, self.laps = desc, name, laps
@@ -96,8 +96,8 @@ class Environment(ExtEnv):
         self.limits = limits or LIMITS
         self.run_id = run_id or new_id()
         self._journal, self._model, self._options = journal, model, options
-        self._on_message = on_message
-        self._options.setdefault("attended", on_message is not None)
+        self._on_input = on_input
+        self._options.setdefault("interactive", on_input is not None)
         self._others = tuple(agents)
         self._casts: dict[str, Cast] = {}
         self._routes = Routes(())
@@ -314,8 +314,8 @@ class Environment(ExtEnv):
                     **self._options,
                 )
             )
-            if self._on_message is not None:
-                conversation.attend(self._on_message)
+            if self._on_input is not None:
+                conversation.attend(self._on_input)
             await self._recall(conversation)
             self._open = conversation
             self._count(conversation)

@@ -36,7 +36,7 @@ from antiphon.view import RunTree
 from antiphon.view.changes import Change, EffectEnd, RunResume
 from antiphon.view.nodes import ModelUse
 
-OnMessage = Callable[[Message], Awaitable[Any]]
+InputHandler = Callable[[Message], Awaitable[Any]]
 
 
 class AbortError(AntiphonError):
@@ -125,9 +125,9 @@ class LoopAgent:
         return self._sessions.setdefault(run_id, _Session(run_id, self._options.enable_usage_tracking))
 
     @asynccontextmanager
-    async def _opened(self, known: _Session, agent: Agent, attended: bool) -> AsyncIterator[Conversation]:
+    async def _opened(self, known: _Session, agent: Agent, interactive: bool) -> AsyncIterator[Conversation]:
         """The session's run: kept open where that is wished, and its books brought up to date."""
-        usual, options = agent is self._agent and not attended, self._options
+        usual, options = agent is self._agent and not interactive, self._options
         known.left = ()
         if known.open is not None and usual:
             yield known.open
@@ -144,7 +144,7 @@ class LoopAgent:
                     create=True,
                     windows=self._windows(),
                     limits=replace(options.limits or Limits(), turns=None),
-                    attended=attended,
+                    interactive=interactive,
                     outputs=options.tool_output_cache or OutputLimits(None, None),
                     deps=options.deps,
                     overrides=options.overrides(),
@@ -203,7 +203,7 @@ class LoopAgent:
         tools: Sequence[Tool | Callable[..., Any]] = (),
         tool_choice: str | None = None,
         attachments: Iterable[Attachment] = (),
-        on_message: OnMessage | None = None,
+        on_input: InputHandler | None = None,
     ) -> LoopStream:
         """Ask, and hand out events while it happens; iterate over it, best in `async with`.
 
@@ -212,13 +212,13 @@ class LoopAgent:
         and no `final` comes.
         session: which conversation goes on; the agent's own by default. force_compaction: compact it
         instead, the message is not taken. tools: for this request only, after the agent's own.
-        on_message: shows a person an approval and returns `yes`, `no` or `always`; nobody, no.
+        on_input: shows a person an approval and returns `yes`, `no` or `always`; nobody, no.
         """
         agent = equip(self._agent, tools)
         if tool_choice is not None:
             agent = replace(agent, asking=replace(agent.asking, tool_choice=tool_choice))
         text, intent = ("", COMPACT) if force_compaction else (message, "")
-        asked = _LoopRequest(text, intent, tuple(attachments), signal, on_message)
+        asked = _LoopRequest(text, intent, tuple(attachments), signal, on_input)
         return LoopStream(self, self._session(session), agent, asked)
 
     # -- what is known ---------------------------------------------------------------------------
@@ -285,7 +285,7 @@ class _LoopRequest(Struct, frozen=True):
     intent: str
     attachments: tuple[Attachment, ...]
     signal: Any
-    on_message: OnMessage | None
+    on_input: InputHandler | None
 
 
 def _since_opened(projection: Projection, records: Sequence[Record]) -> list[LoopEvent]:
@@ -345,8 +345,8 @@ class LoopStream:
         asked = self._asked
         if asked.signal is not None and asked.signal.is_set():
             return
-        attended = asked.on_message is not None
-        async with self._owner._opened(self._known, self._agent, attended) as conversation:
+        interactive = asked.on_input is not None
+        async with self._owner._opened(self._known, self._agent, interactive) as conversation:
             known, left = self._known, self._known.left
             projection, told = Projection(self._agent.asking.retry.max_attempts), list[Record]()
             if asked.text is None:
@@ -364,15 +364,15 @@ class LoopStream:
             stops: list[Callable[[], object]] = []
             if asked.signal is not None:
                 stops.append(conversation.cancel_when(asked.signal, call, "aborted"))
-            if asked.on_message is not None:
-                stops.append(conversation.attend(asked.on_message))
+            if asked.on_input is not None:
+                stops.append(conversation.attend(asked.on_input))
             try:
                 for earlier in told:
                     known.read(earlier)
                 for event in _since_opened(projection, told):
                     yield event
                 if not told or call in known.tree.requests:
-                    async with aclosing(conversation.events(known.tree.seq, pieces=False)) as records:
+                    async with aclosing(conversation.events(known.tree.seq, deltas=False)) as records:
                         async for record in records:
                             if not isinstance(record, Record):
                                 continue
@@ -387,7 +387,7 @@ class LoopStream:
             finally:
                 for stop in stops:
                     stop()
-                # A run that has parked says so itself; there is nothing left to cancel.
+                # A run that has suspended says so itself; there is nothing left to cancel.
                 with suppress(RunSuspended):
                     if call in await conversation.requests():
                         await conversation.cancel(call, "nobody listens any more")

@@ -33,7 +33,7 @@ class ToolCapableAgent:
     worker_id: its name, in the toolkit's permissions too. specialization, capabilities: what it is
     for, told to the model unless `system_prompt_file` says it all. toolkit: shared with others, or
     its own by default. options: of `open_run`, for every run (`journal`, `limits`, `policy` …);
-    unless `attended` is True an approval that a tool needs is refused.
+    unless `interactive` is True an approval that a tool needs is refused.
 
     Raises UserError for a prompt file that cannot be read.
     """
@@ -53,7 +53,7 @@ class ToolCapableAgent:
         self.toolkit = AgentToolkit() if toolkit is None else toolkit
         self._prompt = self._introduction() if system_prompt_file is None else _read(system_prompt_file)
         self._model = model
-        self.options = {"attended": False, **options}
+        self.options = {"interactive": False, **options}
 
     def _introduction(self) -> str:
         said = f'You are "{self.worker_id}", specialized in {self.specialization}.'

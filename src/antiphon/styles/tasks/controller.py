@@ -42,7 +42,7 @@ class Controller:
 
     workers: agents are wrapped in Worker. model: who decides where a message goes that names no
     worker; it has the workers as colleagues. name, instructions: the controller's own. options: of
-    `open_run`, for the runs it opens; unless `attended` is True an approval that a tool needs is refused.
+    `open_run`, for the runs it opens; unless `interactive` is True an approval that a tool needs is refused.
 
     Raises UserError without workers, DuplicateName for two of one name.
     """
@@ -65,7 +65,7 @@ class Controller:
         if not found:
             raise UserError("A controller needs at least one worker")
         self.name = name
-        self._options = {"attended": False, **options}
+        self._options = {"interactive": False, **options}
         names = tuple(self._workers)
         self._router = None if model is None else Agent(name, instructions, model=model, can_call=names)
         self._dealer = dealer(name if model is None else lane_name(name, "schedule"), name, names)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from antiphon.kernel.context.output_store import DONE
 from antiphon.kernel.facts import ids
@@ -194,9 +195,7 @@ def tool_finished(run: RunState, activation: Activation, opened: OpenEffect, eve
 
 def call_finished(run: RunState, caller: Activation, opened: OpenEffect, event: EffectFinished) -> None:
     """A callee has returned: to the turn, to an action, or in the background."""
-    detail = opened.detail
-    if type(detail) is not CallEffect:
-        raise ValueError(f"{event.id} is no call of an agent")
+    detail: Any = opened.detail
     usage = _release(run, caller, opened, detail, event) if opened.child else Usage()
     if opened.index < 0:
         operation_finished(run, caller, opened, event)
@@ -264,8 +263,13 @@ def operation_finished(
     run: RunState, activation: Activation, opened: OpenEffect, event: EffectFinished
 ) -> None:
     """What an action began has ended: it is remembered, should the action be run again."""
-    if activation.turn.finished_operations is not None:
-        activation.turn.finished_operations[event.id] = event
+    _operations(activation.turn, event.id)[event.id] = event
+
+
+def _operations(turn: Turn, effect_id: str) -> dict[str, EffectFinished]:
+    if turn.finished_operations is None:
+        raise ValueError(f"{effect_id} ended but never started")
+    return turn.finished_operations
 
 
 def never_started(run: RunState, event: EffectFinished) -> None:
@@ -273,10 +277,7 @@ def never_started(run: RunState, event: EffectFinished) -> None:
     activation = run.activations[ids.activation_of(event.id)]
     index = ids.index_of(event.id)
     if index < 0 or ids.is_approval(event.id):
-        finished = activation.turn.finished_operations
-        if finished is None:
-            raise ValueError(f"{event.id} ended but never started")
-        finished[event.id] = event
+        _operations(activation.turn, event.id)[event.id] = event
         return
     if event.outcome == "limit":
         activation.turn.breached_limit = event.reason

@@ -20,7 +20,7 @@ def deliver(activation: Activation, message: Message) -> None:
 
 
 def full(receiver: Activation, limits: Limits) -> str:
-    """Why an inbox takes no more, or an empty string. limits: the run's, for those on no books."""
+    """Why an inbox takes no more, or an empty string. limits: the run's, for those on no ledger scope."""
     limit = (receiver.scopes[0].limits if receiver.scopes else limits).inbox
     if limit is None or len(receiver.mailbox.inbox) < limit:
         return ""

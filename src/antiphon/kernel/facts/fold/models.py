@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from typing import Any
 
 from antiphon.kernel.facts.activation import Activation, OpenEffect
 from antiphon.kernel.facts.events import (
@@ -27,8 +28,8 @@ BLAMELESS = frozenset({"validation", "context_length", "refusal"})
 def model_started(run: RunState, activation: Activation, opened: OpenEffect, detail: ModelEffect) -> None:
     """The worst case is held. An id of the next turn says that the last one is over."""
     if opened.turn != activation.turn.number:
-        if activation.turn.calls:
-            activation.progress.reminders = 0
+        # Only a turn with calls ends so, and doing those was progress.
+        activation.progress.reminders = 0
         end_turn(activation)
         next_turn(activation)
     attempts, conversation = activation.turn.attempts, activation.conversation
@@ -48,9 +49,7 @@ def model_started(run: RunState, activation: Activation, opened: OpenEffect, det
 
 def model_finished(run: RunState, activation: Activation, opened: OpenEffect, event: EffectFinished) -> None:
     """The hold is settled; a reply goes into the conversation, and its calls are next."""
-    detail = opened.detail
-    if type(detail) is not ModelEffect:
-        raise ValueError(f"{event.id} is no model call")
+    detail: Any = opened.detail
     charged = settle(activation.scopes, detail, event)
     if charged.tokens:
         _book(run.totals, detail.model, charged)
@@ -140,8 +139,7 @@ def limit_answered(run: RunState, activation: Activation, opened: OpenEffect, ev
         and type(opened.detail) is LimitEffect
     ):
         raise_limits(activation.scopes[opened.detail.scope])
-        if activation.request in run.waiting:
-            run.freed[activation.request] = None
+        run.freed[activation.request] = None
     else:
         activation.progress.raise_declined = True
     activation.phase = "asking"

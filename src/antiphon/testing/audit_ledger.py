@@ -1,4 +1,4 @@
-"""The audit's own books: what a scope may use, has used, and may still have to pay."""
+"""The audit's own ledger: what a scope may use, has used, and may still have to pay."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from antiphon.values.limits import Limits
 from antiphon.values.message import Message, ToolCall
 
 
-class Books(Struct):
+class AuditLedger(Struct):
     limits: Limits
     parent: int = 0
     spent: int = 0
