@@ -120,7 +120,7 @@ def test_control_a_role_that_forgets_is_found(tmp_path, monkeypatch):
 @pytest.mark.deep
 def test_control_a_step_done_again_is_found(tmp_path, monkeypatch):
     monkeypatch.setattr("antiphon.kernel.run.actions.ActionExecutor.execute", _again(ActionExecutor.execute))
-    report = enumerate_crashes(ENVIRONMENT, tmp_path, every=7)
+    report = enumerate_crashes(ENVIRONMENT, tmp_path)
     assert any("had ended and ran again" in text for bad in report.bad for text in bad.wrong), str(report)
 
 
@@ -136,18 +136,18 @@ def test_control_a_lost_tool_that_is_not_taken_up_again_is_found(tmp_path, monke
 def test_control_mail_that_is_taken_in_twice_is_found(tmp_path, monkeypatch):
     async def forgets_its_mail(journal, run_id, seen=None):
         state = await fold(journal, run_id, seen)
-        state.mail = 0
+        state.command = 0
         return state
 
     monkeypatch.setattr("antiphon.kernel.run.conversation.fold", forgets_its_mail)
     report = enumerate_crashes(SINGLE, tmp_path, every=3)
-    assert any("mail 1 after mail 1" in text for bad in report.bad for text in bad.wrong), str(report)
+    assert any("command 1 after command 1" in text for bad in report.bad for text in bad.wrong), str(report)
 
 
 @pytest.mark.deep
 def test_control_an_action_that_forgets_its_steps_is_found(tmp_path, monkeypatch):
     monkeypatch.setattr(actions.ActionExecutor, "execute", _by_heart(actions.ActionExecutor.execute))
-    report = enumerate_crashes(ACTION, tmp_path, every=3)
+    report = enumerate_crashes(ACTION, tmp_path)
     assert any("had ended and ran again" in text for bad in report.bad for text in bad.wrong), str(report)
 
 
@@ -155,7 +155,7 @@ def _by_heart(execute):
     """As if steps were done and not looked up."""
 
     async def executing(self, effect_id, operation):
-        if isinstance(operation, StepOperation) and effect_id in self._activation.memo:
+        if isinstance(operation, StepOperation) and effect_id in self._finished:
             return operation.function(*operation.args)
         return await execute(self, effect_id, operation)
 
@@ -166,7 +166,7 @@ def _again(execute):
     """As if an action that is run again did not know what it had done."""
 
     async def executing(executor, effect_id, operation):
-        if effect_id in executor._activation.memo and isinstance(operation, StepOperation):
+        if effect_id in executor._finished and isinstance(operation, StepOperation):
             await perform(operation)
         return await execute(executor, effect_id, operation)
 
@@ -177,7 +177,7 @@ def _forgetful(use_tool):
     """As if no crash had been noticed."""
 
     async def using(tool, arguments, opened, context, threads):
-        opened.lost = False
+        opened.crashes = 0
         return await use_tool(tool, arguments, opened, context, threads)
 
     return using

@@ -84,9 +84,9 @@ def test_control_giving_up_what_could_be_run_again_is_found(tmp_path, monkeypatc
     use_tool = runtime.use_tool
 
     async def timid(tool, arguments, opened, context, threads):
-        if opened.lost:
+        if opened.crashes:
             return EffectFinished(
-                opened.effect.id, "unknown", why="who knows; it may or may not have taken effect"
+                opened.id, "unknown", reason="who knows; it may or may not have taken effect"
             )
         return await use_tool(tool, arguments, opened, context, threads)
 
