@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal
 
-from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
 from antiphon.errors import UserError
 from antiphon.values.codec import exact
+from antiphon.values.fields import Checked, check_at_least
 from antiphon.values.hooks import Hooks
 from antiphon.values.limits import Limits
 from antiphon.values.message import USER
@@ -21,7 +21,7 @@ ALL: Final = ("*",)
 """`can_call` of an agent that may call everyone."""
 
 
-class Compaction(Struct, frozen=True, gc=False, omit_defaults=True):
+class Compaction(Checked, frozen=True, gc=False, omit_defaults=True):
     """When and how a long conversation is replaced by a summary of it."""
 
     ratio: float = 0.85
@@ -38,7 +38,7 @@ class Compaction(Struct, frozen=True, gc=False, omit_defaults=True):
     """Given a new summary; the text that it returns replaces the summary. One that raises is ignored."""
 
 
-class RetryPolicy(Struct, frozen=True, gc=False, omit_defaults=True):
+class RetryPolicy(Checked, frozen=True, gc=False, omit_defaults=True):
     """When a model request that failed for a passing reason is tried again."""
 
     max_attempts: int = 3
@@ -56,8 +56,12 @@ class RetryPolicy(Struct, frozen=True, gc=False, omit_defaults=True):
     statuses: tuple[int, ...] | None = None
     """HTTP statuses that are tried again. None: by the kind of the failure."""
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_at_least(self, "max_attempts", 1)
 
-class LoopOptions(Struct, frozen=True, gc=False, omit_defaults=True):
+
+class LoopOptions(Checked, frozen=True, gc=False, omit_defaults=True):
     """How an agent's turns follow one another."""
 
     max_parallel_calls: int | None = None
@@ -73,11 +77,16 @@ class LoopOptions(Struct, frozen=True, gc=False, omit_defaults=True):
     batch: Literal["one", "all"] = "all"
     """How many of the waiting messages a turn takes."""
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_at_least(self, "max_parallel_calls", 1)
+        check_at_least(self, "max_reminders", 0)
 
-class ModelOptions(Struct, frozen=True, kw_only=True):
+
+class ModelOptions(Checked, frozen=True, kw_only=True):
     """What an agent's model is asked, and what happens when it cannot answer.
 
-    Raises UserError for a max_output_tokens that is no whole number.
+    Raises UserError for a field that does not hold what it declares.
     """
 
     max_output_tokens: int = 4096
@@ -97,9 +106,11 @@ class ModelOptions(Struct, frozen=True, kw_only=True):
         if type(self.max_output_tokens) is not int:
             exactly = exact(int, self.max_output_tokens, "ModelOptions(max_output_tokens=...)")
             force_setattr(self, "max_output_tokens", exactly)
+        super().__post_init__()
+        check_at_least(self, "max_output_tokens", 1)
 
 
-class Topics(Struct, frozen=True):
+class Topics(Checked, frozen=True):
     """What an agent hears and says in an environment, where messages are published."""
 
     watch: Sequence[str] = ()
@@ -108,10 +119,11 @@ class Topics(Struct, frozen=True):
     """Topics of its own messages; for graphs and checks only."""
 
 
-class Agent(Struct, frozen=True, eq=False):
+class Agent(Checked, frozen=True, eq=False):
     """One agent as its developer describes it: data only, shared freely between runs.
 
-    Raises UserError for an empty name, or one that is not printable or is `user`.
+    Raises UserError for a name that is empty, not printable or `user`, and for a field that does not hold
+    what it declares.
     """
 
     name: str
@@ -155,6 +167,7 @@ class Agent(Struct, frozen=True, eq=False):
     """What it hears and says in an environment."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.name.strip() or not self.name.isprintable() or self.name == USER:
             raise UserError(f"An agent's name must be printable and not {USER!r}; got {self.name!r}")
         if self.tools:

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from antiphon.errors import UserError
 from antiphon.values.actions import Act
+from antiphon.values.fields import Checked
 from antiphon.values.message import Message, ToolCall
 from antiphon.values.model import ChatMessage
 from antiphon.values.result import Outcome
@@ -190,7 +191,7 @@ Authorize = Callable[[Tool, str], Decision | tuple[Decision, str] | None]
 """Decides on a call of the tool with these arguments (canonical JSON), with a reason where there is one."""
 
 
-class Hooks(Struct, frozen=True, kw_only=True):
+class Hooks(Checked, frozen=True, kw_only=True):
     """An agent's own rules, called once and recorded, and its own coroutine.
 
     All but `act` must be synchronous and free of side effects. One that raises fails its activation, never

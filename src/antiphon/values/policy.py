@@ -11,15 +11,15 @@ from fnmatch import fnmatchcase
 from typing import Any, Literal
 
 import msgspec
-from msgspec import Struct
 
+from antiphon.values.fields import Checked
 from antiphon.values.tool import Tool
 
 Ruling = Literal["allow", "ask", "deny"]
 Preset = Literal["open", "guarded", "strict"]
 
 
-class Policy(Struct, frozen=True, omit_defaults=True):
+class Policy(Checked, frozen=True, omit_defaults=True):
     """Rules by tool name; `*` and `?` match as in file names. Deny beats allow beats ask."""
 
     preset: Preset = "open"
@@ -31,7 +31,7 @@ class Policy(Struct, frozen=True, omit_defaults=True):
 OPEN = Policy()
 
 
-class Grant(Struct, frozen=True, gc=False, omit_defaults=True):
+class Grant(Checked, frozen=True, gc=False, omit_defaults=True):
     """How far an approval that is remembered reaches; by default to every call of that tool in the run.
 
     arguments: name and pattern of each argument that must match, as in file names; a text with `..` as a

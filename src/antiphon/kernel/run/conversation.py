@@ -42,6 +42,7 @@ from antiphon.kernel.run.rows import fold, read
 from antiphon.kernel.run.runtime import Runtime
 from antiphon.values.agent import Agent
 from antiphon.values.codec import whole
+from antiphon.values.fields import check_fields
 from antiphon.values.limits import DEFAULTS, Limits, OutputLimits
 from antiphon.values.message import USER, Attachment, Message, ToolCall, new_id
 from antiphon.values.model import ChatMessage, Model, Usage
@@ -311,6 +312,7 @@ async def open_run(
         disabled=tuple(disabled_tools),
         outputs=outputs or OutputLimits(),
     )
+    check_fields(options)
     store, owned = _journal(journal, os.environ if env is None else env)
     roster = _Roster(tuple(agents), model, env, windows or {})
     try:
