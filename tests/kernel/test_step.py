@@ -14,10 +14,10 @@ from antiphon.kernel.facts.events import (
     RunStarted,
     TurnStarted,
 )
-from antiphon.kernel.facts.fold.apply import apply
+from antiphon.kernel.facts.fold.apply import Folding, apply
 from antiphon.kernel.facts.options import Options
 from antiphon.kernel.facts.state import RunState
-from antiphon.kernel.rules.step import consequences
+from antiphon.kernel.rules.step import step
 from antiphon.kernel.rules.team.compile import make_team
 from antiphon.kernel.rules.team.compiled import ModelOption
 from antiphon.kernel.run.commands import AskAgent, request
@@ -38,12 +38,19 @@ TEAM = make_team(
 )
 
 
+def consequences(run, team=TEAM):
+    """What `step` says next, each event folded as it is said."""
+    folding = Folding(run)
+    step(folding.emit, run, team)
+    return folding.batch
+
+
 def after(*events):
     """The state after the events, and what `step` says next."""
     run = RunState()
     for event in events:
         apply(run, event)
-    return run, consequences(run, TEAM)
+    return run, consequences(run)
 
 
 ASKED = (RunStarted("r"), MessagePosted(request(AskAgent("a", "go"))))
@@ -60,7 +67,7 @@ def test_a_request_leads_to_the_model_in_one_go():
 def test_nothing_follows_while_everyone_waits():
     run, _ = after(*ASKED)
     run.ready.append(run.activations[1])
-    assert consequences(run, TEAM) == []
+    assert consequences(run) == []
 
 
 def test_an_agent_that_waits_to_be_continued_does_nothing():
@@ -68,7 +75,7 @@ def test_an_agent_that_waits_to_be_continued_does_nothing():
     run, _ = after(*ASKED, TurnStarted(0, 1), resting, EffectFinished("0/1.c1", content="so far"))
     assert run.dormant == {(0, "a"): 1}
     run.ready.append(run.activations[1])
-    assert consequences(run, TEAM) == []
+    assert consequences(run) == []
 
 
 def test_a_ruling_that_was_recorded_is_carried_out_when_the_run_is_taken_up_again():
@@ -81,7 +88,7 @@ def test_a_ruling_that_was_recorded_is_carried_out_when_the_run_is_taken_up_agai
         PermissionDecided("1/1.c1", True, "user", arguments='{"to":"ann"}'),
     ):
         apply(run, event)
-    assert [(each.id, each.detail.name) for each in consequences(run, TEAM)] == [("1/1.c1", "pay")]
+    assert [(each.id, each.detail.name) for each in consequences(run)] == [("1/1.c1", "pay")]
 
 
 def test_cancelling_a_call_and_one_inside_it_ends_each_once():
@@ -90,10 +97,10 @@ def test_cancelling_a_call_and_one_inside_it_ends_each_once():
         run,
         EffectFinished("1/1.m1", reply=Reply(calls=(call("call_agent", agent_name="b", message="help"),))),
     )
-    consequences(run, TEAM)
+    consequences(run)
     apply(run, CancelRequested("0/1.c1"))
     apply(run, CancelRequested("1/1.c1"))
-    ended = [each.id for each in consequences(run, TEAM) if isinstance(each, EffectFinished)]
+    ended = [each.id for each in consequences(run) if isinstance(each, EffectFinished)]
     assert sorted(ended) == ["0/1.c1", "1/1.c1", "2/1.m1"]
     assert len(ended) == len(set(ended))
     assert run.cancelling == {}

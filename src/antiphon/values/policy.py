@@ -28,9 +28,6 @@ class Policy(Checked, frozen=True, omit_defaults=True):
     ask: tuple[str, ...] = ()
 
 
-OPEN = Policy()
-
-
 class Grant(Checked, frozen=True, gc=False, omit_defaults=True):
     """How far an approval that is remembered reaches; by default to every call of that tool in the run.
 

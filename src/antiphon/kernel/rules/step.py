@@ -16,8 +16,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from antiphon.kernel.facts.activation import Activation
-from antiphon.kernel.facts.events import Event
-from antiphon.kernel.facts.fold.apply import Folding
 from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules import calls, cancelling, models, retries, turn
 from antiphon.kernel.rules.next import AGAIN, WAIT, Emit, Next
@@ -73,10 +71,3 @@ def _advance(emit: Emit, run: RunState, team: CompiledTeam, activation: Activati
         following = RULES[activation.phase](emit, run, team, member, activation)
     if following is not WAIT:
         turn.give_back(emit, run, activation, following)
-
-
-def consequences(run: RunState, team: CompiledTeam) -> list[Event]:
-    """What `step` makes of a run, applied and listed."""
-    folding = Folding(run)
-    step(folding.emit, run, team)
-    return folding.batch

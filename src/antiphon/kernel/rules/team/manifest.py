@@ -8,7 +8,6 @@ changed between them.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
 from hashlib import blake2b
 from types import CodeType
 from typing import Any
@@ -116,16 +115,3 @@ def _add(digest: Any, code: CodeType) -> None:
 def _ordered(constant: object) -> object:
     """A constant whose text is the same in every process."""
     return sorted(map(repr, constant)) if isinstance(constant, frozenset) else constant
-
-
-def differences(one: bytes, other: bytes) -> dict[str, tuple[Any, Any]]:
-    """What two manifests say differently: path to both values."""
-    found: dict[str, tuple[Any, Any]] = {}
-    left: list[tuple[str, Any, Any]] = [("", msgspec.json.decode(one), msgspec.json.decode(other))]
-    while left:
-        path, mine, theirs = left.pop()
-        if isinstance(mine, Mapping) and isinstance(theirs, Mapping):
-            left += [(f"{path}/{key}", mine.get(key), theirs.get(key)) for key in {**mine, **theirs}]
-        elif mine != theirs:
-            found[path] = mine, theirs
-    return found
