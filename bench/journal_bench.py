@@ -14,7 +14,7 @@ from pathlib import Path
 import apsw
 
 from antiphon.journal.memory import MemoryJournal
-from antiphon.journal.row_writer import Pen
+from antiphon.journal.row_writer import RowWriter
 from antiphon.journal.sqlite import SqliteJournal
 
 BODY = b"x" * 300
@@ -49,7 +49,7 @@ async def group(journal, producers=PRODUCERS, rows=ROWS_EACH):
             end.set_result(None)
 
     chains = [
-        Producer(Pen(journal, await journal.claim(f"run {n}", create=True)), rows, ended)
+        Producer(RowWriter(journal, await journal.claim(f"run {n}", create=True)), rows, ended)
         for n in range(producers)
     ]
     started = time.perf_counter()
@@ -61,7 +61,7 @@ async def group(journal, producers=PRODUCERS, rows=ROWS_EACH):
 
 async def stream(journal, rows=100_000):
     """(rows per second that become durable, µs of one `append` for the caller) of a single run."""
-    pen = Pen(journal, await journal.claim("stream", create=True))
+    pen = RowWriter(journal, await journal.claim("stream", create=True))
     ready = [pen.row(BODY) for _ in range(rows)]
     nothing, append, lease, blobs = (lambda error: None), journal.append, pen.lease, {}
     started = time.perf_counter()
@@ -74,7 +74,7 @@ async def stream(journal, rows=100_000):
 
 async def lone(journal, rows=1_000):
     """Milliseconds of one awaited append, the median."""
-    pen = Pen(journal, await journal.claim("lone", create=True))
+    pen = RowWriter(journal, await journal.claim("lone", create=True))
     times = []
     for _ in range(rows):
         row = pen.row(BODY)

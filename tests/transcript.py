@@ -158,9 +158,9 @@ PATIENCE = 60
 """Seconds after which what should have happened has not; never reached when all is well."""
 
 
-async def until(conversation: Any, said: str) -> None:
+async def until(run: Any, said: str) -> None:
     """Read a run's records from the first on until one of them is this line."""
-    async with asyncio.timeout(PATIENCE), aclosing(conversation.events(deltas=False)) as events:
+    async with asyncio.timeout(PATIENCE), aclosing(run.events(deltas=False)) as events:
         async for record in events:
             if line(record) == said:
                 return

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from antiphon.styles.profiles import Bounds, ProfileTeam
+from antiphon.styles.profiles import ProfileLimits, ProfileTeam
 from antiphon.tools import folder_tools
 
 HERE = Path(__file__).parent
@@ -22,4 +22,4 @@ def team(folder: Path) -> ProfileTeam:
         "documents": [tools["search_documents"]],
         "files": [tools["list_files"], tools["read_lines"]],
     }
-    return ProfileTeam(HERE, tools=reading, bounds=Bounds(steps=20, fan_out=4))
+    return ProfileTeam(HERE, tools=reading, bounds=ProfileLimits(steps=20, fan_out=4))

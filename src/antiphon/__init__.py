@@ -4,7 +4,8 @@ from antiphon.errors import AntiphonError, ModelError, RunFailed, ToolError, Use
 from antiphon.journal import open_journal
 from antiphon.kernel.facts.records import Record, ReplyDelta
 from antiphon.kernel.run.api import run, run_sync, stream
-from antiphon.kernel.run.conversation import Conversation, open_run
+from antiphon.kernel.run.open import open_run
+from antiphon.kernel.run.run import Run
 from antiphon.values.agent import ALL, Agent, LoopOptions, ModelOptions, RetryPolicy, Topics
 from antiphon.values.hooks import Hooks
 from antiphon.values.limits import UNLIMITED, Limits
@@ -21,7 +22,6 @@ __all__ = [
     "Agent",
     "AntiphonError",
     "Attachment",
-    "Conversation",
     "Example",
     "Hooks",
     "Limits",
@@ -35,6 +35,7 @@ __all__ = [
     "ReplyDelta",
     "Result",
     "RetryPolicy",
+    "Run",
     "RunFailed",
     "Tool",
     "ToolCall",

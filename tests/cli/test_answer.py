@@ -158,7 +158,7 @@ def mail(shell, run_id):
     async def look():
         journal = open_journal(f"sqlite:///{shell.folder}/.antiphon/antiphon.db")
         try:
-            return list(await journal.mail(run_id))
+            return list(await journal.commands(run_id))
         finally:
             await journal.close()
 

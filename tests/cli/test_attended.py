@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from antiphon.cli.session.drive import Bell
+from antiphon.cli.session.drive import WakeSignal
 from tests.cli.shell import PATIENCE, plain
 from tests.cli.test_terminal import ALLOW, CODE
 
@@ -98,7 +98,7 @@ def test_a_bell_that_rang_before_is_heard():
     import asyncio
 
     async def ring():
-        bell = Bell()
+        bell = WakeSignal()
         bell.ring()
         first = await bell.listen(asyncio.sleep(0))
         second = await bell.listen(asyncio.sleep(0))
@@ -117,4 +117,4 @@ def test_a_timeout_of_somebody_else_is_no_bell():
         raise TimeoutError("other")
 
     with pytest.raises(TimeoutError, match="other"):
-        asyncio.run(Bell().listen(late()))
+        asyncio.run(WakeSignal().listen(late()))

@@ -5,7 +5,7 @@ import subprocess
 import pytest
 
 from antiphon import ReplyDelta
-from antiphon.cli.display.reply_printer import Voice
+from antiphon.cli.display.reply_printer import ReplyPrinter
 from tests.cli.shell import Terminal, plain
 
 CODE = '''
@@ -225,12 +225,12 @@ def test_without_a_model_the_tiny_one_says_so(shell, piped, monkeypatch):
 
 
 def test_a_result_is_read_before_it_is_whole():
-    voice, said = Voice(), []
+    voice, said = ReplyPrinter(), []
     whole = '{"message": "a\\"b\\u00e4\\ud83d\\ude00\\n", "more": "no"}'
     for kind, text in [("call_name", "finish"), *(("call_arguments", each) for each in whole)]:
         said.append(voice.take(ReplyDelta("1/1.m1", 1, "bot", kind, text, 0)))
     assert "".join(said) == voice.said == 'a"bä😀\n'
-    other = Voice()
+    other = ReplyPrinter()
     for kind, text in [("call_name", "send"), ("call_arguments", whole)]:
         assert other.take(ReplyDelta("1/1.m1", 1, "bot", kind, text, 0)) == ""
     assert other.take(ReplyDelta("1/1.m1", 1, "bot", "text", "x", 0)) == "x"

@@ -9,7 +9,7 @@ import pytest
 from antiphon import Agent, Record, open_run
 from antiphon.cli import exit_codes, store
 from antiphon.cli.commands import manage, runs
-from antiphon.journal.port import RunEntry
+from antiphon.journal.port import RunInfo
 from antiphon.journal.sqlite import SqliteJournal
 from antiphon.kernel.facts.events import ModelEffect
 from antiphon.kernel.facts.summary import RunSummary
@@ -103,7 +103,7 @@ def test_ls_lists_a_damaged_run_too(shell, run_id):
     ],
 )
 def test_states(state, owner, shown):
-    entry = RunEntry("r", 0.0, 0.0, 1, 1, owner, b"")
+    entry = RunInfo("r", 0.0, 0.0, 1, 1, owner, b"")
     assert runs.state_of(entry, RunSummary(1, state=state)) == shown
 
 
@@ -163,13 +163,13 @@ def test_a_conversation_of_a_program_is_resumed_but_not_ended(shell):
     agent = Agent("a", model=Script([lambda request: asyncio.Event().wait()]))
 
     async def leave_open():
-        async with open_run([agent], journal=f"sqlite:///{JOURNAL}") as conversation:
-            await conversation.post("a", "go")
-            async for found in conversation.events():
+        async with open_run([agent], journal=f"sqlite:///{JOURNAL}") as run:
+            await run.post("a", "go")
+            async for found in run.events():
                 if isinstance(found, Record) and isinstance(
                     getattr(found.event, "detail", None), ModelEffect
                 ):
-                    return conversation.run_id
+                    return run.run_id
 
     run_id = asyncio.run(leave_open())
     assert shell("runs", "ls", "--json").value[0]["state"] == "suspended"
@@ -191,8 +191,8 @@ def test_cancel_when_the_owner_does_not_answer(shell, monkeypatch):
 
     async def hold():
         journal = SqliteJournal(JOURNAL)
-        async with open_run([agent], journal=journal) as conversation:
-            run_id = conversation.run_id
+        async with open_run([agent], journal=journal) as run:
+            run_id = run.run_id
         await journal.claim(run_id)  # this process lives, but reads no mail
         await asyncio.get_running_loop().run_in_executor(None, cancelled, run_id)
         await journal.close()
@@ -215,14 +215,14 @@ def test_unknown_runs_are_not_found(shell, run_id, command):
 
 
 def test_prefixes():
-    found = [RunEntry(name, 0.0, 0.0, 0, 0, "", b"") for name in ("ab", "abc", "b")]
+    found = [RunInfo(name, 0.0, 0.0, 0, 0, "", b"") for name in ("ab", "abc", "b")]
     assert store.choose(found, "b").run_id == "b"
     assert store.choose(found, "ab").run_id == "ab"  # an id in full is always that run
-    named = [RunEntry(run_id, 0.0, 0.0, 0, 0, "", b"", name) for run_id, name in (("ab", "b"), ("b", "ab"))]
+    named = [RunInfo(run_id, 0.0, 0.0, 0, 0, "", b"", name) for run_id, name in (("ab", "b"), ("b", "ab"))]
     assert store.choose(named, "b").run_id == "b"  # nor does a name stand in an id's way
     assert store.choose([named[0]], "b").run_id == "ab"
     with pytest.raises(exit_codes.NotFound, match="2 runs are called 'x': ab, b"):
-        store.choose([RunEntry(each.run_id, 0.0, 0.0, 0, 0, "", b"", "x") for each in named], "x")
+        store.choose([RunInfo(each.run_id, 0.0, 0.0, 0, 0, "", b"", "x") for each in named], "x")
     with pytest.raises(exit_codes.NotFound, match="2 runs start with 'a': ab, abc"):
         store.choose(found, "a")
     with pytest.raises(exit_codes.NotFound, match="No run starts with ''"):

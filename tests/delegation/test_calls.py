@@ -19,9 +19,9 @@ def ask(name: str, message: str = "m", **more: Any) -> ToolCall:
     return call("call_agent", agent_name=name, message=message, **more)
 
 
-async def until(conversation: Any, text: str) -> None:
+async def until(run: Any, text: str) -> None:
     """Wait for a record whose line begins with `text`."""
-    async for item in conversation.events(deltas=False):
+    async for item in run.events(deltas=False):
         if isinstance(item, Record) and line(item).startswith(text):
             return
     raise AssertionError(f"no record begins with {text!r}")
@@ -145,28 +145,28 @@ def test_several_requests_at_once() -> None:
 
     async def main() -> None:
         model = Script({"a": [held], "b": [finish("fast")]})
-        async with open_run(PAIR, model=model) as conversation:
-            slow = await conversation.post("a", "take your time")
-            fast = await conversation.post(B, "hurry")
+        async with open_run(PAIR, model=model) as run:
+            slow = await run.post("a", "take your time")
+            fast = await run.post(B, "hurry")
             assert (slow, fast) == ("0/1.c1", "0/2.c1")
-            second = await conversation.result(fast)
-            assert await conversation.requests() == (slow,)
+            second = await run.result(fast)
+            assert await run.open_requests() == (slow,)
             held.open.set()
-            first = await conversation.result(slow)
+            first = await run.result(slow)
             assert (first.output, second.output) == ("slow", "fast")
             assert sent(second) == ["forward user>b: hurry", "return b>user: fast"]
-            assert await conversation.result(fast) == second, "a result can be asked for again"
+            assert await run.result(fast) == second, "a result can be asked for again"
 
     asyncio.run(main())
 
 
 def test_a_message_that_comes_after_the_end() -> None:
     async def main() -> None:
-        async with open_run([A], model=Script(["end"])) as conversation:
-            call_id = await conversation.post("a", "go")
-            await conversation.result(call_id)
+        async with open_run([A], model=Script(["end"])) as run:
+            call_id = await run.post("a", "go")
+            await run.result(call_id)
             with pytest.raises(UnknownName, match=r"Unknown open call: 0/1\.c1\. Known: \(none\)"):
-                await conversation.post(call_id, "late")
+                await run.post(call_id, "late")
 
     asyncio.run(main())
 
@@ -175,13 +175,13 @@ def test_unread_mail_of_an_agent_that_ends_is_a_dead_letter() -> None:
     held = Gate(finish("end"))
 
     async def main() -> list[str]:
-        async with open_run([A], model=Script([held])) as conversation:
-            call_id = await conversation.post("a", "go")
-            await until(conversation, "1/1.m1 model")
-            await conversation.post(call_id, "one more thing")
+        async with open_run([A], model=Script([held])) as run:
+            call_id = await run.post("a", "go")
+            await until(run, "1/1.m1 model")
+            await run.post(call_id, "one more thing")
             held.open.set()
-            await conversation.result(call_id)
-            return lines(await conversation.records())
+            await run.result(call_id)
+            return lines(await run.records())
 
     found = asyncio.run(main())
     assert "mail for a: user: one more thing" in found
@@ -192,11 +192,11 @@ def test_only_calls_take_messages() -> None:
     held = Gate("end")
 
     async def main() -> None:
-        async with open_run([A], model=Script([held])) as conversation:
-            await conversation.post("a", "go")
-            await until(conversation, "1/1.m1 model")
+        async with open_run([A], model=Script([held])) as run:
+            await run.post("a", "go")
+            await until(run, "1/1.m1 model")
             with pytest.raises(UnknownName, match=r"Unknown open call: 1/1\.m1\. Known: 0/1\.c1"):
-                await conversation.post("1/1.m1", "hello, model")
+                await run.post("1/1.m1", "hello, model")
 
     asyncio.run(main())
 

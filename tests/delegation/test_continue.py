@@ -53,11 +53,11 @@ def test_two_calls_at_once_and_one_after() -> None:
                 "sage": ["1", "2", "3"],
             }
         )
-        async with open_run([lead, sage], journal=journal, model=model) as conversation:
-            await conversation.result(await conversation.post("lead", "go"))
-            state = await fold(journal, conversation.run_id)
+        async with open_run([lead, sage], journal=journal, model=model) as run:
+            await run.result(await run.post("lead", "go"))
+            state = await fold(journal, run.run_id)
             assert sorted(state.activations) == [0, 1, 3]
-        await check_run(journal, conversation.run_id)
+        await check_run(journal, run.run_id)
         assert shown(model.requests[-2])[-1] == "user: z"
 
     asyncio.run(playing())
@@ -69,12 +69,12 @@ def test_a_conversation_continues_in_the_next_process(tmp_path: Any) -> None:
         run_id, agent = "", Agent("a", context="continue")
         for turn in range(3):
             model = Script([f"reply {turn}"])
-            async with open_run([agent], journal=journal, run_id=run_id or None, model=model) as conversation:
-                run_id = conversation.run_id
-                result = await conversation.result(await conversation.post("a", f"ask {turn}"))
+            async with open_run([agent], journal=journal, run_id=run_id or None, model=model) as run:
+                run_id = run.run_id
+                result = await run.result(await run.post("a", f"ask {turn}"))
                 assert result.output == f"reply {turn}"
-                assert len(conversation.history("a")) == 2 * turn + 2
-                names = [each.agent for each in await conversation.records() if isinstance(each, Record)]
+                assert len(run.transcript("a")) == 2 * turn + 2
+                names = [each.agent for each in await run.records() if isinstance(each, Record)]
                 assert set(names) == {"user", "a"}
         await check_run(journal, run_id)
         await journal.close()
@@ -88,9 +88,9 @@ def test_a_run_may_be_given_its_id(tmp_path: Any) -> None:
         for _ in range(2):
             async with open_run(
                 [Agent("a")], journal=journal, run_id="mine", create=True, model=Script(["x"])
-            ) as conversation:
-                assert conversation.run_id == "mine"
-                await conversation.result(await conversation.post("a", "go"))
+            ) as run:
+                assert run.run_id == "mine"
+                await run.result(await run.post("a", "go"))
         await journal.close()
 
     asyncio.run(playing())
@@ -106,16 +106,16 @@ def test_a_call_that_was_cancelled_in_the_middle_leaves_nothing_open() -> None:
     async def playing() -> None:
         model = Script([[call("endless"), call("endless")], "well"])
         agent = Agent("a", tools=[endless], context="continue", tool_execution="sequential")
-        async with open_run([agent], model=model) as conversation:
-            request = await conversation.post("a", "go")
-            events = conversation.events(deltas=False)
+        async with open_run([agent], model=model) as run:
+            request = await run.post("a", "go")
+            events = run.events(deltas=False)
             async for item in events:
                 if getattr(getattr(item.event, "detail", None), "name", "") == "endless":
                     break
             events.close()
-            await conversation.cancel(request)
-            assert (await conversation.result(request)).outcome == "cancelled"
-            assert str(await conversation.result(await conversation.post("a", "again"))) == "well"
+            await run.cancel(request)
+            assert (await run.result(request)).outcome == "cancelled"
+            assert str(await run.result(await run.post("a", "again"))) == "well"
         assert shown(model.requests[-1]) == [
             "user: go",
             "assistant: [endless, endless]",
@@ -131,11 +131,11 @@ def test_a_call_that_was_cancelled_in_the_middle_leaves_nothing_open() -> None:
 def test_a_history_that_no_provider_would_take_is_refused(text: str) -> None:
     async def playing() -> None:
         model = Script(["one", "two"])
-        async with open_run([Agent("a", context="continue")], model=model) as conversation:
-            await conversation.result(await conversation.post("a", "go"))
+        async with open_run([Agent("a", context="continue")], model=model) as run:
+            await run.result(await run.post("a", "go"))
             with pytest.raises(UserError, match="Not a conversation"):
-                await conversation.post("a", text, intent="history")
-            assert len(conversation.history("a")) == 2
+                await run.post("a", text, intent="history")
+            assert len(run.transcript("a")) == 2
 
     asyncio.run(playing())
 

@@ -29,9 +29,9 @@ async def never(request: object) -> str:
     return "never"
 
 
-async def started(conversation: Any, effect_id: str) -> None:
+async def started(opened: Any, effect_id: str) -> None:
     """Wait until an effect has started."""
-    async for item in conversation.events(deltas=False):
+    async for item in opened.events(deltas=False):
         if getattr(getattr(item, "event", None), "id", "") == effect_id:
             return
 
@@ -41,13 +41,13 @@ async def started(conversation: Any, effect_id: str) -> None:
 
 def test_cancel_a_request_and_all_under_it() -> None:
     async def main() -> None:
-        async with open_run(PAIR, model=Script({"a": [ask("b")], "b": [never]})) as conversation:
-            call_id = await conversation.post("a", "go")
-            await started(conversation, "2/1.m1")
-            await conversation.cancel(call_id, "not needed any more")
-            result = await conversation.result(call_id)
+        async with open_run(PAIR, model=Script({"a": [ask("b")], "b": [never]})) as opened:
+            call_id = await opened.post("a", "go")
+            await started(opened, "2/1.m1")
+            await opened.cancel(call_id, "not needed any more")
+            result = await opened.result(call_id)
             assert (result.outcome, result.reason) == ("cancelled", "not needed any more")
-            assert effects(await conversation.records())[-3:] == [
+            assert effects(await opened.records())[-3:] == [
                 "2/1.m1 cancelled: the caller ended",
                 "1/1.c1 cancelled: the caller ended",
                 "0/1.c1 cancelled: not needed any more",
@@ -59,11 +59,11 @@ def test_cancel_a_request_and_all_under_it() -> None:
 def test_cancel_one_call_and_the_caller_goes_on() -> None:
     async def main() -> None:
         model = Script({"a": [[ask("b"), ask("b", "too")], "went on"], "b": [never, finish("r")]})
-        async with open_run(PAIR, model=model) as conversation:
-            call_id = await conversation.post("a", "go")
-            await started(conversation, "2/1.m1")
-            await conversation.cancel("1/1.c1", "too slow")
-            assert (await conversation.result(call_id)).output == "went on"
+        async with open_run(PAIR, model=model) as opened:
+            call_id = await opened.post("a", "go")
+            await started(opened, "2/1.m1")
+            await opened.cancel("1/1.c1", "too slow")
+            assert (await opened.result(call_id)).output == "went on"
             assert results_shown(model.requests[-1]) == ["Error: too slow", "r"]
 
     asyncio.run(main())
@@ -82,12 +82,12 @@ def test_cancel_a_tool() -> None:
 
     async def main() -> None:
         model = Script([call("hang"), "went on"])
-        async with open_run([Agent("a", tools=[hang])], model=model) as conversation:
-            call_id = await conversation.post("a", "go")
-            await started(conversation, "1/1.c1")
+        async with open_run([Agent("a", tools=[hang])], model=model) as opened:
+            call_id = await opened.post("a", "go")
+            await started(opened, "1/1.c1")
             await asyncio.sleep(0)
-            await conversation.cancel("1/1.c1")
-            assert (await conversation.result(call_id)).output == "went on"
+            await opened.cancel("1/1.c1")
+            assert (await opened.result(call_id)).output == "went on"
         assert ended == ["cleaned up"]
 
     asyncio.run(main())
@@ -95,11 +95,11 @@ def test_cancel_a_tool() -> None:
 
 def test_cancel_everything() -> None:
     async def main() -> None:
-        async with open_run(PAIR, model=Script([never, never])) as conversation:
-            calls = [await conversation.post(name, "go") for name in ("a", "b")]
-            await conversation.cancel()
-            assert [(await conversation.result(each)).outcome for each in calls] == ["cancelled", "cancelled"]
-            assert await conversation.requests() == ()
+        async with open_run(PAIR, model=Script([never, never])) as opened:
+            calls = [await opened.post(name, "go") for name in ("a", "b")]
+            await opened.cancel()
+            assert [(await opened.result(each)).outcome for each in calls] == ["cancelled", "cancelled"]
+            assert await opened.open_requests() == ()
 
     asyncio.run(main())
 
@@ -109,11 +109,11 @@ def test_a_cancelled_request_keeps_its_best_partial_output() -> None:
 
     async def main() -> None:
         model = Script([Reply("half of it", (ask("nobody"),), "calls"), never])
-        async with open_run([A], model=model) as conversation:
-            call_id = await conversation.post("a", "go")
-            await started(conversation, "1/2.m1")
-            await conversation.cancel(call_id)
-            assert (await conversation.result(call_id)).output == "half of it"
+        async with open_run([A], model=model) as opened:
+            call_id = await opened.post("a", "go")
+            await started(opened, "1/2.m1")
+            await opened.cancel(call_id)
+            assert (await opened.result(call_id)).output == "half of it"
 
     asyncio.run(main())
 
@@ -135,17 +135,17 @@ def test_a_run_that_was_left_goes_on_where_it_was(tmp_path: Path) -> None:
 
     async def leave() -> tuple[str, str]:
         model = Script([call("search", query="x"), never])
-        async with open_run([agent, B], model=model, journal=journal) as conversation:
-            call_id = await conversation.post("a", "go")
-            await started(conversation, "1/2.m1")
-            return conversation.run_id, call_id
+        async with open_run([agent, B], model=model, journal=journal) as opened:
+            call_id = await opened.post("a", "go")
+            await started(opened, "1/2.m1")
+            return opened.run_id, call_id
 
     async def come_back(run_id: str, call_id: str) -> list[str]:
         model = Script({"a": [ask("b"), "end"], "b": [finish("r")]})
-        async with open_run([agent, B], model=model, journal=journal, run_id=run_id) as conversation:
-            live = [item async for item in stream_of(conversation, call_id)]
-            result = await conversation.result(call_id)
-            records = await conversation.records()
+        async with open_run([agent, B], model=model, journal=journal, run_id=run_id) as opened:
+            live = [item async for item in stream_of(opened, call_id)]
+            result = await opened.result(call_id)
+            records = await opened.records()
             assert shown(model.requests[0]) == ["user: go", "assistant: [search]", "tool: found x"]
             assert result.output == "end"
             assert live == records[: len(live)], "who comes back is shown what happened before, too"
@@ -163,8 +163,8 @@ def test_a_run_that_was_left_goes_on_where_it_was(tmp_path: Path) -> None:
     ]
 
 
-async def stream_of(conversation: Any, call_id: str) -> Any:
-    async for item in conversation.events(deltas=False):
+async def stream_of(opened: Any, call_id: str) -> Any:
+    async for item in opened.events(deltas=False):
         yield item
         if getattr(item.event, "id", "") == call_id and item.type == "EffectFinished":
             return
@@ -174,15 +174,15 @@ def test_an_open_question_survives(tmp_path: Path) -> None:
     journal = f"sqlite:///{tmp_path}/runs.db"
 
     async def leave() -> str:
-        async with open_run([A], model=Script([ask("user", "tea?")]), journal=journal) as conversation:
-            await conversation.post("a", "go")
-            await started(conversation, "1/1.c1")
-            return conversation.run_id
+        async with open_run([A], model=Script([ask("user", "tea?")]), journal=journal) as opened:
+            await opened.post("a", "go")
+            await started(opened, "1/1.c1")
+            return opened.run_id
 
     async def come_back(run_id: str) -> None:
-        async with open_run([A], model=Script(["thanks"]), journal=journal, run_id=run_id) as conversation:
-            await conversation.answer("1/1.c1", "yes, please")
-            result = await conversation.result("0/1.c1")
+        async with open_run([A], model=Script(["thanks"]), journal=journal, run_id=run_id) as opened:
+            await opened.answer("1/1.c1", "yes, please")
+            result = await opened.result("0/1.c1")
             assert (result.output, result.messages[2].content) == ("thanks", "yes, please")
 
     asyncio.run(come_back(asyncio.run(leave())))
@@ -192,11 +192,9 @@ def test_a_resting_run_is_continued_by_another_request(tmp_path: Path) -> None:
     journal = f"sqlite:///{tmp_path}/runs.db"
 
     async def ask_once(run_id: str | None, text: str) -> str:
-        async with open_run(
-            [A], model=Script([f"re: {text}"]), journal=journal, run_id=run_id
-        ) as conversation:
-            assert (await conversation.result(await conversation.post("a", text))).output == f"re: {text}"
-            return conversation.run_id
+        async with open_run([A], model=Script([f"re: {text}"]), journal=journal, run_id=run_id) as opened:
+            assert (await opened.result(await opened.post("a", text))).output == f"re: {text}"
+            return opened.run_id
 
     run_id = asyncio.run(ask_once(None, "one"))
     assert asyncio.run(ask_once(run_id, "two")) == run_id
@@ -209,9 +207,9 @@ def test_options_are_those_the_run_was_started_with(tmp_path: Path) -> None:
         model = Script(["end"])
         async with open_run(
             [A], model=model, journal=journal, run_id=run_id, extra_instructions=extra
-        ) as conversation:
-            await conversation.result(await conversation.post("a", "go"))
-            return conversation.run_id, model.requests[0].system
+        ) as opened:
+            await opened.result(await opened.post("a", "go"))
+            return opened.run_id, model.requests[0].system
 
     run_id, first = asyncio.run(prompt(None, "Be brief."))
     _, second = asyncio.run(prompt(run_id, "Be long."))
@@ -224,17 +222,15 @@ def test_a_team_that_lost_an_agent(tmp_path: Path) -> None:
     journal = f"sqlite:///{tmp_path}/runs.db"
 
     async def leave() -> str:
-        async with open_run(
-            PAIR, model=Script({"a": [ask("b")], "b": [never]}), journal=journal
-        ) as conversation:
-            await conversation.post("a", "go")
-            await started(conversation, "2/1.m1")
-            return conversation.run_id
+        async with open_run(PAIR, model=Script({"a": [ask("b")], "b": [never]}), journal=journal) as opened:
+            await opened.post("a", "go")
+            await started(opened, "2/1.m1")
+            return opened.run_id
 
     async def come_back(run_id: str) -> None:
         model = Script(["went on"])
-        async with open_run([A], model=model, journal=journal, run_id=run_id) as conversation:
-            assert (await conversation.result("0/1.c1")).output == "went on"
+        async with open_run([A], model=model, journal=journal, run_id=run_id) as opened:
+            assert (await opened.result("0/1.c1")).output == "went on"
         assert results_shown(model.requests[0]) == ["Error: the team has no agent b any more"]
 
     asyncio.run(come_back(asyncio.run(leave())))
@@ -269,37 +265,37 @@ def test_a_closed_run_cannot_be_opened(tmp_path: Path) -> None:
 
 def test_nothing_follows_a_close() -> None:
     async def main() -> None:
-        async with open_run([A], model=Script([never, "end"])) as conversation:
-            call_id = await conversation.post("a", "go")
-            await conversation.close("enough")
-            assert (await conversation.result(call_id)).reason == "enough"
+        async with open_run([A], model=Script([never, "end"])) as opened:
+            call_id = await opened.post("a", "go")
+            await opened.close("enough")
+            assert (await opened.result(call_id)).reason == "enough"
             with pytest.raises(UserError, match="is closed; nothing can follow"):
-                await conversation.post("a", "again")
-            await conversation.close()
-            assert lines(await conversation.records())[-1] == "run closed"
+                await opened.post("a", "again")
+            await opened.close()
+            assert lines(await opened.records())[-1] == "run closed"
 
     asyncio.run(main())
 
 
 def test_a_conversation_outside_its_block() -> None:
     async def main() -> None:
-        async with open_run([A], model=Script([never])) as conversation:
-            call_id = await conversation.post("a", "go")
-            waiting = asyncio.ensure_future(conversation.result(call_id))
+        async with open_run([A], model=Script([never])) as opened:
+            call_id = await opened.post("a", "go")
+            waiting = asyncio.ensure_future(opened.result(call_id))
             await asyncio.sleep(0)
         with pytest.raises(RunSuspended, match="its conversation was left; open_run"):
             await waiting
         with pytest.raises(RunSuspended, match="its conversation was left; open_run"):
-            await conversation.post("a", "again")
+            await opened.post("a", "again")
 
     asyncio.run(main())
 
 
 def test_a_request_that_was_never_made() -> None:
     async def main() -> None:
-        async with open_run([A], model=Script([])) as conversation:
+        async with open_run([A], model=Script([])) as opened:
             with pytest.raises(Exception, match=r"has no request 0/9.c1"):
-                await conversation.result("0/9.c1")
+                await opened.result("0/9.c1")
 
     asyncio.run(main())
 
@@ -309,14 +305,14 @@ def test_a_request_that_was_never_made() -> None:
 
 def test_a_view_of_an_activation() -> None:
     async def main() -> None:
-        async with open_run(PAIR, model=Script({"a": [ask("b", "hello")], "b": [never]})) as conversation:
-            await conversation.post("a", "go")
-            await started(conversation, "2/1.m1")
-            view = conversation.view(2)
+        async with open_run(PAIR, model=Script({"a": [ask("b", "hello")], "b": [never]})) as opened:
+            await opened.post("a", "go")
+            await started(opened, "2/1.m1")
+            view = opened.activation(2)
             assert (view.agent, view.phase, view.turn, view.in_flight) == ("b", "waiting", 1, ("2/1.m1",))
             assert [each.content for each in view.messages] == ["hello"]
             with pytest.raises(UnknownName, match=r"Unknown activation: 7. Known: 0, 1, 2"):
-                conversation.view(7)
+                opened.activation(7)
 
     asyncio.run(main())
 

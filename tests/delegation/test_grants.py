@@ -37,27 +37,25 @@ def delegate(name: str) -> ToolCall:
     return call("call_agent", agent_name=name, message="m")
 
 
-async def asked(
-    conversation: Any, *answers: Any, clock: VirtualClock | None = None, pause: float = 0
-) -> list[str]:
+async def asked(run: Any, *answers: Any, clock: VirtualClock | None = None, pause: float = 0) -> list[str]:
     """Ask `a`, and see it through; the arguments that a person was asked about, each with the next answer.
 
     A Grant says `always`, so far; `pause`: seconds that pass after each answer.
     """
-    found, said, events = [], iter(answers), conversation.events(conversation.seq, deltas=False)
-    request = await conversation.post("a", "go")
+    found, said, events = [], iter(answers), run.events(run.seq, deltas=False)
+    request = await run.post("a", "go")
     async for item in events:
         event = item.event if isinstance(item, Record) else None
         if isinstance(event, EffectStarted) and isinstance(event.detail, ApprovalEffect):
             found.append(event.detail.arguments)
             answer = next(said, "no")
             if isinstance(answer, Grant):
-                await conversation.answer(event.id, "always", grant=answer)
+                await run.answer(event.id, "always", grant=answer)
             else:
-                await conversation.answer(event.id, answer)
+                await run.answer(event.id, answer)
             if clock is not None:
                 clock.advance(pause)
-        if request not in await conversation.requests():
+        if request not in await run.open_requests():
             return found
     return found
 
@@ -68,8 +66,8 @@ def asked_about(lines: Any, *answers: Any, agents: Any = None, pause: float = 0)
     async def main() -> list[str]:
         team = agents or [Agent("a", tools=[write, pay])]
         clock = VirtualClock(NOW)
-        async with open_run(team, model=Script(lines), clock=clock, env={}) as conversation:
-            return await asked(conversation, *answers, clock=clock, pause=pause)
+        async with open_run(team, model=Script(lines), clock=clock, env={}) as run:
+            return await asked(run, *answers, clock=clock, pause=pause)
 
     return asyncio.run(main())
 
@@ -91,9 +89,9 @@ def test_what_a_grant_says_is_on_record() -> None:
     async def main() -> None:
         grant = Grant((("path", "docs/*"),), "a", NOW + 60)
         model = Script([to("docs/a"), "end"])
-        async with open_run([Agent("a", tools=[write])], model=model, env={}) as conversation:
-            await asked(conversation, grant)
-            records = [each.event for each in await conversation.records()]
+        async with open_run([Agent("a", tools=[write])], model=model, env={}) as run:
+            await asked(run, grant)
+            records = [each.event for each in await run.records()]
         ruled = next(each for each in records if isinstance(each, PermissionDecided))
         assert (ruled.remember, ruled.grant) == (write.digest, grant)
 
@@ -177,10 +175,10 @@ def test_a_grant_may_end_between_two_calls() -> None:
     async def main() -> None:
         clock, agent = VirtualClock(NOW), Agent("a", tools=[pay])
         model = Script([call("pay", amount=1), "1", call("pay", amount=2), "2", call("pay", amount=3), "3"])
-        async with open_run([agent], model=model, clock=clock, env={}) as conversation:
+        async with open_run([agent], model=model, clock=clock, env={}) as run:
             found = []
             for answer in (Grant(until=NOW + 60), "no", "no"):
-                found.append(await asked(conversation, answer))
+                found.append(await asked(run, answer))
                 clock.advance(30)
         assert found == [['{"amount":1}'], [], ['{"amount":3}']]
 
@@ -200,9 +198,9 @@ def test_a_grant_survives_the_process_and_not_another_tool_of_its_name(tmp_path:
         journal, run_id, found = open_journal(f"sqlite:///{tmp_path}/runs.db"), None, []
         for hand, answer in ((write, Grant((("path", "docs/*"),))), (write, "no"), (other, "no")):
             agent, model = Agent("a", tools=[hand]), Script([to("docs/a"), "end"])
-            async with open_run([agent], journal=journal, run_id=run_id, model=model, env={}) as conversation:
-                run_id = conversation.run_id
-                found.append(paths(await asked(conversation, answer)))
+            async with open_run([agent], journal=journal, run_id=run_id, model=model, env={}) as run:
+                run_id = run.run_id
+                found.append(paths(await asked(run, answer)))
         assert found == [["docs/a"], [], ["docs/a"]]
         await journal.close()
 
@@ -215,9 +213,9 @@ def test_a_policy_that_denies_is_stronger_than_a_grant() -> None:
 
     async def main() -> None:
         team = [Agent("a", tools=[write]), strict]
-        async with open_run(team, model=Script(lines), env={}) as conversation:
-            await asked(conversation, Grant())
-            said = effects(await conversation.records(), "c")
+        async with open_run(team, model=Script(lines), env={}) as run:
+            await asked(run, Grant())
+            said = effects(await run.records(), "c")
         assert "2/1.c1 denied: permission denied: the policy denies write" in said
 
     asyncio.run(main())
@@ -227,17 +225,17 @@ def test_a_policy_that_denies_is_stronger_than_a_grant() -> None:
 def test_only_always_is_remembered(answer: str) -> None:
     async def main() -> None:
         model = Script([to("x"), "end"])
-        async with open_run([Agent("a", tools=[write])], model=model, env={}) as conversation:
-            request = await conversation.post("a", "go")
-            async for item in conversation.events(deltas=False):
+        async with open_run([Agent("a", tools=[write])], model=model, env={}) as run:
+            request = await run.post("a", "go")
+            async for item in run.events(deltas=False):
                 if isinstance(item, Record) and isinstance(item.asks, ApprovalEffect):
                     break
             with pytest.raises(UserError, match=f"Only `always` is remembered.*got '{answer}'"):
-                await conversation.answer(item.event.id, answer, grant=Grant())
-            assert request in await conversation.requests(), "nothing was answered"
-            await conversation.answer(item.event.id, "always", grant=Grant())
+                await run.answer(item.event.id, answer, grant=Grant())
+            assert request in await run.open_requests(), "nothing was answered"
+            await run.answer(item.event.id, "always", grant=Grant())
             with pytest.raises(UserError, match="is not an open question or approval"):
-                await conversation.answer(item.event.id, "always", grant=Grant())
-            await conversation.result(request)
+                await run.answer(item.event.id, "always", grant=Grant())
+            await run.result(request)
 
     asyncio.run(main())

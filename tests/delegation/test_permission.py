@@ -105,18 +105,18 @@ def test_an_instant_allow_rides_in_the_start() -> None:
 async def answered(model: Script, *answers: tuple[str, str], agent: Agent = A, **options: Any) -> list[str]:
     """Run with a person who gives these answers (content, edited arguments) in turn: the effects."""
     to_give = list(answers)
-    async with open_run([agent], model=model, **options) as conversation:
-        call_id = await conversation.post(agent, "go")
-        async for item in conversation.events(deltas=False):
+    async with open_run([agent], model=model, **options) as opened:
+        call_id = await opened.post(agent, "go")
+        async for item in opened.events(deltas=False):
             event = item.event if isinstance(item, Record) else None
             if isinstance(event, EffectStarted) and isinstance(event.detail, ApprovalEffect):
                 content, arguments = to_give.pop(0)
-                await conversation.answer(event.id, content, arguments=arguments)
+                await opened.answer(event.id, content, arguments=arguments)
             if getattr(event, "id", "") == call_id and not isinstance(event, EffectStarted):
                 break
         assert not to_give, "every answer was asked for"
-        await conversation.result(call_id)
-        return effects(await conversation.records(), "c")
+        await opened.result(call_id)
+        return effects(await opened.records(), "c")
 
 
 GUARDED = Policy("guarded")
@@ -173,15 +173,15 @@ def test_edited_arguments_are_validated() -> None:
 def test_siblings_do_not_wait_for_an_approval() -> None:
     async def main() -> list[str]:
         model = Script([[SEND, LOOK], "end"])
-        async with open_run([A], model=model, policy=GUARDED) as conversation:
-            call_id = await conversation.post(A, "go")
-            async for item in conversation.events(deltas=False):
+        async with open_run([A], model=model, policy=GUARDED) as opened:
+            call_id = await opened.post(A, "go")
+            async for item in opened.events(deltas=False):
                 if getattr(getattr(item, "event", None), "content", "") == "seen x":
                     break
-            await conversation.answer("1/1.c1?", "yes")
-            await conversation.result(call_id)
+            await opened.answer("1/1.c1?", "yes")
+            await opened.result(call_id)
             assert results_shown(model.requests[-1]) == ["sent to x", "seen x"]
-            return effects(await conversation.records(), "c")
+            return effects(await opened.records(), "c")
 
     found = asyncio.run(main())
     assert found.index("1/1.c2 completed: seen x") < found.index("1/1.c1? completed: yes")
@@ -189,15 +189,15 @@ def test_siblings_do_not_wait_for_an_approval() -> None:
 
 def test_answers_that_are_none() -> None:
     async def main() -> None:
-        async with open_run([A], model=Script([SEND, "end"]), policy=GUARDED) as conversation:
-            await conversation.post(A, "go")
+        async with open_run([A], model=Script([SEND, "end"]), policy=GUARDED) as opened:
+            await opened.post(A, "go")
             with pytest.raises(UserError, match=r"1/1.c1 is not an open question or approval"):
-                await conversation.answer("1/1.c1", "yes")
-            async for item in conversation.events(deltas=False):
+                await opened.answer("1/1.c1", "yes")
+            async for item in opened.events(deltas=False):
                 if isinstance(item.asks, ApprovalEffect):
                     break
             with pytest.raises(UserError, match="answered yes, no or always; got 'maybe'"):
-                await conversation.answer("1/1.c1?", "maybe")
+                await opened.answer("1/1.c1?", "maybe")
 
     asyncio.run(main())
 

@@ -82,10 +82,10 @@ async def talk(journal):
         async with open_run(
             team(), journal=journal, run_id=TALK, create=not number, model=model, data={"n": [1, 2.5, None]},
             limits=Limits(usd=None, timeout_seconds=3600), policy=Policy(ask=("nothing",)),
-        ) as conversation:  # fmt: skip
-            conversation.attend(approve)
-            request = await conversation.post("guide", question, data={"n": number})
-            result = await conversation.result(request)
+        ) as run:  # fmt: skip
+            run.on_input(approve)
+            request = await run.post("guide", question, data={"n": number})
+            result = await run.result(request)
             assert str(result) == ANSWERS[number], result
     assert approving.is_set()
 
@@ -98,7 +98,7 @@ async def fork(journal):
         await put(journal, lease, row, blobs)
 
 
-def as_json(run_id, rows, mail, blobs):
+def as_json(run_id, rows, commands, blobs):
     """What a run holds, in plain text."""
     return {
         "run_id": run_id,
@@ -117,7 +117,7 @@ def as_json(run_id, rows, mail, blobs):
             ]
             for row in rows
         ],
-        "mail": [[letter.number, letter.key, letter.body.decode()] for letter in mail],
+        "commands": [[each.number, each.key, each.body.decode()] for each in commands],
         "blobs": {digest: data.decode() for digest, data in sorted(blobs.items())},
     }
 
@@ -129,7 +129,7 @@ async def contents(journal):
         rows = await journal.read(entry.run_id)
         names = {digest for row in rows for digest in (*row.blobs, *(each for _, each in row.refs))}
         blobs = {digest: await journal.blob(entry.run_id, digest) for digest in names}
-        told = as_json(entry.run_id, rows, await journal.mail(entry.run_id), blobs)
+        told = as_json(entry.run_id, rows, await journal.commands(entry.run_id), blobs)
         told |= {"epoch": entry.epoch, "summary": entry.summary.decode()}
         # Names came with format 2, origins with 3.
         told |= {"name": entry.name} if entry.name else {}

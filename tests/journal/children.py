@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 from antiphon.errors import JournalError
-from antiphon.journal.row_writer import Pen
+from antiphon.journal.row_writer import RowWriter
 from antiphon.journal.sqlite import SqliteJournal
 from tests.journal.writing import opened
 
@@ -28,7 +28,7 @@ def say(text):
 async def hold(path, run_id):
     """Own a run; append a row for each line of input and say how it went."""
     async with opened(path) as journal:
-        pen = Pen(journal, await journal.claim(run_id, create=True))
+        pen = RowWriter(journal, await journal.claim(run_id, create=True))
         await pen.write(b"first")
         say("holding")
         for line in sys.stdin:
@@ -56,7 +56,7 @@ async def small_files(path, limit):
     """Write under a limit of the file size until it stops, then without it."""
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     journal = SqliteJournal(path)
-    pen = Pen(journal, await journal.claim("run", create=True))
+    pen = RowWriter(journal, await journal.claim("run", create=True))
     hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
     resource.setrlimit(resource.RLIMIT_FSIZE, (int(limit), hard))
     written = 0
@@ -70,7 +70,7 @@ async def small_files(path, limit):
     resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
     async with opened(path) as again:
         kept = len(await again.read("run"))
-        await Pen(again, await again.claim("run")).write(b"goes on")
+        await RowWriter(again, await again.claim("run")).write(b"goes on")
         say(f"{written} acknowledged, {kept} kept, {len(await again.read('run'))} in the end")
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from antiphon.errors import ConfigError, JournalError
 from antiphon.journal.port import blob_digest
-from antiphon.journal.row_writer import Pen
+from antiphon.journal.row_writer import RowWriter
 from antiphon.journal.sqlite import SqliteJournal
 from tests.journal.writing import opened
 
@@ -56,7 +56,7 @@ def test_a_turn_takes_at_most_600_bytes(runs, tmp_path):
 
     async def size(turns, path):
         async with opened(path, "process") as journal:
-            pens = [Pen(journal, await journal.claim(f"run-{n:026}", create=True)) for n in range(runs)]
+            pens = [RowWriter(journal, await journal.claim(f"run-{n:026}", create=True)) for n in range(runs)]
             for turn in range(turns // runs):
                 for pen in pens:
                     for _ in range(2):
@@ -76,7 +76,7 @@ def test_a_blob_is_stored_once_and_referred_to_once_per_run(tmp_path):
     async def writing():
         async with opened(tmp_path / "journal.db", "process") as journal:
             for run_id in ("one", "two", "three"):
-                pen = Pen(journal, await journal.claim(run_id, create=True))
+                pen = RowWriter(journal, await journal.claim(run_id, create=True))
                 for _ in range(5):
                     await pen.put(pen.row(b"x", refs=(("/text", name),), blobs=(name,)), {name: data})
 
@@ -99,7 +99,7 @@ def test_many_appends_are_few_commits(tmp_path):
             return False
 
         async with opened(tmp_path / "journal.db") as journal:
-            pens = [Pen(journal, await journal.claim(f"run {n}", create=True)) for n in range(100)]
+            pens = [RowWriter(journal, await journal.claim(f"run {n}", create=True)) for n in range(100)]
             journal._writer.connection.set_commit_hook(count)
             for _ in range(20):
                 for pen in pens:
@@ -122,7 +122,7 @@ def test_a_callback_that_raises_is_reported_and_the_others_are_called(tmp_path):
             raise RuntimeError("mine")
 
         async with opened(tmp_path / "journal.db") as journal:
-            pen = Pen(journal, await journal.claim("run", create=True))
+            pen = RowWriter(journal, await journal.claim("run", create=True))
             for done in (ends.append, fail, ends.append):
                 journal.append(pen.lease, pen.row(b"x"), {}, done)
             await journal.release(pen.lease)
@@ -150,7 +150,7 @@ def test_a_loop_that_ended_without_closing_does_not_stop_the_process(tmp_path):
     async def forgetting():
         journal = SqliteJournal(tmp_path / "journal.db", ttl=0)
         journals.append(journal)
-        pen = Pen(journal, await journal.claim("run", create=True))
+        pen = RowWriter(journal, await journal.claim("run", create=True))
         await pen.write(b"kept")
         journal.append(pen.lease, pen.row(b"unasked"), {}, lambda error: None)
 
@@ -173,7 +173,7 @@ def test_waiting_for_this_process_does_not_wait_for_a_look(tmp_path, monkeypatch
 
     async def waiting():
         async with opened(tmp_path / "journal.db") as journal:
-            pen = Pen(journal, await journal.claim("run", create=True))
+            pen = RowWriter(journal, await journal.claim("run", create=True))
             for seq, mail in ((0, 0), (1, 0), (1, 1)):
                 waiter = asyncio.ensure_future(journal.wait("run", seq, mail))
                 await journal.runs()

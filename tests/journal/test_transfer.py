@@ -16,9 +16,9 @@ async def talked(journal, *texts, run_id=None):
     """Each text in an ownership of its own; the run's id."""
     for text in texts:
         model = Script([f"heard {text}"])
-        async with open_run([AGENT], journal=journal, run_id=run_id, model=model) as conversation:
-            await conversation.result(await conversation.post("a", text))
-            run_id = conversation.run_id
+        async with open_run([AGENT], journal=journal, run_id=run_id, model=model) as run:
+            await run.result(await run.post("a", text))
+            run_id = run.run_id
     return run_id
 
 
@@ -41,8 +41,8 @@ def test_rows_of_several_owners_are_stored_as_they_were_and_it_goes_on():
         assert await here.read(run_id) == rows
         assert rows[0].epoch < rows[-1].epoch
         await talked(here, "three", run_id=run_id)
-        async with open_run([AGENT], journal=here, run_id=run_id, model=Script([])) as conversation:
-            said = [each.content for each in conversation.history("a") if each.role == "assistant"]
+        async with open_run([AGENT], journal=here, run_id=run_id, model=Script([])) as run:
+            said = [each.content for each in run.transcript("a") if each.role == "assistant"]
         assert said == ["heard one", "heard " + "x" * 10_000, "heard three"]
 
     asyncio.run(main())

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 from antiphon.errors import JournalError, UnknownName
 from antiphon.journal.port import blob_digest
-from antiphon.journal.row_writer import Pen
+from antiphon.journal.row_writer import RowWriter
 from antiphon.journal.sqlite import SqliteJournal
 from antiphon.testing.power import FailingDisk, disk_error
 
@@ -21,7 +21,7 @@ async def opened(path, durability="power", **options):
 
 async def write_story(journal, acknowledged):
     """A few runs, blobs and mail; `acknowledged(fact)` is called when the journal has promised it."""
-    pens = [Pen(journal, await journal.claim(f"run {n}", create=True)) for n in range(2)]
+    pens = [RowWriter(journal, await journal.claim(f"run {n}", create=True)) for n in range(2)]
     for turn in range(4):
         for pen in pens:
             data = (b"%d " % turn) * 2_000
@@ -49,7 +49,7 @@ async def facts(journal, run_ids=()):
             found.add(("row", run_id, row.seq, row.digest))
             for _, digest in row.refs:
                 await journal.blob(run_id, digest)
-        for mail in await journal.mail(run_id):
+        for mail in await journal.commands(run_id):
             found.add(("mail", run_id, mail.number, mail.body))
     return found
 

@@ -41,9 +41,9 @@ def says(*replies):
     return Script(replies, by="turn")
 
 
-async def opened(conversation, kind):
+async def opened(run, kind):
     """The start of the first effect whose detail is of that kind."""
-    events = conversation.events(deltas=False)
+    events = run.events(deltas=False)
     async for item in events:
         if type(item.event) is EffectStarted and type(item.event.detail) is kind:
             events.close()

@@ -271,12 +271,12 @@ def test_a_question_waits_for_the_user(how):
         return f"the {await said}"
 
     async def main():
-        async with open_run([actor(act)], model=Script([])) as conversation:
-            request = await conversation.post("a", "go")
-            asked = await opened(conversation, QuestionEffect)
+        async with open_run([actor(act)], model=Script([])) as run:
+            request = await run.post("a", "go")
+            asked = await opened(run, QuestionEffect)
             assert asked.detail.text == "Which?"
-            await conversation.answer(asked.id, "left one")
-            result = await conversation.result(request)
+            await run.answer(asked.id, "left one")
+            result = await run.result(request)
             assert result.output == "the left one"
             assert ("a", "user", "Which?") in [(m.sender, m.receiver, m.content) for m in result.messages]
             assert ("user", "a", "left one") in [(m.sender, m.receiver, m.content) for m in result.messages]
@@ -313,9 +313,9 @@ def test_what_it_sets_is_there_the_next_time():
             agent = actor(act, context="continue")
             async with open_run(
                 [agent], journal=journal, run_id=run_id, model=Script([]), deps="mine"
-            ) as conversation:
-                run_id = conversation.run_id
-                assert (await conversation.result(await conversation.post("a", text))).output == ""
+            ) as run:
+                run_id = run.run_id
+                assert (await run.result(await run.post("a", text))).output == ""
         await journal.close()
 
     asyncio.run(main())
@@ -349,9 +349,9 @@ def test_only_a_list_goes_on(kept):
                 ctx.append("count", [2])
 
     async def main():
-        async with open_run([actor(act, context="continue")], model=Script([])) as conversation:
+        async with open_run([actor(act, context="continue")], model=Script([])) as run:
             for _ in range(2):
-                result = await conversation.result(await conversation.post("a", "go"))
+                result = await run.result(await run.post("a", "go"))
                 assert result.outcome == "completed"
 
     asyncio.run(main())

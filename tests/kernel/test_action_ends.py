@@ -42,10 +42,10 @@ def test_what_an_action_was_for_is_unread_again_when_it_fails():
             raise LookupError("not yet")
 
     async def main():
-        async with open_run([actor(act, context="continue")], model=Script([])) as conversation:
+        async with open_run([actor(act, context="continue")], model=Script([])) as run:
             with pytest.raises(Exception, match="not yet"):
-                await conversation.result(await conversation.post("a", "one"))
-            await conversation.result(await conversation.post("a", "two"))
+                await run.result(await run.post("a", "one"))
+            await run.result(await run.post("a", "two"))
 
     asyncio.run(main())
     assert taken == [["one"], ["one", "two"]]
@@ -54,12 +54,12 @@ def test_what_an_action_was_for_is_unread_again_when_it_fails():
 def test_an_action_with_a_deadline_is_cancelled_before_its_timer():
     async def main():
         clock = VirtualClock(autojump=False)
-        async with open_run([actor(never)], limits=Limits(timeout_seconds=10), clock=clock) as conversation:
-            request = await conversation.post("a", "go")
-            await opened(conversation, ActionEffect)
-            await conversation.cancel(request)
-            assert (await conversation.result(request)).outcome == "cancelled"
-            return await conversation.records()
+        async with open_run([actor(never)], limits=Limits(timeout_seconds=10), clock=clock) as run:
+            request = await run.post("a", "go")
+            await opened(run, ActionEffect)
+            await run.cancel(request)
+            assert (await run.result(request)).outcome == "cancelled"
+            return await run.records()
 
     assert effects(asyncio.run(main()), "x", "d")[-2:] == [
         "1/1.x cancelled: the caller ended",
@@ -98,12 +98,12 @@ def test_what_it_left_running_is_cancelled_before_its_end(method, place):
 
     async def main():
         lines = {"*": [never]}
-        async with open_run([actor(act), B], model=Script(lines)) as conversation:
-            result = await conversation.result(await conversation.post("a", "go"))
+        async with open_run([actor(act), B], model=Script(lines)) as run:
+            result = await run.result(await run.post("a", "go"))
             assert result.output == "that was all"
             with pytest.raises(EffectFailed, match="the action ended without it"):
                 await left[0]
-            assert inside(await conversation.records())[-2:] == [
+            assert inside(await run.records())[-2:] == [
                 f"1/1.x:{place} cancelled: the action ended without it",
                 "1/1.x completed: that was all",
             ]
@@ -129,15 +129,15 @@ def test_a_step_that_ends_after_its_action_comes_too_late():
             await asyncio.sleep(0)
             return "that was all"
 
-        async with open_run([actor(act), B], model=Script([])) as conversation:
-            result = await conversation.result(await conversation.post("a", "go"))
+        async with open_run([actor(act), B], model=Script([])) as run:
+            result = await run.result(await run.post("a", "go"))
             assert result.output == "that was all"
-            before = conversation.seq
+            before = run.seq
             let_go.set()
             with pytest.raises(EffectFailed, match=r"the action 1/1\.x has ended"):
                 await left[0]
             assert left[1] == "cancelled"
-            assert conversation.seq == before
+            assert run.seq == before
 
     asyncio.run(main())
 
@@ -152,11 +152,11 @@ def test_a_step_that_was_cancelled_alone_has_one_end_and_the_action_goes_on():
             except EffectFailed as error:
                 return f"{error.outcome}: {error}"
 
-        async with open_run([actor(act)], model=Script([])) as conversation:
-            request = await conversation.post("a", "go")
-            await conversation.cancel((await opened(conversation, StepEffect)).id, "not needed")
+        async with open_run([actor(act)], model=Script([])) as run:
+            request = await run.post("a", "go")
+            await run.cancel((await opened(run, StepEffect)).id, "not needed")
             let_go.set()
-            assert (await conversation.result(request)).output == "cancelled: not needed"
+            assert (await run.result(request)).output == "cancelled: not needed"
 
     asyncio.run(main())
 
@@ -172,11 +172,11 @@ def test_a_step_that_was_cancelled_before_its_start_was_safe_never_runs(monkeypa
                 return f"{error.outcome}: {error}"
 
         monkeypatch.setattr(Runtime, "until_durable", lambda self: safe.wait())
-        async with open_run([actor(act)], model=Script([])) as conversation:
-            request = await conversation.post("a", "go")
-            await conversation.cancel((await opened(conversation, StepEffect)).id, "not needed")
+        async with open_run([actor(act)], model=Script([])) as run:
+            request = await run.post("a", "go")
+            await run.cancel((await opened(run, StepEffect)).id, "not needed")
             safe.set()
-            assert (await conversation.result(request)).output == "cancelled: not needed"
+            assert (await run.result(request)).output == "cancelled: not needed"
         assert ran == []
 
     asyncio.run(main())
@@ -193,9 +193,9 @@ def test_a_fault_of_the_kernels_own_parks_the_run_and_is_not_the_actions(monkeyp
             emit(EffectFinished("9/1.c1"))
 
         monkeypatch.setattr(actions, "begin", fault)
-        async with open_run([actor(act)], model=Script([])) as conversation:
+        async with open_run([actor(act)], model=Script([])) as run:
             with pytest.raises(RunSuspended):
-                await conversation.result(await conversation.post("a", "go"))
+                await run.result(await run.post("a", "go"))
 
     asyncio.run(main())
 
@@ -247,21 +247,21 @@ def test_ended_from_outside_it_leaves_nothing_open(operation, by):
     async def main():
         lines, clock = {"*": [never] * 2}, VirtualClock(autojump=False)
         limits = Limits(timeout_seconds=5 if by == "time" else None)
-        async with open_run([actor(act), B], model=Script(lines), clock=clock, limits=limits) as conversation:
-            request = await conversation.post("a", "go")
-            await opened(conversation, ActionEffect)
+        async with open_run([actor(act), B], model=Script(lines), clock=clock, limits=limits) as run:
+            request = await run.post("a", "go")
+            await opened(run, ActionEffect)
             for _ in range(10):
                 await asyncio.sleep(0)
             if by == "cancel":
-                await conversation.cancel(request, "enough")
+                await run.cancel(request, "enough")
             else:
                 clock.advance(6)
-            result = await conversation.result(request)
+            result = await run.result(request)
             for _ in range(10):
                 await asyncio.sleep(0)
             expected = {"cancel": ("cancelled", "enough"), "time": ("limit", "the limit of 5 s is used up")}
             assert (result.outcome, result.reason) == expected[by]
-            records = await conversation.records()
+            records = await run.records()
         starts = [each.event.id for each in records if type(each.event) is EffectStarted]
         ends = [each.event.id for each in records if type(each.event) is EffectFinished]
         assert sorted(starts) == sorted(ends)
@@ -287,16 +287,14 @@ def test_left_in_the_middle_it_goes_on_with_what_it_has(tmp_path):
 
     async def main():
         journal = open_journal(f"sqlite:///{tmp_path}/runs.db")
-        async with open_run([actor(act)], journal=journal, model=Script([])) as conversation:
-            request = await conversation.post("a", "go")
-            asked = await opened(conversation, QuestionEffect)
-        run_id = conversation.run_id
-        async with open_run([actor(act)], journal=journal, run_id=run_id, model=Script([])) as conversation:
-            await conversation.answer(asked.id, "left")
-            assert (await conversation.result(request)).output == "None, left, attempt 2"
-            changed = [
-                each.event for each in await conversation.records() if type(each.event) is StateChanged
-            ]
+        async with open_run([actor(act)], journal=journal, model=Script([])) as run:
+            request = await run.post("a", "go")
+            asked = await opened(run, QuestionEffect)
+        run_id = run.run_id
+        async with open_run([actor(act)], journal=journal, run_id=run_id, model=Script([])) as run:
+            await run.answer(asked.id, "left")
+            assert (await run.result(request)).output == "None, left, attempt 2"
+            changed = [each.event for each in await run.records() if type(each.event) is StateChanged]
         assert [(each.set, each.append) for each in changed] == [({"attempt": 2}, {"log": [2]})]
         assert ran == ["first", "last"]
         await journal.close()
@@ -315,13 +313,11 @@ def test_code_may_change_between_two_processes(tmp_path):
 
     async def main(team, outcome, said):
         journal = open_journal(f"sqlite:///{tmp_path}/{outcome}.db")
-        async with open_run([actor(act)], journal=journal, model=Script([])) as conversation:
-            request = await conversation.post("a", "go")
-            await opened(conversation, QuestionEffect)
-        async with open_run(
-            team, journal=journal, run_id=conversation.run_id, model=Script([])
-        ) as conversation:
-            runtime_result = conversation.result(request)
+        async with open_run([actor(act)], journal=journal, model=Script([])) as run:
+            request = await run.post("a", "go")
+            await opened(run, QuestionEffect)
+        async with open_run(team, journal=journal, run_id=run.run_id, model=Script([])) as run:
+            runtime_result = run.result(request)
             if outcome == "completed":
                 assert (await runtime_result).output == said
             else:
@@ -342,9 +338,9 @@ def test_an_agent_that_no_longer_acts_asks_its_model(tmp_path):
         for agent in (actor(act, context="continue"), Agent("a", context="continue")):
             async with open_run(
                 [agent], journal=journal, run_id=run_id, model=Script(["from the model"])
-            ) as conversation:
-                run_id = conversation.run_id
-                said.append((await conversation.result(await conversation.post("a", "go"))).output)
+            ) as run:
+                run_id = run.run_id
+                said.append((await run.result(await run.post("a", "go"))).output)
         assert said == ["acted", "from the model"]
         await journal.close()
 

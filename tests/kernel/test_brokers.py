@@ -40,15 +40,15 @@ def broker(
 
 async def answered(agents: list[Agent], model: Script, *answers: str) -> tuple[Result, list[Record]]:
     """A run of the first agent in which each approval is answered as it comes."""
-    async with open_run(agents, model=model) as conversation:
-        asked, left = await conversation.post(agents[0], "go"), list(answers)
-        async for each in conversation.events(deltas=False):
+    async with open_run(agents, model=model) as run:
+        asked, left = await run.post(agents[0], "go"), list(answers)
+        async for each in run.events(deltas=False):
             event = each.event if isinstance(each, Record) else None
             if isinstance(event, EffectStarted) and isinstance(event.detail, ApprovalEffect):
-                await conversation.answer(event.id, left.pop(0))
+                await run.answer(event.id, left.pop(0))
             if not left:
                 break
-        return await conversation.result(asked), await conversation.records()
+        return await run.result(asked), await run.records()
 
 
 def test_a_plan_is_told_how_a_call_ended_that_asked_a_person() -> None:
@@ -120,8 +120,8 @@ def test_the_thread_stays_the_same_from_call_to_call() -> None:
     model = Script({"a": [call("call_agent", agent_name="b", message="more"), "done"], "b": ["b is done"]})
 
     async def play() -> Result:
-        async with open_run([Agent("a"), Agent("b")], model=model) as conversation:
-            return await conversation.result(await conversation.post("a", "go", task_id="thread"))
+        async with open_run([Agent("a"), Agent("b")], model=model) as run:
+            return await run.result(await run.post("a", "go", task_id="thread"))
 
     result = asyncio.run(play())
     assert [(each.type, each.sender, each.task_id) for each in result.messages] == [
@@ -141,9 +141,9 @@ def test_calls_that_came_with_a_message_are_no_reply_of_the_models() -> None:
     model = Script(["first", "second"], by="turn")
 
     async def play() -> str:
-        async with open_run([Agent("a", tools=[look])], model=model) as conversation:
-            asked = await conversation.post("a", "go", calls=[ToolCall("1", "look")])
-            return (await conversation.result(asked)).output
+        async with open_run([Agent("a", tools=[look])], model=model) as run:
+            asked = await run.post("a", "go", calls=[ToolCall("1", "look")])
+            return (await run.result(asked)).output
 
     assert asyncio.run(play()) == "first"
     assert [each.role for each in model.requests[0].messages] == ["user", "assistant", "tool"]

@@ -20,7 +20,7 @@ from antiphon.kernel.facts.events import (
 )
 from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules.cancelling import close
-from antiphon.kernel.run.conversation import cancel_run
+from antiphon.kernel.run.open import cancel_run
 from antiphon.kernel.run.rows import read
 from antiphon.models.script import Script, call
 from antiphon.testing.clock import VirtualClock
@@ -113,17 +113,17 @@ class Deep:
             journal=self.journal,
             clock=self.clock,
             run_id=self.run_id or None,
-        ) as conversation:
-            self.run_id = conversation.run_id
-            yield conversation
+        ) as live:
+            self.run_id = live.run_id
+            yield live
 
     @asynccontextmanager
     async def grown(self, *more: Agent, entry: str = "down"):
         """The run and its request, once the innermost agent is at work."""
-        async with self.opened(*more) as conversation:
-            request = await conversation.post(entry, str(DEPTH))
+        async with self.opened(*more) as live:
+            request = await live.post(entry, str(DEPTH))
             await self.reached.wait()
-            yield conversation, request
+            yield live, request
 
     async def ended(self) -> list[EffectFinished]:
         """The ends of all calls. Every effect has ended, once, and calls have from the innermost out."""
@@ -147,9 +147,9 @@ def outcomes(ends: list[EffectFinished]) -> set[tuple[str, str]]:
 def test_it_is_cancelled(way):
     async def playing():
         deep = Deep(way)
-        async with deep.grown() as (conversation, request):
-            await conversation.cancel(why="enough")
-            result = await conversation.result(request)
+        async with deep.grown() as (live, request):
+            await live.cancel(reason="enough")
+            result = await live.result(request)
         assert (result.outcome, result.reason) == ("cancelled", "enough")
         *inner, _ = await deep.ended()
         assert outcomes(inner) == {UNDER}
@@ -161,9 +161,9 @@ def test_it_is_cancelled(way):
 def test_it_ends_when_its_time_is_over(way):
     async def playing():
         deep = Deep(way)
-        async with deep.grown() as (conversation, request):
+        async with deep.grown() as (live, request):
             deep.clock.advance(10)
-            result = await conversation.result(request)
+            result = await live.result(request)
         assert (result.outcome, result.reason) == ("limit", "the limit of 10 s is used up")
         *inner, _ = await deep.ended()
         assert outcomes(inner) == {UNDER}
@@ -178,9 +178,9 @@ def test_a_failure_at_the_bottom_is_handed_up_through_every_level(way):
 
     async def playing():
         deep = Deep(way, fails)
-        async with deep.grown() as (conversation, request):
+        async with deep.grown() as (live, request):
             try:
-                result = await conversation.result(request)
+                result = await live.result(request)
             except RunFailed as failed:
                 result = failed.result
         innermost, *_, outermost = await deep.ended()
@@ -204,8 +204,8 @@ def test_an_action_that_leaves_it_at_work_ends_it(way):
             return "left"
 
         top = Agent("top", hooks=Hooks(act=leave), can_call=["down"])
-        async with deep.grown(top, entry="top") as (conversation, request):
-            result = await conversation.result(request)
+        async with deep.grown(top, entry="top") as (live, request):
+            result = await live.result(request)
         assert (result.outcome, result.output) == ("completed", "left")
         *inner, first, _ = await deep.ended()
         assert outcomes(inner) == {UNDER}
@@ -225,9 +225,9 @@ def test_it_ends_when_the_agent_at_its_top_is_gone():
         )
         async with deep.grown(top, entry="top") as (_, request):
             pass
-        async with deep.opened() as conversation:
+        async with deep.opened() as live:
             with pytest.raises(RunFailed, match="no agent top any more"):
-                await conversation.result(request)
+                await live.result(request)
         *inner, _ = await deep.ended()
         assert outcomes(inner) == {UNDER}
 
@@ -240,10 +240,10 @@ def test_another_owner_goes_on_with_it_and_cancels_it(way):
         deep = Deep(way)
         async with deep.grown() as (_, request):
             deep.reached.clear()
-        async with deep.opened() as conversation:
+        async with deep.opened() as live:
             await deep.reached.wait()
-            await conversation.cancel(request, "enough")
-            result = await conversation.result(request)
+            await live.cancel(request, "enough")
+            result = await live.result(request)
         assert (result.outcome, result.reason) == ("cancelled", "enough")
         *inner, _ = await deep.ended()
         assert outcomes(inner) == {UNDER}

@@ -157,7 +157,7 @@ def test_the_rule_for_what_follows_comes_before_the_kernels():
     assert shown(model.requests[1])[-1] == "user: again"
 
 
-def test_nudges_by_rule_are_bounded():
+def test_reminders_by_rule_are_bounded():
     model = Script(["no"] * 10)
     result, _ = recorded(
         Agent("a", hooks=Hooks(end_turn=lambda context: Continue("go on")), model=model), "go"
@@ -209,11 +209,11 @@ def test_all_of_it_is_there_after_a_restart(tmp_path):
             "a", tools=[note], hooks=Hooks(prepare_input=ingest, intercept_call=route), context="continue"
         )
         model = Script([call("note", text="x"), "one", "two"])
-        async with open_run([agent], journal=journal, model=model) as conversation:
-            await conversation.result(await conversation.post("a", "go"))
-            run_id = conversation.run_id
-        async with open_run([agent], journal=journal, model=model, run_id=run_id) as conversation:
-            result = await conversation.result(await conversation.post("a", "again"))
+        async with open_run([agent], journal=journal, model=model) as run:
+            await run.result(await run.post("a", "go"))
+            run_id = run.run_id
+        async with open_run([agent], journal=journal, model=model, run_id=run_id) as run:
+            result = await run.result(await run.post("a", "again"))
             assert result.output == "two"
 
     asyncio.run(main())

@@ -69,8 +69,8 @@ def test_a_turn_that_takes_one_message_leaves_the_rest():
     mail = [Message("forward", "x", "", text) for text in ("two", "three")]
 
     async def main():
-        async with open_run([agent], env={}) as conversation:
-            result = await conversation.result(await conversation.post("broker", "one", mail=mail))
+        async with open_run([agent], env={}) as run:
+            result = await run.result(await run.post("broker", "one", inbox=mail))
             assert (result.outcome, result.output) == ("completed", "")
 
     asyncio.run(main())
@@ -154,8 +154,8 @@ def test_taken_messages_are_handed_on_as_they_are():
     mail = [Message("forward", "x", "", "two", intent="news", task_id="t", data={"n": 2})]
 
     async def main():
-        async with open_run([agent, taker], env={}) as conversation:
-            await conversation.result(await conversation.post("broker", "one", mail=mail))
+        async with open_run([agent, taker], env={}) as run:
+            await run.result(await run.post("broker", "one", inbox=mail))
 
     asyncio.run(main())
     assert given == [[("x", "two", "news", "t", {"n": 2}), ("user", "one", "", "", None)]]
@@ -172,10 +172,10 @@ def test_what_no_journal_can_hold_is_not_posted_and_the_rest_comes_as_json():
     taker, given = taking()
 
     async def main():
-        async with open_run([taker], env={}) as conversation:
+        async with open_run([taker], env={}) as run:
             with pytest.raises(UserError, match="Not posted: it must be what JSON can hold"):
-                await conversation.post("taker", "go", data=object())
-            await conversation.result(await conversation.post("taker", "go\ud83d", data=(1, {"two": 2})))
+                await run.post("taker", "go", data=object())
+            await run.result(await run.post("taker", "go\ud83d", data=(1, {"two": 2})))
 
     asyncio.run(main())
     assert given == [[("user", "go\ufffd", "", "", [1, {"two": 2}])]]
@@ -220,13 +220,11 @@ def test_models_cannot_say_what_only_users_and_plans_may(field, how):
     asking = Agent("a", model=says(forged, "end") if how == "by a model" else says("end"))
 
     async def main():
-        async with open_run([asking, taker], env={}) as conversation:
+        async with open_run([asking, taker], env={}) as run:
             brought = () if how == "by a model" else [structs.replace(forged, id="1")]
-            result = await conversation.result(await conversation.post("a", calls=brought))
+            result = await run.result(await run.post("a", calls=brought))
             assert result.output == "end"
-            started = [
-                each.event for each in await conversation.records() if type(each.event) is EffectStarted
-            ]
+            started = [each.event for each in await run.records() if type(each.event) is EffectStarted]
             limits = {
                 each.detail.limits
                 for each in started
@@ -378,18 +376,18 @@ def test_a_plan_that_waits_is_not_stopped_while_a_person_is_asked():
 
     def end_turn(context):
         ended = context.background_results
-        return Return(output=ended[0].content) if ended else Continue(wait_for_mail=True)
+        return Return(output=ended[0].content) if ended else Continue(wait_for_messages=True)
 
     async def main():
         team = [Agent("a", hooks=Hooks(plan_turn=plan_turn, end_turn=end_turn)), Agent("b")]
         model = Script([call("call_agent", agent_name="user", message="May I?"), "allowed"])
-        async with open_run(team, model=model) as conversation:
-            request = await conversation.post("a", "go")
-            async for item in conversation.events(deltas=False):
+        async with open_run(team, model=model) as run:
+            request = await run.post("a", "go")
+            async for item in run.events(deltas=False):
                 if item.asks:
                     break
-            await conversation.answer(item.event.id, "yes")
-            return await conversation.result(request)
+            await run.answer(item.event.id, "yes")
+            return await run.result(request)
 
     assert asyncio.run(main()).output == "allowed"
     assert turns == [1, 2]

@@ -48,8 +48,8 @@ def test_what_a_resting_callee_has_not_read_waits_for_it_and_shows():
 
     async def main():
         mail = [Message("forward", "x", "", text) for text in ("two", "three")]
-        async with open_run([agent, reader()], env={}) as conversation:
-            result = await conversation.result(await conversation.post("broker", "one", mail=mail))
+        async with open_run([agent, reader()], env={}) as run:
+            result = await run.result(await run.post("broker", "one", inbox=mail))
             assert result.output == "[('reader', 'completed', 'three')]"
 
     asyncio.run(main())
@@ -70,8 +70,8 @@ def test_unread_says_how_much():
 
     async def main():
         mail = [Message("forward", "x", "", text) for text in ("two", "three")]
-        async with open_run([broker(plan, decide), reader()], env={}) as conversation:
-            await conversation.result(await conversation.post("broker", "one", mail=mail))
+        async with open_run([broker(plan, decide), reader()], env={}) as run:
+            await run.result(await run.post("broker", "one", inbox=mail))
 
     asyncio.run(main())
     assert seen == [{"reader": 2}, {"reader": 1}, {}]
@@ -136,21 +136,21 @@ def test_nobodys_round_waits_for_people(how):
     agent, news = broker(plan, decide), player("news", "fresh")
 
     async def main():
-        async with open_run([agent, clerk, news], env={}) as conversation:
-            request = await conversation.post("broker", "go")
-            effect = await opened(conversation, QuestionEffect if how == "question" else ApprovalEffect)
+        async with open_run([agent, clerk, news], env={}) as run:
+            request = await run.post("broker", "go")
+            effect = await opened(run, QuestionEffect if how == "question" else ApprovalEffect)
             for _ in range(20):
                 await asyncio.sleep(0)
-            assert request in await conversation.requests()
+            assert request in await run.open_requests()
             assert log == [
                 [("clerk", "skipped"), ("news", "completed")],
                 [("clerk", "skipped"), ("news", "completed")],
                 [],
             ]
-            await conversation.answer(effect.id, "yes")
-            result = await conversation.result(request)
+            await run.answer(effect.id, "yes")
+            result = await run.result(request)
             assert (result.outcome, result.output) == ("completed", "over")
-            assert dead_letters(await conversation.records()) == []
+            assert dead_letters(await run.records()) == []
 
     asyncio.run(main())
     assert taken == [["round 1", "go"], ["round 2", "fresh"]]
@@ -170,16 +170,16 @@ def test_what_a_callee_was_given_while_it_asked_is_what_it_reads_next():
         return Continue() if context.unread or context.inbox else Return()
 
     async def main():
-        async with open_run([broker(plan, decide), clerk], env={}, limits=Limits(inbox=2)) as conversation:
-            request = await conversation.post("broker", "go")
-            effect = await opened(conversation, QuestionEffect)
+        async with open_run([broker(plan, decide), clerk], env={}, limits=Limits(inbox=2)) as run:
+            request = await run.post("broker", "go")
+            effect = await opened(run, QuestionEffect)
             for text in ("one", "two", "three"):
-                await conversation.post(request, Message("forward", "x", "broker", text))
-            assert dead_letters(await conversation.records()) == [
+                await run.post(request, Message("forward", "x", "broker", text))
+            assert dead_letters(await run.records()) == [
                 ("three", "the inbox of clerk is full (2 unread messages)")
             ]
-            await conversation.answer(effect.id, "yes")
-            await conversation.result(request)
+            await run.answer(effect.id, "yes")
+            await run.result(request)
 
     asyncio.run(main())
     assert taken == [["go"], ["one", "two"]]
@@ -191,11 +191,11 @@ def test_who_asks_is_told_nothing_where_there_is_nothing_to_tell():
     agent = rounds([PlannedCall("clerk", "x")], [PlannedCall("clerk")], seen=seen)
 
     async def main():
-        async with open_run([agent, clerk], env={}) as conversation:
-            request = await conversation.post("broker", "go")
-            effect = await opened(conversation, QuestionEffect)
-            await conversation.answer(effect.id, "yes")
-            await conversation.result(request)
+        async with open_run([agent, clerk], env={}) as run:
+            request = await run.post("broker", "go")
+            effect = await opened(run, QuestionEffect)
+            await run.answer(effect.id, "yes")
+            await run.result(request)
 
     asyncio.run(main())
     assert taken == [["x"]]
@@ -214,12 +214,12 @@ def test_a_broker_under_a_broker_is_not_waited_for_either():
     agent = rounds([PlannedCall("inner", "x")], [], seen=seen)
 
     async def main():
-        async with open_run([agent, inner, clerk], env={}) as conversation:
-            request = await conversation.post("broker", "go")
-            effect = await opened(conversation, QuestionEffect)
+        async with open_run([agent, inner, clerk], env={}) as run:
+            request = await run.post("broker", "go")
+            effect = await opened(run, QuestionEffect)
             assert ended(seen[1]) == [("inner", "skipped", "somebody is asked; it goes on meanwhile")]
-            await conversation.answer(effect.id, "yes")
-            assert (await conversation.result(request)).output == "over"
+            await run.answer(effect.id, "yes")
+            assert (await run.result(request)).output == "over"
 
     asyncio.run(main())
 
@@ -229,14 +229,12 @@ def test_a_broker_that_is_cancelled_takes_those_who_ask_along():
     agent = rounds([PlannedCall("clerk", "x")], [])
 
     async def main():
-        async with open_run([agent, clerk], env={}) as conversation:
-            request = await conversation.post("broker", "go")
-            effect = await opened(conversation, QuestionEffect)
-            await conversation.cancel(request, "enough")
-            assert (await conversation.result(request)).outcome == "cancelled"
-            ends = [
-                each.event.id for each in await conversation.records() if type(each.event) is EffectFinished
-            ]
+        async with open_run([agent, clerk], env={}) as run:
+            request = await run.post("broker", "go")
+            effect = await opened(run, QuestionEffect)
+            await run.cancel(request, "enough")
+            assert (await run.result(request)).outcome == "cancelled"
+            ends = [each.event.id for each in await run.records() if type(each.event) is EffectFinished]
             assert effect.id in ends
 
     asyncio.run(main())
@@ -264,16 +262,16 @@ def test_what_hooks_set_is_there_the_next_moment_and_the_next_day(tmp_path):
         journal = open_journal(f"sqlite:///{tmp_path}/runs.db")
         agent = broker(plan, decide, context="continue")
         team = [agent, asking("question")[0]]
-        async with open_run(team, journal=journal, env={}) as conversation:
-            request = await conversation.post("broker", "go")
-            effect = await opened(conversation, QuestionEffect)
-        run_id = conversation.run_id
-        async with open_run(team, journal=journal, run_id=run_id, env={}) as conversation:
-            await conversation.answer(effect.id, "yes")
-            await conversation.result(request)
+        async with open_run(team, journal=journal, env={}) as run:
+            request = await run.post("broker", "go")
+            effect = await opened(run, QuestionEffect)
+        run_id = run.run_id
+        async with open_run(team, journal=journal, run_id=run_id, env={}) as run:
+            await run.answer(effect.id, "yes")
+            await run.result(request)
             seen.append("the next day")
-            await conversation.result(await conversation.post("broker", "again"))
-            said = lines(await conversation.records())
+            await run.result(await run.post("broker", "again"))
+            said = lines(await run.records())
         assert "1 broker set {'plan': [1]}" in said
         await journal.close()
 
@@ -299,16 +297,16 @@ def test_left_between_two_rounds_it_goes_on(tmp_path):
     async def main():
         journal = open_journal(f"sqlite:///{tmp_path}/runs.db")
         team = [agent, player("news", "fresh"), Agent("slow", model=Script([gate]))]
-        async with open_run(team, journal=journal, env={}) as conversation:
-            request = await conversation.post("broker", "go")
-            async for item in conversation.events(deltas=False):
+        async with open_run(team, journal=journal, env={}) as run:
+            request = await run.post("broker", "go")
+            async for item in run.events(deltas=False):
                 if type(item.event) is MessagePosted and item.event.by:
                     break
         team[2] = Agent("slow", model=says("late"))
-        run_id = conversation.run_id
-        async with open_run(team, journal=journal, run_id=run_id, env={}) as conversation:
-            assert (await conversation.result(request)).output == "fresh"
-            records = await conversation.records()
+        run_id = run.run_id
+        async with open_run(team, journal=journal, run_id=run_id, env={}) as run:
+            assert (await run.result(request)).output == "fresh"
+            records = await run.records()
             starts = [each.event.detail for each in records if type(each.event) is EffectStarted]
             for_news = [type(each) for each in starts if getattr(each, "agent", "") == "news"]
             assert for_news == [CallEffect, ActionEffect]

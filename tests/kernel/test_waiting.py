@@ -35,7 +35,7 @@ def boss(*lines, seen=None, wait=True):
             )
         if context.called_tools:
             return None
-        return Continue(wait_for_mail=wait) if context.background_agents else Return(output=context.reply)
+        return Continue(wait_for_messages=wait) if context.background_agents else Return(output=context.reply)
 
     def route(context, name, arguments):
         if "work" not in arguments:
@@ -125,20 +125,20 @@ def test_mail_ends_the_wait():
     head, agents = team(call("start", what="work"), "started", "heard", "ended", worker=[gate])
 
     async def talk():
-        async with open_run(agents) as conversation:
-            asked = await conversation.post("boss", "go")
-            await until(conversation, "1 boss turn finished")
-            await conversation.post(asked, "how far?")
-            await until(conversation, "1/3.m1 completed: heard")
+        async with open_run(agents) as run:
+            asked = await run.post("boss", "go")
+            await until(run, "1 boss turn finished")
+            await run.post(asked, "how far?")
+            await until(run, "1/3.m1 completed: heard")
             gate.open.set()
-            return await conversation.result(asked)
+            return await run.result(asked)
 
     assert asyncio.run(talk()).output == "ended"
     assert shown(head.model.requests[2])[-1] == "user: how far?"
 
 
 def test_with_nobody_at_work_nobody_is_waited_for():
-    answers = [Continue(wait_for_mail=True), Return(output="done")]
+    answers = [Continue(wait_for_messages=True), Return(output="done")]
     agent = Agent(
         "a", hooks=Hooks(end_turn=lambda context: answers[context.turn - 1]), model=Script(["one", "two"])
     )
@@ -164,13 +164,13 @@ def test_a_wait_goes_on_after_a_restart(tmp_path):
     async def main():
         gate = Gate("never")
         head, agents = team(call("start", what="work"), "started", worker=[gate])
-        async with open_run(agents, journal=journal) as conversation:
-            asked = await conversation.post("boss", "go")
-            await until(conversation, "1 boss turn finished")
-            run_id = conversation.run_id
+        async with open_run(agents, journal=journal) as run:
+            asked = await run.post("boss", "go")
+            await until(run, "1 boss turn finished")
+            run_id = run.run_id
         head, agents = team("ended", worker=["worked"])
-        async with open_run(agents, journal=journal, run_id=run_id) as conversation:
-            result = await conversation.result(asked)
+        async with open_run(agents, journal=journal, run_id=run_id) as run:
+            result = await run.result(asked)
         store = open_journal(journal)
         await check_run(store, run_id)
         await store.close()
@@ -204,16 +204,16 @@ def test_a_model_call_that_was_cut_off_is_asked_again_whatever_is_open_beside_it
     journal = f"sqlite:///{tmp_path}/runs.db"
 
     async def go():
-        async with open_run(agents, journal=journal) as conversation:
-            asked = await conversation.post("boss", "go")
-            await until(conversation, cut)
-            run_id = conversation.run_id
+        async with open_run(agents, journal=journal) as run:
+            asked = await run.post("boss", "go")
+            await until(run, cut)
+            run_id = run.run_id
         resumed = [replace(head, model=again), *agents[1:]]
-        async with open_run(resumed, journal=journal, run_id=run_id) as conversation:
-            await until(conversation, cut.replace("m1 model started", "m2 completed: ended"))
-            await conversation.cancel(asked)
-            await conversation.result(asked)
-            return effects(await conversation.records(), "m")
+        async with open_run(resumed, journal=journal, run_id=run_id) as run:
+            await until(run, cut.replace("m1 model started", "m2 completed: ended"))
+            await run.cancel(asked)
+            await run.result(asked)
+            return effects(await run.records(), "m")
 
     said = asyncio.run(go())
     lost = cut.removesuffix("model started")

@@ -28,7 +28,7 @@ from antiphon.errors import UnknownName
 from antiphon.kernel.facts.events import CallEffect, EffectStarted, LimitEffect, ModelEffect
 from antiphon.kernel.facts.ledger import NANO
 from antiphon.kernel.rules.team.compiled import ModelOption
-from antiphon.kernel.run import conversation as face
+from antiphon.kernel.run import open as opening
 from antiphon.kernel.run.commands import AnswerInput, encode
 from antiphon.kernel.run.rows import fold
 from antiphon.models.script import Script, call
@@ -61,9 +61,9 @@ def working(limits: Limits | None, turns: int = 3, **options: Any) -> Agent:
     )
 
 
-async def asked(conversation: Any, place: str = "1/2.l1") -> EffectStarted:
+async def asked(opened: Any, place: str = "1/2.l1") -> EffectStarted:
     """The question about a limit at that place, once it is there."""
-    events = conversation.events(deltas=False)
+    events = opened.events(deltas=False)
     async for item in events:
         event = item.event if isinstance(item, Record) else None
         if isinstance(event, EffectStarted) and event.id == place:
@@ -145,42 +145,42 @@ def test_the_time_that_somebody_takes_to_answer_counts_for_nothing() -> None:
     async def main() -> None:
         clock = VirtualClock(autojump=False)
         agent = working(Limits(turns=1, timeout_seconds=10, on_breach="ask"), turns=2)
-        async with open_run([agent], clock=clock, env={}) as conversation:
-            request = await conversation.post("a", "go")
-            effect = await asked(conversation)
+        async with open_run([agent], clock=clock, env={}) as opened:
+            request = await opened.post("a", "go")
+            effect = await asked(opened)
             clock.advance(1_000)
             for _ in range(5):
                 await asyncio.sleep(0)
-            await conversation.answer(effect.id, "yes")
-            assert (await conversation.result(request)).output == "done"
+            await opened.answer(effect.id, "yes")
+            assert (await opened.result(request)).output == "done"
 
     asyncio.run(main())
 
 
 def test_a_question_about_a_limit_has_three_answers() -> None:
     async def main() -> None:
-        async with open_run([working(Limits(turns=1, on_breach="ask"), turns=2)], env={}) as conversation:
-            request = await conversation.post("a", "go")
-            effect = await asked(conversation)
+        async with open_run([working(Limits(turns=1, on_breach="ask"), turns=2)], env={}) as opened:
+            request = await opened.post("a", "go")
+            effect = await asked(opened)
             assert (effect.id, effect.detail) == ("1/2.l1", LimitEffect(ASKED_TURNS.format(1)))
             with pytest.raises(UserError, match="answered yes, no or always; got 'perhaps'"):
-                await conversation.answer(effect.id, "perhaps")
-            await conversation.answer(effect.id, "yes")
+                await opened.answer(effect.id, "perhaps")
+            await opened.answer(effect.id, "yes")
             with pytest.raises(UserError, match="is not an open question or approval"):
-                await conversation.answer(effect.id, "yes")
-            assert (await conversation.result(request)).output == "done"
+                await opened.answer(effect.id, "yes")
+            assert (await opened.result(request)).output == "done"
 
     asyncio.run(main())
 
 
 def test_it_may_be_cancelled_while_it_asks() -> None:
     async def main() -> None:
-        async with open_run([working(Limits(turns=1, on_breach="ask"))], env={}) as conversation:
-            request = await conversation.post("a", "go")
-            effect = await asked(conversation)
+        async with open_run([working(Limits(turns=1, on_breach="ask"))], env={}) as opened:
+            request = await opened.post("a", "go")
+            effect = await asked(opened)
             # The question alone: then nothing is allowed, and it stops.
-            await conversation.cancel(effect.id)
-            result = await conversation.result(request)
+            await opened.cancel(effect.id)
+            result = await opened.result(request)
             assert (result.outcome, result.output) == ("limit", "so far")
 
     asyncio.run(main())
@@ -190,23 +190,23 @@ def test_it_may_be_cancelled_while_it_asks() -> None:
 def test_the_question_survives_the_process(how: str, tmp_path: Path) -> None:
     async def main() -> None:
         journal, limits = open_journal(f"sqlite:///{tmp_path}/runs.db"), Limits(turns=1, on_breach="ask")
-        async with open_run([working(limits)], journal=journal, env={}) as conversation:
-            request = await conversation.post("a", "go")
-            effect = await asked(conversation)
-        run_id, again = conversation.run_id, working(limits, turns=2)
+        async with open_run([working(limits)], journal=journal, env={}) as opened:
+            request = await opened.post("a", "go")
+            effect = await asked(opened)
+        run_id, again = opened.run_id, working(limits, turns=2)
         if how == "from elsewhere":
             # As another process would, with a store of its own.
             other = open_journal(f"sqlite:///{tmp_path}/runs.db")
             await other.post(run_id, "answer", encode(AnswerInput(effect.id, "yes", by="ann")))
             await other.close()
-        async with open_run([again], journal=journal, run_id=run_id, env={}) as conversation:
+        async with open_run([again], journal=journal, run_id=run_id, env={}) as opened:
             if how == "here":
-                await conversation.answer(effect.id, "yes", by="ann")
-            second = await asked(conversation, "1/3.l2")
+                await opened.answer(effect.id, "yes", by="ann")
+            second = await asked(opened, "1/3.l2")
             state = await fold(journal, run_id)
             assert state.activations[1].scopes[0].limits.turns == 2
-            await conversation.answer(second.id, "no")
-            assert (await conversation.result(request)).outcome == "limit"
+            await opened.answer(second.id, "no")
+            assert (await opened.result(request)).outcome == "limit"
         await check_run(journal, run_id)
         await journal.close()
 
@@ -233,7 +233,7 @@ def priced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
         each = 0.001 * NANO / (100 if model.name == cheap else 1)
         return ModelOption(model, None, each, each, lambda usage: int(usage.total * each))
 
-    monkeypatch.setattr(face, "_choice", choice)
+    monkeypatch.setattr(opening, "_option", choice)
     return cheap
 
 
@@ -269,10 +269,10 @@ def test_it_does_not_stand_in_for_a_model_that_is_left_alone(priced: str) -> Non
 
     async def main() -> list[str]:
         said = []
-        async with open_run([agent], clock=VirtualClock(), env={}) as conversation:
+        async with open_run([agent], clock=VirtualClock(), env={}) as opened:
             for _ in range(6):
                 with pytest.raises(RunFailed) as caught:
-                    await conversation.result(await conversation.post("a", "go"))
+                    await opened.result(await opened.post("a", "go"))
                 said.append(caught.value.result.reason)
         return said
 
@@ -324,14 +324,14 @@ def test_another_agent_takes_over_in_the_outer_scopes() -> None:
 
     async def main() -> None:
         journal = open_journal()
-        async with open_run([agent, other], journal=journal, env={}) as conversation:
-            result = await conversation.result(await conversation.post("a", "Count the birds."))
+        async with open_run([agent, other], journal=journal, env={}) as opened:
+            result = await opened.result(await opened.post("a", "Count the birds."))
             assert (result.outcome, result.output) == ("completed", "done by the heir")
             assert result.reason == "handed over to heir"
-            call_of_heir = heirs_call(await conversation.records())
+            call_of_heir = heirs_call(await opened.records())
         assert (call_of_heir.outside, call_of_heir.finishes) == (1, True)
         assert call_of_heir.breach.startswith("the budget is used up: ")
-        await check_run(journal, conversation.run_id)
+        await check_run(journal, opened.run_id)
 
     asyncio.run(main())
     told = shown(other.model.requests[0])[0]
@@ -415,13 +415,13 @@ def test_cancelled_in_the_middle_it_takes_the_other_along() -> None:
 
     async def main() -> None:
         team = [working(Limits(turns=1, on_breach="handoff", breach_target="heir")), heir(never)]
-        async with open_run(team, env={}) as conversation:
-            request = await conversation.post("a", "go")
-            async for item in conversation.events(deltas=False):
+        async with open_run(team, env={}) as opened:
+            request = await opened.post("a", "go")
+            async for item in opened.events(deltas=False):
                 if getattr(getattr(item, "event", None), "id", "") == "2/1.m1":
                     break
-            await conversation.cancel(request, "enough")
-            result = await conversation.result(request)
+            await opened.cancel(request, "enough")
+            result = await opened.result(request)
             assert (result.outcome, result.output) == ("cancelled", "so far")
 
     asyncio.run(main())

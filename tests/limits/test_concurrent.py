@@ -19,7 +19,7 @@ from antiphon import (
 )
 from antiphon.kernel.facts.ledger import NANO
 from antiphon.kernel.rules.team.compiled import ModelOption
-from antiphon.kernel.run import conversation as face
+from antiphon.kernel.run import open as opening
 from antiphon.models.script import call
 from antiphon.testing.clock import VirtualClock
 from antiphon.testing.invariants import check_run
@@ -77,18 +77,18 @@ async def spend(seed: int) -> str:
     )
     async with open_run(
         agents, journal=journal, model=Spender(dice), clock=VirtualClock(), limits=limits
-    ) as conversation:
-        asked = [await conversation.post(name, "go") for name in "abc"]
+    ) as run:
+        asked = [await run.post(name, "go") for name in "abc"]
         if dice.random() < 0.3:
             await asyncio.sleep(0)
-            await conversation.cancel(asked[0])
+            await run.cancel(asked[0])
         for each in asked:
             try:
-                await conversation.result(each)
+                await run.result(each)
             except RunFailed:
                 continue
-    await check_run(journal, conversation.run_id)
-    return conversation.run_id
+    await check_run(journal, run.run_id)
+    return run.run_id
 
 
 def priced(model: Any, windows: Any, env: Any) -> ModelOption:
@@ -99,7 +99,7 @@ def priced(model: Any, windows: Any, env: Any) -> ModelOption:
 @pytest.mark.unwatched  # check_run is the audit here
 @pytest.mark.parametrize("seeds", [200, pytest.param(10_000, marks=pytest.mark.deep)])
 def test_nobody_spends_what_is_not_there(seeds: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(face, "_choice", priced)
+    monkeypatch.setattr(opening, "_option", priced)
     for seed in range(seeds):
         try:
             asyncio.run(spend(seed))

@@ -91,10 +91,10 @@ def requests(model: Script, count: int, *, pause: float = 0.0, spare: Script | N
         clock = VirtualClock()
         found = []
         agent = Agent("a", asking=ModelOptions(retry=ONCE, fallback_models=(spare,) if spare else ()))
-        async with open_run([agent], model=model, clock=clock) as conversation:
+        async with open_run([agent], model=model, clock=clock) as run:
             for _ in range(count):
                 try:
-                    found.append(str(await conversation.result(await conversation.post("a", "go"))))
+                    found.append(str(await run.result(await run.post("a", "go"))))
                 except RunFailed as failed:
                     found.append(str(failed))
                 clock.advance(pause)

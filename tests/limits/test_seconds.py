@@ -88,23 +88,23 @@ def test_waiting_for_people_counts_as_no_time_and_costs_no_records(nested: bool)
             model=Script(script),
             clock=clock,
             limits=Limits(timeout_seconds=10),
-        ) as conversation:
-            request = await conversation.post(lead, "go")
-            events = conversation.events(deltas=False)
+        ) as run:
+            request = await run.post(lead, "go")
+            events = run.events(deltas=False)
             async for item in events:
                 if isinstance(item.event, EffectStarted) and isinstance(item.event.detail, QuestionEffect):
                     break
-            before = conversation.seq
+            before = run.seq
             for _ in range(100):
                 clock.advance(864.0)
                 for _ in range(3):
                     await asyncio.sleep(0)
-            assert conversation.seq - before <= 1, "only that the timer went off"
-            await conversation.answer(item.event.id, "this")
-            result = await conversation.result(request)
+            assert run.seq - before <= 1, "only that the timer went off"
+            await run.answer(item.event.id, "this")
+            result = await run.result(request)
             assert (result.outcome, result.output) == ("completed", "thanks")
             events.close()
-        await check_run(journal, conversation.run_id)
+        await check_run(journal, run.run_id)
 
     asyncio.run(playing())
 
@@ -120,30 +120,30 @@ def test_after_the_answer_the_rest_of_the_time_runs_on() -> None:
         question = call("call_agent", agent_name="user", message="Which?")
         async with open_run(
             [Agent("a")], model=Script([question, never]), clock=clock, limits=Limits(timeout_seconds=10)
-        ) as conversation:
-            request = await conversation.post("a", "go")
+        ) as run:
+            request = await run.post("a", "go")
             clock.advance(4.0)
-            for item in await until(conversation, QuestionEffect):
+            for item in await until(run, QuestionEffect):
                 question_id = item.event.id
             clock.advance(1_000.0)
             await asyncio.sleep(0)
-            await conversation.answer(question_id, "this")
+            await run.answer(question_id, "this")
             await asyncio.sleep(0)
-            assert request in await conversation.requests()
+            assert request in await run.open_requests()
             clock.advance(5.0)
             for _ in range(5):
                 await asyncio.sleep(0)
-            assert request in await conversation.requests()
+            assert request in await run.open_requests()
             clock.advance(2.0)
-            result = await conversation.result(request)
+            result = await run.result(request)
             assert result.outcome == "limit"
 
     asyncio.run(playing())
 
 
-async def until(conversation: Any, kind: type) -> list[Record]:
+async def until(run: Any, kind: type) -> list[Record]:
     """The first effect of a kind."""
-    events = conversation.events(deltas=False)
+    events = run.events(deltas=False)
     async for item in events:
         if isinstance(item.event, EffectStarted) and isinstance(item.event.detail, kind):
             events.close()
@@ -163,16 +163,16 @@ def test_a_deadline_survives_the_process(tmp_path: Any) -> None:
         agent = Agent("a")
         async with open_run(
             [agent], journal=journal, model=Script([never]), clock=clock, limits=Limits(timeout_seconds=10)
-        ) as conversation:
-            request = await conversation.post("a", "go")
-            await conversation.records()
+        ) as run:
+            request = await run.post("a", "go")
+            await run.records()
         clock.advance(11.0)
         async with open_run(
-            [agent], journal=journal, run_id=conversation.run_id, model=Script([never]), clock=clock
-        ) as conversation:
-            result = await conversation.result(request)
+            [agent], journal=journal, run_id=run.run_id, model=Script([never]), clock=clock
+        ) as run:
+            result = await run.result(request)
         assert (result.outcome, result.reason) == ("limit", "the limit of 10 s is used up")
-        await check_run(journal, conversation.run_id)
+        await check_run(journal, run.run_id)
         await journal.close()
 
     asyncio.run(playing())
@@ -187,9 +187,9 @@ def test_a_continued_agent_gets_its_time_anew() -> None:
             model=model,
             clock=clock,
             limits=Limits(timeout_seconds=10, turns=1),
-        ) as conversation:
+        ) as run:
             for text in ("one", "two", "three"):
-                assert str(await conversation.result(await conversation.post("a", "go"))) == text
+                assert str(await run.result(await run.post("a", "go"))) == text
                 clock.advance(9.0)
         assert len(shown(model.requests[2])) == 5
 

@@ -8,7 +8,7 @@ import pytest
 from antiphon import Agent, Limits, ModelOptions, Usage, open_journal, run_sync, tool
 from antiphon.kernel.facts.ledger import NANO
 from antiphon.kernel.rules.team.compiled import ModelOption
-from antiphon.kernel.run import conversation as face
+from antiphon.kernel.run import open as opening
 from antiphon.kernel.run.rows import fold
 from antiphon.models.script import Script, call
 from antiphon.testing.invariants import check_run
@@ -22,7 +22,7 @@ def price(monkeypatch: pytest.MonkeyPatch, dollar_per_token: float) -> None:
     def priced(model: Any, windows: Any, env: Any) -> ModelOption:
         return ModelOption(model, None, each, each, lambda usage: int(usage.total * each))
 
-    monkeypatch.setattr(face, "_choice", priced)
+    monkeypatch.setattr(opening, "_option", priced)
 
 
 @tool(effect="read")

@@ -190,13 +190,13 @@ class Cached(list[ChatMessage]):
 
 
 def test_each_message_is_encoded_once() -> None:
-    conversation = Cached([ChatMessage("user", str(n)) for n in range(50)])
-    plain = encode_messages(list(conversation), True)
+    run = Cached([ChatMessage("user", str(n)) for n in range(50)])
+    plain = encode_messages(list(run), True)
     for _ in range(3):
-        assert list(encode_messages(conversation, True)) == list(plain)
-    conversation.append(ChatMessage("assistant", "x"))
-    encode_messages(conversation, True)
-    assert conversation.encodings == 51
+        assert list(encode_messages(run, True)) == list(plain)
+    run.append(ChatMessage("assistant", "x"))
+    encode_messages(run, True)
+    assert run.encodings == 51
 
 
 def test_reasoning_goes_back_under_the_name_it_came_with() -> None:

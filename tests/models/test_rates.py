@@ -31,31 +31,36 @@ class Named:
 
 def test_a_known_model():
     rates = rates_of(Named("openai:gpt-4.1"), {})
-    assert (rates.window, rates.dear_input, rates.dear_output) == (1_047_576, 2000.0, 8000.0)
+    assert (rates.window, rates.max_input_price, rates.max_output_price) == (1_047_576, 2000.0, 8000.0)
     assert rates.bill(Usage(1000, 100, 500)) == 2_050_000
 
 
 def test_a_dearer_tier_is_held():
     rates = rates_of(Named("anthropic:claude-sonnet-4-5"), {})
-    assert rates.dear_output == 22_500.0
-    assert rates.dear_input >= 6000.0
+    assert rates.max_output_price == 22_500.0
+    assert rates.max_input_price >= 6000.0
 
 
 @pytest.mark.parametrize("name", ["script", "script:any.yaml", "local:smollm2"])
 def test_what_runs_in_this_process_is_free(name):
     rates = rates_of(Named(name), {})
-    assert (rates.dear_input, rates.dear_output, rates.bill(Usage(1000, 1000))) == (0.0, 0.0, 0)
+    assert (rates.max_input_price, rates.max_output_price, rates.bill(Usage(1000, 1000))) == (0.0, 0.0, 0)
 
 
 def test_what_nobody_knows_is_unknown():
     rates = rates_of(Named("nobody-knows-me"), {})
-    assert (rates.window, rates.dear_input, rates.dear_output, rates.bill) == (None, None, None, None)
+    assert (rates.window, rates.max_input_price, rates.max_output_price, rates.bill) == (
+        None,
+        None,
+        None,
+        None,
+    )
 
 
 def test_the_model_s_own_word_wins():
     own = Prices(input=Decimal(1), output=Decimal(3))
     rates = rates_of(Named("openai:gpt-4.1", window=9, prices=own), {})
-    assert (rates.window, rates.dear_input, rates.bill(Usage(10, 10))) == (9, 1000.0, 40_000)
+    assert (rates.window, rates.max_input_price, rates.bill(Usage(10, 10))) == (9, 1000.0, 40_000)
     assert rates_of(Named("nobody-knows-me", prices=own), {}).bill(Usage(1)) == 1000
     assert rates_of(Named("openai:gpt-4.1", prices=own), {}).window == 1_047_576
 
@@ -81,8 +86,8 @@ COSTLY = [spec for spec in load_catalog(env={}).models() if spec.prices.input is
 def test_no_bill_is_above_the_most_that_was_held(spec, taken, made, cached, thought, written):
     rates = rates_of(Named(f"{spec.provider}:{spec.id}"), {})
     found = rates.bill(Usage(taken, made, cached, thought, written)) if rates.bill is not None else None
-    if found is not None and rates.dear_input is not None and rates.dear_output is not None:
-        assert found <= ceil(taken * rates.dear_input + made * rates.dear_output)
+    if found is not None and rates.max_input_price is not None and rates.max_output_price is not None:
+        assert found <= ceil(taken * rates.max_input_price + made * rates.max_output_price)
 
 
 def test_a_run_is_charged_and_held_to_its_limit():

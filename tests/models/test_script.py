@@ -155,12 +155,12 @@ def test_by_turn_counts_a_long_conversation_once() -> None:
             self.read += 1
             return super().__getitem__(place)
 
-    conversation = Watched([ChatMessage("user", "go")])
+    run = Watched([ChatMessage("user", "go")])
     script = Script(lambda _: "x", by="turn")
     for _ in range(200):
-        say(script, ModelRequest("m", "", conversation))
-        conversation.append(SAID)
-    assert conversation.read < 1500
+        say(script, ModelRequest("m", "", run))
+        run.append(SAID)
+    assert run.read < 1500
     # Another conversation that begins with an equal message is counted for itself.
     assert say(Script(["first", "second"], by="turn"), request(SAID), request())[1].content == "first"
 

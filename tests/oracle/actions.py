@@ -24,14 +24,12 @@ async def an_action(stage):
         return {"all": len(found)}
 
     replies = {"a": [ModelError("overloaded", "busy"), call("look"), "a bird"], "b": ["helped"]}
-    async with stage.open(
-        agent("a", hooks=Hooks(act=act)), agent("b"), model=stage.script(replies)
-    ) as conversation:
-        request = await conversation.post("a", "go")
-        await stage.until(conversation, "1/1.x:question")
-        opened = [each.event.id for each in await conversation.records() if "x:question" in str(each.event)]
-        await conversation.answer(opened[-1], "this one", by="ann")
-        await stage.ended(conversation, request)
+    async with stage.open(agent("a", hooks=Hooks(act=act)), agent("b"), model=stage.script(replies)) as run:
+        request = await run.post("a", "go")
+        await stage.until(run, "1/1.x:question")
+        opened = [each.event.id for each in await run.records() if "x:question" in str(each.event)]
+        await run.answer(opened[-1], "this one", by="ann")
+        await stage.ended(run, request)
 
 
 @scenario
@@ -81,11 +79,11 @@ async def an_action_is_cancelled(stage):
 
     replies = {"a": [to("c"), "went on"], "b": [never]}
     team = agent("a"), agent("b"), agent("c", hooks=Hooks(act=act))
-    async with stage.open(*team, model=stage.script(replies)) as conversation:
-        request = await conversation.post("a", "go")
-        await stage.until(conversation, "3/1.m1 model")
-        await conversation.cancel("1/1.c1", "too slow")
-        await stage.ended(conversation, request)
+    async with stage.open(*team, model=stage.script(replies)) as run:
+        request = await run.post("a", "go")
+        await stage.until(run, "3/1.m1 model")
+        await run.cancel("1/1.c1", "too slow")
+        await stage.ended(run, request)
 
 
 @scenario

@@ -70,25 +70,25 @@ async def approvals(stage):
         "1/1.c1?": ("yes", ""), "1/2.c1?": ("no", ""), "1/3.c1?": ("yes", '{"to":"elsewhere"}'),
         "1/4.c1?": ("yes", '{"whom":1}'), "1/5.c1?": ("always", ""),
     }  # fmt: skip
-    async with stage.open(agent("a", model=stage.script(replies)), policy=Policy("guarded")) as conversation:
-        request = await conversation.post("a", "go")
+    async with stage.open(agent("a", model=stage.script(replies)), policy=Policy("guarded")) as run:
+        request = await run.post("a", "go")
         for place, (answer, arguments) in answers.items():
-            await stage.until(conversation, f"{place} wait")
-            await conversation.answer(place, answer, arguments=arguments, by="ann")
-        await stage.ended(conversation, request)
+            await stage.until(run, f"{place} wait")
+            await run.answer(place, answer, arguments=arguments, by="ann")
+        await stage.ended(run, request)
 
 
 @scenario
 async def a_grant_reaches_so_far(stage):
     replies = [call("pay", amount=1), call("pay", amount=1), call("pay", amount=2), "done"]
-    async with stage.open(agent("a", model=stage.script(replies))) as conversation:
-        request = await conversation.post("a", "go")
-        await stage.until(conversation, "1/1.c1? wait")
+    async with stage.open(agent("a", model=stage.script(replies))) as run:
+        request = await run.post("a", "go")
+        await stage.until(run, "1/1.c1? wait")
         grant = Grant((("amount", "1"),), "a")
-        await conversation.answer("1/1.c1?", "always", grant=grant)
-        await stage.until(conversation, "1/3.c1? wait")
-        await conversation.answer("1/3.c1?", "no")
-        await stage.ended(conversation, request)
+        await run.answer("1/1.c1?", "always", grant=grant)
+        await stage.until(run, "1/3.c1? wait")
+        await run.answer("1/3.c1?", "no")
+        await stage.ended(run, request)
 
 
 @scenario
@@ -213,7 +213,7 @@ async def large_results_are_cut_and_trimmed(stage):
     replies = [call("much", what="one"), call("much", what="two"), reading, finding, "done"]
     tools = [much, read_output, grep_output]
     await stage.ask(
-        agent("a", tools=tools, model=stage.script(replies)), outputs=OutputLimits(message=60, total=60)
+        agent("a", tools=tools, model=stage.script(replies)), output_limits=OutputLimits(message=60, total=60)
     )
 
 

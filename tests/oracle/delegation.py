@@ -86,12 +86,12 @@ async def a_question_to_the_user(stage):
         "a": [[to("user", "Which one?"), call("look")], to("b"), "end"],
         "b": [to("user", "Sure?"), "b done"],
     }
-    async with stage.open(agent("a"), agent("b"), model=stage.script(replies)) as conversation:
-        request = await conversation.post("a", "go")
+    async with stage.open(agent("a"), agent("b"), model=stage.script(replies)) as run:
+        request = await run.post("a", "go")
         for place, answer in (("1/1.c1", "the red one"), ("2/1.c1", "quite")):
-            await stage.until(conversation, f"{place} wait")
-            await conversation.answer(place, answer, by="ann")
-        await stage.ended(conversation, request)
+            await stage.until(run, f"{place} wait")
+            await run.answer(place, answer, by="ann")
+        await stage.ended(run, request)
     await stage.ask(agent("a"), agent("b"), model=stage.script({"a": [to("user", "Anybody?"), "end"]}))
 
 
@@ -100,11 +100,11 @@ async def a_callee_goes_on_where_it_was(stage):
     a = [to("b", "one"), [to("b", "two"), to("b", "three")], "end", to("b", "four"), "end"]
     replies = {"a": [*a, "<summary>so far</summary>"], "b": [call("look"), "b1", "b2", "b3", "b4"]}
     team = agent("a", context="continue"), agent("b", context="continue")
-    async with stage.open(*team, model=stage.script(replies)) as conversation:
+    async with stage.open(*team, model=stage.script(replies)) as run:
         for text in ("go", "again"):
-            await stage.ended(conversation, await conversation.post("a", text))
+            await stage.ended(run, await run.post("a", text))
         for intent, text in (("history", '[{"role":"user","content":"anew"}]'), ("compact", "")):
-            await stage.ended(conversation, await conversation.post("a", text, intent=intent))
+            await stage.ended(run, await run.post("a", text, intent=intent))
 
 
 @scenario

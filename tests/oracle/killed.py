@@ -12,13 +12,13 @@ from tests.spec.crash_scenarios import ALL
 
 async def left_and_resumed(stage, before, after, at, then=None, **options):
     """Play `before` until these lines are there, leave, and see `after` through."""
-    async with stage.open(*before, **options) as conversation:
-        request, run_id = await conversation.post(before[0].name, "go"), conversation.run_id
-        await stage.until(conversation, *at)
-    async with stage.open(*after, run_id=run_id) as conversation:
+    async with stage.open(*before, **options) as run:
+        request, run_id = await run.post(before[0].name, "go"), run.run_id
+        await stage.until(run, *at)
+    async with stage.open(*after, run_id=run_id) as run:
         if then is not None:
-            await then(conversation)
-        await stage.ended(conversation, request)
+            await then(run)
+        await stage.ended(run, request)
 
 
 def contracts(hangs):
@@ -74,9 +74,9 @@ async def left_with_models_in_flight(stage):
 async def left_while_people_are_asked(stage):
     calls = [call("pay", amount=1), to("user", "Which?")]
 
-    async def answered(conversation):
-        await conversation.answer("1/1.c1?", "yes")
-        await conversation.answer("1/1.c2", "this one")
+    async def answered(run):
+        await run.answer("1/1.c1?", "yes")
+        await run.answer("1/1.c2", "this one")
 
     before, after = agent("a", model=stage.script([calls])), agent("a", model=stage.script(["done"]))
     await left_and_resumed(stage, [before], [after], ["1/1.c1? wait", "1/1.c2 wait"], answered)
@@ -111,7 +111,7 @@ async def left_while_it_waits_to_try_again(stage):
     stage.clock = VirtualClock(autojump=False)
     before = agent("a", model=stage.script([ModelError("overloaded", "busy")]))
 
-    async def later(conversation):
+    async def later(run):
         stage.clock.advance(60)
 
     await left_and_resumed(
@@ -124,7 +124,7 @@ async def left_while_it_rests(stage):
     """Waiting for a call in the background."""
 
     def decide(context):
-        return Continue(wait_for_mail=True) if context.background_agents else None
+        return Continue(wait_for_messages=True) if context.background_agents else None
 
     def team(lines, worker):
         lead = agent("a", model=stage.script(lines), hooks=Hooks(end_turn=decide))
@@ -144,32 +144,32 @@ async def a_team_that_lost_an_agent(stage):
 @scenario
 async def continued_later(stage):
     """Closed by nobody: the next process asks again, with another model, tools and prompt."""
-    async with stage.open(agent("a", model=stage.script(["one"]), context="continue")) as conversation:
-        await stage.ended(conversation, await conversation.post("a", "go"))
-        run_id = conversation.run_id
+    async with stage.open(agent("a", model=stage.script(["one"]), context="continue")) as run:
+        await stage.ended(run, await run.post("a", "go"))
+        run_id = run.run_id
     other = agent("a", tools=[look], model=stage.script(["two"], name="other"), context="continue")
-    async with stage.open(other, run_id=run_id, interactive=False) as conversation:
-        await stage.ended(conversation, await conversation.post("a", "again"))
+    async with stage.open(other, run_id=run_id, interactive=False) as run:
+        await stage.ended(run, await run.post("a", "again"))
 
 
 def _killed(each):
     async def played(stage):
         model = each.model()
         options = {"model": stage.kept(model), **each.options}
-        async with stage.open(*each.agents(World(stage.folder / "world")), **options) as conversation:
+        async with stage.open(*each.agents(World(stage.folder / "world")), **options) as run:
             requests = [
-                await conversation.post(
+                await run.post(
                     asked.agent,
                     asked.text,
-                    **{name: getattr(asked, name) for name in ("mail", "calls", "data")},
+                    **{name: getattr(asked, name) for name in ("inbox", "calls", "data")},
                 )
                 for asked in (one if isinstance(one, AskAgent) else AskAgent(*one) for one in each.requests)
             ]
-            outside = stage.play_outside(conversation, each.outside)
+            outside = stage.play_outside(run, each.outside)
             for request in requests:
-                await stage.ended(conversation, request)
+                await stage.ended(run, request)
             outside.cancel()
-            await conversation.close()
+            await run.close()
 
     played.__name__ = f"killed_{each.name.replace(' ', '_').replace('-', '_')}"
     return played

@@ -82,25 +82,25 @@ async def waiting_for_people_is_no_time(stage):
 
     stage.clock = VirtualClock(autojump=False)
     one = agent("a", model=stage.script([to("user", "?"), never]), limits=Limits(timeout_seconds=10))
-    async with stage.open(one) as conversation:
-        request = await conversation.post("a", "go")
-        await stage.until(conversation, "1/1.c1 wait")
+    async with stage.open(one) as run:
+        request = await run.post("a", "go")
+        await stage.until(run, "1/1.c1 wait")
         stage.clock.advance(100)
-        await conversation.answer("1/1.c1", "!")
-        await stage.until(conversation, "1/2.m1 model", "1/2.d2 wait")
+        await run.answer("1/1.c1", "!")
+        await stage.until(run, "1/2.m1 model", "1/2.d2 wait")
         stage.clock.advance(100)
-        await stage.ended(conversation, request)
+        await stage.ended(run, request)
 
 
 @scenario
 async def a_limit_raised_by_a_person(stage):
     one = working(Limits(turns=1, on_breach="ask"), stage.script([LOOK, LOOK, LOOK]))
-    async with stage.open(one) as conversation:
-        request = await conversation.post("a", "go")
+    async with stage.open(one) as run:
+        request = await run.post("a", "go")
         for place, answer in (("1/2.l1", "yes"), ("1/3.l2", "no")):
-            await stage.until(conversation, f"{place} wait")
-            await conversation.answer(place, answer)
-        await stage.ended(conversation, request)
+            await stage.until(run, f"{place} wait")
+            await run.answer(place, answer)
+        await stage.ended(run, request)
 
 
 @scenario

@@ -72,11 +72,11 @@ async def other_models_take_over(stage):
 async def a_model_that_keeps_failing_is_left_alone(stage):
     first = stage.script([BUSY] * 5 + ["well again"], name="first")
     one = agent("a", model=first, asking=ModelOptions(retry=RetryPolicy(max_attempts=1)))
-    async with stage.open(one) as conversation:
+    async with stage.open(one) as run:
         for number in range(7):
             if number == 6:
                 stage.clock.advance(3_600)
-            await stage.ended(conversation, await conversation.post("a", "go"))
+            await stage.ended(run, await run.post("a", "go"))
 
 
 @scenario

@@ -5,7 +5,7 @@ import asyncio
 from antiphon import Limits, Message
 from antiphon.errors import UserError
 from antiphon.kernel.run.commands import AnswerInput, AskAgent, CancelEffect, PostMessage, encode
-from antiphon.kernel.run.conversation import cancel_run
+from antiphon.kernel.run.open import cancel_run
 from antiphon.models.script import call, finish
 from antiphon.values.model import Reply
 from tests.oracle.stage import scenario
@@ -16,11 +16,11 @@ from tests.oracle.tools import agent, never, to
 async def a_request_is_cancelled(stage):
     replies = {"a": [Reply("half of it", (to("b"), call("look")), "calls")], "b": [[call("hang"), to("c")]],
                "c": [never]}  # fmt: skip
-    async with stage.open(agent("a"), agent("b"), agent("c"), model=stage.script(replies)) as conversation:
-        request = await conversation.post("a", "go")
-        await stage.until(conversation, "3/1.m1 model")
-        await conversation.cancel(request, "not needed any more")
-        await stage.ended(conversation, request)
+    async with stage.open(agent("a"), agent("b"), agent("c"), model=stage.script(replies)) as run:
+        request = await run.post("a", "go")
+        await stage.until(run, "3/1.m1 model")
+        await run.cancel(request, "not needed any more")
+        await stage.ended(run, request)
 
 
 @scenario
@@ -28,19 +28,19 @@ async def parts_are_cancelled(stage):
     """One call, one tool, a question: the agent is told and goes on. Then everything."""
     replies = {"a": [[to("b"), to("b", "too")], call("hang"), to("user", "?"), never],
                "b": [never, finish("b done")]}  # fmt: skip
-    async with stage.open(agent("a"), agent("b"), model=stage.script(replies)) as conversation:
-        request = await conversation.post("a", "go")
-        await stage.until(conversation, "2/1.m1 model", "1/1.c2 completed")
-        await conversation.cancel("1/1.c1", "too slow")
+    async with stage.open(agent("a"), agent("b"), model=stage.script(replies)) as run:
+        request = await run.post("a", "go")
+        await stage.until(run, "2/1.m1 model", "1/1.c2 completed")
+        await run.cancel("1/1.c1", "too slow")
         for place in ("1/2.c1", "1/3.c1"):
-            await stage.until(conversation, f"{place} ")
-            await conversation.cancel(place)
-        await stage.until(conversation, "1/4.m1 model")
-        other = await conversation.post("b", "go")
-        await conversation.cancel("9/9.c9", "not there")
-        await conversation.cancel()
+            await stage.until(run, f"{place} ")
+            await run.cancel(place)
+        await stage.until(run, "1/4.m1 model")
+        other = await run.post("b", "go")
+        await run.cancel("9/9.c9", "not there")
+        await run.cancel()
         for each in (request, other):
-            await stage.ended(conversation, each)
+            await stage.ended(run, each)
 
 
 @scenario
@@ -52,12 +52,12 @@ async def several_requests_at_once(stage):
         return "a done"
 
     model = stage.script({"a": [late], "b": ["b done"]})
-    async with stage.open(agent("a"), agent("b"), model=model) as conversation:
-        requests = [await conversation.post(name, "go") for name in "ab"]
-        await stage.until(conversation, "0/2.c1 completed")
+    async with stage.open(agent("a"), agent("b"), model=model) as run:
+        requests = [await run.post(name, "go") for name in "ab"]
+        await stage.until(run, "0/2.c1 completed")
         held.set()
         for each in requests:
-            await stage.ended(conversation, each)
+            await stage.ended(run, each)
 
 
 @scenario
@@ -73,19 +73,19 @@ async def told_something_more(stage):
         await last.wait()
         return finish("end")
 
-    async with stage.open(agent("a", model=stage.script([first, second])), agent("b")) as conversation:
-        request = await conversation.post("a", "go")
-        await stage.until(conversation, "1/1.m1 model")
-        await conversation.post(request, "one more thing")
+    async with stage.open(agent("a", model=stage.script([first, second])), agent("b")) as run:
+        request = await run.post("a", "go")
+        await stage.until(run, "1/1.m1 model")
+        await run.post(request, "one more thing")
         held.set()
-        await stage.until(conversation, "1/2.m1 model")
+        await stage.until(run, "1/2.m1 model")
         mail = Message(
             "forward", "ann", "a", "urgent", priority=-1, topic="news", labels=("private",), data=[1]
         )
         for text in ("too late", mail):
-            await conversation.post(request, text)
+            await run.post(request, text)
         last.set()
-        await stage.ended(conversation, request)
+        await stage.ended(run, request)
 
 
 @scenario
@@ -95,12 +95,12 @@ async def commands_by_mail(stage):
         agent("a", model=stage.script([to("user", "?"), "a done"])),
         agent("b", model=stage.script([never])),
     )
-    async with stage.open(*team, limits=Limits(inbox=1)) as conversation:
+    async with stage.open(*team, limits=Limits(inbox=1)) as run:
 
         async def post(key, command, *lines):
             body = command if isinstance(command, bytes) else encode(command)
-            await stage.journal.post(conversation.run_id, key, body)
-            await stage.until(conversation, *lines)
+            await stage.journal.post(run.run_id, key, body)
+            await stage.until(run, *lines)
 
         await post("1", AskAgent("a", "go"), "1/1.c1 wait")
         await post("2", AnswerInput("1/1.c1", "!", by="ann"), "0/1.c1 completed")
@@ -117,21 +117,21 @@ async def commands_by_mail(stage):
 @scenario
 async def closed(stage):
     model = stage.script({"a": ["done"], "b": [never]})
-    async with stage.open(agent("a"), agent("b"), model=model) as conversation:
-        await stage.ended(conversation, await conversation.post("a", "go"))
-        await conversation.post("b", "go")
-        await stage.until(conversation, "2/1.m1 model")
-        await conversation.close("that was it")
+    async with stage.open(agent("a"), agent("b"), model=model) as run:
+        await stage.ended(run, await run.post("a", "go"))
+        await run.post("b", "go")
+        await stage.until(run, "2/1.m1 model")
+        await run.close("that was it")
         try:
-            await conversation.post("a", "more")
+            await run.post("a", "more")
         except UserError as error:
             stage.note(str(error))
 
 
 @scenario
 async def cancelled_while_nobody_drives_it(stage):
-    async with stage.open(agent("a", model=stage.script([call("hang")]))) as conversation:
-        await conversation.post("a", "go")
-        await stage.until(conversation, "1/1.c1 tool")
-        run_id = conversation.run_id
+    async with stage.open(agent("a", model=stage.script([call("hang")]))) as run:
+        await run.post("a", "go")
+        await stage.until(run, "1/1.c1 tool")
+        run_id = run.run_id
     await cancel_run(stage.journal, run_id, "nobody wants it")

@@ -74,11 +74,11 @@ async def a_plan_goes_on_without_those_who_ask_people(stage):
         return last.content if last.role == "tool" or last.content == "talk" else call("pay", amount=1)
 
     team = agent("a", hooks=Hooks(plan_turn=plan, end_turn=decide)), agent("b", model=stage.script(b))
-    async with stage.open(*team) as conversation:
-        request = await conversation.post("a", "go")
-        await stage.until(conversation, "2/1.c1? wait", "1 a turn finished")
-        await conversation.answer("2/1.c1?", "yes")
-        await stage.ended(conversation, request)
+    async with stage.open(*team) as run:
+        request = await run.post("a", "go")
+        await stage.until(run, "2/1.c1? wait", "1 a turn finished")
+        await run.answer("2/1.c1?", "yes")
+        await stage.ended(run, request)
 
 
 @scenario
@@ -94,7 +94,7 @@ async def one_message_at_a_time(stage):
         ),
         loop=LoopOptions(batch="one"),
     )
-    await stage.ask(one, asking={"mail": mail})
+    await stage.ask(one, asking={"inbox": mail})
 
 
 @scenario
@@ -199,7 +199,7 @@ async def calls_in_the_background_by_rule(stage):
         if context.called_tools:
             return None
         return (
-            Continue(wait_for_mail=True, activation_data={"back": back})
+            Continue(wait_for_messages=True, activation_data={"back": back})
             if context.background_agents
             else Return(output=context.reply)
         )
@@ -261,8 +261,8 @@ async def who_waits_for_people_is_given_more_to_read(stage):
         agent("a", hooks=Hooks(plan_turn=plan, end_turn=decide)),
         agent("b", model=stage.script(lines), context="continue"),
     )
-    async with stage.open(*team) as conversation:
-        request = await conversation.post("a", "go")
-        await stage.until(conversation, "2/1.c1? wait", "1/2.c1 skipped")
-        await conversation.answer("2/1.c1?", "yes")
-        await stage.ended(conversation, request)
+    async with stage.open(*team) as run:
+        request = await run.post("a", "go")
+        await stage.until(run, "2/1.c1? wait", "1/2.c1 skipped")
+        await run.answer("2/1.c1?", "yes")
+        await stage.ended(run, request)

@@ -60,14 +60,14 @@ class Stage:
     ) -> None:
         """A run of its own: ask the first agent, and note what it came to."""
         options.setdefault("interactive", False)
-        async with self.open(*agents, **options) as conversation:
-            await self.ended(conversation, await conversation.post(agents[0], message, **asking))
+        async with self.open(*agents, **options) as run:
+            await self.ended(run, await run.post(agents[0], message, **asking))
 
-    async def ended(self, conversation: Any, request: str) -> None:
+    async def ended(self, run: Any, request: str) -> None:
         """Wait for a request's end and note it."""
         async with asyncio.timeout(PATIENCE):
             try:
-                self.note(await conversation.result(request))
+                self.note(await run.result(request))
             except RunFailed as failed:
                 self.note(failed.result)
 
@@ -78,24 +78,24 @@ class Stage:
             result = f"{result.call_id} {result.outcome}: {result.output!r}{why}, {result.usage.total} tokens"
         self._ends.append(result)
 
-    async def until(self, conversation: Any, *lines: str) -> None:
+    async def until(self, run: Any, *lines: str) -> None:
         """Read the run's records until each of these began one of their lines."""
         wanted = list(lines)
-        events = conversation.events(deltas=False)
+        events = run.events(deltas=False)
         async with asyncio.timeout(PATIENCE), aclosing(events):
             async for record in events:
                 wanted = [each for each in wanted if not said(record).startswith(each)]
                 if not wanted:
                     return
 
-    def play_outside(self, conversation: Any, outside: Callable[[Record], Any]) -> asyncio.Task[None]:
+    def play_outside(self, run: Any, outside: Callable[[Record], Any]) -> asyncio.Task[None]:
         """Post what somebody outside says when they see a record; until the task is cancelled."""
 
         async def watch() -> None:
-            async with aclosing(conversation.events(deltas=False)) as events:
+            async with aclosing(run.events(deltas=False)) as events:
                 async for record in events:
                     for key, command in outside(record):
-                        await self.journal.post(conversation.run_id, key, encode(command))
+                        await self.journal.post(run.run_id, key, encode(command))
 
         return asyncio.ensure_future(watch())
 

@@ -188,17 +188,17 @@ async def profiles_with_a_dispatch(stage):
         )
     )
     found = team(stage.folder, TEAM)
-    async with stage.open(*found.agents(), model=model) as conversation:
-        await stage.ended(conversation, await conversation.post(found.entry, "Look at moon and sun."))
+    async with stage.open(*found.agents(), model=model) as run:
+        await stage.ended(run, await run.post(found.entry, "Look at moon and sun."))
 
 
 @scenario
 async def profiles_that_talk_and_ask_back(stage):
     model = stage.kept(script(Partner=["Which tides?", "Ah."]))
     found = team(stage.folder, TEAM)
-    async with stage.open(*found.agents(), model=model) as conversation:
+    async with stage.open(*found.agents(), model=model) as run:
         for text in ("Tides?", "All of them."):
-            await stage.ended(conversation, await conversation.post(found.entry, text))
+            await stage.ended(run, await run.post(found.entry, text))
 
 
 @scenario
@@ -207,6 +207,6 @@ async def profiles_with_observers(stage):
     for lines in (["one", "two", "three", "four"], [""]):
         model = stage.kept(script(Associate=lines))
         found = team(stage.folder / str(len(lines)), {"Associate": TEAM["Associate"]})
-        async with stage.open(*found.agents(), model=model) as conversation:
-            await stage.ended(conversation, await conversation.post(found.entry, "go"))
+        async with stage.open(*found.agents(), model=model) as run:
+            await stage.ended(run, await run.post(found.entry, "go"))
     await asyncio.sleep(0)

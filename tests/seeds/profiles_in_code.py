@@ -3,10 +3,10 @@
 from antiphon.styles.profiles import (
     Library,
     Observer,
-    Place,
     Profile,
     Rule,
     Segment,
+    SourceLocation,
     ToolAccess,
     read_expression,
     read_template,
@@ -19,7 +19,7 @@ from antiphon.styles.profiles.files.profile import (
     UpdateState,
 )
 
-HERE = Place("in code")
+HERE = SourceLocation("in code")
 CALLED = read_expression("v['state.current_action']")
 SILENT = read_expression("not v['state.current_action']")
 

@@ -31,7 +31,7 @@ def long(*after: Any, compaction: Compaction | None = DEFAULT) -> tuple[str, Scr
         Agent("a", tools=[look], asking=ModelOptions(compaction=compaction)),
         "go",
         model=model,
-        windows=WINDOW,
+        context_windows=WINDOW,
     )
     return result.output, model, lines(records)
 
@@ -76,7 +76,10 @@ def test_p32_a_conversation_that_has_only_begun_is_left_alone() -> None:
     full = Reply("x", usage=Usage(199, 1))
     model = Script([full, "done"])
     recorded(
-        Agent("a", completion="finish", loop=LoopOptions(max_reminders=0)), "go", model=model, windows=WINDOW
+        Agent("a", completion="finish", loop=LoopOptions(max_reminders=0)),
+        "go",
+        model=model,
+        context_windows=WINDOW,
     )
     assert model.asked == 1
 

@@ -97,15 +97,15 @@ def test_p38_the_result_of_a_background_call() -> None:
 
 async def told(held: Gate, model: Script, *texts: str) -> str:
     """Ask agent `a`, tell it more while its first reply is held back, then let it go on: the output."""
-    async with open_run([A], model=model) as conversation:
-        call_id = await conversation.post("a", "go")
-        async for item in conversation.events(deltas=False):
+    async with open_run([A], model=model) as opened:
+        call_id = await opened.post("a", "go")
+        async for item in opened.events(deltas=False):
             if isinstance(item, Record) and getattr(item.event, "id", "") == "1/1.m1":
                 break
         for text in texts:
-            assert await conversation.post(call_id, text) == call_id
+            assert await opened.post(call_id, text) == call_id
         held.open.set()
-        return (await conversation.result(call_id)).output
+        return (await opened.result(call_id)).output
 
 
 def test_p39_messages_to_a_running_agent_come_before_its_next_model_call() -> None:
@@ -129,18 +129,18 @@ def test_p40_a_full_inbox_refuses_the_newest() -> None:
     model = Script([held, finish("end")])
 
     async def main() -> list[Message]:
-        async with open_run([A], model=model, limits=Limits(inbox=100)) as conversation:
-            call_id = await conversation.post("a", "go")
+        async with open_run([A], model=model, limits=Limits(inbox=100)) as opened:
+            call_id = await opened.post("a", "go")
             await asyncio.sleep(0)
             for number in range(100):
-                await conversation.post(call_id, str(number))
+                await opened.post(call_id, str(number))
             with pytest.raises(UserError, match=r"the inbox of a is full .100 unread messages."):
-                await conversation.post(call_id, "100")
-            waiting = list(conversation.view(1).inbox)
-            assert waiting == list(conversation.view(1).inbox), "looking does not consume"
+                await opened.post(call_id, "100")
+            waiting = list(opened.activation(1).inbox)
+            assert waiting == list(opened.activation(1).inbox), "looking does not consume"
             held.open.set()
-            await conversation.result(call_id)
-            records = await conversation.records()
+            await opened.result(call_id)
+            records = await opened.records()
             assert "dead letter for a: 100 (the inbox of a is full (100 unread messages))" in lines(records)
             return waiting
 
@@ -159,8 +159,8 @@ def test_p41_the_result_of_a_failing_call() -> None:
     assert "out of luck" in fetched
 
     async def main() -> None:
-        async with open_run([A], model=Script([RuntimeError("out of luck")])) as conversation:
-            await conversation.result(await conversation.post("a", "go"))
+        async with open_run([A], model=Script([RuntimeError("out of luck")])) as opened:
+            await opened.result(await opened.post("a", "go"))
 
     with pytest.raises(RunFailed, match="out of luck"):
         asyncio.run(main())

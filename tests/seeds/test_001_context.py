@@ -273,20 +273,22 @@ def test_t03_a_result_with_files_is_not_cut() -> None:
 
 
 def test_t04_a_result_beyond_the_total_is_a_handle() -> None:
-    model = one_tool("w" * 300_000, outputs=OutputLimits(message=None), windows={"script": 272_000})
+    model = one_tool(
+        "w" * 300_000, output_limits=OutputLimits(message=None), context_windows={"script": 272_000}
+    )
     (text,) = results_shown(model.requests[1])
     assert text.startswith("[an old tool result was removed here")
     assert '"1/1.c1"' in text
 
 
 def test_t05_without_limits_nothing_is_touched() -> None:
-    model = one_tool("w" * 500_000, outputs=OutputLimits(None, None))
+    model = one_tool("w" * 500_000, output_limits=OutputLimits(None, None))
     assert len(results_shown(model.requests[1])[0]) == 500_000
 
 
 def test_t05_a_budget_of_one_ends() -> None:
     """The notes in place of results are not counted, or trimming would never end."""
-    (text,) = results_shown(one_tool("word " * 10, outputs=OutputLimits(total=1)).requests[1])
+    (text,) = results_shown(one_tool("word " * 10, output_limits=OutputLimits(total=1)).requests[1])
     assert text.startswith("[an old tool result")
 
 
@@ -305,7 +307,7 @@ def test_t06_the_oldest_go_first() -> None:
         return f"{n}" * 4_000
 
     model = Script([*[call("big", n=n) for n in range(1, 5)], "done"])
-    recorded(Agent("a", tools=[big]), "go", model=model, outputs=OutputLimits(total=3_000))
+    recorded(Agent("a", tools=[big]), "go", model=model, output_limits=OutputLimits(total=3_000))
     assert [text[0] for text in results_shown(model.requests[-1])] == ["[", "[", "3", "4"]
 
 
@@ -376,13 +378,11 @@ def test_handles_mean_the_same_after_a_restart(tmp_path: Any) -> None:
     async def playing() -> list[str]:
         agent = Agent("a", tools=[big, read_output], context="continue")
         journal = open_journal(f"sqlite:///{tmp_path}/runs.db")
-        async with open_run([agent], journal=journal, model=Script([call("big"), "ok"])) as conversation:
-            await conversation.result(await conversation.post("a", "go"))
+        async with open_run([agent], journal=journal, model=Script([call("big"), "ok"])) as run:
+            await run.result(await run.post("a", "go"))
         model = Script([call("read_output", handle="1/1.c1", offset=200), "done"])
-        async with open_run(
-            [agent], journal=journal, run_id=conversation.run_id, model=model
-        ) as conversation:
-            await conversation.result(await conversation.post("a", "and the last line?"))
+        async with open_run([agent], journal=journal, run_id=run.run_id, model=model) as run:
+            await run.result(await run.post("a", "and the last line?"))
         await journal.close()
         return results_shown(model.requests[-1])
 
@@ -408,7 +408,7 @@ def test_what_is_kept_for_reading_is_bounded() -> None:
         Agent("a", tools=[big, read_output]),
         "go",
         model=model,
-        outputs=OutputLimits(total=None, kept=130_000),
+        output_limits=OutputLimits(total=None, kept=130_000),
     )
     texts = results_shown(model.requests[-1])[3:]
     assert [text.startswith("Error") for text in texts] == [True, False, False]

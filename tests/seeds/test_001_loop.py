@@ -105,7 +105,7 @@ def test_2_2_incomplete_work_is_named_and_done() -> None:
 
 def test_7_the_hook_is_bounded_and_one_that_raises_fails_by_name() -> None:
     model = Script([str(n) for n in range(10)])
-    assert ask(LoopAgent(llm=model, incomplete_work=lambda _: "more", nudges=2)) == "2"
+    assert ask(LoopAgent(llm=model, incomplete_work=lambda _: "more", max_reminders=2)) == "2"
 
     def broken(messages: Any) -> str:
         raise LookupError("no list")

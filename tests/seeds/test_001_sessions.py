@@ -151,9 +151,9 @@ def test_a_request_that_a_stopped_process_left_is_gone_on_with(tmp_path: Any) ->
             return "late"
 
         agent = agent_of(AgentOptions(llm=Script([script[0], never]), tools=[echo]))
-        async with open_run([agent], journal=journal, run_id="s", create=True) as conversation:
-            await conversation.post("agent", "go")
-            async for item in conversation.events(deltas=False):
+        async with open_run([agent], journal=journal, run_id="s", create=True) as run:
+            await run.post("agent", "go")
+            async for item in run.events(deltas=False):
                 if getattr(item.event, "id", "") == "1/2.m1":
                     break
 
@@ -307,7 +307,7 @@ def test_output_type_the_model_is_told_what_was_wrong() -> None:
 
 def test_output_type_repair_is_bounded() -> None:
     model = Script(["no"] * 10)
-    assert "[no_progress]" in ask(LoopAgent(llm=model, output_type=Person, nudges=2))
+    assert "[no_progress]" in ask(LoopAgent(llm=model, output_type=Person, max_reminders=2))
     assert model.asked == 3
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from antiphon import Agent, Conversation, Limits, RunFailed, UserError, open_run
+from antiphon import Agent, Limits, Run, RunFailed, UserError, open_run
 from antiphon.errors import DuplicateName
 from antiphon.journal.memory import MemoryJournal
 from antiphon.styles.environment import Action, Environment, Message, Role
@@ -387,9 +387,9 @@ def test_data_that_is_not_its_own_goes_to_all_who_watch() -> None:
     env = Environment(roles=[member("A", diary)])
 
     async def playing() -> None:
-        async with open_run(env.agents()) as conversation:
-            asked = await conversation.post("environment", "x", data={"send_to": 7})
-            assert (await conversation.result(asked)).outcome == "completed"
+        async with open_run(env.agents()) as opened:
+            asked = await opened.post("environment", "x", data={"send_to": 7})
+            assert (await opened.result(asked)).outcome == "completed"
 
     asyncio.run(playing())
     assert diary == ["A: x"]
@@ -431,20 +431,20 @@ def test_a_role_that_changes_its_topics_is_reached_by_the_new_ones_after_a_crash
             roles=[Role(name="T", actions=[Turn], watch=["first"]), member("O", diary, "first")]
         ).agents()
 
-    async def told(conversation: Conversation, topic: str) -> list[str]:
+    async def told(opened: Run, topic: str) -> list[str]:
         mail = [KernelMessage("forward", "user", "environment", topic, topic=topic)]
-        await conversation.result(await conversation.post("environment", intent="rounds", mail=mail))
-        turns = [record.agent for record in await conversation.records() if record.type == "TurnStarted"]
+        await opened.result(await opened.post("environment", intent="rounds", inbox=mail))
+        turns = [record.agent for record in await opened.records() if record.type == "TurnStarted"]
         return [name for name in turns if name in "TO"]
 
     async def playing() -> None:
-        async with open_run(team(), journal=journal) as conversation:
-            run_id = conversation.run_id
-            assert sorted(await told(conversation, "first")) == ["O", "T"]
-        async with open_run(team(), journal=journal, run_id=run_id) as conversation:
-            assert sorted(await told(conversation, "first")) == ["O", "O", "T"]
-        async with open_run(team(), journal=journal, run_id=run_id) as conversation:
-            assert sorted(await told(conversation, "second")) == ["O", "O", "T", "T"]
+        async with open_run(team(), journal=journal) as opened:
+            run_id = opened.run_id
+            assert sorted(await told(opened, "first")) == ["O", "T"]
+        async with open_run(team(), journal=journal, run_id=run_id) as opened:
+            assert sorted(await told(opened, "first")) == ["O", "O", "T"]
+        async with open_run(team(), journal=journal, run_id=run_id) as opened:
+            assert sorted(await told(opened, "second")) == ["O", "O", "T", "T"]
 
     asyncio.run(playing())
 

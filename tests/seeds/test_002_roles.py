@@ -373,10 +373,10 @@ def test_m_35_who_holds_the_run_may_answer_too() -> None:
     env = Environment(roles=[Role(name="H", actions=[Consult], is_human=True)], interactive=True)
 
     async def answering() -> None:
-        conversation = await env.open()
-        async for record in conversation.events(deltas=False):
+        opened = await env.open()
+        async for record in opened.events(deltas=False):
             if isinstance(getattr(record.event, "detail", None), QuestionEffect):
-                await conversation.answer(record.event.id, "from the conversation")
+                await opened.answer(record.event.id, "from the conversation")
                 return
 
     async def playing() -> None:

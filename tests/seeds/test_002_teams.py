@@ -478,11 +478,11 @@ def test_an_agent_calls_the_environment_as_it_calls_anybody() -> None:
         journal = open_journal()
         chief = Agent("chief", "You let the stage discuss.")
         team = [chief, *env.agents()]
-        async with open_run(team, journal=journal, model=Script(LINES, agent=who)) as conversation:
-            result = await conversation.result(await conversation.post("chief", "What of tea?"))
+        async with open_run(team, journal=journal, model=Script(LINES, agent=who)) as opened:
+            result = await opened.result(await opened.post("chief", "What of tea?"))
             assert result.output == "The stage says: see above."
-            records = await conversation.records()
-        await check_run(journal, conversation.run_id)
+            records = await opened.records()
+        await check_run(journal, opened.run_id)
         return [record.agent for record in records if record.type == "TurnStarted"]
 
     turns = asyncio.run(playing())

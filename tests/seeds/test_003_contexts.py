@@ -20,19 +20,19 @@ def test_a_run_is_seen_whole_while_it_works_and_when_it_rests(tmp_path):
     )
 
     async def talk():
-        async with open_run(found.agents(), model=model) as conversation:
-            yield await run_context(conversation, found)
-            asked = await conversation.post(found.entry, "the tides")
-            await until(conversation, "5/1.m1 model started")
-            await until(conversation, "1/3.m1 completed: Wait.")
-            await conversation.post(asked, "and the sun?")
-            await until(conversation, "1/4.m1 completed: That too.")
-            yield await run_context(conversation, found)
+        async with open_run(found.agents(), model=model) as run:
+            yield await run_context(run, found)
+            asked = await run.post(found.entry, "the tides")
+            await until(run, "5/1.m1 model started")
+            await until(run, "1/3.m1 completed: Wait.")
+            await run.post(asked, "and the sun?")
+            await until(run, "1/4.m1 completed: That too.")
+            yield await run_context(run, found)
             gate.open.set()
-            await conversation.result(asked)
-            yield await run_context(conversation, found)
-            await conversation.close()
-            yield await run_context(conversation, found)
+            await run.result(asked)
+            yield await run_context(run, found)
+            await run.close()
+            yield await run_context(run, found)
 
     async def collected():
         return [each async for each in talk()]
@@ -68,12 +68,12 @@ def test_a_run_that_asks_its_user_awaits_input(tmp_path):
     model = script(Associate=[call("pay"), finishing])
 
     async def talk():
-        async with open_run(found.agents(), model=model, interactive=True) as conversation:
-            asked = await conversation.post(found.entry, "go")
-            await until(conversation, "1/1.c1? wait approval pay started")
-            waiting = await run_context(conversation, found)
-            await conversation.answer("1/1.c1?", "yes")
-            await conversation.result(asked)
+        async with open_run(found.agents(), model=model, interactive=True) as run:
+            asked = await run.post(found.entry, "go")
+            await until(run, "1/1.c1? wait approval pay started")
+            waiting = await run_context(run, found)
+            await run.answer("1/1.c1?", "yes")
+            await run.result(asked)
             return waiting.meta.status
 
     assert asyncio.run(talk()) == "AWAITING_INPUT"

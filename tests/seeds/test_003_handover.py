@@ -9,7 +9,7 @@ from antiphon import open_run
 from antiphon.errors import ConfigError, UnknownName
 from antiphon.models.script import Script, call
 from antiphon.styles.profiles import load_profiles
-from antiphon.styles.profiles.limits import Bounds
+from antiphon.styles.profiles.limits import ProfileLimits
 from antiphon.styles.profiles.team import ProfileTeam
 from tests.seeds.profiled import ASSOCIATE, PARTNER, PRINCIPAL, TEAM, of, script, team
 from tests.seeds.test_003_modules import DONE, dispatch, finishing, planned, state, work
@@ -172,9 +172,9 @@ def test_the_first_prompt_after_the_principals_end_is_the_next_question(tmp_path
     )
 
     async def talk():
-        async with open_run(found.agents(), model=model) as conversation:
+        async with open_run(found.agents(), model=model) as run:
             for said in ("the tides", "all of them", "and the wind?"):
-                await conversation.result(await conversation.post("Partner", said))
+                await run.result(await run.post("Partner", said))
 
     asyncio.run(talk())
     asked = [
@@ -189,13 +189,13 @@ def test_while_the_principal_works_the_user_may_talk_to_the_partner(tmp_path):
     model = script(Partner=[planned("A"), LAUNCH, "Wait.", "Patience.", "Done."], Principal=[gate])
 
     async def talk():
-        async with open_run(found.agents(), model=model) as conversation:
-            asked = await conversation.post("Partner", "the tides")
-            await until(conversation, "1/3.m1 completed: Wait.")
-            await conversation.post(asked, "How far is it?")
-            await until(conversation, "1/4.m1 completed: Patience.")
+        async with open_run(found.agents(), model=model) as run:
+            asked = await run.post("Partner", "the tides")
+            await until(run, "1/3.m1 completed: Wait.")
+            await run.post(asked, "How far is it?")
+            await until(run, "1/4.m1 completed: Patience.")
             gate.open.set()
-            return await conversation.result(asked)
+            return await run.result(asked)
 
     assert asyncio.run(talk()).output == "Done."
     assert shown(of(model, "Partner")[3])[-2:] == ["assistant: Wait.", "user: How far is it?"]
@@ -310,13 +310,13 @@ def test_a_principal_of_a_request_that_was_cancelled_is_no_obstacle_to_the_next(
     )
 
     async def talk():
-        async with open_run(found.agents(), model=model) as conversation:
-            asked = await conversation.post("Partner", "the tides")
+        async with open_run(found.agents(), model=model) as run:
+            asked = await run.post("Partner", "the tides")
             await begun.wait()
-            await conversation.cancel(asked)
-            await conversation.result(asked)
-            again = await conversation.result(await conversation.post("Partner", "once more"))
-            return again, await conversation.records()
+            await run.cancel(asked)
+            await run.result(asked)
+            again = await run.result(await run.post("Partner", "once more"))
+            return again, await run.records()
 
     result, records = asyncio.run(talk())
     assert result.output == "Done."
@@ -343,11 +343,11 @@ def test_work_of_a_dispatch_that_was_stopped_may_be_given_out_again(tmp_path):
     )
 
     async def talk():
-        async with open_run(found.agents(), model=model) as conversation:
-            asked = await conversation.post("Principal", "the tides")
+        async with open_run(found.agents(), model=model) as run:
+            asked = await run.post("Principal", "the tides")
             await begun.wait()
-            await conversation.cancel("1/2.c1")
-            return await conversation.result(asked)
+            await run.cancel("1/2.c1")
+            return await run.result(asked)
 
     assert asyncio.run(talk()).outcome == "completed"
     told = results_shown(of(model, "Principal")[3])
@@ -385,7 +385,7 @@ def test_k_05_k_06_k_07_the_end_of_a_principal_is_seen_once(tmp_path):
     gate = Gate(planned("B"))
     _, model, records = partnered(
         tmp_path, [planned("A"), LAUNCH, gate, "Done."], [lambda request: (gate.open.set(), DONE)[1]],
-        bounds=Bounds(),
+        bounds=ProfileLimits(),
     )  # fmt: skip
     assert sum("has ended" in text for text in shown(of(model, "Partner")[-1])) == 1
     ends = [each.event.id for each in records if each.type == "EffectFinished"]

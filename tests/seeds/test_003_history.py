@@ -63,12 +63,12 @@ def test_g_14_what_is_said_between_a_call_and_its_result_stands_after_them(tmp_p
     found, model = tooled(tmp_path, [call("look"), FINISH], look)
 
     async def talk():
-        async with open_run(found.agents(), model=model) as conversation:
-            asked = await conversation.post("Associate", "go")
+        async with open_run(found.agents(), model=model) as run:
+            asked = await run.post("Associate", "go")
             await begun.wait()
-            await conversation.post(asked, "and hurry")
+            await run.post(asked, "and hurry")
             done.set()
-            return await conversation.result(asked)
+            return await run.result(asked)
 
     assert asyncio.run(talk()).output == "over"
     assert shown(model.requests[1]) == [
@@ -83,15 +83,15 @@ def test_g_14_k_07_a_result_without_its_call_is_a_dead_letter(tmp_path):
 
     async def talk():
         journal = MemoryJournal()
-        async with open_run(found.agents(), model=model, journal=journal, interactive=True) as conversation:
-            asked = await conversation.post("Associate", "go")
-            await until(conversation, "1/1.m1 model started")
+        async with open_run(found.agents(), model=model, journal=journal, interactive=True) as run:
+            asked = await run.post("Associate", "go")
+            await until(run, "1/1.m1 model started")
             with pytest.raises(UserError, match="c7 is not an open question"):
-                await conversation.answer("1/1.c7", "from nowhere")
-            await journal.post(conversation.run_id, "stale", encode(AnswerInput("1/1.c7", "from nowhere")))
+                await run.answer("1/1.c7", "from nowhere")
+            await journal.post(run.run_id, "stale", encode(AnswerInput("1/1.c7", "from nowhere")))
             gate.open.set()
-            await conversation.result(asked)
-            return lines(await conversation.records())
+            await run.result(asked)
+            return lines(await run.records())
 
     said = asyncio.run(talk())
     assert [line for line in said if "nowhere" in line] == [
@@ -139,9 +139,9 @@ def test_k_11_a_result_may_leave_a_partner_waiting_for_its_user(tmp_path):
     model = script(Partner=[call("form"), "Thank you."])
 
     async def talk():
-        async with open_run(found.agents(), model=model) as conversation:
-            first = await conversation.result(await conversation.post("Partner", "a ticket, please"))
-            second = await conversation.result(await conversation.post("Partner", "done"))
+        async with open_run(found.agents(), model=model) as run:
+            first = await run.result(await run.post("Partner", "a ticket, please"))
+            second = await run.result(await run.post("Partner", "done"))
             return first.output, second.output
 
     assert asyncio.run(talk()) == ("Please fill in the form.", "Thank you.")

@@ -8,7 +8,7 @@ from antiphon import Attachment, Message, open_run, tool
 from antiphon.models.script import call
 from antiphon.styles.profiles.files.vocabulary import INGESTORS as NAMES
 from antiphon.styles.profiles.files.vocabulary import SOURCES
-from antiphon.styles.profiles.limits import Bounds
+from antiphon.styles.profiles.limits import ProfileLimits
 from antiphon.styles.profiles.turns.ingestors import INGESTORS, ingestor
 from antiphon.styles.profiles.turns.item import Item, in_order
 from tests.seeds.profiled import one
@@ -33,8 +33,8 @@ def told(tmp_path, text, lines=("done",), message="go", mail=(), **options):
     found, model = one(tmp_path, text, list(lines), **options)
 
     async def talk():
-        async with open_run(found.agents(), model=model) as conversation:
-            await conversation.result(await conversation.post("Associate", message, mail=mail))
+        async with open_run(found.agents(), model=model) as run:
+            await run.result(await run.post("Associate", message, inbox=mail))
 
     asyncio.run(talk())
     return [shown(each) for each in model.requests]
@@ -66,11 +66,11 @@ def test_g_02_a_tool_result_comes_before_a_prompt(tmp_path):
     found, model = one(tmp_path, PLAIN, [gate, "done"], tools={"pages": [look]})
 
     async def talk():
-        async with open_run(found.agents(), model=model) as conversation:
-            asked = await conversation.post("Associate", "first")
-            await conversation.post(asked, "second")
+        async with open_run(found.agents(), model=model) as run:
+            asked = await run.post("Associate", "first")
+            await run.post(asked, "second")
             gate.open.set()
-            await conversation.result(asked)
+            await run.result(asked)
 
     asyncio.run(talk())
     assert shown(model.requests[-1]) == ["user: first", "assistant: [look]", "tool: page 1 ", "user: second"]
@@ -131,7 +131,9 @@ def test_g_03_a_persistent_item_stays_a_consumed_one_goes(tmp_path):
 
 
 def test_g_04_a_persistent_item_goes_after_its_turns(tmp_path):
-    found, model = one(tmp_path, PERSISTENT, LOOKS, tools={"pages": [look]}, bounds=Bounds(item_turns=2))
+    found, model = one(
+        tmp_path, PERSISTENT, LOOKS, tools={"pages": [look]}, bounds=ProfileLimits(item_turns=2)
+    )
     _, records = asked(found, model)
     counts = [[item["metadata"]["turn_count_in_inbox"] for item in each] for each in states(records, "inbox")]
     assert counts == [[1], [2], []]
@@ -152,9 +154,9 @@ def test_g_05_the_startup_briefing_sets_a_flag_and_is_not_for_handover(tmp_path)
     found, model = one(tmp_path, text, ["done"])
 
     async def talk():
-        async with open_run(found.agents(), model=model) as conversation:
-            asked = await conversation.post("Associate", data=briefing)
-            return await conversation.result(asked), await conversation.records()
+        async with open_run(found.agents(), model=model) as run:
+            asked = await run.post("Associate", data=briefing)
+            return await run.result(asked), await run.records()
 
     result, records = asyncio.run(talk())
     assert (result.output, states(records, "flags")) == ("done", [{"initial_briefing_delivered": True}])
@@ -194,9 +196,9 @@ def test_files_of_a_prompt_go_with_it(tmp_path):
     found, model = one(tmp_path, PLAIN, ["done"], tools={"pages": [look]})
 
     async def talk():
-        async with open_run(found.agents(), model=model) as conversation:
+        async with open_run(found.agents(), model=model) as run:
             picture = Attachment("image/png", "aGk=")
-            await conversation.result(await conversation.post("Associate", "see", attachments=[picture]))
+            await run.result(await run.post("Associate", "see", attachments=[picture]))
 
     asyncio.run(talk())
     (message,) = model.requests[0].messages

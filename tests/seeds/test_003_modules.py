@@ -8,7 +8,7 @@ import pytest
 from antiphon import Limits, open_run
 from antiphon.kernel.facts.events import CallEffect
 from antiphon.models.script import call
-from antiphon.styles.profiles.limits import Bounds
+from antiphon.styles.profiles.limits import ProfileLimits
 from antiphon.styles.profiles.work.admission import Delegation
 from antiphon.styles.profiles.work.modules import ModuleAction, ModuleRejected, manage
 from antiphon.testing.clock import VirtualClock
@@ -314,7 +314,7 @@ def test_k_04_who_may_be_given_work(policy, staffed, tmp_path):
 def test_k_13_an_agent_beyond_the_depth_is_refused(tmp_path):
     """The code is the kernel's outcome `denied`; the reason names the limit."""
     lines = [planned("A"), dispatch(work("WM_1")), DONE]
-    _, model, _records = led(tmp_path, lines, [finishing], bounds=Bounds(depth=1))
+    _, model, _records = led(tmp_path, lines, [finishing], bounds=ProfileLimits(depth=1))
     (found,) = reported(model)["assignment_execution_results"]
     said = "the depth limit of 1 nested calls is reached; do the work yourself"
     assert (found["status"], found["message"]) == ("failed", said)
@@ -331,7 +331,7 @@ def archived(tmp_path, bounds, said="x" * 8_000):
 
 
 def test_inherited_messages_are_handed_over_without_the_briefing(tmp_path):
-    _, model, _ = archived(tmp_path, Bounds(), "said ")
+    _, model, _ = archived(tmp_path, ProfileLimits(), "said ")
     (briefing,) = of(model, "Associate")[3].messages
     assert "said 1" in briefing.content
     assert "said 2" in briefing.content
@@ -349,7 +349,7 @@ def test_results_of_other_modules_are_handed_over_and_nothing_else_of_them(tmp_p
 
 def test_no_associate_is_born_with_more_than_its_briefing_may_hold(tmp_path):
     """4.12: an associate was born at 171,947 tokens; here the oldest messages give way."""
-    _, model, _ = archived(tmp_path, Bounds(briefing=3_000))
+    _, model, _ = archived(tmp_path, ProfileLimits(briefing=3_000))
     (briefing,) = of(model, "Associate")[3].messages
     assert len(briefing.content) < 3_000 * 4
     assert "x1" not in briefing.content
@@ -358,7 +358,7 @@ def test_no_associate_is_born_with_more_than_its_briefing_may_hold(tmp_path):
 
 def test_a_briefing_that_is_too_large_by_itself_is_refused(tmp_path):
     lines = [planned("A"), dispatch(work("WM_1", said="x" * 5_000)), DONE]
-    _, model, _ = led(tmp_path, lines, [], bounds=Bounds(briefing=1_000))
+    _, model, _ = led(tmp_path, lines, [], bounds=ProfileLimits(briefing=1_000))
     (found,) = reported(model)["assignment_execution_results"]
     assert found["message"].startswith("assignments[0]: its briefing takes 1,3")
     assert found["message"].endswith("and at most 1,000 are allowed")
@@ -367,7 +367,7 @@ def test_a_briefing_that_is_too_large_by_itself_is_refused(tmp_path):
 def test_an_archive_keeps_the_last_messages_only(tmp_path):
     lines = [planned("A"), dispatch(work("WM_1")), DONE]
     more = [call("generate_message_summary")] * 5
-    _, _, records = led(tmp_path, lines, [*more, finishing], bounds=Bounds(archived=3))
+    _, _, records = led(tmp_path, lines, [*more, finishing], bounds=ProfileLimits(archived=3))
     (entry,) = state(records)["context_archive.WM_1"]
     assert len(entry["messages"]) == 3
     assert entry["deliverables"] == {"primary_summary": "found it"}
@@ -375,7 +375,7 @@ def test_an_archive_keeps_the_last_messages_only(tmp_path):
 
 def test_the_plan_does_not_grow_with_what_was_said(tmp_path):
     """4.12: full archives of 121,000 characters were shown with the plan; here they stand apart."""
-    _, _, records = archived(tmp_path, Bounds())
+    _, _, records = archived(tmp_path, ProfileLimits())
     assert len(json.dumps(state(records)["work_modules"])) < 2_000
 
 
@@ -393,11 +393,11 @@ def test_k_10_a_stop_ends_everything_once_with_what_there_is(tmp_path):
     model = script(Principal=[planned("A"), dispatch(work("WM_1"))], Associate=["So far.", hang])
 
     async def talk():
-        async with open_run(found.agents(), model=model) as conversation:
-            asked = await conversation.post("Principal", "go")
+        async with open_run(found.agents(), model=model) as run:
+            asked = await run.post("Principal", "go")
             await begun.wait()
-            await conversation.cancel(asked, "enough")
-            return await conversation.result(asked), await conversation.records()
+            await run.cancel(asked, "enough")
+            return await run.result(asked), await run.records()
 
     result, records = asyncio.run(talk())
     assert (result.outcome, result.reason) == ("cancelled", "enough")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from antiphon.errors import ConfigError, UnknownName
-from antiphon.styles.profiles import Place, holds, load_profiles
+from antiphon.styles.profiles import SourceLocation, holds, load_profiles
 from antiphon.styles.profiles.files.profile import (
     AddToInbox,
     AwaitUserInput,
@@ -380,7 +380,7 @@ def test_g_13_a_nameless_protocol_keeps_no_other_from_being_used(folder, tmp_pat
 def test_values_carry_their_places():
     rule = load_profiles(DOCUMENTED).profile("Associate_WebSearcher").flow_decider[-1]
     file = str(DOCUMENTED / "profiles/Associate_WebSearcher_EN.yaml")
-    assert rule.place == Place(file, 40, 5, "flow_decider[0]")
+    assert rule.place == SourceLocation(file, 40, 5, "flow_decider[0]")
 
 
 def test_a_folder_without_profiles_is_refused(tmp_path):

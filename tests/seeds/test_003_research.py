@@ -112,10 +112,10 @@ def test_a_partner_that_does_not_understand_asks_back(tmp_path):
     target, script = documents(tmp_path), Script({"Partner": ["Which tides?", "Ah."]})
 
     async def talk():
-        async with open_run(target.agents, model=script) as conversation:
+        async with open_run(target.agents, model=script) as run:
             for said in ("Tides?", "All of them."):
-                yielded = await conversation.result(await conversation.post(target.entry, said))
-            return yielded, turns_of(await conversation.records())
+                yielded = await run.result(await run.post(target.entry, said))
+            return yielded, turns_of(await run.records())
 
     result, turns = asyncio.run(talk())
     assert result.output == "Ah."

@@ -8,9 +8,9 @@ from antiphon import UserError, open_run, tool
 from antiphon.errors import ConfigError, DuplicateName
 from antiphon.models.script import call
 from antiphon.styles.profiles import load_profiles
-from antiphon.styles.profiles.files.diagnostics import Place
+from antiphon.styles.profiles.files.diagnostics import SourceLocation
 from antiphon.styles.profiles.files.llm_config import LlmConfig
-from antiphon.styles.profiles.limits import Bounds
+from antiphon.styles.profiles.limits import ProfileLimits
 from antiphon.styles.profiles.model_config import thinking
 from antiphon.styles.profiles.team import ProfileTeam
 from antiphon.values.model import Reply, Usage
@@ -139,9 +139,9 @@ def test_awaiting_the_user_keeps_the_partner_and_what_it_knows(tmp_path):
     model = script(Partner=["Which tides?", "Those."])
 
     async def talk():
-        async with open_run(found.agents(), model=model) as conversation:
+        async with open_run(found.agents(), model=model) as run:
             for said in ("Tides?", "Of the moon"):
-                await conversation.result(await conversation.post("Partner", said))
+                await run.result(await run.post("Partner", said))
 
     asyncio.run(talk())
     assert shown(model.requests[1]) == ["user: Tides?", "assistant: Which tides?", "user: Of the moon"]
@@ -232,7 +232,7 @@ def test_finish_flow_without_a_summary_hands_back_the_last_text(tmp_path):
 
 
 def config(**values):
-    return LlmConfig("fast", Place("fast.yaml", 1, 1), values)
+    return LlmConfig("fast", SourceLocation("fast.yaml", 1, 1), values)
 
 
 def test_an_llm_config_says_which_model_thinks_and_how():
@@ -300,7 +300,7 @@ def test_the_documented_profiles_are_a_team():
 def test_k_02_two_steps_before_the_end_the_agent_is_told_and_in_the_last_it_may_only_finish(tmp_path):
     more = call("generate_message_summary")
     found, model = one(
-        tmp_path, ASSOCIATE, [more, more, call("finish_flow", summary="x")], bounds=Bounds(steps=3)
+        tmp_path, ASSOCIATE, [more, more, call("finish_flow", summary="x")], bounds=ProfileLimits(steps=3)
     )
     result, _ = asked(found, model)
     assert result.output == "x"
@@ -317,7 +317,7 @@ def test_k_02_without_a_finishing_tool_the_tools_stay_and_the_note_says_so(tmp_p
         tmp_path,
         text,
         [call("look", page=1), call("look", page=2)],
-        bounds=Bounds(steps=2),
+        bounds=ProfileLimits(steps=2),
         tools={"pages": [look]},
     )
     result, _ = asked(found, model)
@@ -334,7 +334,7 @@ def test_an_agent_whose_window_fills_is_warned_urged_and_closed(tmp_path):
 
     found, model = one(
         tmp_path, ASSOCIATE, [used(590), used(600), used(750), used(850), call("finish_flow", summary="x")],
-        bounds=Bounds(window=1000),
+        bounds=ProfileLimits(window=1000),
     )  # fmt: skip
     result, _ = asked(found, model)
     assert result.output == "x"

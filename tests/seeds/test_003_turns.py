@@ -29,10 +29,10 @@ def whole(tmp_path_factory):
     )
 
     async def talk():
-        async with open_run(found.agents(), model=model) as conversation:
+        async with open_run(found.agents(), model=model) as run:
             for said in ("the tides", "thanks"):
-                await conversation.result(await conversation.post("Partner", said))
-            return await conversation.records()
+                await run.result(await run.post("Partner", said))
+            return await run.records()
 
     turns = turns_of(asyncio.run(talk()), found.library.profiles)
     return {each.turn_id: each for each in turns}
@@ -87,14 +87,14 @@ def test_two_prompts_in_one_turn_are_two_turns_of_the_user(tmp_path):
     found, model = one(tmp_path, ASSOCIATE, [gate, call("finish_flow", summary="x")])
 
     async def talk():
-        async with open_run(found.agents(), model=model) as conversation:
-            asked = await conversation.post("Associate", "go")
-            await until(conversation, "1/1.m1 model started")
+        async with open_run(found.agents(), model=model) as run:
+            asked = await run.post("Associate", "go")
+            await until(run, "1/1.m1 model started")
             for said in ("and the sun?", "and the wind?"):
-                await conversation.post(asked, said)
+                await run.post(asked, said)
             gate.open.set()
-            await conversation.result(asked)
-            return turns_of(await conversation.records())
+            await run.result(asked)
+            return turns_of(await run.records())
 
     turns = asyncio.run(talk())
     assert [each.turn_id for each in turns] == ["1/1.user", "1/1", "1/2.user", "1/2.user2", "1/2"]

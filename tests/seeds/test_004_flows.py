@@ -9,12 +9,12 @@ import pytest
 
 from antiphon import (
     Agent,
-    Conversation,
     Limits,
     Message,
     ModelOptions,
     Policy,
     Result,
+    Run,
     RunFailed,
     UserError,
     open_run,
@@ -81,14 +81,14 @@ SILENT = Script([])
 
 async def played(controller: Controller, *tasks: StructuredMessage) -> tuple[Result, list[Any]]:
     """The controller's own result for some tasks, and the records."""
-    async with open_run(controller.agents()) as conversation:
-        asked = await controller.post(conversation, tasks)
+    async with open_run(controller.agents()) as opened:
+        asked = await controller.post(opened, tasks)
         try:
-            result = await conversation.result(asked)
+            result = await opened.result(asked)
         except RunFailed as failed:
             result = failed.result
-        records = await conversation.records()
-        await conversation.close()
+        records = await opened.records()
+        await opened.close()
         return result, records
 
 
@@ -260,11 +260,11 @@ def test_tasks_that_come_while_others_are_done_are_done_too() -> None:
     controller = Controller([Worker("archive", act=slow)])
 
     async def play() -> tuple[Result, list[str]]:
-        async with open_run(controller.agents(), clock=clock) as conversation:
-            asked = await controller.post(conversation, [task("1", "archive", "this")])
-            await conversation.post(asked, Message("forward", "user", "archive", "that", task_id="2"))
-            result = await conversation.result(asked)
-            return result, list(controller.status(await conversation.records()))
+        async with open_run(controller.agents(), clock=clock) as opened:
+            asked = await controller.post(opened, [task("1", "archive", "this")])
+            await opened.post(asked, Message("forward", "user", "archive", "that", task_id="2"))
+            result = await opened.result(asked)
+            return result, list(controller.status(await opened.records()))
 
     result, known = asyncio.run(play())
     assert [(each["task_id"], each["content"]) for each in json.loads(result.output)] == [
@@ -370,8 +370,8 @@ def test_cancelled_in_the_middle_each_task_has_its_outcome() -> None:
 
     async def play() -> tuple[list[StructuredMessage], tuple[str, ...]]:
         replies = await controller.run_tasks(tasks, signal=stop, run_id="run")
-        async with open_run(controller.agents(), journal=journal, run_id="run") as conversation:
-            return replies, await conversation.requests()
+        async with open_run(controller.agents(), journal=journal, run_id="run") as opened:
+            return replies, await opened.open_requests()
 
     replies, left = asyncio.run(play())
     assert [(each.metadata["outcome"], each.metadata["why"]) for each in replies[1:]] == [
@@ -399,15 +399,15 @@ def test_an_approval_holds_its_own_task_only() -> None:
     ]
 
     async def play() -> Result:
-        async with open_run(controller.agents(), interactive=True) as conversation:
-            call_id = await controller.post(conversation, tasks)
+        async with open_run(controller.agents(), interactive=True) as opened:
+            call_id = await controller.post(opened, tasks)
             states = {"held": "in_progress", "also": "in_progress", "free": "completed", "other": "completed"}
-            questions = await reached(states, controller, conversation)
-            await conversation.answer(questions[0], "yes")
-            (question,) = await reached({**states, "held": "completed"}, controller, conversation)
-            await conversation.answer(question, "no")
-            result = await conversation.result(call_id)
-            known = controller.status(await conversation.records())
+            questions = await reached(states, controller, opened)
+            await opened.answer(questions[0], "yes")
+            (question,) = await reached({**states, "held": "completed"}, controller, opened)
+            await opened.answer(question, "no")
+            result = await opened.result(call_id)
+            known = controller.status(await opened.records())
             # What the controller noted meanwhile takes nothing from what is known of a task.
             assert all(each.activation for each in known.values())
             return result
@@ -430,13 +430,11 @@ def _teller(request: Any) -> Any:
     return call("wire", amount=5) if last.content == "wire" else "talked"
 
 
-async def reached(
-    states: dict[str, str], controller: Controller, conversation: Conversation
-) -> tuple[str, ...]:
+async def reached(states: dict[str, str], controller: Controller, opened: Run) -> tuple[str, ...]:
     """Once the tasks are in these states: the approvals that are waited for."""
     async with asyncio.timeout(10):
-        async for _ in conversation.events(deltas=False):
-            records = await conversation.records()
+        async for _ in opened.events(deltas=False):
+            records = await opened.records()
             if {each.task_id: each.state for each in controller.status(records).values()} == states:
                 break
     started = {each.event.id: each.event for each in records if isinstance(each.event, EffectStarted)}

@@ -220,18 +220,18 @@ def test_the_journal_shows_how_far_each_task_is() -> None:
 
     async def watch() -> list[dict[str, str]]:
         seen = []
-        async with open_run(office.controller.agents(), clock=office.clock) as conversation:
-            call = await office.controller.post(conversation, tasks)
+        async with open_run(office.controller.agents(), clock=office.clock) as opened:
+            call = await office.controller.post(opened, tasks)
             for second in (0.5, 2.5, 5.5):
                 await office.clock.sleep_until(START + second)
-                status = office.controller.status(await conversation.records())
+                status = office.controller.status(await opened.records())
                 seen.append({task_id: each.state for task_id, each in status.items()})
-                replies = office.controller.replies(tasks, await conversation.records())
+                replies = office.controller.replies(tasks, await opened.records())
                 assert {each.task_id for each in replies} == {
                     task_id for task_id, each in status.items() if each.state in ("completed", "failed")
                 }
             with pytest.raises(RunFailed, match=r"1 of 3 tasks failed: 3 .limit: "):
-                await conversation.result(call)
+                await opened.result(call)
         return seen
 
     assert asyncio.run(watch()) == [

@@ -10,7 +10,7 @@ from antiphon.kernel.run.commands import AnswerInput, AskAgent, CancelEffect
 from antiphon.models.script import Script, call, finish
 from antiphon.styles.environment import Action, Environment, Role
 from antiphon.styles.environment import Message as Said
-from antiphon.styles.profiles import Bounds, ProfileTeam
+from antiphon.styles.profiles import ProfileLimits, ProfileTeam
 from antiphon.styles.tasks import Controller, StructuredMessage
 from antiphon.styles.tasks.scheduling.task import mail_of
 from antiphon.testing.crash import Scenario
@@ -249,7 +249,7 @@ TASKS = Scenario(
         AskAgent(
             "controller",
             "",
-            mail=(
+            inbox=(
                 _task("1", "a", "alone", "low"),
                 _task("2", "b", "alone", "medium"),
                 _task("3", "a", "with b", "high"),
@@ -353,7 +353,7 @@ ENVIRONMENT = Scenario(
 
 def _profiled(world):
     """A partner, a principal in the background that gives way to another one, two associates that act."""
-    tools, bounds = tools_of(world), Bounds()
+    tools, bounds = tools_of(world), ProfileLimits()
     acting = [tools["pay"], tools["put"]]
     return ProfileTeam(library("acts"), tools={"acts": acting}, bounds=bounds).agents()
 

@@ -9,14 +9,14 @@ import pytest
 
 from antiphon.errors import JournalError, UnknownName
 from antiphon.journal.port import blob_digest
-from antiphon.journal.row_writer import Pen
+from antiphon.journal.row_writer import RowWriter
 from tests.journal.writing import facts, look, opened
 
 DATA = b"a blob of some length " * 5
 CELLS = {
     "rows": ("n", "step", "seq", "count", "epoch", "at", "digest", "blobs", "body"),
-    "runs": ("seq", "last", "digest", "mails"),
-    "mail": ("number", "key", "digest", "body"),
+    "runs": ("seq", "last", "digest", "commands"),
+    "commands": ("number", "key", "digest", "body"),
     "blobs": ("digest", "data"),
 }
 
@@ -24,10 +24,10 @@ CELLS = {
 async def small_story(journal):
     """One run of two epochs, with a blob and mail."""
     name = blob_digest(DATA)
-    pen = Pen(journal, await journal.claim("run", create=True))
+    pen = RowWriter(journal, await journal.claim("run", create=True))
     await pen.write(b"first body")
     await pen.put(pen.row(b"second body", count=3, refs=(("/text", name),)), {name: DATA})
-    pen = Pen(journal, await journal.claim("run"))
+    pen = RowWriter(journal, await journal.claim("run"))
     await pen.write(b"third body", b"fourth body")
     for n in range(3):
         await journal.post("run", f"key {n}", b"mail %d" % n)
@@ -64,7 +64,7 @@ def test_every_bit_of_what_a_fold_rests_on_is_watched(table, column, tmp_path):
             whole = await small_story(journal)
             rot = apsw.Connection(str(tmp_path / "journal.db"))
             rot.execute("pragma synchronous = off")
-            key = "number" if table == "mail" else "n" if table == "rows" else "key"
+            key = "number" if table == "commands" else "n" if table == "rows" else "key"
             cells = rot.execute(f"select {key}, {column} from {table}").fetchall()
             tried = 0
             for at, cell in cells:

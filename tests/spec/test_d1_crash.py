@@ -139,7 +139,7 @@ def test_control_mail_that_is_taken_in_twice_is_found(tmp_path, monkeypatch):
         state.command = 0
         return state
 
-    monkeypatch.setattr("antiphon.kernel.run.conversation.fold", forgets_its_mail)
+    monkeypatch.setattr("antiphon.kernel.run.open.fold", forgets_its_mail)
     report = enumerate_crashes(SINGLE, tmp_path, every=3)
     assert any("command 1 after command 1" in text for bad in report.bad for text in bad.wrong), str(report)
 

@@ -10,7 +10,7 @@ import pytest
 
 from antiphon.errors import JournalError, JournalFull
 from antiphon.journal import sqlite_writer
-from antiphon.journal.row_writer import Pen
+from antiphon.journal.row_writer import RowWriter
 from antiphon.journal.sqlite import SqliteJournal
 from antiphon.testing.power import CHANGES, FailingDisk, disk_error, disk_full
 from tests.journal.children import start
@@ -113,7 +113,7 @@ def test_a_full_disk_parks_the_run_and_the_same_journal_goes_on_when_there_is_sp
 
     async def filling():
         async with opened(tmp_path / "journal.db", vfs="filling") as journal:
-            pen = Pen(journal, await journal.claim("run", create=True))
+            pen = RowWriter(journal, await journal.claim("run", create=True))
             kept = await pen.write(b"before")
             disk.fail_at, disk.seen, disk.lasting = 1, 0, True
             ends = []
@@ -126,7 +126,7 @@ def test_a_full_disk_parks_the_run_and_the_same_journal_goes_on_when_there_is_sp
             # The lease is broken also now: its next row would leave a gap.
             with pytest.raises(JournalFull):
                 await pen.put(pen.row(b"late"))
-            again = Pen(journal, await journal.claim("run"))
+            again = RowWriter(journal, await journal.claim("run"))
             kept += await again.write(b"after")
             assert list(await journal.read("run")) == kept
 
@@ -170,7 +170,7 @@ async def write_and_close(path):
 def test_one_bad_row_does_not_fail_its_neighbours(tmp_path):
     async def writing():
         async with opened(tmp_path / "journal.db") as journal:
-            pens = [Pen(journal, await journal.claim(f"run {n}", create=True)) for n in range(3)]
+            pens = [RowWriter(journal, await journal.claim(f"run {n}", create=True)) for n in range(3)]
             ends = {n: [] for n in range(3)}
             for _ in range(5):
                 for n, pen in enumerate(pens):
@@ -192,7 +192,7 @@ def test_one_bad_row_does_not_fail_its_neighbours(tmp_path):
 def test_a_lock_that_another_process_keeps_is_told(tmp_path, monkeypatch):
     async def waiting():
         async with opened(tmp_path / "journal.db") as journal:
-            pen = Pen(journal, await journal.claim("run", create=True))
+            pen = RowWriter(journal, await journal.claim("run", create=True))
             journal._writer.connection.set_busy_timeout(1)
             other = apsw.Connection(str(tmp_path / "journal.db"))
             other.execute("begin immediate")
@@ -200,6 +200,6 @@ def test_a_lock_that_another_process_keeps_is_told(tmp_path, monkeypatch):
                 await pen.write(b"x")
             other.execute("rollback")
             other.close()
-            await Pen(journal, await journal.claim("run")).write(b"x")
+            await RowWriter(journal, await journal.claim("run")).write(b"x")
 
     asyncio.run(waiting())

@@ -10,7 +10,7 @@ import pytest
 
 from antiphon import Agent, Hooks, Limits, open_run, tool
 from antiphon.errors import JournalError, JournalTooNew
-from antiphon.journal.row_writer import Pen
+from antiphon.journal.row_writer import RowWriter
 from antiphon.journal.sqlite import SqliteJournal
 from antiphon.journal.sqlite_file import MIGRATIONS
 from antiphon.models.script import Script, call
@@ -34,7 +34,7 @@ def test_a_golden_journal_is_read_as_it_was_written(number, tmp_path):
             assert await contents(journal) == json.loads(
                 (GOLDEN / f"journal_format_{number}.json").read_text()
             )
-            pen = Pen(journal, await journal.claim("run 0"))
+            pen = RowWriter(journal, await journal.claim("run 0"))
             assert pen.lease.epoch == 2
             await pen.write(b"it goes on")
             assert len(await journal.read("run 0")) == 9
@@ -55,7 +55,9 @@ def test_a_golden_run_is_folded_and_gone_on_with(number, tmp_path):
     async def going_on():
         async with opened(path) as journal:
             async with open_run(team(), journal=journal, run_id=TALK, model=Script(["More."])) as talk:
-                said = [each.content for each in talk.history("guide") if each.content and not each.call_id]
+                said = [
+                    each.content for each in talk.transcript("guide") if each.content and not each.call_id
+                ]
                 assert said == [QUESTIONS[0], ANSWERS[0], QUESTIONS[1], ANSWERS[1]]
                 assert str(await talk.result(await talk.post("guide", "And then?"))) == "More."
             await check_run(journal, TALK)
@@ -77,7 +79,7 @@ def desk():
 
     def end_turn(context):
         ended = context.background_results
-        return Return(output=ended[0].content) if ended else Continue(wait_for_mail=True)
+        return Return(output=ended[0].content) if ended else Continue(wait_for_messages=True)
 
     hooks = Hooks(plan_turn=plan_turn, end_turn=end_turn)
     limits = Limits(turns=50, on_breach="handoff", breach_target="clerk")
@@ -97,7 +99,7 @@ def test_a_run_of_format_2_is_folded_and_gone_on_with(tmp_path):
     async def going_on():
         async with opened(path) as journal:
             async with open_run(desk(), journal=journal, run_id="desk") as run:
-                (request,) = await run.requests()
+                (request,) = await run.open_requests()
                 async for item in run.events(deltas=False):
                     if item.asks:
                         break

@@ -6,7 +6,7 @@ import pytest
 
 from antiphon import Limits
 from antiphon.journal.memory import MemoryJournal
-from antiphon.journal.row_writer import Pen, put
+from antiphon.journal.row_writer import RowWriter, put
 from antiphon.kernel.facts.events import (
     ActionEffect,
     ApprovalEffect,
@@ -84,7 +84,7 @@ def check(events, *, reading=("look",), spoil=None):
 
     async def checking():
         journal = MemoryJournal()
-        pen = Pen(journal, await journal.claim("r", create=True))
+        pen = RowWriter(journal, await journal.claim("r", create=True))
         for event in events:
             await put(journal, pen.lease, pen.row(encode([event])))
         if spoil:
@@ -97,6 +97,10 @@ def check(events, *, reading=("look",), spoil=None):
 
 def without(events, gone):
     return [event for place, event in enumerate(events, 1) if place != gone]
+
+
+def ruled_by_command(number):
+    return EffectFinished("1/1.c1?", content="yes", command=number)
 
 
 def changed(events, place, event):
@@ -154,8 +158,8 @@ BROKEN = {
         "inbox", 21,
         [*WHOLE[:19], MessagePosted(Message("forward", "user", "a", "more"), 1), *WHOLE[20:]],
     ),
-    "mail left out": ("mail", 10, changed(RULED, 10, EffectFinished("1/1.c1?", content="yes", command=3))),
-    "mail taken twice": ("mail", 10, changed(RULED, 10, EffectFinished("1/1.c1?", content="yes", command=1))),
+    "a command left out": ("command", 10, changed(RULED, 10, ruled_by_command(3))),
+    "a command applied twice": ("command", 10, changed(RULED, 10, ruled_by_command(1))),
     "no ruling": ("permission", 9, [*ASKED, tool("1/1.c1", "act")]),
     "denied": ("permission", 12, changed(RULED, 11, PermissionDecided("1/1.c1", False, "user"))),
     "other arguments": (

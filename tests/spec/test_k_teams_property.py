@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from antiphon import Limits, RunFailed, ToolError, open_run, tool
 from antiphon.errors import ModelError, UnknownName
 from antiphon.models.script import Script, call
-from antiphon.styles.profiles import Bounds, run_context, turns_of
+from antiphon.styles.profiles import ProfileLimits, run_context, turns_of
 from tests.seeds.profiled import ASSOCIATE, PARTNER, PRINCIPAL, team
 from tests.seeds.test_003_modules import dispatch, planned, work
 
@@ -94,7 +94,7 @@ def speaks(chance):
 async def plays(seed, folder):
     """One life of a team: requests, mail, cancellations; and a last word, when nothing is under way."""
     chance, over = random.Random(seed), []
-    bounds = Bounds(steps=8, fan_out=3, loops=2, item_turns=2)
+    bounds = ProfileLimits(steps=8, fan_out=3, loops=2, item_turns=2)
     found = team(folder, PROFILES, tools={"own": [look]}, bounds=bounds)
     speak, limits = speaks(chance), Limits(activations=60, calls=150)
 
@@ -102,20 +102,20 @@ async def plays(seed, folder):
         return "Hello." if over else await speak(request)
 
     model = Script(reply)
-    async with open_run(found.agents(), model=model, limits=limits) as conversation:
+    async with open_run(found.agents(), model=model, limits=limits) as run:
         for _ in range(chance.randint(1, 3)):
-            asked = await conversation.post("Partner", "the tides")
-            result = asyncio.ensure_future(conversation.result(asked))
+            asked = await run.post("Partner", "the tides")
+            result = asyncio.ensure_future(run.result(asked))
             for _ in range(chance.randint(0, 4)):
-                await disturbs(chance, conversation, asked, result)
+                await disturbs(chance, run, asked, result)
             with suppress(RunFailed):
                 await result
         over.append(True)
-        await conversation.result(await conversation.post("Partner", "Hello?"))
-        return await run_context(conversation, found), await conversation.records()
+        await run.result(await run.post("Partner", "Hello?"))
+        return await run_context(run, found), await run.records()
 
 
-async def disturbs(chance, conversation, asked, result):
+async def disturbs(chance, run, asked, result):
     """Something comes in between, some laps later."""
     for _ in range(chance.randint(1, 40)):
         await asyncio.sleep(0)
@@ -123,10 +123,10 @@ async def disturbs(chance, conversation, asked, result):
         return
     if chance.random() < 0.5:
         with suppress(UnknownName):  # it has ended meanwhile
-            await conversation.post(asked, "and the sun?")
+            await run.post(asked, "and the sun?")
         return
-    opened = [effect for view in conversation.views() for effect in view.in_flight]
-    await conversation.cancel(chance.choice([asked, *opened]), "enough")
+    opened = [effect for view in run.activations() for effect in view.in_flight]
+    await run.cancel(chance.choice([asked, *opened]), "enough")
 
 
 OVERALL = r"SUCCESS|(PARTIAL_SUCCESS|TOTAL_FAILURE)_(PREPARATION|EXECUTION)|TOTAL_FAILURE_TIMEOUT"

@@ -68,13 +68,16 @@ async def talk(model: Bounded, turns: int, every: int) -> list[int]:
     )
     marks = []
     async with open_run(
-        [agent], model=model, limits=Limits(tokens=None), outputs=OutputLimits(message=4_000, kept=100_000)
-    ) as conversation:
+        [agent],
+        model=model,
+        limits=Limits(tokens=None),
+        output_limits=OutputLimits(message=4_000, kept=100_000),
+    ) as run:
         for turn in range(1, turns + 1):
-            result = await conversation.result(await conversation.post("a", f"question {turn}?"))
+            result = await run.result(await run.post("a", f"question {turn}?"))
             assert result.outcome == "completed"
             if turn % every == 0:
-                marks.append(conversation.seq)
+                marks.append(run.seq)
     return marks
 
 
@@ -105,17 +108,15 @@ def test_a_thousand_turns_with_stable_memory_and_cost() -> None:
             standalone=True,
         )
         outputs = OutputLimits(message=4_000, kept=100_000)
-        async with open_run(
-            [agent], model=model, limits=Limits(tokens=None), outputs=outputs
-        ) as conversation:
-            journal = conversation._journal
+        async with open_run([agent], model=model, limits=Limits(tokens=None), output_limits=outputs) as run:
+            journal = run._journal
             for turn in range(1, 1_001):
-                result = await conversation.result(await conversation.post("a", f"question {turn}?"))
+                result = await run.result(await run.post("a", f"question {turn}?"))
                 assert result.outcome == "completed"
                 if turn % 250 == 0:
                     # What is written down may grow; it is what a durable journal has on disk.
                     gc.collect()
-                    stored = sum(len(row.body) for row in await journal.read(conversation.run_id))
+                    stored = sum(len(row.body) for row in await journal.read(run.run_id))
                     sizes.append(tracemalloc.get_traced_memory()[0] - 3 * stored)
 
     asyncio.run(playing())
@@ -147,9 +148,9 @@ def test_directives_are_said_and_retain_can_be_left_out() -> None:
     async def playing() -> None:
         compaction = Compaction(retain=False, directives=("In French.",))
         agent = Agent("a", context="continue", asking=ModelOptions(compaction=compaction))
-        async with open_run([agent], model=Asked(0)) as conversation:
-            await conversation.result(await conversation.post("a", "hello"))
-            await conversation.result(await conversation.post("a", "", intent="compact"))
+        async with open_run([agent], model=Asked(0)) as run:
+            await run.result(await run.post("a", "hello"))
+            await run.result(await run.post("a", "", intent="compact"))
 
     asyncio.run(playing())
     assert "In French." in seen[0]

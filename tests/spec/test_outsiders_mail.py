@@ -17,7 +17,7 @@ async def create(path):
 
 async def letters(path):
     async with opened(path) as journal:
-        return await journal.mail("run")
+        return await journal.commands("run")
 
 
 @pytest.mark.parametrize(("keys", "posts"), [(10, 200), pytest.param(500, 10_000, marks=pytest.mark.deep)])

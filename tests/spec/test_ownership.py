@@ -10,7 +10,7 @@ import pytest
 
 from antiphon.errors import LeaseLost, RunInUse
 from antiphon.journal.owner import Owner, is_dead, this_process
-from antiphon.journal.row_writer import Pen
+from antiphon.journal.row_writer import RowWriter
 from tests.journal.children import start
 from tests.journal.writing import opened
 
@@ -66,7 +66,7 @@ def test_a_killed_owner_is_replaced_at_once(holder, tmp_path, reaped):
             assert (await journal.runs())[0].owner == ""
             lease = await journal.claim("run")
             assert (lease.epoch, lease.seq) == (2, 1)
-            await Pen(journal, lease).write(b"mine now")
+            await RowWriter(journal, lease).write(b"mine now")
 
     asyncio.run(claiming())
 
@@ -84,7 +84,7 @@ def test_a_stopped_owner_is_replaced_after_its_time_and_its_late_write_refused(h
             with pytest.raises(RunInUse):
                 await journal.claim("run")
             steady.ahead = 3601
-            pen = Pen(journal, await journal.claim("run"))
+            pen = RowWriter(journal, await journal.claim("run"))
             os.kill(holder.pid, signal.SIGCONT)
             assert ask(holder, "am I still the owner?") == "LeaseLost"
             assert ask(holder, "and now?") == "LeaseLost"
@@ -101,7 +101,7 @@ def test_an_owner_on_another_host_is_replaced_after_its_time(tmp_path):
             opened(tmp_path / "journal.db", wall=wall) as one,
             opened(tmp_path / "journal.db", wall=wall) as two,
         ):
-            pen = Pen(one, await one.claim("run", create=True))
+            pen = RowWriter(one, await one.claim("run", create=True))
             with apsw.Connection(str(tmp_path / "journal.db")) as other:
                 other.execute("update owners set host = 'elsewhere', boot = 'another'")
             wall.ahead = 14.9
@@ -112,13 +112,13 @@ def test_an_owner_on_another_host_is_replaced_after_its_time(tmp_path):
             with pytest.raises(RunInUse):
                 await two.claim("run")
             wall.ahead = 29.91
-            taken = Pen(two, await two.claim("run"))
+            taken = RowWriter(two, await two.claim("run"))
             with pytest.raises(LeaseLost):
                 await pen.write(b"late")
             await taken.write(b"in time")
             # Who was thought dead says it lives: it is no owner of that run, but may own others.
             await one.beat()
-            await Pen(one, await one.claim("other", create=True)).write(b"x")
+            await RowWriter(one, await one.claim("other", create=True)).write(b"x")
             with pytest.raises(RunInUse):
                 await one.claim("run")
 
@@ -152,9 +152,11 @@ def test_a_zombies_rows_are_refused_and_leave_nothing_while_its_other_runs_go_on
     async def claiming():
         path = tmp_path / "journal.db"
         async with opened(path) as zombie, opened(path, ttl=0) as heir:
-            lost, kept = [Pen(zombie, await zombie.claim(name, create=True)) for name in ("lost", "kept")]
+            lost, kept = [
+                RowWriter(zombie, await zombie.claim(name, create=True)) for name in ("lost", "kept")
+            ]
             first = await lost.write(b"before")
-            taken = Pen(heir, await heir.claim("lost"))
+            taken = RowWriter(heir, await heir.claim("lost"))
             ends = {"lost": [], "kept": []}
             for _ in range(5):
                 zombie.append(lost.lease, lost.row(b"zombie"), {}, ends["lost"].append)

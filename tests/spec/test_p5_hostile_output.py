@@ -73,13 +73,11 @@ def play(agent, model, message="go", **options):
 
     async def playing():
         journal = MemoryJournal()
-        async with open_run(
-            [agent], journal=journal, model=model, env={}, limits=ROOM, **options
-        ) as conversation:
-            call_id = await conversation.post("a", message)
-            result = await conversation.result(call_id)
-        await check_run(journal, conversation.run_id)
-        await fold(journal, conversation.run_id)
+        async with open_run([agent], journal=journal, model=model, env={}, limits=ROOM, **options) as run:
+            call_id = await run.post("a", message)
+            result = await run.result(call_id)
+        await check_run(journal, run.run_id)
+        await fold(journal, run.run_id)
         return result
 
     return asyncio.run(playing())
@@ -160,16 +158,16 @@ def test_a_person_says_it(shape):
             MemoryJournal(),
             Script([call("call_agent", agent_name="user", message="?"), "done", "done"]),
         )
-        async with open_run([Agent("a")], journal=journal, model=model, env={}, limits=ROOM) as conversation:
-            call_id = await conversation.post("a", text)
-            async for item in conversation.events(deltas=False):
+        async with open_run([Agent("a")], journal=journal, model=model, env={}, limits=ROOM) as run:
+            call_id = await run.post("a", text)
+            async for item in run.events(deltas=False):
                 if item.asks is not None:
                     break
-            await conversation.post(call_id, text)
-            await conversation.answer(item.event.id, text, by=text[:20])
-            result = await conversation.result(call_id)
-            await conversation.cancel(why=text)
-        await check_run(journal, conversation.run_id)
+            await run.post(call_id, text)
+            await run.answer(item.event.id, text, by=text[:20])
+            result = await run.result(call_id)
+            await run.cancel(reason=text)
+        await check_run(journal, run.run_id)
         well_formed(model.requests[-1])
         return result
 

@@ -11,11 +11,11 @@ from msgspec.structs import replace
 
 from antiphon import (
     Agent,
-    Conversation,
     Limits,
     LoopOptions,
     ModelError,
     ModelOptions,
+    Run,
     RunFailed,
     Usage,
     open_run,
@@ -179,11 +179,11 @@ def _taken(error: BaseException | None) -> None:
     assert error is None, error
 
 
-async def some_laps(conversation: Conversation, request: str, laps: int) -> None:
+async def some_laps(run: Run, request: str, laps: int) -> None:
     """Let a request go on for a while, with somebody who watches."""
-    async with aclosing(conversation.events(conversation.seq, deltas=False)):
+    async with aclosing(run.events(run.seq, deltas=False)):
         for _ in range(laps):
-            if request not in await conversation.requests():
+            if request not in await run.open_requests():
                 return
             await asyncio.sleep(0)
 
@@ -196,21 +196,19 @@ async def live(seed: int) -> Tally:
     run_id, crashes, at_work = None, 0, 0
     for _ in range(5):
         async with open_run(
-            [agent], journal=journal, run_id=run_id, model=model, clock=VirtualClock(), outputs=outputs,
+            [agent], journal=journal, run_id=run_id, model=model, clock=VirtualClock(), output_limits=outputs,
             limits=Limits(timeout_seconds=dice.choice((None, 5.0))),
-        ) as conversation:  # fmt: skip
-            run_id = conversation.run_id
-            for left in await conversation.requests():
-                await some_laps(conversation, left, dice.choice((0, 5, 25)))
-                await conversation.cancel(left)
-            await converse(conversation, dice)
-            for message in conversation.history("a"):
+        ) as run:  # fmt: skip
+            run_id = run.run_id
+            for left in await run.open_requests():
+                await some_laps(run, left, dice.choice((0, 5, 25)))
+                await run.cancel(left)
+            await converse(run, dice)
+            for message in run.transcript("a"):
                 assert message.role != "system"
             if dice.random() < 0.6:
                 # Whatever is done from here on was never done: the next one opens what is left.
-                seq = conversation.seq - dice.choice(
-                    (0, dice.randrange(12), dice.randrange(conversation.seq))
-                )
+                seq = run.seq - dice.choice((0, dice.randrange(12), dice.randrange(run.seq)))
                 journal = await as_left(journal, run_id, max(seq, 1))
                 crashes += 1
                 at_work += bool((await fold(journal, run_id)).activations[0].open)
@@ -218,17 +216,17 @@ async def live(seed: int) -> Tally:
     return Tally(model.asked, crashes, at_work)
 
 
-async def converse(conversation: Conversation, dice: random.Random) -> None:
+async def converse(run: Run, dice: random.Random) -> None:
     """Up to three requests, each stopped after a while; perhaps it is left while one is at work."""
     for _ in range(3):
         forced = dice.random() < 0.2
-        request = await conversation.post("a", "" if forced else "go", intent=COMPACT * forced)
-        await some_laps(conversation, request, dice.randint(3, 25))
+        request = await run.post("a", "" if forced else "go", intent=COMPACT * forced)
+        await some_laps(run, request, dice.randint(3, 25))
         if dice.random() < 0.2:
             return
-        await conversation.cancel(request, "enough")
+        await run.cancel(request, "enough")
         try:
-            await conversation.result(request)
+            await run.result(request)
         except RunFailed:
             continue
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from antiphon.journal import sqlite_writer
-from antiphon.journal.row_writer import Pen
+from antiphon.journal.row_writer import RowWriter
 from antiphon.testing.power import RecordingDisk
 from tests.journal.writing import facts, look, opened, write_story
 
@@ -38,7 +38,7 @@ async def two_lives(path, disk, durability, vfs):
     async with opened(path, durability, vfs=vfs) as journal:
         await write_story(journal, disk.mark)
     async with opened(path, durability, vfs=vfs) as journal:
-        pen = Pen(journal, await journal.claim("run 1"))
+        pen = RowWriter(journal, await journal.claim("run 1"))
         for n in range(6):
             (row,) = await pen.write(b"more %d" % n)
             disk.mark(("row", "run 1", row.seq, row.digest))

@@ -32,26 +32,24 @@ async def settle():
         await asyncio.sleep(0)
 
 
-def heard(conversation, activation=1):
-    return [each.content for each in conversation.view(activation).messages if each.role == "user"]
+def heard(run, activation=1):
+    return [each.content for each in run.activation(activation).messages if each.role == "user"]
 
 
-def test_mail_is_read_in_the_order_it_came_whichever_way():
+def test_commands_are_applied_in_the_order_they_came_whichever_way():
     async def main(seed):
         draw = random.Random(seed)
         gate, journal = Gate(), MemoryJournal()
-        async with open_run([Agent("a")], journal=journal, model=gate, env={}) as conversation:
-            call_id = await conversation.post("a", "0")
+        async with open_run([Agent("a")], journal=journal, model=gate, env={}) as run:
+            call_id = await run.post("a", "0")
             sent = ["0"]
             for number in range(1, 60):
                 text = str(number)
                 sent.append(text)
                 if draw.random() < 0.5:
-                    await conversation.post(call_id, text)
+                    await run.post(call_id, text)
                 else:
-                    await journal.post(
-                        conversation.run_id, f"key {number}", encode(PostMessage(call_id, text))
-                    )
+                    await journal.post(run.run_id, f"key {number}", encode(PostMessage(call_id, text)))
                     await settle()
                 if number % 17 == 0:
                     gate.turns.release()
@@ -59,29 +57,29 @@ def test_mail_is_read_in_the_order_it_came_whichever_way():
             for _ in range(2):
                 gate.turns.release()
                 await settle()
-                if await conversation.requests():
-                    assert heard(conversation) == sent[: len(heard(conversation))]
-            result = await conversation.result(call_id)
+                if await run.open_requests():
+                    assert heard(run) == sent[: len(heard(run))]
+            result = await run.result(call_id)
             said = [each.content for each in result.messages if each.type == "forward"]
             assert said == sent
             assert result.outcome == "completed"
-        await check_run(journal, conversation.run_id)
+        await check_run(journal, run.run_id)
 
     for seed in range(10):
         asyncio.run(main(seed))
 
 
-def test_mail_with_a_known_key_comes_once():
+def test_a_command_with_a_known_key_is_applied_once():
     async def main():
         gate, journal = Gate(), MemoryJournal()
-        async with open_run([Agent("a")], journal=journal, model=gate, env={}) as conversation:
-            call_id = await conversation.post("a", "0")
+        async with open_run([Agent("a")], journal=journal, model=gate, env={}) as run:
+            call_id = await run.post("a", "0")
             for _ in range(50):
-                await journal.post(conversation.run_id, "same", encode(PostMessage(call_id, "more")))
+                await journal.post(run.run_id, "same", encode(PostMessage(call_id, "more")))
                 await settle()
             gate.turns.release()
             gate.turns.release()
-            result = await conversation.result(call_id)
+            result = await run.result(call_id)
             assert [each.content for each in result.messages if each.type == "forward"] == ["0", "more"]
 
     asyncio.run(main())
@@ -90,21 +88,17 @@ def test_mail_with_a_known_key_comes_once():
 def test_a_full_inbox_refuses_the_newest_and_what_was_never_read_is_dead():
     async def main():
         gate, journal = Gate(), MemoryJournal()
-        async with open_run(
-            [Agent("a")], journal=journal, model=gate, env={}, limits=Limits(inbox=3)
-        ) as conversation:
-            call_id = await conversation.post("a", "0")
+        async with open_run([Agent("a")], journal=journal, model=gate, env={}, limits=Limits(inbox=3)) as run:
+            call_id = await run.post("a", "0")
             for number in range(1, 6):
-                await journal.post(
-                    conversation.run_id, str(number), encode(PostMessage(call_id, str(number)))
-                )
+                await journal.post(run.run_id, str(number), encode(PostMessage(call_id, str(number))))
                 await settle()
-            assert [each.content for each in conversation.view(1).inbox] == ["1", "2", "3"]
-            await conversation.cancel(call_id, "enough")
-            await conversation.result(call_id)
+            assert [each.content for each in run.activation(1).inbox] == ["1", "2", "3"]
+            await run.cancel(call_id, "enough")
+            await run.result(call_id)
             dead = [
                 (each.event.message.content, each.event.dead_letter)
-                for each in await conversation.records()
+                for each in await run.records()
                 if type(each.event) is MessagePosted and each.event.dead_letter
             ]
         assert [text for text, _ in dead] == ["4", "5", "1", "2", "3"]
@@ -114,18 +108,18 @@ def test_a_full_inbox_refuses_the_newest_and_what_was_never_read_is_dead():
     asyncio.run(main())
 
 
-def test_mail_that_comes_during_the_last_turn_is_still_read():
+def test_a_message_that_comes_during_the_last_turn_is_still_read():
     async def main():
         gate, journal = Gate(), MemoryJournal()
-        async with open_run([Agent("a")], journal=journal, model=gate, env={}) as conversation:
-            call_id = await conversation.post("a", "0")
+        async with open_run([Agent("a")], journal=journal, model=gate, env={}) as run:
+            call_id = await run.post("a", "0")
             await settle()
-            await conversation.post(call_id, "wait, one more")
+            await run.post(call_id, "wait, one more")
             gate.turns.release()
             await settle()
-            assert heard(conversation) == ["0", "wait, one more"]
+            assert heard(run) == ["0", "wait, one more"]
             gate.turns.release()
-            assert (await conversation.result(call_id)).output == "two"
+            assert (await run.result(call_id)).output == "two"
 
     asyncio.run(main())
 
@@ -133,17 +127,15 @@ def test_mail_that_comes_during_the_last_turn_is_still_read():
 @pytest.mark.parametrize(
     "body", [b"", b"null", b"[" * 100_000, b'{"type":"Ask"}', b'{"type":"os.system"}', b"\xff"]
 )
-def test_mail_that_is_no_letter_is_dead_and_stops_nobody(body):
+def test_what_is_no_command_is_a_dead_letter_and_stops_nobody(body):
     async def main():
         journal, model = MemoryJournal(), Script(["done"])
-        async with open_run([Agent("a")], journal=journal, model=model, env={}) as conversation:
-            await journal.post(conversation.run_id, "bad", body)
-            await journal.post(conversation.run_id, "good", encode(AskAgent("a", "hi")))
+        async with open_run([Agent("a")], journal=journal, model=model, env={}) as run:
+            await journal.post(run.run_id, "bad", body)
+            await journal.post(run.run_id, "good", encode(AskAgent("a", "hi")))
             await settle()
-            assert (await conversation.result("0/1.c1")).output == "done"
-            posted = [
-                each.event for each in await conversation.records() if type(each.event) is MessagePosted
-            ]
-            assert "no command" in posted[0].dead_letter
+            assert (await run.result("0/1.c1")).output == "done"
+            posted = [each.event for each in await run.records() if type(each.event) is MessagePosted]
+            assert "cannot be read" in posted[0].dead_letter
 
     asyncio.run(main())

@@ -118,11 +118,11 @@ def test_a_reader_that_never_reads_holds_nobody_up() -> None:
             return Reply("done")
 
     async def talking() -> tuple[str, int]:
-        async with open_run([Agent("a", model=Pausing(()))]) as conversation:
-            dead, alive = conversation.events(), conversation.events()
-            call = await conversation.post("a", "go")
+        async with open_run([Agent("a", model=Pausing(()))]) as run:
+            dead, alive = run.events(), run.events()
+            call = await run.post("a", "go")
             reading = asyncio.create_task(_texts(alive, call))
-            result = await conversation.result(call)
+            result = await run.result(call)
             assert result.output == "done"
             return await reading, len(await _texts(dead, call))
 

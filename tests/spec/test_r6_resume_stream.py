@@ -29,10 +29,10 @@ def script():
     return Script(LINES, by="turn")
 
 
-async def records(conversation, after=0, until=None, upto=None):
+async def records(run, after=0, until=None, upto=None):
     """What a subscriber is shown until `until` has ended, or record `upto` has come."""
     found = []
-    async with aclosing(conversation.events(after).__aiter__()) as items:
+    async with aclosing(run.events(after).__aiter__()) as items:
         async for item in items:
             if isinstance(item, Record):
                 found.append(item)
@@ -43,10 +43,10 @@ async def records(conversation, after=0, until=None, upto=None):
 
 async def whole(journal):
     """Run to the end, watched; every record, and the run's id."""
-    async with open_run([A, B], journal=journal, model=script(), env={}) as conversation:
-        call_id = await conversation.post("a", "go")
-        found = await records(conversation, until=call_id)
-    return conversation.run_id, found
+    async with open_run([A, B], journal=journal, model=script(), env={}) as run:
+        call_id = await run.post("a", "go")
+        found = await records(run, until=call_id)
+    return run.run_id, found
 
 
 def test_disconnected_at_every_record_while_it_runs(tmp_path):
@@ -57,10 +57,10 @@ def test_disconnected_at_every_record_while_it_runs(tmp_path):
         ]
         assert [each[0] for each in shape] == list(range(1, len(shape) + 1))
         for cut in range(1, len(shape)):
-            async with open_run([A, B], journal=MemoryJournal(), model=script(), env={}) as conversation:
-                call_id = await conversation.post("a", "go")
-                first = await records(conversation, upto=cut)
-                rest = await records(conversation, after=cut, until=call_id)
+            async with open_run([A, B], journal=MemoryJournal(), model=script(), env={}) as run:
+                call_id = await run.post("a", "go")
+                first = await records(run, upto=cut)
+                rest = await records(run, after=cut, until=call_id)
                 found = first + rest
                 assert shape == [
                     (each.seq, each.type, each.activation, each.agent, each.parent) for each in found
@@ -75,13 +75,13 @@ def test_across_a_reopening_from_every_record(tmp_path):
         run_id, before = await whole(journal)
         await journal.close()
         journal = SqliteJournal(tmp_path / "runs.db", "process")
-        async with open_run([A, B], journal=journal, run_id=run_id, model=script(), env={}) as conversation:
+        async with open_run([A, B], journal=journal, run_id=run_id, model=script(), env={}) as run:
             last = before[-1].seq + 1
-            everything = await records(conversation, upto=last)
+            everything = await records(run, upto=last)
             assert everything[: len(before)] == before
             assert [each.seq for each in everything] == list(range(1, last + 1))
             for cut in range(last):
-                assert await records(conversation, after=cut, upto=last) == everything[cut:]
+                assert await records(run, after=cut, upto=last) == everything[cut:]
         await journal.close()
 
     asyncio.run(main())
@@ -89,12 +89,12 @@ def test_across_a_reopening_from_every_record(tmp_path):
 
 def test_two_readers_see_the_same_and_take_nothing_from_each_other():
     async def main():
-        async with open_run([A, B], journal=MemoryJournal(), model=script(), env={}) as conversation:
-            call_id = await conversation.post("a", "go")
-            readers = [records(conversation, until=call_id), records(conversation, after=3, until=call_id)]
+        async with open_run([A, B], journal=MemoryJournal(), model=script(), env={}) as run:
+            call_id = await run.post("a", "go")
+            readers = [records(run, until=call_id), records(run, after=3, until=call_id)]
             one, other = await asyncio.gather(*readers)
             assert one[3:] == other
-            late = await records(conversation, until=call_id)
+            late = await records(run, until=call_id)
             assert late == one
 
     asyncio.run(main())
@@ -106,10 +106,10 @@ def test_who_is_slower_than_the_memory_reads_from_the_journal(recent, monkeypatc
 
     async def main():
         journal = MemoryJournal()
-        async with open_run([A, B], journal=journal, model=script(), env={}) as conversation:
+        async with open_run([A, B], journal=journal, model=script(), env={}) as run:
             found = []
-            async with aclosing(conversation.events().__aiter__()) as items:
-                call_id = await conversation.post("a", "go")
+            async with aclosing(run.events().__aiter__()) as items:
+                call_id = await run.post("a", "go")
                 async for item in items:
                     if isinstance(item, Record):
                         found.append(item)
@@ -119,6 +119,6 @@ def test_who_is_slower_than_the_memory_reads_from_the_journal(recent, monkeypatc
                         for _ in range(20):
                             await asyncio.sleep(0)
             assert [each.seq for each in found] == list(range(1, found[-1].seq + 1))
-            assert found == (await conversation.records())[: len(found)]
+            assert found == (await run.records())[: len(found)]
 
     asyncio.run(main())

@@ -93,25 +93,25 @@ def ends(records):
 
 async def cancelled_after(journal, entry, laps=None, seq=None):
     """Cancel by a record after `laps` of the loop, or when record `seq` shows; what the run came to."""
-    async with open_run(TEAM, journal=journal, model=Patient(), env={}) as conversation:
-        call_id = await conversation.post(entry, "go")
+    async with open_run(TEAM, journal=journal, model=Patient(), env={}) as opened:
+        call_id = await opened.post(entry, "go")
         if seq is not None:
-            async for item in conversation.events(deltas=False):
+            async for item in opened.events(deltas=False):
                 if item.seq >= seq:
                     break
         for _ in range(laps or 0):
             await asyncio.sleep(0)
-        over = not await conversation.requests()
-        await conversation.cancel(why="enough")
-        result = await conversation.result(call_id)
-        records = await conversation.records()
+        over = not await opened.open_requests()
+        await opened.cancel(reason="enough")
+        result = await opened.result(call_id)
+        records = await opened.records()
         started, finished = ends(records)
         assert set(started) <= set(finished)
         assert len(finished) == len(set(finished))
         assert result.outcome == ("completed" if over else "cancelled")
         if not over:
             assert result.reason == "enough"
-        await conversation.close()
+        await opened.close()
     await check_journal(journal, reading={"peek"})
     return over, len(records)
 
@@ -162,7 +162,7 @@ def test_the_caller_is_cancelled_at_every_await_and_the_run_can_go_on(entry):
                 continue
             run_id = fresh[0].run_id
             async with open_run(TEAM, journal=journal, run_id=run_id, model=Patient(), env={}) as again:
-                for call_id in await again.requests():
+                for call_id in await again.open_requests():
                     assert (await again.result(call_id)).output == "done"
                 await again.close()
             resumed += 1
@@ -201,22 +201,22 @@ def test_tools_that_swallow_cancellation_do_not_hold_the_run():
         model = Script([[call("swallow"), call("deaf"), call("peek", n=1)], "never"])
         journal = MemoryJournal()
         agent = Agent("a", tools=[swallow, deaf, peek])
-        async with open_run([agent], journal=journal, model=model, env={}) as conversation:
-            call_id = await conversation.post("a", "go")
+        async with open_run([agent], journal=journal, model=model, env={}) as opened:
+            call_id = await opened.post("a", "go")
             for _ in range(20):
                 await asyncio.sleep(0)
-            await conversation.cancel(call_id, "enough")
-            result = await conversation.result(call_id)
+            await opened.cancel(call_id, "enough")
+            result = await opened.result(call_id)
             assert (result.outcome, result.reason) == ("cancelled", "enough")
             for _ in range(5):
                 await asyncio.sleep(0)
             let_go.set()
             for _ in range(5):
                 await asyncio.sleep(0)
-            started, finished = ends(await conversation.records())
+            started, finished = ends(await opened.records())
             assert sorted(started) == sorted(set(finished) & set(started))
-            assert "too late" not in str(await conversation.records())
-            await conversation.close()
+            assert "too late" not in str(await opened.records())
+            await opened.close()
         assert set(stubborn) == {"swallowed", "deaf"}
         await check_journal(journal, reading={"swallow", "peek"})
 
@@ -237,15 +237,15 @@ def test_a_function_in_a_thread_is_abandoned_and_its_result_dropped():
         model = Script([call("block"), "never"])
         async with open_run(
             [Agent("a", tools=[block])], journal=MemoryJournal(), model=model, env={}
-        ) as conversation:
-            call_id = await conversation.post("a", "go")
+        ) as opened:
+            call_id = await opened.post("a", "go")
             await asyncio.to_thread(entered.wait, 10)
-            await conversation.cancel(call_id)
-            assert (await conversation.result(call_id)).outcome == "cancelled"
+            await opened.cancel(call_id)
+            assert (await opened.result(call_id)).outcome == "cancelled"
             release.set()
             for _ in range(50):
                 await asyncio.sleep(0)
-            assert "too late" not in str(await conversation.records())
+            assert "too late" not in str(await opened.records())
 
     asyncio.run(main())
 
@@ -265,17 +265,17 @@ def test_a_cancelled_part_leaves_the_rest_alone():
             "b": [call("hang"), "never"],
         }
         team = [Agent("a", tools=[peek]), Agent("b", tools=[hang])]
-        async with open_run(team, journal=MemoryJournal(), model=Script(lines), env={}) as conversation:
-            call_id = await conversation.post("a", "go")
-            async for item in conversation.events(deltas=False):
+        async with open_run(team, journal=MemoryJournal(), model=Script(lines), env={}) as opened:
+            call_id = await opened.post("a", "go")
+            async for item in opened.events(deltas=False):
                 if type(item.event) is EffectStarted and getattr(item.event.detail, "name", "") == "hang":
                     break
-            await conversation.cancel("1/1.c1", "not needed")
-            result = await conversation.result(call_id)
+            await opened.cancel("1/1.c1", "not needed")
+            result = await opened.result(call_id)
             assert (result.outcome, result.output) == ("completed", "went on")
             told = [each.content for each in result.messages if each.type == "return" and each.sender == "b"]
             assert told == ["Error: not needed"]
-            assert sum(type(each.event) is CancelRequested for each in await conversation.records()) == 1
+            assert sum(type(each.event) is CancelRequested for each in await opened.records()) == 1
 
     asyncio.run(main())
 
@@ -283,15 +283,13 @@ def test_a_cancelled_part_leaves_the_rest_alone():
 def test_left_while_it_runs_it_is_parked_not_ended():
     async def main():
         journal = MemoryJournal()
-        async with open_run([A, B], journal=journal, model=Patient(), env={}) as conversation:
-            call_id = await conversation.post("a", "go")
-            waiting = asyncio.ensure_future(conversation.result(call_id))
+        async with open_run([A, B], journal=journal, model=Patient(), env={}) as opened:
+            call_id = await opened.post("a", "go")
+            waiting = asyncio.ensure_future(opened.result(call_id))
             await asyncio.sleep(0)
         with pytest.raises(RunSuspended):
             await waiting
-        async with open_run(
-            [A, B], journal=journal, run_id=conversation.run_id, model=Patient(), env={}
-        ) as again:
+        async with open_run([A, B], journal=journal, run_id=opened.run_id, model=Patient(), env={}) as again:
             assert (await again.result(call_id)).output == "done"
 
     asyncio.run(main())

@@ -20,13 +20,13 @@ from antiphon.models.script import Script
 def test_it_failed_and_says_why(command, why):
     async def main():
         journal = MemoryJournal()
-        async with open_run([Agent("a")], journal=journal, model=Script([]), env={}) as conversation:
-            await journal.post(conversation.run_id, "key", encode(command))
-            async for item in conversation.events(deltas=False):
+        async with open_run([Agent("a")], journal=journal, model=Script([]), env={}) as run:
+            await journal.post(run.run_id, "key", encode(command))
+            async for item in run.events(deltas=False):
                 if item.type == "EffectFinished":
                     break
             with pytest.raises(RunFailed, match=why) as failed:
-                await conversation.result("0/1.c1")
+                await run.result("0/1.c1")
             assert failed.value.result.outcome == "failed"
 
     asyncio.run(main())

@@ -99,13 +99,13 @@ def test_a_run_that_was_opened_again_is_replayed_as_one_with_the_team_of_each_ti
         await asyncio.Event().wait()
 
     async def main() -> str:
-        async with open_run([Agent("a")], journal=journal, model=Script([hangs])) as conversation:
-            request, run_id = await conversation.post("a", "go"), conversation.run_id
-            await until(conversation, "1/1.m1 model started")
+        async with open_run([Agent("a")], journal=journal, model=Script([hangs])) as run:
+            request, run_id = await run.post("a", "go"), run.run_id
+            await until(run, "1/1.m1 model started")
         second = [Agent("a", "Otherwise.", tools=[look])]
         model = Script([call("look", page=1), "done"])
-        async with open_run(second, journal=journal, model=model, run_id=run_id) as conversation:
-            return (await conversation.result(request)).output
+        async with open_run(second, journal=journal, model=model, run_id=run_id) as run:
+            return (await run.result(request)).output
 
     with watching() as witness:
         assert asyncio.run(main()) == "done"

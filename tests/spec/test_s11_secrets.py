@@ -65,9 +65,9 @@ def test_a_secret_shows_in_no_sink(tmp_path, caplog, capfd, monkeypatch):
         journal = SqliteJournal(tmp_path / "runs.db", "process")
         options = {"journal": journal, "model": model, "deps": Deps(), "env": {"OPENAI_API_KEY": CANARY}}
         pieces = []
-        async with open_run([Agent("a", tools=[use, fail])], data={"owner": "me"}, **options) as conversation:
-            call_id = await conversation.post("a", "go")
-            async for item in conversation.events():
+        async with open_run([Agent("a", tools=[use, fail])], data={"owner": "me"}, **options) as opened:
+            call_id = await opened.post("a", "go")
+            async for item in opened.events():
                 pieces.append(repr(item))
                 if (
                     item.__class__.__name__ == "Record"
@@ -75,9 +75,9 @@ def test_a_secret_shows_in_no_sink(tmp_path, caplog, capfd, monkeypatch):
                     and item.event.id == call_id
                 ):
                     break
-            result = await conversation.result(call_id)
-            records = await conversation.records()
-            await conversation.close()
+            result = await opened.result(call_id)
+            records = await opened.records()
+            await opened.close()
         broken = Keyed([ModelError("auth", "the key was refused")])
         with pytest.raises(RunFailed) as failed:
             await run(Agent("b"), "go", journal=journal, model=broken, deps=Deps(), env={})

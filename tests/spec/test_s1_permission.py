@@ -38,35 +38,35 @@ def acted():
     return done, pay, look
 
 
-def play(agents, model, policy=GUARDED, answers=lambda conversation, record: None):
+def play(agents, model, policy=GUARDED, answers=lambda opened, record: None):
     """Run `a`; answer what is asked; what it came to, its records, after every invariant was checked."""
 
     async def playing():
         journal = MemoryJournal()
-        async with open_run(agents, journal=journal, model=model, policy=policy, env={}) as conversation:
-            call_id = await conversation.post("a", "go")
-            async for item in conversation.events(deltas=False):
+        async with open_run(agents, journal=journal, model=model, policy=policy, env={}) as opened:
+            call_id = await opened.post("a", "go")
+            async for item in opened.events(deltas=False):
                 event = item.event
                 if type(event) is EffectStarted and type(event.detail) is ApprovalEffect:
-                    found = answers(conversation, event)
+                    found = answers(opened, event)
                     if found is not None:
                         await found
                 if type(event) is EffectFinished and event.id == call_id:
                     break
-            result = await conversation.result(call_id)
-            records = [each.event for each in await conversation.records()]
+            result = await opened.result(call_id)
+            records = [each.event for each in await opened.records()]
         await check_journal(journal, reading={"look"})
         return result, records
 
     return asyncio.run(playing())
 
 
-def no(conversation, event):
-    return conversation.answer(event.id, "no")
+def no(opened, event):
+    return opened.answer(event.id, "no")
 
 
-def yes(conversation, event):
-    return conversation.answer(event.id, "yes")
+def yes(opened, event):
+    return opened.answer(event.id, "yes")
 
 
 NAMES = [
@@ -120,8 +120,8 @@ def test_edited_arguments_are_the_only_ones_that_run(acted):
         ['{"amount": 2}', '{"amount":"3"}', '{"amount": "a lot"}', '{"amount":1,"extra":1}', "not json"]
     )
 
-    def edit(conversation, event):
-        return conversation.answer(event.id, "yes", arguments=next(edits))
+    def edit(opened, event):
+        return opened.answer(event.id, "yes", arguments=next(edits))
 
     model = Script([[call("pay", amount=1_000) for _ in range(5)], "done"])
     _, records = play([Agent("a", tools=[pay])], model, answers=edit)
@@ -175,9 +175,9 @@ def test_a_grant_is_not_stretched(acted):
     done, pay, _ = acted
     answers = iter([("always", Grant((("to", "shop/*"), ("amount", "5")), "a"))])
 
-    def first(conversation, event):
+    def first(opened, event):
         content, grant = next(answers, ("no", None))
-        return conversation.answer(event.id, content, grant=grant)
+        return opened.answer(event.id, content, grant=grant)
 
     granted = call("pay", amount=5, to="shop/a")
     tries = [call("pay", amount=5, to=each) for each in STRETCHED]
@@ -205,14 +205,14 @@ def test_a_grant_that_somebody_adds_to_another_answer_is_not_remembered(acted, c
         model = Script([call("pay"), call("pay"), "end"])
         async with open_run(
             [Agent("a", tools=[pay])], journal=journal, model=model, policy=GUARDED, env={}
-        ) as conversation:
-            call_id, asked = await conversation.post("a", "go"), 0
-            async for item in conversation.events(deltas=False):
+        ) as opened:
+            call_id, asked = await opened.post("a", "go"), 0
+            async for item in opened.events(deltas=False):
                 event = item.event
                 if type(event) is EffectStarted and type(event.detail) is ApprovalEffect:
                     asked += 1
                     command = AnswerInput(event.id, content if asked == 1 else "no", grant=Grant())
-                    await journal.post(conversation.run_id, event.id, encode(command))
+                    await journal.post(opened.run_id, event.id, encode(command))
                 if type(event) is EffectFinished and event.id == call_id:
                     break
         assert asked == 2
@@ -230,22 +230,22 @@ def test_a_second_answer_changes_nothing(acted, forged):
         journal, model = MemoryJournal(), Script([call("pay"), call("pay"), "done"])
         async with open_run(
             [Agent("a", tools=[pay])], journal=journal, model=model, policy=Policy("guarded"), env={}
-        ) as conversation:
-            call_id = await conversation.post("a", "go")
+        ) as opened:
+            call_id = await opened.post("a", "go")
             seen = 0
-            async for item in conversation.events(deltas=False):
+            async for item in opened.events(deltas=False):
                 event = item.event
                 if type(event) is EffectStarted and type(event.detail) is ApprovalEffect:
                     seen += 1
-                    run_id = conversation.run_id
+                    run_id = opened.run_id
                     # Mail for the last approval, this one, the next one, and the call itself.
                     for target in ("1/1.c1?", "1/1.c1", "1/2.c1", "1/3.c1?", "0/1.c1", "1/1.m1", "", "x/y"):
                         if target != event.id:
                             command = AnswerInput(target, forged, by="admin", grant=Grant())
                             await journal.post(run_id, f"{seen} {target}", encode(command))
-                    await conversation.answer(event.id, "no")
+                    await opened.answer(event.id, "no")
                     with pytest.raises(UserError):
-                        await conversation.answer(event.id, "yes")
+                        await opened.answer(event.id, "yes")
                 if type(event) is EffectFinished and event.id == call_id:
                     break
         await check_journal(journal, reading=())
@@ -316,12 +316,12 @@ def test_resumed_between_the_question_the_ruling_and_the_run(acted, tmp_path, ve
             Script([call("pay"), "done"], by="turn"),
         )
         options = {"journal": journal, "model": model, "env": {}}
-        async with open_run([Agent("a", tools=[pay])], policy=Policy("guarded"), **options) as conversation:
-            call_id = await conversation.post("a", "go")
-            async for item in conversation.events(deltas=False):
+        async with open_run([Agent("a", tools=[pay])], policy=Policy("guarded"), **options) as opened:
+            call_id = await opened.post("a", "go")
+            async for item in opened.events(deltas=False):
                 if isinstance(item.asks, ApprovalEffect):
                     break
-        run_id, asked = conversation.run_id, item.event
+        run_id, asked = opened.run_id, item.event
         assert asked.detail.arguments == '{"amount":1,"to":"shop"}'
         await journal.post(run_id, "answer", encode(AnswerInput(asked.id, verdict)))
         async with open_run([Agent("a", tools=[dearer])], run_id=run_id, **options) as again:

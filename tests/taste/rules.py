@@ -18,12 +18,14 @@ MAX_ROOM = 14
 # What is larger than it may be, and classes that share a name, each with its number. Nothing is added
 # here, and what has become small enough is taken out.
 LARGE_STRUCTS: Mapping[str, int] = {"AgentOptions": 29}
-TWIN_CLASSES: Mapping[str, int] = {"Conversation": 2, "Message": 2, "Task": 2, "Turn": 2}
+TWIN_CLASSES: Mapping[str, int] = {"Message": 2, "Task": 2, "Turn": 2}
 BANNED_WORDS = {
     "abstract", "base", "handler", "helper", "helpers", "manager", "service", "util", "utils",
 }  # fmt: skip
 # Words of our own that no reader knows. A style keeps the words of its origin.
-PRIVATE_WORDS = {"awake", "bury", "gist", "laps", "moment", "nudge", "nudges", "parked", "wish"}
+PRIVATE_WORDS = {
+    "awake", "bury", "gist", "laps", "mail", "moment", "nudge", "nudges", "parked", "wish",
+}  # fmt: skip
 # Names that a seed prescribes are exempt.
 PRESCRIBED_NAMES: dict[str, str] = {"CostManager": "002"}  # name: seed
 # Where tasks may be born, beside the runtime.

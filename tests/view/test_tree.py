@@ -215,7 +215,7 @@ async def _played(scenario: Any, world: World) -> Any:
                 results[each.id] = await run.result(each.id)
             except RunFailed as failed:
                 results[each.id] = failed.result
-        return results, await run.records(), dict(run.usage), run.spent
+        return results, await run.records(), dict(run.usage), run.cost_usd
 
 
 def test_an_activation_that_is_reactivated_has_a_node_for_each_call() -> None:

@@ -1,11 +1,11 @@
 """How a command ends: its exit codes, and one clear message for every error.
 
 0   completed                     5   the journal cannot be read or written, or is damaged
-1   the request failed            6   a limit, the budget or the nudges are used up
+1   failed                        6   limit or budget reached, or no progress
 2   wrong usage                   7   cancelled
-3   a bad setting, file or target 8   suspended: it can be resumed
-4   no such run or file           9   somebody else has the run
-10  answered already              70  a fault of Antiphon itself
+3   invalid configuration, target 8   suspended; resume it
+4   no such run or file           9   owned by another process
+10  already answered              70  internal error
 """
 
 from __future__ import annotations

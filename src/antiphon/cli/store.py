@@ -17,7 +17,7 @@ import msgspec
 from antiphon.cli import exit_codes
 from antiphon.config.dotenv import environment
 from antiphon.journal import Journal, open_journal
-from antiphon.journal.port import RunEntry
+from antiphon.journal.port import RunInfo
 from antiphon.kernel.facts.records import ActivationIndex, Record
 from antiphon.kernel.facts.summary import RunSummary, decode, summary_of
 from antiphon.kernel.run.rows import events_of, fold
@@ -32,8 +32,8 @@ journal_option = click.option(
     metavar="PATH",
     help=f"The journal: a file, sqlite:///PATH or memory. [default: {FOLDER}/{FILE}, or in $ANTIPHON_HOME]",
 )
-NO_MAIL = 1 << 62
-"""A number of mail that never comes: to wait for records alone."""
+NO_COMMAND = 1 << 62
+"""A number of a command that never comes: to wait for records alone."""
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Write JSON.")
 
@@ -64,12 +64,12 @@ async def opened(option: str | None) -> AsyncIterator[Journal]:
         await journal.close()
 
 
-async def find(journal: Journal, prefix: str) -> RunEntry:
+async def find(journal: Journal, prefix: str) -> RunInfo:
     """The run whose id starts with `prefix`, or of that name. Raises NotFound when none or several are."""
     return choose(await journal.runs(), prefix)
 
 
-def choose(runs: Sequence[RunEntry], prefix: str) -> RunEntry:
+def choose(runs: Sequence[RunInfo], prefix: str) -> RunInfo:
     """See `find`. An id in full is always that run, then a name in full."""
     exact = [entry for entry in runs if entry.run_id == prefix]
     exact = exact or [entry for entry in runs if prefix and entry.name == prefix]
@@ -108,10 +108,10 @@ class RecordReader:
 
     async def wait(self) -> None:
         """Wait until there may be new ones."""
-        await self._journal.wait(self._run_id, self.seq, NO_MAIL)
+        await self._journal.wait(self._run_id, self.seq, NO_COMMAND)
 
 
-async def stored_summary(journal: Journal, entry: RunEntry) -> RunSummary:
+async def stored_summary(journal: Journal, entry: RunInfo) -> RunSummary:
     """A run in one line: as its last owner wrote it down, or folded where that is missing or old."""
     if entry.summary:
         # It is a cache: one that a later version wrote in its own way is as good as none.

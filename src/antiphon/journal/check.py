@@ -19,7 +19,7 @@ from functools import partial
 
 from antiphon.errors import JournalCorrupt, JournalError, LeaseLost, RunInUse, UnknownName, UserError
 from antiphon.journal.port import MAX_NAME, Journal, Lease, Row, blob_digest, chain, genesis
-from antiphon.journal.row_writer import PATIENCE_S, Nonconformant, Pen, put
+from antiphon.journal.row_writer import PATIENCE_S, Nonconformant, RowWriter, put
 
 OpenStore = Callable[[], AbstractAsyncContextManager[Journal]]
 Case = Callable[[OpenStore], Awaitable[None]]
@@ -48,7 +48,7 @@ async def _raises(kind: type[BaseException], what: str, doing: Awaitable[object]
 async def order(open_store: OpenStore) -> None:
     """Rows come back as they were appended, and `done` is called in their order."""
     async with open_store() as journal:
-        pen = Pen(journal, await journal.claim("order", create=True))
+        pen = RowWriter(journal, await journal.claim("order", create=True))
         rows = [pen.row(b"body %d" % n, count=1 + n % 3) for n in range(500)]
         called: list[tuple[int, BaseException | None]] = []
 
@@ -81,7 +81,7 @@ async def every_field(open_store: OpenStore) -> None:
 async def read_after(open_store: OpenStore) -> None:
     """`after` leaves out the rows whose last event is not above it, and only those."""
     async with open_store() as journal:
-        pen = Pen(journal, await journal.claim("read_after", create=True))
+        pen = RowWriter(journal, await journal.claim("read_after", create=True))
         rows = [pen.row(b"%d" % n, count=3) for n in range(5)]
         for row in rows:
             await pen.put(row)
@@ -96,7 +96,7 @@ async def first_digest(open_store: OpenStore) -> None:
         lease = await journal.claim("first_digest", create=True)
         _same(lease, Lease("first_digest", 1, 0, genesis("first_digest")), "first lease")
         _same(list(await journal.read("first_digest")), [], "rows of a new run")
-        rows = await Pen(journal, lease).write(b"a", b"b")
+        rows = await RowWriter(journal, lease).write(b"a", b"b")
         _same(
             await journal.claim("first_digest"), Lease("first_digest", 2, 2, rows[-1].digest), "second lease"
         )
@@ -105,7 +105,7 @@ async def first_digest(open_store: OpenStore) -> None:
 async def broken_chain(open_store: OpenStore) -> None:
     """A row that does not follow from those before it is never read as if it did."""
     async with open_store() as journal:
-        pen = Pen(journal, await journal.claim("broken_chain", create=True))
+        pen = RowWriter(journal, await journal.claim("broken_chain", create=True))
         await pen.write(b"a", b"b")
         good = pen.row(b"c")
         bad = Row(good.seq, good.count, good.epoch, good.at, b"C", good.refs, good.digest)
@@ -124,7 +124,7 @@ async def broken_chain(open_store: OpenStore) -> None:
 async def given_events(open_store: OpenStore) -> None:
     """A row says how many of its events were given, in its digest too; one that cannot be is refused."""
     async with open_store() as journal:
-        pen = Pen(journal, await journal.claim("given_events", create=True))
+        pen = RowWriter(journal, await journal.claim("given_events", create=True))
         rows = [pen.row(b"%d" % given, count=3, given=given) for given in (0, 1, 2, 3)]
         for row in rows:
             await pen.put(row)
@@ -152,7 +152,7 @@ async def origins(open_store: OpenStore) -> None:
     async with open_store() as journal:
         names = ("origins", "origins fork", "origins fork of the fork")
         pens = [
-            Pen(journal, await journal.claim(name, create=True, origin=origin))
+            RowWriter(journal, await journal.claim(name, create=True, origin=origin))
             for name, origin in zip(names, ("", "origins", "origins"), strict=True)
         ]
         _same({pen.digest for pen in pens}, {genesis("origins")}, "what their first rows follow")
@@ -183,7 +183,7 @@ async def gaps(open_store: OpenStore) -> None:
         ("backwards", 3, -1),
     ):
         async with open_store() as journal:
-            pen = Pen(journal, await journal.claim(f"gaps {name}", create=True))
+            pen = RowWriter(journal, await journal.claim(f"gaps {name}", create=True))
             rows, ends = [pen.row(b"a"), pen.row(b"b")], list[BaseException | None]()
             bad = Row(first, count, 1, 1.0, b"x", (), chain(pen.digest, first, count, 1, 1.0, b"x", ()))
             # Queued together, so that the refusal cannot rest on what was stored long ago.
@@ -193,19 +193,19 @@ async def gaps(open_store: OpenStore) -> None:
             _same([type(end) for end in ends[:3]], [type(None)] * 2 + [LeaseLost], f"a row with a {name}")
             _same(isinstance(ends[3], JournalError), True, f"the row after one with a {name} is refused")
             _same(list(await journal.read(f"gaps {name}")), rows, "rows read after a refusal")
-            again = Pen(journal, await journal.claim(f"gaps {name}"))
+            again = RowWriter(journal, await journal.claim(f"gaps {name}"))
             late = Row(2, 1, 2, 1.0, b"x", (), chain(again.digest, 2, 1, 2, 1.0, b"x", ()))
             await _raises(LeaseLost, "a row numbered like one stored before", again.put(late))
-            await Pen(journal, await journal.claim(f"gaps {name}")).write(b"c")
+            await RowWriter(journal, await journal.claim(f"gaps {name}")).write(b"c")
 
 
 async def fencing(open_store: OpenStore) -> None:
     """A claim fences every earlier lease, a row of another epoch is refused; other runs go on."""
     async with open_store() as journal:
-        old = Pen(journal, await journal.claim("fencing", create=True))
-        other = Pen(journal, await journal.claim("fencing other", create=True))
+        old = RowWriter(journal, await journal.claim("fencing", create=True))
+        other = RowWriter(journal, await journal.claim("fencing other", create=True))
         kept = await old.write(b"a")
-        new = Pen(journal, await journal.claim("fencing"))
+        new = RowWriter(journal, await journal.claim("fencing"))
         _same(new.lease.epoch, 2, "epoch after the second claim")
         refused, accepted = old.row(b"zombie"), other.row(b"unaffected")
         ends: list[BaseException | None] = []
@@ -217,7 +217,7 @@ async def fencing(open_store: OpenStore) -> None:
         await _raises(
             JournalError, "a row of an old epoch under a new lease", put(journal, new.lease, forged)
         )
-        newest = Pen(journal, await journal.claim("fencing"))
+        newest = RowWriter(journal, await journal.claim("fencing"))
         kept += await newest.write(b"b")
         _same(list(await journal.read("fencing")), kept, "rows read")
         _same(list(await journal.read("fencing other")), [accepted], "rows of the other run")
@@ -231,11 +231,11 @@ async def unknown_run(open_store: OpenStore) -> None:
             ("read", _as(journal.read("nobody"))),
             ("blob", journal.blob("nobody", blob_digest(b""))),
             ("post", journal.post("nobody", "k", b"")),
-            ("mail", _as(journal.mail("nobody"))),
+            ("command", _as(journal.commands("nobody"))),
             ("wait", journal.wait("nobody", 0, 0)),
         ):
             await _raises(UnknownName, name, doing)
-        pen = Pen(journal, Lease("nobody", 1, 0, genesis("nobody")))
+        pen = RowWriter(journal, Lease("nobody", 1, 0, genesis("nobody")))
         await _raises(JournalError, "append", pen.put(pen.row(b"x")))
 
 
@@ -244,8 +244,8 @@ async def blobs_once(open_store: OpenStore) -> None:
     data, elsewhere = b"\x00large\xff" * 2_000, b"other" * 1_000
     digest, other = blob_digest(data), blob_digest(elsewhere)
     async with open_store() as journal:
-        one = Pen(journal, await journal.claim("blobs_once one", create=True))
-        two = Pen(journal, await journal.claim("blobs_once two", create=True))
+        one = RowWriter(journal, await journal.claim("blobs_once one", create=True))
+        two = RowWriter(journal, await journal.claim("blobs_once two", create=True))
         await one.put(one.row(b"a", refs=(("/text", digest),)), {digest: data})
         await one.put(one.row(b"b", refs=(("/text", digest),), blobs=(other,)), {other: elsewhere})
         await two.put(two.row(b"c", blobs=(digest,)), {digest: data})
@@ -258,34 +258,42 @@ async def blobs_once(open_store: OpenStore) -> None:
         )
 
 
-async def mail_keys(open_store: OpenStore) -> None:
-    """Mail is numbered from 1 in each run, taken once per key, and needs no lease."""
+async def command_keys(open_store: OpenStore) -> None:
+    """Commands are numbered from 1 in each run, taken once per key, and need no lease."""
     async with open_store() as journal:
-        await journal.claim("mail_keys", create=True)
-        await journal.claim("mail_keys other", create=True)
+        await journal.claim("command_keys", create=True)
+        await journal.claim("command_keys other", create=True)
         first = await asyncio.gather(
-            *(journal.post("mail_keys", f"k{n % 10}", b"%d" % n) for n in range(100))
+            *(journal.post("command_keys", f"k{n % 10}", b"%d" % n) for n in range(100))
         )
         _same(first, [n < 10 for n in range(100)], "which posts were new")
-        _same(await journal.post("mail_keys other", "k1", b"mine"), True, "the same key in another run")
-        got = await journal.mail("mail_keys")
+        _same(await journal.post("command_keys other", "k1", b"mine"), True, "the same key in another run")
+        got = await journal.commands("command_keys")
         _same(
-            [(mail.number, mail.key, mail.body) for mail in got],
+            [(command.number, command.key, command.body) for command in got],
             [(n + 1, f"k{n}", b"%d" % n) for n in range(10)],
-            "mail",
+            "command",
         )
-        _same([mail.number for mail in await journal.mail("mail_keys", 7)], [8, 9, 10], "mail after 7")
-        _same([mail.number for mail in await journal.mail("mail_keys", 10)], [], "mail after the last")
+        _same(
+            [command.number for command in await journal.commands("command_keys", 7)],
+            [8, 9, 10],
+            "commands after 7",
+        )
+        _same(
+            [command.number for command in await journal.commands("command_keys", 10)],
+            [],
+            "commands after the last",
+        )
 
 
 async def waiting(open_store: OpenStore) -> None:
-    """`wait` returns at once when there is something new, else when it comes: rows or mail."""
+    """`wait` returns at once when there is something new, else when it comes: rows or commands."""
     async with open_store() as journal:
-        pen = Pen(journal, await journal.claim("waiting", create=True))
+        pen = RowWriter(journal, await journal.claim("waiting", create=True))
         idle = asyncio.ensure_future(journal.wait("waiting", 10, 10))
-        for seq, what in ((0, "row"), (1, "mail"), (1, "row")):
-            mail = len(await journal.mail("waiting"))
-            waiter = asyncio.ensure_future(journal.wait("waiting", seq, mail))
+        for seq, what in ((0, "row"), (1, "command"), (1, "row")):
+            command = len(await journal.commands("waiting"))
+            waiter = asyncio.ensure_future(journal.wait("waiting", seq, command))
             await journal.runs()
             _same(waiter.done(), False, f"waiting for a {what} that is not there")
             if what == "row":
@@ -294,7 +302,7 @@ async def waiting(open_store: OpenStore) -> None:
                 await journal.post("waiting", "k", b"")
             async with asyncio.timeout(PATIENCE_S):
                 await waiter
-                await journal.wait("waiting", seq, mail)
+                await journal.wait("waiting", seq, command)
         _same(idle.done(), False, "waiting for more than there is")
         idle.cancel()
         await _raises(asyncio.CancelledError, "a cancelled wait", idle)
@@ -304,7 +312,7 @@ async def list_of_runs(open_store: OpenStore) -> None:
     """Runs are listed newest first, with their end, epoch, owner and summary."""
     async with open_store() as journal:
         leases = [await journal.claim(f"list_of_runs {n}", create=True) for n in range(3)]
-        row = (await Pen(journal, leases[1]).write(b"a", b"b"))[-1]
+        row = (await RowWriter(journal, leases[1]).write(b"a", b"b"))[-1]
         journal.describe(leases[1], b'{"x":1}')
         await journal.release(leases[2])
         found = [entry for entry in await journal.runs() if entry.run_id.startswith("list_of_runs")]
@@ -323,7 +331,7 @@ async def naming(open_store: OpenStore) -> None:
     """A run has no name until it is given one: any text, without a lease, beside the records."""
     async with open_store() as journal:
         lease = await journal.claim("naming", create=True)
-        rows = await Pen(journal, lease).write(b"a")
+        rows = await RowWriter(journal, lease).write(b"a")
         await _raises(UnknownName, "naming a run that is not there", journal.rename("nobody at all", "x"))
         for name in ("", "tides", "'; drop table runs; --", "\u00e4 \U0001f300", ""):
             await journal.rename("naming", name)
@@ -344,7 +352,7 @@ async def naming(open_store: OpenStore) -> None:
 async def releasing(open_store: OpenStore) -> None:
     """Releasing waits for queued rows, ends the lease, keeps or sets the summary, harms no later owner."""
     async with open_store() as journal:
-        pen = Pen(journal, await journal.claim("releasing", create=True))
+        pen = RowWriter(journal, await journal.claim("releasing", create=True))
         ends: list[BaseException | None] = []
         for n in range(50):
             journal.append(pen.lease, pen.row(b"%d" % n), {}, ends.append)
@@ -355,7 +363,7 @@ async def releasing(open_store: OpenStore) -> None:
         _same((lease.epoch, lease.seq), (2, 50), "the next lease")
         await journal.release(pen.lease, b"stale")
         journal.describe(pen.lease, b"stale")
-        await Pen(journal, lease).write(b"still mine")
+        await RowWriter(journal, lease).write(b"still mine")
         entry = next(entry for entry in await journal.runs() if entry.run_id == "releasing")
         _same((entry.summary, bool(entry.owner)), (b"summary", True), "after a stale release")
 
@@ -363,7 +371,7 @@ async def releasing(open_store: OpenStore) -> None:
 async def closing(open_store: OpenStore) -> None:
     """Closing flushes, wakes who waits, may be repeated; afterwards everything is refused."""
     async with open_store() as journal:
-        pen = Pen(journal, await journal.claim("closing", create=True))
+        pen = RowWriter(journal, await journal.claim("closing", create=True))
         waiter = asyncio.ensure_future(journal.wait("closing", 99, 99))
         await journal.runs()
         ends: list[BaseException | None] = []
@@ -387,31 +395,31 @@ async def reopening(open_store: OpenStore) -> None:
     async with open_store() as journal:
         if journal.durability == "none":
             return
-        pen = Pen(journal, await journal.claim("reopening", create=True))
+        pen = RowWriter(journal, await journal.claim("reopening", create=True))
         rows = await pen.write(b"a", b"b")
         rows.append(pen.row(b"c", refs=(("/x", digest),)))
         await pen.put(rows[-1], {digest: data})
-        await journal.post("reopening", "k", b"mail")
+        await journal.post("reopening", "k", b"command")
         journal.describe(pen.lease, b"told")
     async with open_store() as journal:
         _same(list(await journal.read("reopening")), rows, "rows")
         _same(await journal.blob("reopening", digest), data, "the blob")
-        _same([mail.body for mail in await journal.mail("reopening")], [b"mail"], "the mail")
-        _same(await journal.post("reopening", "k", b"mail"), False, "a key used before")
+        _same([command.body for command in await journal.commands("reopening")], [b"command"], "the commands")
+        _same(await journal.post("reopening", "k", b"command"), False, "a key used before")
         entry = next(entry for entry in await journal.runs() if entry.run_id == "reopening")
         _same((entry.seq, entry.epoch, entry.owner, entry.summary), (3, 1, "", b"told"), "its entry")
         lease = await journal.claim("reopening")
         _same(lease, Lease("reopening", 2, 3, rows[-1].digest), "the next lease")
-        await Pen(journal, lease).write(b"d")
+        await RowWriter(journal, lease).write(b"d")
 
 
 async def two_openings(open_store: OpenStore) -> None:
-    """A living owner is respected until it lets go; its writes, and mail for it, are seen from outside."""
+    """A living owner is respected until it lets go; its writes, and its commands, are seen from outside."""
     async with open_store() as one:
         if one.durability == "none":
             return
         async with open_store() as two:
-            pen = Pen(one, await one.claim("two_openings", create=True))
+            pen = RowWriter(one, await one.claim("two_openings", create=True))
             await _raises(RunInUse, "claiming a run of a living owner", two.claim("two_openings"))
             watcher = asyncio.ensure_future(two.wait("two_openings", 0, 0))
             rows = await pen.write(b"a")
@@ -419,13 +427,17 @@ async def two_openings(open_store: OpenStore) -> None:
                 await watcher
             _same(list(await two.read("two_openings")), rows, "rows seen from outside")
             reader = asyncio.ensure_future(one.wait("two_openings", 1, 0))
-            _same(await two.post("two_openings", "k", b"hello"), True, "mail from outside")
+            _same(await two.post("two_openings", "k", b"hello"), True, "a command from outside")
             async with asyncio.timeout(PATIENCE_S):
                 await reader
             _same(await one.post("two_openings", "k", b"hello"), False, "the same key from inside")
-            _same([mail.body for mail in await one.mail("two_openings")], [b"hello"], "the owner's mail")
+            _same(
+                [command.body for command in await one.commands("two_openings")],
+                [b"hello"],
+                "the owner's commands",
+            )
             await one.release(pen.lease)
-            taken = Pen(two, await two.claim("two_openings"))
+            taken = RowWriter(two, await two.claim("two_openings"))
             _same(taken.lease.epoch, 2, "epoch of the new owner")
             rows += await taken.write(b"b")
             await _raises(LeaseLost, "the old owner's append", pen.put(pen.row(b"zombie")))
@@ -448,7 +460,7 @@ CASES: tuple[Case, ...] = (
     fencing,
     unknown_run,
     blobs_once,
-    mail_keys,
+    command_keys,
     waiting,
     list_of_runs,
     naming,

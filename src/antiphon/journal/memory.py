@@ -10,9 +10,9 @@ from antiphon.errors import JournalCorrupt, JournalError, LeaseLost, UnknownName
 from antiphon.journal.port import (
     Done,
     Lease,
-    Mail,
     Row,
-    RunEntry,
+    RunInfo,
+    StoredCommand,
     blob_digest,
     check_name,
     check_origin,
@@ -32,20 +32,20 @@ class _MemoryRun:
         self.seq = self.epoch = self.writes = 0
         self.held = False
         self.rows: list[Row] = []
-        self.mail: list[Mail] = []
+        self.commands: list[StoredCommand] = []
         self.keys: set[str] = set()
         self.blobs: set[str] = set()
         self.waiting: list[tuple[int, int, asyncio.Future[None]]] = []
 
     def wake(self) -> None:
-        for seq, mail, waiter in self.waiting:
-            if (self.seq > seq or len(self.mail) > mail) and not waiter.done():
+        for seq, command, waiter in self.waiting:
+            if (self.seq > seq or len(self.commands) > command) and not waiter.done():
                 waiter.set_result(None)
 
-    def entry(self) -> RunEntry:
+    def entry(self) -> RunInfo:
         updated = self.rows[-1].at if self.rows else self.created
         owner = "this process" if self.held else ""
-        return RunEntry(
+        return RunInfo(
             self.run_id,
             self.created,
             updated,
@@ -146,20 +146,20 @@ class MemoryJournal:
         if key in run.keys:
             return False
         run.keys.add(key)
-        run.mail.append(Mail(len(run.mail) + 1, key, body))
+        run.commands.append(StoredCommand(len(run.commands) + 1, key, body))
         run.wake()
         return True
 
-    async def mail(self, run_id: str, after: int = 0) -> Sequence[Mail]:
-        """See `port.Journal.mail`."""
-        return self._known(run_id).mail[max(after, 0) :]
+    async def commands(self, run_id: str, after: int = 0) -> Sequence[StoredCommand]:
+        """See `port.Journal.commands`."""
+        return self._known(run_id).commands[max(after, 0) :]
 
-    async def wait(self, run_id: str, seq: int, mail: int) -> None:
+    async def wait(self, run_id: str, seq: int, command: int) -> None:
         """See `port.Journal.wait`; wakes at once."""
         run = self._known(run_id)
-        if run.seq > seq or len(run.mail) > mail:
+        if run.seq > seq or len(run.commands) > command:
             return
-        entry = (seq, mail, asyncio.get_running_loop().create_future())
+        entry = (seq, command, asyncio.get_running_loop().create_future())
         run.waiting.append(entry)
         try:
             await entry[2]
@@ -171,7 +171,7 @@ class MemoryJournal:
         check_name(name)
         self._known(run_id).name = name
 
-    async def runs(self) -> Sequence[RunEntry]:
+    async def runs(self) -> Sequence[RunInfo]:
         """See `port.Journal.runs`."""
         return [run.entry() for run in reversed(self._runs.values())]
 
@@ -198,5 +198,7 @@ class MemoryJournal:
     def _refusal(self, run: _MemoryRun | None, lease: Lease) -> JournalError:
         if self._closed:
             return JournalError("The journal was closed; open another")
-        why = run.refusal if run is not None and run.epoch == lease.epoch else ""
-        return LeaseLost(f"Run {lease.run_id}: {why or f'epoch {lease.epoch} is over; claim the run again'}")
+        reason = run.refusal if run is not None and run.epoch == lease.epoch else ""
+        return LeaseLost(
+            f"Run {lease.run_id}: {reason or f'epoch {lease.epoch} is over; claim the run again'}"
+        )

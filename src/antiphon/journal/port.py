@@ -56,7 +56,7 @@ class Lease(Struct, frozen=True):
     digest: bytes
 
 
-class Mail(Struct, frozen=True, gc=False):
+class StoredCommand(Struct, frozen=True, gc=False):
     """What an outsider left for a run's owner; `number` grows within the run, from 1."""
 
     number: int
@@ -64,7 +64,7 @@ class Mail(Struct, frozen=True, gc=False):
     body: bytes
 
 
-class RunEntry(Struct, frozen=True):
+class RunInfo(Struct, frozen=True):
     """One line of the list of runs. `summary` is what the owner last wrote there (JSON), or empty.
 
     owner: who holds the run now, as text; empty when nobody alive does. name: what people call it.
@@ -203,17 +203,17 @@ class Journal(Protocol):
         ...
 
     async def post(self, run_id: str, key: str, body: bytes) -> bool:
-        """Leave mail for the run's owner, durable on return; False when the key was used before."""
+        """Post a command for the run's owner, durable on return; False when the key was used before."""
         ...
 
-    async def mail(self, run_id: str, after: int = 0) -> Sequence[Mail]:
-        """The run's mail numbered above `after`, in order."""
+    async def commands(self, run_id: str, after: int = 0) -> Sequence[StoredCommand]:
+        """The run's commands numbered above `after`, in order."""
         ...
 
-    async def wait(self, run_id: str, seq: int, mail: int) -> None:
-        """Return when the run has rows past `seq` or mail past `mail`; at once if it has.
+    async def wait(self, run_id: str, seq: int, command: int) -> None:
+        """Return when the run has rows past `seq` or commands past `command`; at once if it has.
 
-        For owners (mail) and for watchers in other processes (rows); wakes within 0.25 s.
+        For owners (commands) and for watchers in other processes (rows); wakes within 0.25 s.
         """
         ...
 
@@ -225,7 +225,7 @@ class Journal(Protocol):
         """
         ...
 
-    async def runs(self) -> Sequence[RunEntry]:
+    async def runs(self) -> Sequence[RunInfo]:
         """Every run, newest first."""
         ...
 

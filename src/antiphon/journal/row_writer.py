@@ -15,7 +15,7 @@ class Nonconformant(AssertionError):
     """A journal broke the port's contract; the text says which sentence."""
 
 
-class Pen:
+class RowWriter:
     """Writes rows of one lease, each properly chained to the one before."""
 
     def __init__(self, journal: Journal, lease: Lease) -> None:

@@ -18,9 +18,9 @@ from antiphon.journal.owner import Owner, is_dead, this_process
 from antiphon.journal.port import (
     Done,
     Lease,
-    Mail,
     Row,
-    RunEntry,
+    RunInfo,
+    StoredCommand,
     check_name,
     check_origin,
     genesis,
@@ -33,7 +33,7 @@ from antiphon.journal.sqlite_writer import Append, Ended, SqliteWriter, Tail, Wr
 T = TypeVar("T")
 
 _ADD_RUN = (
-    "insert into runs(run_id, created, updated, epoch, seq, last, digest, mails, owner, summary, origin)"
+    "insert into runs(run_id, created, updated, epoch, seq, last, digest, commands, owner, summary, origin)"
     " values(?, ?, ?, 0, 0, 0, ?, 0, null, x'', ?)"
 )
 _OWNER_OF = "select owner from runs where key = ?"
@@ -51,10 +51,10 @@ _CLAIM = "update runs set epoch = epoch + 1, owner = ? where key = ?"
 _RELEASE = "update runs set owner = null where key = ? and epoch = ?"
 _DESCRIBE = "update runs set summary = ? where key = ? and epoch = ?"
 _POST = (
-    "insert into mail(run, number, key, digest, body)"
-    " select ?1, ?2, ?3, ?4, ?5 where not exists(select 1 from mail where run = ?1 and key = ?3)"
+    "insert into commands(run, number, key, digest, body)"
+    " select ?1, ?2, ?3, ?4, ?5 where not exists(select 1 from commands where run = ?1 and key = ?3)"
 )
-_COUNT_MAIL = "update runs set mails = ? where key = ?"
+_COUNT_COMMANDS = "update runs set commands = ? where key = ?"
 _RENAME = "update runs set name = ? where key = ?"
 _RUNS = (
     "select run_id, created, updated, seq, epoch, owner, summary, name, origin from runs order by key desc"
@@ -136,13 +136,13 @@ class SqliteJournal:
         """See `port.Journal.post`; needs no lease."""
         return await self._write(partial(self._post, run_id, key, body))
 
-    async def mail(self, run_id: str, after: int = 0) -> Sequence[Mail]:
-        """See `port.Journal.mail`. Raises JournalCorrupt, with the mail's number, when one is damaged."""
-        return await self._read(lambda connection: reading.mail(connection, run_id, after))
+    async def commands(self, run_id: str, after: int = 0) -> Sequence[StoredCommand]:
+        """See `port.Journal.commands`. Raises JournalCorrupt, with the number of a damaged one."""
+        return await self._read(lambda connection: reading.commands(connection, run_id, after))
 
-    async def wait(self, run_id: str, seq: int, mail: int) -> None:
+    async def wait(self, run_id: str, seq: int, command: int) -> None:
         """See `port.Journal.wait`: at once for this instance's writes, within 0.25 s for others'."""
-        waiter = (seq, mail, asyncio.get_running_loop().create_future())
+        waiter = (seq, command, asyncio.get_running_loop().create_future())
         self._waiting.setdefault(run_id, []).append(waiter)
         self._reader.watched[run_id] = len(self._waiting[run_id])
         try:
@@ -161,7 +161,7 @@ class SqliteJournal:
         check_name(name)
         await self._write(partial(self._rename, run_id, name))
 
-    async def runs(self) -> Sequence[RunEntry]:
+    async def runs(self) -> Sequence[RunInfo]:
         """See `port.Journal.runs`."""
         return await self._read(self._entries)
 
@@ -270,12 +270,12 @@ class SqliteJournal:
     def _post(self, run_id: str, key: str, body: bytes, job: WriteJob) -> bool:
         connection = self._writer.connection
         top = reading.head(connection, run_id)
-        run, number = top.key, top.mails + 1
-        digest = reading.mail_digest(run_id, number, key, body)
+        run, number = top.key, top.commands + 1
+        digest = reading.command_digest(run_id, number, key, body)
         connection.execute(_POST, (run, number, key, digest, body))
         if not connection.changes():
             return False
-        connection.execute(_COUNT_MAIL, (number, run))
+        connection.execute(_COUNT_COMMANDS, (number, run))
         job.moved = run_id, number
         return True
 
@@ -293,13 +293,13 @@ class SqliteJournal:
 
     # What the reader's thread runs.
 
-    def _entries(self, connection: apsw.Connection) -> list[RunEntry]:
+    def _entries(self, connection: apsw.Connection) -> list[RunInfo]:
         with connection:
             owners: list[tuple[Any, ...]] = connection.execute(_OWNERS).fetchall()
             found: list[tuple[Any, ...]] = connection.execute(_RUNS).fetchall()
         names = {key: str(Owner(*rest[:4])) for key, *rest in owners if self._lives(key, *rest)}
         return [
-            RunEntry(run_id, created, updated, seq, epoch, names.get(owner, ""), summary, name, origin)
+            RunInfo(run_id, created, updated, seq, epoch, names.get(owner, ""), summary, name, origin)
             for run_id, created, updated, seq, epoch, owner, summary, name, origin in found
         ]
 
@@ -361,9 +361,9 @@ class SqliteJournal:
                     if not waiter.done():
                         waiter.set_exception(moved)
             return
-        for run_id, (seq, mail) in moved.items():
+        for run_id, (seq, command) in moved.items():
             for after, read, waiter in self._waiting.get(run_id, ()):
-                if (seq > after or mail > read) and not waiter.done():
+                if (seq > after or command > read) and not waiter.done():
                     waiter.set_result(None)
 
 

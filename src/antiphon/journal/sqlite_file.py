@@ -3,12 +3,12 @@
 The tables of the newest format:
 
     meta     format, and when the file was created
-    runs     the head of each run: epoch, seq, digest, `last` (its newest row), `mails` (its newest mail),
+    runs     the head of each run: epoch, seq, digest, `last` (its newest row), `commands` (its newest one),
              `name`, what people call it, and `origin`, the run from whose id its chain starts
     rows     every run's rows in the order they were committed; `step` leads back to the run's row before,
              `given` of its `count` events came from outside
     blobs    large texts, each once; run_blobs says which runs keep it
-    mail     what outsiders left, a key once per run
+    commands what outsiders posted for the owner, a key once per run
     owners   the processes that hold runs, and when they were last heard
 
 Rows are one log and not keyed by run, because a commit of a thousand runs then writes 90 pages
@@ -58,6 +58,10 @@ FORMAT_2 = (
     "update meta set value = 2 where name = 'format'",
 )
 FORMAT_3 = (
+    "alter table runs rename column mails to commands",
+    "alter table mail rename to commands",
+    "drop index mail_by_key",
+    "create unique index commands_by_key on commands(run, key)",
     "alter table runs add column origin text not null default ''",
     "alter table rows add column given integer not null default 0",
     "update meta set value = 3 where name = 'format'",

@@ -13,7 +13,7 @@ import apsw
 import msgspec
 
 from antiphon.errors import JournalCorrupt, JournalError, UnknownName
-from antiphon.journal.port import Mail, Refs, Row, blob_digest, chain, follows, genesis
+from antiphon.journal.port import Refs, Row, StoredCommand, blob_digest, chain, follows, genesis
 from antiphon.journal.sqlite_file import meaning, value
 from antiphon.journal.sqlite_writer import stored
 
@@ -24,7 +24,7 @@ NEAR = 8
 """Rows of a run that lie closer than this in the file are read many at once."""
 WINDOW = 256
 
-_HEAD = "select key, epoch, seq, last, digest, mails, origin from runs where run_id = ?"
+_HEAD = "select key, epoch, seq, last, digest, commands, origin from runs where run_id = ?"
 _KNOWN = "select run_id from runs order by key desc limit 20"
 _ROW = "select n, step, seq, count, epoch, at, digest, blobs, body, given from rows where n = ? and run = ?"
 _ROWS = (
@@ -32,11 +32,11 @@ _ROWS = (
     " where n between ? and ? and run = ?"
 )
 _BLOB = "select data from blobs join run_blobs on blob = blobs.key where run = ? and digest = ?"
-_MAIL = "select number, key, digest, body from mail where run = ? and number > ? order by number"
+_COMMANDS = "select number, key, digest, body from commands where run = ? and number > ? order by number"
 _VERSION = "pragma data_version"
 
 
-class Head(msgspec.Struct, frozen=True):
+class RunHead(msgspec.Struct, frozen=True):
     """A run's line in `runs`."""
 
     key: int
@@ -44,16 +44,16 @@ class Head(msgspec.Struct, frozen=True):
     seq: int
     last: int
     digest: bytes
-    mails: int
+    commands: int
     origin: str
 
 
-def head(connection: apsw.Connection, run_id: str) -> Head:
+def head(connection: apsw.Connection, run_id: str) -> RunHead:
     """The run's head. Raises UnknownName."""
     found = connection.execute(_HEAD, (run_id,)).fetchone()
     if found is None:
         raise UnknownName("run", run_id, [str(known) for (known,) in connection.execute(_KNOWN)])
-    return Head(*found)
+    return RunHead(*found)
 
 
 def rows(connection: apsw.Connection, run_id: str, after: int) -> list[Row]:
@@ -83,7 +83,7 @@ def rows(connection: apsw.Connection, run_id: str, after: int) -> list[Row]:
 
 
 def _verify(
-    run_id: str, top: Head, anchor: tuple[Any, ...] | None, found: list[tuple[Any, ...]]
+    run_id: str, top: RunHead, anchor: tuple[Any, ...] | None, found: list[tuple[Any, ...]]
 ) -> list[Row]:
     if anchor is None:
         seq, epoch, digest = 0, 1, genesis(run_id, top.origin)
@@ -130,33 +130,33 @@ def blob(connection: apsw.Connection, run_id: str, digest: str) -> bytes:
     return data
 
 
-def mail_digest(run_id: str, number: int, key: str, body: bytes) -> bytes:
-    """What is stored beside a piece of mail so that damage shows."""
+def command_digest(run_id: str, number: int, key: str, body: bytes) -> bytes:
+    """What is stored beside a command so that damage shows."""
     return chain(genesis(run_id), number, 1, 0, 0.0, body, ((key, ""),))
 
 
-def mail(connection: apsw.Connection, run_id: str, after: int) -> list[Mail]:
-    """The run's mail after `after`. Raises JournalCorrupt with the number of the piece that is damaged or
+def commands(connection: apsw.Connection, run_id: str, after: int) -> list[StoredCommand]:
+    """The run's commands after `after`. Raises JournalCorrupt with the number of the one that is damaged or
     lost."""
-    result: list[Mail] = []
+    result: list[StoredCommand] = []
     with connection:
         top = head(connection, run_id)
-        found: list[tuple[Any, ...]] = connection.execute(_MAIL, (top.key, after)).fetchall()
+        found: list[tuple[Any, ...]] = connection.execute(_COMMANDS, (top.key, after)).fetchall()
     for number, key, digest, body in found:
         if number != max(after, 0) + len(result) + 1:
-            raise JournalCorrupt(run_id, number, "mail before it is lost")
-        if mail_digest(run_id, number, key, body) != digest:
-            raise JournalCorrupt(run_id, number, "this mail does not match its digest")
-        result.append(Mail(number, key, body))
-    if len(result) != max(0, top.mails - max(after, 0)):
-        raise JournalCorrupt(run_id, top.mails, "the newest mail is lost")
+            raise JournalCorrupt(run_id, number, "the command before it is lost")
+        if command_digest(run_id, number, key, body) != digest:
+            raise JournalCorrupt(run_id, number, "this command does not match its digest")
+        result.append(StoredCommand(number, key, body))
+    if len(result) != max(0, top.commands - max(after, 0)):
+        raise JournalCorrupt(run_id, top.commands, "the newest command is lost")
     return result
 
 
 def position(connection: apsw.Connection, run_id: str) -> tuple[int, int]:
-    """(last event, last mail) of a run. Raises UnknownName."""
+    """(last event, last command) of a run. Raises UnknownName."""
     top = head(connection, run_id)
-    return top.seq, top.mails
+    return top.seq, top.commands
 
 
 class ReadQuery:

@@ -59,7 +59,7 @@ class Append(msgspec.Struct, frozen=True, gc=False):
 class WriteJob:
     """Anything else to write: `work` runs inside the batch's transaction, `done` gets its end.
 
-    claimed: the run's end when the work was a claim. moved: (run_id, mail number) when it left mail.
+    claimed: the run's end when the work was a claim. moved: (run_id, command number) when it posted.
     """
 
     __slots__ = ("claimed", "done", "moved", "value", "work")

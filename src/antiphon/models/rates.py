@@ -24,13 +24,13 @@ _FREE = ("script", "local")
 
 
 class Rates(Struct, frozen=True, eq=False):
-    """window: tokens of one call, None when unknown. dear_input, dear_output: the most one token costs,
+    """window: tokens of one call, None when unknown. max_input_price, max_output_price: of a token, at most,
     in nano-USD; bill: what some usage costs, in whole nano-USD. None when the price is unknown.
     """
 
     window: int | None = None
-    dear_input: float | None = None
-    dear_output: float | None = None
+    max_input_price: float | None = None
+    max_output_price: float | None = None
     bill: Callable[[Usage], int | None] | None = None
 
 

@@ -101,7 +101,7 @@ INVARIANTS = {
     "results": "when a turn ends, every call of it has exactly one result",
     "inbox": "a delivered message is taken, or waits while its receiver rests, or becomes a dead letter",
     "action": "an action and what it began stand in its own turn; what it published came before its end",
-    "mail": "mail is taken in once, in order",
+    "command": "a command is applied once, in order",
     "view": "only a living activation's view of its conversation is shortened",
     "permission": "no acting tool starts unless allowed, with the arguments that were allowed",
     "limits": "tokens and money spent and held, calls and activations stay within every scope's limits",

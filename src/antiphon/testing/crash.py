@@ -4,7 +4,7 @@
     assert not report.bad
 
 Pass 1 plays the scenario and counts the points: before each append, once it is queued, once it is
-durable, around each claim, release and mail, and around each model and tool call and step. Pass 2 plays it
+durable, around each claim, release and command, and around each model and tool call and step. Pass 2 plays it
 once per point in a process of its own that SIGKILLs itself there, lets a fresh process resume, and
 judges journal, answers and the world (`antiphon.testing.verdict`). Pass 3, when asked for, kills
 the resuming process too, at all or some of its points. Needs `fork`; every process has 20 s.
@@ -33,11 +33,12 @@ from antiphon.journal.port import Row
 from antiphon.kernel.facts.events import EffectFinished
 from antiphon.kernel.facts.records import Record
 from antiphon.kernel.run.commands import AskAgent, Command, encode
-from antiphon.kernel.run.conversation import Conversation, open_run
+from antiphon.kernel.run.open import open_run
 from antiphon.kernel.run.rows import fold
+from antiphon.kernel.run.run import Run
 from antiphon.testing.clock import VirtualClock
 from antiphon.testing.points import Points, SynchronousJournal, mark_effects
-from antiphon.testing.verdict import Account, Life, account_of, judge, look
+from antiphon.testing.verdict import ProcessSnapshot, RunOutcome, account_of, judge, look
 from antiphon.testing.world import World, add_line
 from antiphon.values.agent import Agent
 from antiphon.values.model import Model
@@ -56,7 +57,7 @@ class Scenario(Struct, frozen=True):
 
     agents: the team; tools call `world.did(ctx)` where they act. model: made anew in each process;
     it may know only what a request says (`Script(by="turn")`). requests: (agent, text), or commands that
-    say more, which come by mail. outside: the mail (key, command) that somebody posts when they see a
+    say more, which come from the queue. outside: the (key, command) that somebody posts on seeing a
     record; shown every record in every process, so a key must be the same each time. options: further
     ones of open_run.
     """
@@ -239,7 +240,7 @@ class _Stage:
         try:
             entries = await journal.runs()
             run_id = entries[0].run_id if entries else None
-            life = await look(journal, run_id, world) if run_id else Life()
+            life = await look(journal, run_id, world) if run_id else ProcessSnapshot()
             add_line(place / "lives", msgspec.json.encode(life))
             armed.append(points)
             if run_id is None or not (await fold(journal, run_id)).closed:
@@ -251,29 +252,29 @@ class _Stage:
                     clock=VirtualClock(),
                     env={},
                     **scenario.options,
-                ) as conversation:
-                    run_id = conversation.run_id
-                    await self._drive(conversation, journal)
-                    await conversation.close()
+                ) as run:
+                    run_id = run.run_id
+                    await self._drive(run, journal)
+                    await run.close()
             armed.clear()
             account = await account_of(journal, run_id)
             expected = None
             if self.expected is None:
                 (place / "account.json").write_bytes(msgspec.json.encode(account))
             else:
-                expected = msgspec.json.decode(self.expected.read_bytes(), type=Account)
+                expected = msgspec.json.decode(self.expected.read_bytes(), type=RunOutcome)
             return await judge(journal, run_id, place, agents, world, account, expected)
         finally:
             armed.clear()
             await journal.close()
 
-    async def _drive(self, conversation: Conversation, journal: SynchronousJournal) -> None:
-        scenario, run_id = self._scenario, conversation.run_id
+    async def _drive(self, run: Run, journal: SynchronousJournal) -> None:
+        scenario, run_id = self._scenario, run.run_id
         for number, asked in enumerate(scenario.requests):
             ask = asked if isinstance(asked, AskAgent) else AskAgent(*asked)
             await journal.post(run_id, f"request {number}", encode(ask))
         ended = 0
-        watching = conversation.events(deltas=False)
+        watching = run.events(deltas=False)
         async with aclosing(watching.__aiter__()) as records:
             async for record in records:
                 if not isinstance(record, Record):

@@ -78,7 +78,7 @@ class Audit:
         self._detached: set[str] = set()
         self._books: dict[int, AuditLedger] = {}
         self._born = self._accounts = 0
-        self._mail = 0
+        self._command = 0
         self._open: dict[str, EffectStarted] = {}
         self._known: set[str] = set()
         self._ruled: dict[str, PermissionDecided] = {}
@@ -104,11 +104,11 @@ class Audit:
             self._broken("closed", f"{type(event).__name__} after the run was closed")
         if self._options is None and type(event) is not RunStarted:
             self._broken("started", f"{type(event).__name__} before the run was started")
-        mail = getattr(event, "command", 0)
-        if mail:
-            if mail != self._mail + 1:
-                self._broken("mail", f"command {mail} after command {self._mail}")
-            self._mail = mail
+        number = getattr(event, "command", 0)
+        if number:
+            if number != self._command + 1:
+                self._broken("command", f"command {number} after command {self._command}")
+            self._command = number
         _CHECKS[type(event)](self, event)
 
     # -- the run -----------------------------------------------------------------------------

@@ -24,7 +24,7 @@ SECTOR = 512
 CHANGES = frozenset({"write", "truncate", "sync", "delete"})
 
 
-class Operation(Struct, frozen=True):
+class DiskOperation(Struct, frozen=True):
     """One change of one file: write, truncate (to `offset`), sync or delete."""
 
     kind: str
@@ -39,35 +39,35 @@ class _Disk(apsw.VFS):
     def __init__(self, name: str) -> None:
         super().__init__(name, "")
 
-    def before(self, operation: Operation) -> None:
+    def before(self, operation: DiskOperation) -> None:
         raise NotImplementedError
 
     def xOpen(self, name: Any, flags: list[int]) -> apsw.VFSFile:
         return _File(self.before, name, flags)
 
     def xDelete(self, filename: str, syncdir: bool) -> None:
-        self.before(Operation("delete", Path(filename).name))
+        self.before(DiskOperation("delete", Path(filename).name))
         super().xDelete(filename, syncdir)
         if syncdir:
-            self.before(Operation("sync", Path(filename).name))
+            self.before(DiskOperation("sync", Path(filename).name))
 
 
 class _File(apsw.VFSFile):
-    def __init__(self, before: Callable[[Operation], None], name: Any, flags: list[int]) -> None:
+    def __init__(self, before: Callable[[DiskOperation], None], name: Any, flags: list[int]) -> None:
         super().__init__("", name, flags)
         text = name.filename() if isinstance(name, apsw.URIFilename) else name or ""
         self._before, self._name = before, Path(text).name
 
     def xWrite(self, data: Any, offset: int) -> None:
-        self._before(Operation("write", self._name, offset, bytes(data)))
+        self._before(DiskOperation("write", self._name, offset, bytes(data)))
         super().xWrite(data, offset)
 
     def xTruncate(self, newsize: int) -> None:
-        self._before(Operation("truncate", self._name, newsize))
+        self._before(DiskOperation("truncate", self._name, newsize))
         super().xTruncate(newsize)
 
     def xSync(self, flags: int) -> None:
-        self._before(Operation("sync", self._name))
+        self._before(DiskOperation("sync", self._name))
 
 
 class RecordingDisk(_Disk):
@@ -79,7 +79,7 @@ class RecordingDisk(_Disk):
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
-        self.log: list[Operation] = []
+        self.log: list[DiskOperation] = []
         self._marks: list[tuple[int, object]] = []
 
     @property
@@ -87,7 +87,7 @@ class RecordingDisk(_Disk):
         """How many changes were recorded."""
         return len(self.log)
 
-    def before(self, operation: Operation) -> None:
+    def before(self, operation: DiskOperation) -> None:
         """Record it."""
         self.log.append(operation)
 
@@ -109,7 +109,7 @@ class RecordingDisk(_Disk):
                 (folder / name).write_bytes(image)
 
     @staticmethod
-    def _survivor(operations: list[Operation], chance: random.Random) -> bytearray | None:
+    def _survivor(operations: list[DiskOperation], chance: random.Random) -> bytearray | None:
         synced = max((n for n, each in enumerate(operations) if each.kind == "sync"), default=-1)
         image: bytearray | None = None
         for n, each in enumerate(operations):
@@ -121,11 +121,11 @@ class RecordingDisk(_Disk):
                 image = _change(image, each)
             elif fate < 0.75 and each.kind == "write":
                 kept = chance.randrange(0, len(each.data), SECTOR)
-                image = _change(image, Operation("write", each.name, each.offset, each.data[:kept]))
+                image = _change(image, DiskOperation("write", each.name, each.offset, each.data[:kept]))
         return image
 
 
-def _change(image: bytearray | None, operation: Operation) -> bytearray | None:
+def _change(image: bytearray | None, operation: DiskOperation) -> bytearray | None:
     if operation.kind == "delete":
         return None
     image = bytearray() if image is None else image
@@ -148,14 +148,14 @@ class FailingDisk(_Disk):
         super().__init__(name)
         self._error, self._kinds = error, kinds
         self.fail_at, self.seen, self.lasting = 0, 0, False
-        self.after: list[Operation] = []
+        self.after: list[DiskOperation] = []
 
     @property
     def failed(self) -> bool:
         """Whether the failure has happened."""
         return 0 < self.fail_at <= self.seen
 
-    def before(self, operation: Operation) -> None:
+    def before(self, operation: DiskOperation) -> None:
         """Raise when it is this one's turn."""
         if self.failed:
             self.after.append(operation)

@@ -40,7 +40,7 @@ _ID = re.compile(rb"\b[0-9a-f]{32}\b")
 """An id of a message, which is another one each time."""
 
 
-class Life(Struct, frozen=True):
+class ProcessSnapshot(Struct, frozen=True):
     """What a process found when it began: tools and steps ended and in flight, how often each ran."""
 
     ended: tuple[str, ...] = ()
@@ -48,7 +48,7 @@ class Life(Struct, frozen=True):
     deeds: dict[str, int] = {}
 
 
-class Account(Struct, frozen=True):
+class RunOutcome(Struct, frozen=True):
     """What a run came to, without what a crash may change (numbers, times, ids of messages).
 
     requests: outcome and output of each. said: what each activation said and heard, by the path of
@@ -66,7 +66,7 @@ def deed_id(effect_id: str) -> str:
     return ":".join(effect_id.split(":")[:2])
 
 
-async def look(journal: Journal, run_id: str, world: World) -> Life:
+async def look(journal: Journal, run_id: str, world: World) -> ProcessSnapshot:
     """The life of a process that begins now."""
     in_flight: dict[str, None] = {}
     ended = []
@@ -77,10 +77,10 @@ async def look(journal: Journal, run_id: str, world: World) -> Life:
             elif type(event) is EffectFinished and deed_id(event.id) in in_flight:
                 del in_flight[deed_id(event.id)]
                 ended.append(deed_id(event.id))
-    return Life(tuple(ended), tuple(in_flight), _counts(world))
+    return ProcessSnapshot(tuple(ended), tuple(in_flight), _counts(world))
 
 
-async def account_of(journal: Journal, run_id: str) -> Account:
+async def account_of(journal: Journal, run_id: str) -> RunOutcome:
     """Fold a stored run once more, event by event."""
     state = RunState()
     paths = {0: ""}
@@ -112,8 +112,8 @@ async def account_of(journal: Journal, run_id: str) -> Account:
                 paths[event.detail.reactivates or state.activation_count] = (
                     f"{paths[activation_of(event.id)]}/{event.id.partition('/')[2]}"
                 )
-    found = Account(requests, said, sorted(log), {path: data for path, data in kept.items() if data})
-    return msgspec.json.decode(_ID.sub(b"(id)", msgspec.json.encode(found)), type=Account)
+    found = RunOutcome(requests, said, sorted(log), {path: data for path, data in kept.items() if data})
+    return msgspec.json.decode(_ID.sub(b"(id)", msgspec.json.encode(found)), type=RunOutcome)
 
 
 def _calls(calls: Iterable[Any]) -> str:
@@ -126,8 +126,8 @@ async def judge(
     folder: Path,
     agents: Sequence[Agent],
     world: World,
-    account: Account,
-    expected: Account | None,
+    account: RunOutcome,
+    expected: RunOutcome | None,
 ) -> list[str]:
     """Everything that is wrong with a run that has been seen through; empty when nothing is."""
     tools = {each.name: each for agent in agents for each in map(as_tool, agent.tools)}
@@ -145,7 +145,7 @@ async def judge(
 
 
 async def _lost(journal: Journal, run_id: str, folder: Path) -> list[str]:
-    """Rows that were acknowledged and are not there; mail that was never taken in."""
+    """Rows that were acknowledged and are not there; a command that was never taken in."""
     rows = await journal.read(run_id)
     stored = {b"%d %s" % (row.seq, row.digest.hex().encode()) for row in rows}
     wrong = [
@@ -156,8 +156,10 @@ async def _lost(journal: Journal, run_id: str, folder: Path) -> list[str]:
     taken: set[int] = set()
     for row in rows:
         taken.update(getattr(event, "command", 0) for event in await events_of(journal, run_id, row))
-    asked = [mail for mail in await journal.mail(run_id) if mail.key.startswith("request ")]
-    return wrong + [f"mail {mail.key} was never taken in" for mail in asked if mail.number not in taken]
+    asked = [command for command in await journal.commands(run_id) if command.key.startswith("request ")]
+    return wrong + [
+        f"command {command.key} was never taken in" for command in asked if command.number not in taken
+    ]
 
 
 async def _repeated(
@@ -178,7 +180,7 @@ async def _repeated(
                 if deed_id(event.id) in of_this_row:
                     # Answered by a rule of the agent: nothing was to be performed.
                     del started[deed_id(event.id)]
-    lives = [msgspec.json.decode(line, type=Life) for line in lines(folder / "lives")]
+    lives = [msgspec.json.decode(line, type=ProcessSnapshot) for line in lines(folder / "lives")]
     deeds, now = world.deeds(), _counts(world)
     wrong = [f"{each} ran though its start is not on record" for each in now if each not in started]
     for life in lives:
@@ -218,7 +220,7 @@ def _counts(world: World) -> dict[str, int]:
     return counts
 
 
-def _differences(account: Account, expected: Account) -> list[str]:
+def _differences(account: RunOutcome, expected: RunOutcome) -> list[str]:
     wrong = []
     if account.requests != expected.requests:
         wrong.append(f"requests ended {account.requests}, uninterrupted {expected.requests}")

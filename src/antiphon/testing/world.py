@@ -11,7 +11,7 @@ from msgspec import Struct
 from antiphon.values.tool import ToolContext
 
 
-class Deed(Struct, frozen=True):
+class ToolExecution(Struct, frozen=True):
     """One execution of a tool: of which effect, under which key, the how-manyeth."""
 
     effect_id: str
@@ -29,12 +29,12 @@ class World:
 
     def did(self, ctx: ToolContext, note: str = "") -> None:
         """Leave a line: call it in the tool, where the tool would act."""
-        deed = Deed(ctx.effect_id, ctx.idempotency_key, ctx.attempt, os.getpid(), note)
+        deed = ToolExecution(ctx.effect_id, ctx.idempotency_key, ctx.attempt, os.getpid(), note)
         add_line(self._path, msgspec.json.encode(deed))
 
-    def deeds(self) -> list[Deed]:
+    def deeds(self) -> list[ToolExecution]:
         """Every execution so far, oldest first."""
-        return [msgspec.json.decode(line, type=Deed) for line in lines(self._path)]
+        return [msgspec.json.decode(line, type=ToolExecution) for line in lines(self._path)]
 
 
 def add_line(path: Path, line: bytes) -> None:

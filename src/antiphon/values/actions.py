@@ -22,7 +22,7 @@ import msgspec
 from msgspec import Struct
 
 from antiphon.errors import EffectFailed, UserError
-from antiphon.values.codec import mend, stored, whole
+from antiphon.values.codec import clean_fields, clean_text, stored
 from antiphon.values.message import Message
 
 
@@ -102,17 +102,17 @@ class ActionContext:
 
     async def ask_model(self, text: str) -> str:
         """Ask the agent's own model, with its instructions and tools. Raises EffectFailed."""
-        text = whole(text)
+        text = clean_text(text)
         return str(await self._execute(AskOperation(text), text))
 
     async def call(self, agent: str, text: str) -> str:
         """Let another agent of the team do something. Raises EffectFailed; unknown names too."""
-        agent, text = whole(agent), whole(text)
+        agent, text = clean_text(agent), clean_text(text)
         return str(await self._execute(CallOperation(agent, text), (agent, text)))
 
     async def ask_user(self, text: str) -> str:
         """Ask the user, who may take days. Raises EffectFailed when nobody is there to answer."""
-        text = whole(text)
+        text = clean_text(text)
         return str(await self._execute(QuestionOperation(text), text))
 
     def publish(self, message: Message) -> None:
@@ -122,7 +122,7 @@ class ActionContext:
         """
         if not self.can_publish:
             raise UserError(f"{self.agent} was called by somebody who distributes nothing; return the result")
-        self.published.append(self._json(mend(message), "what it publishes"))
+        self.published.append(self._json(clean_fields(message), "what it publishes"))
 
     def set(self, key: str, value: Any) -> None:
         """Record `data[key] = value` once the action has ended. Raises UserError when it is not JSON."""

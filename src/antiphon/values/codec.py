@@ -46,7 +46,7 @@ def exact(kind: type[_Number], value: Any, what: str) -> _Number:
 S = TypeVar("S", bound=Struct)
 
 
-def whole(text: str) -> str:
+def clean_text(text: str) -> str:
     """The text with each half of a surrogate pair replaced, so that it can be stored and sent.
 
     Raises TypeError for anything but a text, bytes too.
@@ -60,17 +60,17 @@ def whole(text: str) -> str:
     return text
 
 
-def mend(found: S) -> S:
-    """A struct with every text in it, and in structs it holds, made `whole`; itself when all are."""
+def clean_fields(found: S) -> S:
+    """A struct with every text in it, and in structs it holds, made `clean_text`; itself when all are."""
     changed: dict[str, Any] = {}
     for name in found.__struct_fields__:
         value = getattr(found, name)
         kind = type(value)
         if kind is str:
-            if not value.isascii() and (text := whole(value)) is not value:
+            if not value.isascii() and (text := clean_text(value)) is not value:
                 changed[name] = text
         elif kind is tuple and value:
-            items = tuple([mend(each) if isinstance(each, Struct) else each for each in value])
+            items = tuple([clean_fields(each) if isinstance(each, Struct) else each for each in value])
             if any(map(is_not, items, value)):
                 changed[name] = items
     return replace(found, **changed) if changed else found

@@ -156,7 +156,7 @@ class Continue(Struct, frozen=True):
     """Data of the run that changes with it."""
     post: Sequence[Message] = ()
     """Messages to the agent's own inbox, for the next turn."""
-    wait_for_mail: bool = False
+    wait_for_messages: bool = False
     """Not before there is mail, or a call in the background has ended; at once when none is running."""
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Result: how a request ended; View: a look at one that has not."""
+"""Result: how a request ended; ActivationInfo: a look at one that has not."""
 
 from __future__ import annotations
 
@@ -55,22 +55,26 @@ class Result(Struct, frozen=True):
         return self.output
 
 
-class View(Struct, frozen=True):
-    """A look at one activation: what it is doing, what it was told, what it has not read yet.
-
-    caller: the activation that called it, 0 for the user. data: what its hooks and action
-    recorded. past: what an acting agent has taken and published. unread: its callees at
-    rest with unread mail, and how much.
-    """
+class ActivationInfo(Struct, frozen=True):
+    """One activation as it is now: what it does, what it was told, what it has not read yet."""
 
     activation: int
+    """Its number; the user is 0."""
     agent: str
     phase: str
+    """What it waits for; see the phases in docs/architecture.md."""
     turn: int
     messages: tuple[ChatMessage, ...]
+    """Its transcript."""
     inbox: tuple[Message, ...]
+    """Messages that no turn has taken yet."""
     in_flight: tuple[str, ...]
+    """The ids of its open effects."""
     caller: int = 0
+    """The number of the activation that called it; 0 for the user."""
     data: Mapping[str, Any] = {}
-    past: tuple[Message, ...] = ()
+    """What its hooks and action recorded."""
+    message_log: tuple[Message, ...] = ()
+    """What an agent with an action has taken and published."""
     unread: Mapping[str, int] = {}
+    """How many messages its dormant callees have not read, by agent."""

@@ -21,7 +21,7 @@ from msgspec import Struct, field
 from antiphon.errors import ToolDefinitionError, ToolError
 from antiphon.schema.arguments import ArgumentParser, ArgumentsRejected, Invalid, check_length
 from antiphon.schema.signature import Shape, from_json, shape_of, to_json
-from antiphon.values.codec import mend, stored, whole
+from antiphon.values.codec import clean_fields, clean_text, stored
 from antiphon.values.message import Attachment, ToolResult
 from antiphon.values.model import Example, ToolSpec
 
@@ -85,7 +85,7 @@ class ToolContext(Struct, frozen=True):
     """Tells whoever watches the run how far the tool has come; the model is not shown it."""
     is_cancelled: Callable[[], bool] = _never
     """Whether the call was given up, for functions in threads that nothing else can stop."""
-    overrides: Mapping[str, Callable[[ToolContext], Any]] = {}
+    dependency_overrides: Mapping[str, Callable[[ToolContext], Any]] = {}
     """What `resolve` makes instead, by the id of the dependency."""
     resolved: dict[str, Any] = field(default_factory=dict)
     """What `resolve` has made in this call, by id."""
@@ -93,7 +93,7 @@ class ToolContext(Struct, frozen=True):
     def resolve(self, key: Dependency) -> Any:
         """The dependency, made once in a call of a tool, however often it is asked for."""
         if key.id not in self.resolved:
-            self.resolved[key.id] = self.overrides.get(key.id, key.create)(self)
+            self.resolved[key.id] = self.dependency_overrides.get(key.id, key.create)(self)
         return self.resolved[key.id]
 
 
@@ -330,13 +330,13 @@ def result_of(value: Any) -> ToolResult:
     attachments, anything else is JSON. Raises ToolError naming the type that JSON cannot carry.
     """
     if isinstance(value, str):
-        return ToolResult(value if value.isascii() else whole(value))
+        return ToolResult(value if value.isascii() else clean_text(value))
     if isinstance(value, ToolResult):
-        return stored(mend(value))
+        return stored(clean_fields(value))
     if value is None:
         return ToolResult("")
     if isinstance(value, Attachment):
-        return ToolResult("", (stored(mend(value)),))
+        return ToolResult("", (stored(clean_fields(value)),))
     if isinstance(value, (list, tuple)) and any(isinstance(item, Attachment) for item in value):
         parts = [result_of(item) for item in value]
         files = tuple(file for part in parts for file in part.attachments)
@@ -352,7 +352,7 @@ def _json_of(value: Any) -> str:
         return str(_encode(value), "utf-8")
     except UnicodeEncodeError:
         plain = msgspec.to_builtins(value, enc_hook=to_json, str_keys=True)
-        return whole(json.dumps(plain, ensure_ascii=False, separators=(",", ":")))
+        return clean_text(json.dumps(plain, ensure_ascii=False, separators=(",", ":")))
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         path, culprit = _culprit(value)
         raise ToolError(

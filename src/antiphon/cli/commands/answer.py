@@ -30,7 +30,7 @@ from antiphon.cli.store import (
 )
 from antiphon.errors import JournalError
 from antiphon.journal import Journal
-from antiphon.journal.port import RunEntry
+from antiphon.journal.port import RunInfo
 from antiphon.kernel.facts import ids
 from antiphon.kernel.run.commands import VERDICTS, AnswerInput, decode, encode
 from antiphon.kernel.run.rows import read
@@ -132,7 +132,7 @@ async def _answer(
 
 async def _inbox(option: str | None, as_json: bool) -> int:
     """Everything that any run asks."""
-    found: list[tuple[RunEntry, list[OpenQuestion]]] = []
+    found: list[tuple[RunInfo, list[OpenQuestion]]] = []
     async with opened(option) as journal:
         for entry in await journal.runs():
             # One damaged run must not hide the others; `verify` says what is wrong with it.
@@ -163,7 +163,7 @@ def open_questions(tree: RunTree) -> list[OpenQuestion]:
 
 
 def _chosen(
-    entry: RunEntry, tree: RunTree, asked: list[OpenQuestion], words: Sequence[str]
+    entry: RunInfo, tree: RunTree, asked: list[OpenQuestion], words: Sequence[str]
 ) -> tuple[OpenQuestion | None, str]:
     """Which question is meant, and what is said to it; no question where there is none to be meant."""
     if not words:
@@ -255,7 +255,7 @@ def _me() -> str:
 
 
 async def _send(
-    journal: Journal, entry: RunEntry, tree: RunTree, command: AnswerInput, option: str | None
+    journal: Journal, entry: RunInfo, tree: RunTree, command: AnswerInput, option: str | None
 ) -> int:
     """Post the answer under the question's own key, so that a question is answered once."""
     short = entry.run_id[:SHORT]
@@ -286,15 +286,15 @@ async def _send(
 
 async def _waiting(journal: Journal, run_id: str, effect_id: str) -> AnswerInput | None:
     """The answer that was posted before."""
-    for mail in await journal.mail(run_id):
-        if mail.key == f"answer:{effect_id}":
+    for posted in await journal.commands(run_id):
+        if posted.key == f"answer:{effect_id}":
             with suppress(msgspec.DecodeError, RecursionError):
-                found = decode(mail.body)
+                found = decode(posted.body)
                 return found if isinstance(found, AnswerInput) else None
     return None
 
 
-async def _told(journal: Journal, entry: RunEntry, command: AnswerInput) -> int:
+async def _told(journal: Journal, entry: RunInfo, command: AnswerInput) -> int:
     """See whether the owner takes it in, or something else came first."""
     short, reader, tree = entry.run_id[:SHORT], RecordReader(journal, entry.run_id), RunTree(recent=True)
     owner, asked = terminal_escape.line(entry.owner, 80), None
@@ -315,12 +315,12 @@ async def _told(journal: Journal, entry: RunEntry, command: AnswerInput) -> int:
     except TimeoutError:
         click.echo(
             f"run {short}: {owner} has been told, but did not answer within {PATIENCE:g} s; it will take"
-            " the answer in when it reads its mail"
+            " the answer in when it reads its commands"
         )
         return exit_codes.TAKEN
 
 
-def _list(asked: list[OpenQuestion], entry: RunEntry, option: str | None) -> None:
+def _list(asked: list[OpenQuestion], entry: RunInfo, option: str | None) -> None:
     short = entry.run_id[:SHORT]
     for each in asked:
         agent = terminal_escape.line(each.agent, 60)
@@ -339,7 +339,7 @@ def _list(asked: list[OpenQuestion], entry: RunEntry, option: str | None) -> Non
     click.echo(f"\nto answer: {command('answer', short, first.short, said, journal=option)}")
 
 
-def _plain(entry: RunEntry, asked: list[OpenQuestion]) -> list[dict[str, Any]]:
+def _plain(entry: RunInfo, asked: list[OpenQuestion]) -> list[dict[str, Any]]:
     return [
         {
             "run_id": entry.run_id,

@@ -14,15 +14,15 @@ from antiphon import Agent, Policy, open_run
 from antiphon.cli import exit_codes
 from antiphon.cli.commands.run import folder_option, model_option
 from antiphon.cli.display import terminal_escape
-from antiphon.cli.session.conversation import Opening, Person, Talk, name_of
-from antiphon.cli.session.request import CHAT, Manner, manner_of
+from antiphon.cli.session.request import CHAT, DisplayOptions, manner_of
 from antiphon.cli.session.slash import obey
+from antiphon.cli.session.talk import Opening, Person, Talk, name_of
 from antiphon.cli.store import SHORT, find, journal_option, stored_summary, url_of
 from antiphon.cli.target import FORMS, Target, load_target
 from antiphon.config.dotenv import environment
 from antiphon.errors import AntiphonError, RunSuspended
 from antiphon.journal import Journal, open_journal
-from antiphon.journal.port import RunEntry
+from antiphon.journal.port import RunInfo
 from antiphon.kernel.run.rows import events_of
 
 ASSISTANT = Agent("assistant", "You are a helpful assistant.", standalone=True)
@@ -68,11 +68,13 @@ def chat(
         replace(agent, context="continue") if agent.name == loaded.entry else agent for agent in loaded.agents
     )
     loaded = Target(loaded.text, loaded.entry, entered)
-    manner = Manner(target or "", journal, folder, model, quiet=quiet, chat=True)
+    manner = DisplayOptions(target or "", journal, folder, model, quiet=quiet, chat=True)
     return asyncio.run(_chat(loaded, manner, Policy(policy), resume, newest))
 
 
-async def _chat(target: Target, manner: Manner, policy: Policy, resume: str | None, newest: bool) -> int:
+async def _chat(
+    target: Target, manner: DisplayOptions, policy: Policy, resume: str | None, newest: bool
+) -> int:
     env = environment()
     journal = open_journal(url_of(manner.journal, env))
     person = Person(manner.quiet)
@@ -94,7 +96,7 @@ class _Sessions:
     """The conversations of one call of the program, one after another."""
 
     def __init__(
-        self, journal: Journal, target: Target, manner: Manner, policy: Policy, person: Person,
+        self, journal: Journal, target: Target, manner: DisplayOptions, policy: Policy, person: Person,
         env: Mapping[str, str],
     ) -> None:  # fmt: skip
         self._journal, self._target, self._manner, self._policy = journal, target, manner, policy
@@ -187,11 +189,11 @@ class _Sessions:
         return TINY
 
 
-def _farewell(manner: Manner, run_id: str) -> str:
+def _farewell(manner: DisplayOptions, run_id: str) -> str:
     return f"run {run_id[:SHORT]}; to go on: {manner.resume(run_id)}"
 
 
-async def _newest(journal: Journal) -> RunEntry:
+async def _newest(journal: Journal) -> RunInfo:
     """The newest conversation that can be gone on with."""
     for entry in await journal.runs():
         if (
@@ -202,7 +204,7 @@ async def _newest(journal: Journal) -> RunEntry:
     raise exit_codes.NotFound("There is no conversation to go on with; `antiphon chat` begins one")
 
 
-async def _kept(journal: Journal, entry: RunEntry) -> Manner | None:
+async def _kept(journal: Journal, entry: RunInfo) -> DisplayOptions | None:
     """How a conversation was begun; None for a run that is none."""
     rows = await journal.read(entry.run_id)
     if not rows:

@@ -19,15 +19,15 @@ from antiphon.cli.commands.run import (
 )
 from antiphon.cli.display import terminal_escape
 from antiphon.cli.display.tree import CallTree
-from antiphon.cli.session.request import COMMAND_LINE, Manner, Request, finish, perform
+from antiphon.cli.session.request import COMMAND_LINE, DisplayOptions, Request, finish, perform
 from antiphon.cli.store import SHORT, RecordReader, find, journal_option, opened
 from antiphon.cli.target import Target, load_target
 from antiphon.errors import UserError
 from antiphon.journal import Journal
-from antiphon.journal.port import MAX_NAME, RunEntry, check_name
+from antiphon.journal.port import MAX_NAME, RunInfo, check_name
 from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.run.commands import CancelEffect, encode
-from antiphon.kernel.run.conversation import cancel_run
+from antiphon.kernel.run.open import cancel_run
 from antiphon.kernel.run.rows import fold, read
 from antiphon.view import RunTree
 from antiphon.view.changes import CancelRequest
@@ -58,10 +58,12 @@ def resume(
     A run that has ended already is not changed: its answer is printed once more.
     """
     loaded = load_target(target, folder)
-    return asyncio.run(_resume(run_id, loaded, Manner(target, journal, folder, model, as_json, quiet)))
+    return asyncio.run(
+        _resume(run_id, loaded, DisplayOptions(target, journal, folder, model, as_json, quiet))
+    )
 
 
-async def _resume(prefix: str, target: Target, manner: Manner) -> int:
+async def _resume(prefix: str, target: Target, manner: DisplayOptions) -> int:
     async with opened(manner.journal) as journal:
         entry = await find(journal, prefix)
         state = await fold(journal, entry.run_id)
@@ -73,7 +75,7 @@ async def _resume(prefix: str, target: Target, manner: Manner) -> int:
         return await perform(request, target, manner, journal)
 
 
-async def _told_again(journal: Journal, entry: RunEntry, state: RunState, manner: Manner) -> int:
+async def _told_again(journal: Journal, entry: RunInfo, state: RunState, manner: DisplayOptions) -> int:
     """The answer of a run that is over."""
     ended = list(state.activations[0].done.items())
     if not ended:
@@ -169,7 +171,7 @@ def _agreed(question: str) -> bool:
     return click.confirm(question, default=False, err=True)
 
 
-async def _post(journal: Journal, entry: RunEntry, command: CancelEffect) -> int:
+async def _post(journal: Journal, entry: RunInfo, command: CancelEffect) -> int:
     """Tell the owner, and see whether it listens."""
     short = entry.run_id[:SHORT]
     reader, tree = RecordReader(journal, entry.run_id), RunTree(recent=True)
@@ -186,6 +188,6 @@ async def _post(journal: Journal, entry: RunEntry, command: CancelEffect) -> int
     except TimeoutError:
         click.echo(
             f"run {short}: {terminal_escape.line(entry.owner, 80)} has been told, but did not answer within"
-            f" {PATIENCE:g} s; it will cancel when it reads its mail"
+            f" {PATIENCE:g} s; it will cancel when it reads its commands"
         )
         return exit_codes.TAKEN

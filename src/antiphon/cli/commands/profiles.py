@@ -11,7 +11,7 @@ from antiphon.cli import exit_codes
 from antiphon.cli.display import terminal_escape
 from antiphon.cli.store import json_option
 from antiphon.cli.team_file import SETS, toolbox
-from antiphon.styles.profiles import SHAPES, TOOLSETS, Finding, Library, json_schema, load_profiles
+from antiphon.styles.profiles import SHAPES, TOOLSETS, Diagnostic, Library, json_schema, load_profiles
 
 WIDTH = 1_000
 
@@ -72,7 +72,7 @@ def _plain(library: Library) -> dict[str, Any]:
     }
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
+def _finding(finding: Diagnostic) -> dict[str, Any]:
     place = finding.place
     return {
         "severity": finding.severity,

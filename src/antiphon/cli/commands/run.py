@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from antiphon import Limits, Policy
 from antiphon.cli.display import terminal_escape
-from antiphon.cli.session.request import Manner, Request, perform
+from antiphon.cli.session.request import DisplayOptions, Request, perform
 from antiphon.cli.store import journal_option, url_of
 from antiphon.cli.target import FORMS, Target, load_target
 from antiphon.config.dotenv import environment
@@ -85,12 +85,12 @@ def run(
     Ctrl-C parks the run: nothing is lost, and the command that resumes it is printed.
     """
     loaded = load_target(target, folder)
-    manner = Manner(target, journal, folder, model, as_json, quiet)
+    manner = DisplayOptions(target, journal, folder, model, as_json, quiet)
     request = Request(_message(message, loaded), policy=Policy(policy), limits=_limits(limits))
     return asyncio.run(_run(request, loaded, manner))
 
 
-async def _run(request: Request, target: Target, manner: Manner) -> int:
+async def _run(request: Request, target: Target, manner: DisplayOptions) -> int:
     journal = open_journal(url_of(manner.journal, environment()))
     try:
         return await perform(request, target, manner, journal)

@@ -21,7 +21,7 @@ from antiphon.cli.display.watch import terminal
 from antiphon.cli.session.request import manner_of
 from antiphon.cli.store import SHORT, RecordReader, find, journal_option, json_option, opened, stored_summary
 from antiphon.errors import JournalError
-from antiphon.journal.port import MAX_NAME, RunEntry
+from antiphon.journal.port import MAX_NAME, RunInfo
 from antiphon.kernel.facts.summary import RunSummary, summary_of
 from antiphon.kernel.run.rows import fold, read
 from antiphon.values.message import Message
@@ -50,7 +50,7 @@ def ls(journal: str | None, as_json: bool, limit: int) -> int:
 
 
 async def _ls(option: str | None, as_json: bool, limit: int) -> int:
-    rows: list[tuple[RunEntry, RunSummary | None, str]] = []
+    rows: list[tuple[RunInfo, RunSummary | None, str]] = []
     try:
         async with opened(option) as journal:
             found = await journal.runs()
@@ -81,7 +81,7 @@ def terminal_width() -> int:
     return terminal().size.width if sys.stdout.isatty() else 0
 
 
-def state_of(entry: RunEntry, known: RunSummary) -> str:
+def state_of(entry: RunInfo, known: RunSummary) -> str:
     """A run's state in one word: whether somebody drives it, waits, or how it ended."""
     if known.state in ("open", "waiting"):
         if not entry.owner:
@@ -90,7 +90,7 @@ def state_of(entry: RunEntry, known: RunSummary) -> str:
     return known.outcome or ("closed" if known.state == "closed" else "idle")
 
 
-def _listed(entry: RunEntry, known: RunSummary | None, state: str) -> dict[str, Any]:
+def _listed(entry: RunInfo, known: RunSummary | None, state: str) -> dict[str, Any]:
     return {
         "run_id": entry.run_id,
         "name": entry.name,
@@ -109,7 +109,7 @@ def _listed(entry: RunEntry, known: RunSummary | None, state: str) -> dict[str, 
     }
 
 
-def _table(rows: list[tuple[RunEntry, RunSummary | None, str]], width: int) -> list[str]:
+def _table(rows: list[tuple[RunInfo, RunSummary | None, str]], width: int) -> list[str]:
     now = time.time()
     cells = [["RUN", "AGE", "STATE", "ENTRY", "TOKENS", "COST", "OWNER", "MESSAGE"]]
     for entry, known, state in rows:
@@ -208,7 +208,7 @@ async def _show(prefix: str, option: str | None, as_json: bool) -> int:
     return exit_codes.COMPLETED
 
 
-def _shown(entry: RunEntry, known: RunSummary, tree: CallTree, messages: list[Message]) -> dict[str, Any]:
+def _shown(entry: RunInfo, known: RunSummary, tree: CallTree, messages: list[Message]) -> dict[str, Any]:
     return {
         **_listed(entry, known, state_of(entry, known)),
         "usage": {model: each.usage for model, each in tree.run.models.items() if each.reported},

@@ -68,7 +68,7 @@ class VerifyResult(Struct, frozen=True):
     run_id: str
     records: int
     blobs: int
-    mail: int
+    commands: int
     damage: str = ""
 
 
@@ -80,7 +80,7 @@ def verify(run_id: str | None, journal: str | None, as_json: bool) -> int:
     """Check every record of RUN, of all runs, or of an exported FILE against its digest.
 
     Each row's digest covers the row before it, so nothing can be changed, dropped or added unseen;
-    blobs and mail are checked too, and every run is folded. Exit code 5 when anything is damaged.
+    blobs and commands are checked too, and every run is folded. Exit code 5 when anything is damaged.
     """
     if run_id and (os.sep in run_id or run_id.endswith(".json")):
         durability, found = "", [verify_file(run_id)]
@@ -96,8 +96,8 @@ def verify(run_id: str | None, journal: str | None, as_json: bool) -> int:
         if each.damage:
             click.echo(f"{each.run_id[:SHORT]}  DAMAGED  {terminal_escape.clean(each.damage)}")
         else:
-            mail = f", {each.mail:,} commands" if each.mail else ""
-            click.echo(f"{each.run_id[:SHORT]}  ok  {each.records:,} records, {each.blobs:,} blobs{mail}")
+            commands = f", {each.commands:,} commands" if each.commands else ""
+            click.echo(f"{each.run_id[:SHORT]}  ok  {each.records:,} records, {each.blobs:,} blobs{commands}")
     if durability:
         click.echo(f"durability: {durability} ({PROMISES[durability]})")
     click.echo(f"{len(found):,} runs checked, {len(damaged):,} damaged")
@@ -121,9 +121,9 @@ async def _checked(journal: Journal, run_id: str) -> VerifyResult:
             for name in {*row.blobs, *(name for _, name in row.refs)} - set(blobs):
                 blobs[name] = await journal.blob(run_id, name)
         _fold(run_id, rows, blobs)
-        for mail in await journal.mail(run_id):
+        for command in await journal.commands(run_id):
             commands += 1
-            decode_letter(mail.body)
+            decode_letter(command.body)
     except (JournalError, msgspec.MsgspecError) as error:
         return VerifyResult(run_id, _last(rows), len(blobs), commands, str(error))
     return VerifyResult(run_id, _last(rows), len(blobs), commands)

@@ -80,7 +80,7 @@ class Screen:
             self._status = False
 
 
-class Voice:
+class ReplyPrinter:
     """The text of one reply, from its pieces: what is said, or handed to `finish` as the result."""
 
     def __init__(self) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from antiphon import Conversation, Record, Result, RunFailed, UserError
+from antiphon import Record, Result, Run, RunFailed, UserError
 from antiphon.cli import exit_codes
 from antiphon.cli.display.tree import CallTree
 from antiphon.cli.display.watch import Watcher, terminal
@@ -21,7 +21,7 @@ from antiphon.kernel.run.feed import Subscription
 from antiphon.view.changes import EffectEnd, EffectStart
 
 
-class Bell:
+class WakeSignal:
     """Lets a callback of the event loop (a signal, a typed line) interrupt a coroutine that waits."""
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class Stop:
     `farewell` is told to the person before leaving at once; the run itself needs no care.
     """
 
-    def __init__(self, bell: Bell) -> None:
+    def __init__(self, bell: WakeSignal) -> None:
         self.asked = False
         self.farewell = ""
         self._bell = bell
@@ -97,7 +97,7 @@ class Drive(Struct):
     announce: called once, when the requests are durable and the run can be resumed.
     """
 
-    conversation: Conversation
+    run: Run
     calls: tuple[str, ...]
     after: int
     tree: CallTree
@@ -109,7 +109,7 @@ class Drive(Struct):
 class Driver:
     """One drive. Nothing here is a task: the event loop's callbacks ring, and one coroutine does."""
 
-    def __init__(self, drive: Drive, bell: Bell, stop: Stop) -> None:
+    def __init__(self, drive: Drive, bell: WakeSignal, stop: Stop) -> None:
         self._drive, self._bell, self._stop = drive, bell, stop
         self._open = set(drive.calls)
         self._questions = Questions(drive.tree.run)
@@ -120,8 +120,8 @@ class Driver:
 
     async def until_end(self) -> list[Result] | None:
         """The results of the requests; None when somebody stopped the run before. Raises RunSuspended."""
-        conversation = self._drive.conversation
-        subscription = conversation.events()
+        run = self._drive.run
+        subscription = run.events()
         try:
             while self._open and not self._stop.asked:
                 if not await self._bell.listen(self._watch(subscription)):
@@ -138,7 +138,7 @@ class Driver:
         if self._open and self._stop.asked:
             print("parking the run (Ctrl-C once more: leave at once)", file=sys.stderr, flush=True)
             return None
-        return [await _result(conversation, call) for call in self._drive.calls]
+        return [await _result(run, call) for call in self._drive.calls]
 
     async def _watch(self, subscription: Subscription) -> None:
         """Show what happens, until the requests have ended or a person must be asked."""
@@ -222,7 +222,7 @@ class Driver:
             show(terminal(), question, whole)
             return
         try:
-            await self._drive.conversation.answer(question.id, answer)
+            await self._drive.run.answer(question.id, answer)
         except UserError:
             print("(it was settled elsewhere)", file=sys.stderr)
         self._questions.answered(question, answer)
@@ -233,9 +233,9 @@ class Driver:
             self._drive.watcher.start()
 
 
-async def _result(conversation: Conversation, call: str) -> Result:
+async def _result(run: Run, call: str) -> Result:
     try:
-        return await conversation.result(call)
+        return await run.result(call)
     except RunFailed as failed:
         if isinstance(failed.result, Result):
             return failed.result

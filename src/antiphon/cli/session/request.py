@@ -16,7 +16,7 @@ from antiphon.cli.display import terminal_escape
 from antiphon.cli.display.draw import seconds, tokens
 from antiphon.cli.display.tree import CallTree
 from antiphon.cli.display.watch import interactive, watcher
-from antiphon.cli.session.drive import Bell, Drive, Driver, Stop
+from antiphon.cli.session.drive import Drive, Driver, Stop, WakeSignal
 from antiphon.cli.store import SHORT, command
 from antiphon.cli.target import Target
 from antiphon.errors import RunSuspended
@@ -30,7 +30,7 @@ CHAT = "chat"
 """The same for a conversation, which stays open when the program ends."""
 
 
-class Manner(Struct, frozen=True):
+class DisplayOptions(Struct, frozen=True):
     """How a person wants a run shown, and the options that a resume command must repeat.
 
     target: empty for a chat without a team. chat: it goes on with `antiphon chat`.
@@ -59,11 +59,11 @@ class Manner(Struct, frozen=True):
         return command(*words, journal=self.journal)
 
 
-def manner_of(data: Any, journal: str | None) -> Manner | None:
+def manner_of(data: Any, journal: str | None) -> DisplayOptions | None:
     """How a run was started from the command line, if it was; `data` is what it keeps of its own."""
     for key in (COMMAND_LINE, CHAT):
         with suppress(LookupError, TypeError, msgspec.ValidationError):
-            return msgspec.convert({**data[key], "journal": journal, "chat": key == CHAT}, Manner)
+            return msgspec.convert({**data[key], "journal": journal, "chat": key == CHAT}, DisplayOptions)
     return None
 
 
@@ -83,9 +83,9 @@ class Request(Struct, frozen=True):
     limits: Limits | None = None
 
 
-async def perform(request: Request, target: Target, manner: Manner, journal: Journal) -> int:
+async def perform(request: Request, target: Target, manner: DisplayOptions, journal: Journal) -> int:
     """Do it and show it; the exit code. The journal stays open."""
-    bell = Bell()
+    bell = WakeSignal()
     stop = Stop(bell)
     stop.install()
     tree = CallTree()
@@ -106,15 +106,15 @@ async def perform(request: Request, target: Target, manner: Manner, journal: Jou
     try:
         async with open_run(
             target.agents, journal=journal, model=manner.model, interactive=people, **options
-        ) as conversation:
-            run_id = conversation.run_id
+        ) as run:
+            run_id = run.run_id
             stop.farewell = _how_to_resume(manner, run_id)
-            calls = request.calls or (await conversation.post(target.entry, request.message),)
+            calls = request.calls or (await run.post(target.entry, request.message),)
             announce = Announcement(manner, run_id, journal.durability)
-            drive = Drive(conversation, calls, request.after, tree, view, people, announce)
+            drive = Drive(run, calls, request.after, tree, view, people, announce)
             results = await Driver(drive, bell, stop).until_end()
-            if results is not None and request.ends and not await conversation.requests():
-                await conversation.close()
+            if results is not None and request.ends and not await run.open_requests():
+                await run.close()
     except RunSuspended as suspended:
         exit_codes.complain(str(suspended))
         if announce is not None and announce.made:
@@ -130,7 +130,7 @@ async def perform(request: Request, target: Target, manner: Manner, journal: Jou
 class Announcement:
     """Says how to resume the run, as soon as it can be. `made`: that is so."""
 
-    def __init__(self, manner: Manner, run_id: str, durability: str) -> None:
+    def __init__(self, manner: DisplayOptions, run_id: str, durability: str) -> None:
         self.made = False
         self._manner, self._run_id, self._durability = manner, run_id, durability
 
@@ -144,16 +144,16 @@ class Announcement:
             _say(f"run {self._run_id[:SHORT]}; to resume it: {self._manner.resume(self._run_id)}")
 
 
-def _warn_of_tiny_models(target: Target, manner: Manner) -> None:
+def _warn_of_tiny_models(target: Target, manner: DisplayOptions) -> None:
     """Who sees a small model at work should know that it is one."""
-    for spec in dict.fromkeys(str(manner.model or each.model) for each in target.agents):
-        if spec.startswith("local:"):
+    for spec in dict.fromkeys(manner.model or each.model for each in target.agents):
+        if isinstance(spec, str) and spec.startswith("local:"):
             _say(
                 f"{spec} is a tiny model in this process: it chooses and copies, it does not reason or write"
             )
 
 
-def _suspended(manner: Manner, run_id: str) -> int:
+def _suspended(manner: DisplayOptions, run_id: str) -> int:
     if manner.as_json:
         print(
             terminal_escape.json_line(
@@ -166,11 +166,11 @@ def _suspended(manner: Manner, run_id: str) -> int:
     return exit_codes.SUSPENDED
 
 
-def _how_to_resume(manner: Manner, run_id: str) -> str:
+def _how_to_resume(manner: DisplayOptions, run_id: str) -> str:
     return f"run {run_id[:SHORT]} is suspended; nothing is lost. To resume it:\n  {manner.resume(run_id)}"
 
 
-def finish(results: list[Result], manner: Manner, run_id: str, tree: CallTree, spent: float) -> int:
+def finish(results: list[Result], manner: DisplayOptions, run_id: str, tree: CallTree, spent: float) -> int:
     """Print the answer, then what became of the run; the exit code."""
     worst = next((each for each in results if each.outcome != "completed"), results[-1])
     if manner.as_json:
@@ -195,7 +195,7 @@ def finish(results: list[Result], manner: Manner, run_id: str, tree: CallTree, s
     return exit_codes.OUTCOMES[worst.outcome]
 
 
-def commands(manner: Manner, run_id: str) -> list[str]:
+def commands(manner: DisplayOptions, run_id: str) -> list[str]:
     """The commands that show, tail and resume a run, to be pasted."""
     if manner.journal == "memory":
         return []

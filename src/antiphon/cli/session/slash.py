@@ -9,14 +9,14 @@ from msgspec import Struct
 from antiphon import Agent
 from antiphon.cli.display import terminal_escape
 from antiphon.cli.display.draw import cost_text, parts, tokens
-from antiphon.cli.session.conversation import Opening, Talk, exchange
+from antiphon.cli.session.talk import Opening, Talk, exchange
 from antiphon.cli.store import SHORT
 from antiphon.config.dotenv import environment
 from antiphon.models.catalog import load_catalog
 from antiphon.models.usage import context_left
 
 
-class Command(Struct, frozen=True):
+class SlashCommand(Struct, frozen=True):
     """One of them. wants: what follows its name, empty for nothing."""
 
     do: Callable[[Talk, str], Awaitable[None]]
@@ -91,7 +91,7 @@ async def _model(talk: Talk, rest: str) -> None:
         if talk.call:
             talk.screen.note("It is still at work: Ctrl-C stops it")
             return
-        talk.next, talk.leaving = Opening(talk.conversation.run_id, rest), True
+        talk.next, talk.leaving = Opening(talk.run.run_id, rest), True
         return
     env = environment()
     for agent in _team(talk):
@@ -126,7 +126,7 @@ async def _clear(talk: Talk, rest: str) -> None:
 
 async def _resume(talk: Talk, rest: str) -> None:
     if not rest:
-        talk.screen.note(f"This is run {talk.conversation.run_id[:SHORT]}; `antiphon runs ls` lists all")
+        talk.screen.note(f"This is run {talk.run.run_id[:SHORT]}; `antiphon runs ls` lists all")
         return
     talk.next, talk.leaving = Opening(rest, talk.model), True
 
@@ -135,15 +135,15 @@ def _team(talk: Talk) -> list[Agent]:
     return sorted(talk.target.agents, key=lambda agent: agent.name != talk.target.entry)
 
 
-COMMANDS: Mapping[str, Command] = {
-    "help": Command(_help, "what can be said here"),
-    "history": Command(_history, "the conversation so far"),
-    "cost": Command(_cost, "tokens and US dollars, by model; what is left of the context"),
-    "tools": Command(_tools, "the tools of every agent"),
-    "agents": Command(_agents, "the team"),
-    "model": Command(_model, "which models are asked; with NAME: another one from now on", "[NAME]"),
-    "compact": Command(_compact, "have the conversation so far shortened to a summary"),
-    "clear": Command(_clear, "begin anew; what was said stays in its run"),
-    "resume": Command(_resume, "go on with another run", "[RUN]"),
-    "quit": Command(_quit, "leave; so do Ctrl-D and a second Ctrl-C"),
+COMMANDS: Mapping[str, SlashCommand] = {
+    "help": SlashCommand(_help, "what can be said here"),
+    "history": SlashCommand(_history, "the conversation so far"),
+    "cost": SlashCommand(_cost, "tokens and US dollars, by model; what is left of the context"),
+    "tools": SlashCommand(_tools, "the tools of every agent"),
+    "agents": SlashCommand(_agents, "the team"),
+    "model": SlashCommand(_model, "which models are asked; with NAME: another one from now on", "[NAME]"),
+    "compact": SlashCommand(_compact, "have the conversation so far shortened to a summary"),
+    "clear": SlashCommand(_clear, "begin anew; what was said stays in its run"),
+    "resume": SlashCommand(_resume, "go on with another run", "[RUN]"),
+    "quit": SlashCommand(_quit, "leave; so do Ctrl-D and a second Ctrl-C"),
 }

@@ -20,7 +20,7 @@ from antiphon.kernel.rules.builtins import BUILTINS, call_detail, cannot_call, w
 from antiphon.kernel.rules.next import AGAIN, WAIT, Emit, Next
 from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam
 from antiphon.schema.arguments import Invalid
-from antiphon.values.codec import encode_value, whole
+from antiphon.values.codec import clean_text, encode_value
 from antiphon.values.hooks import Authorize, DirectResult, PlannedCall
 from antiphon.values.message import ToolCall
 from antiphon.values.policy import Policy, Ruling, covers, rule, strictest
@@ -313,9 +313,9 @@ def _ask_judge(judge: Authorize, tool: Tool, arguments: str) -> tuple[Ruling | N
     try:
         found = judge(tool, arguments)
         verdict, reason = found if isinstance(found, tuple) else (found, "")
-        reason = whole(reason)
+        reason = clean_text(reason)
     except Exception as error:  # noqa: BLE001 - whatever it is, a check that failed allows nothing
-        return "deny", whole(f"the permission check failed: {error}"), False
+        return "deny", clean_text(f"the permission check failed: {error}"), False
     if verdict == "stop":
         return "deny", reason, True
     if verdict in ("allow", "ask", "deny", None):

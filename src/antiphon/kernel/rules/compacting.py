@@ -11,7 +11,7 @@ from antiphon.kernel.facts.events import TranscriptCompacted
 from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam
 from antiphon.values.agent import Agent
-from antiphon.values.codec import whole
+from antiphon.values.codec import clean_text
 
 MIN_TOOL_OUTPUT_TOKENS = 20_000
 """Tokens of tool results that a model is shown, however small its window is said to be."""
@@ -67,7 +67,7 @@ def _compacted(agent: Agent, activation: Activation, text: str) -> TranscriptCom
         except Exception:  # noqa: BLE001 - a listener may not spoil what the model wrote
             replaced = None
         if isinstance(replaced, str):
-            summary = CompactionSummary(summary.retain, whole(replaced), summary.next)
+            summary = CompactionSummary(summary.retain, clean_text(replaced), summary.next)
     turns = agent.asking.compaction.last_turns if agent.asking.compaction is not None else 0
     return TranscriptCompacted(
         activation.id, summary.retain, summary.summary, summary.next, turns,

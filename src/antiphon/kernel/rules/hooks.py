@@ -16,7 +16,7 @@ from antiphon.kernel.facts.fold import hops
 from antiphon.kernel.facts.fold.inbox import full
 from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules.next import Emit
-from antiphon.values.codec import encode_value, stored, whole
+from antiphon.values.codec import clean_text, encode_value, stored
 from antiphon.values.hooks import (
     CallResult,
     Continue,
@@ -45,7 +45,7 @@ def checked(found: _Answer, *kinds: type) -> _Answer:
 def raised(hook: str, activation: Activation, error: Exception) -> Return:
     """A hook that raises fails its activation, never the run."""
     reason = f"the hook {hook} of {activation.agent} failed: {type(error).__name__}: {error}"
-    return Return("failed", activation.progress.best_text, whole(reason))
+    return Return("failed", activation.progress.best_text, clean_text(reason))
 
 
 def record_changes(

@@ -172,8 +172,10 @@ def call_model(
     )
     for place, scope in enumerate(activation.scopes):
         if nano_usd is None and scope.limits.usd is not None:
-            why = f"the price of {option.model.name} is unknown, and there is a limit in USD; give it a price"
-            return Breach("budget", why, place, raisable=False)
+            reason = (
+                f"the price of {option.model.name} is unknown, and there is a limit in USD; give it a price"
+            )
+            return Breach("budget", reason, place, raisable=False)
         fit = fits(scope, tokens, nano_usd or 0)
         if fit == "never":
             return Breach("budget", _spent(scope, tokens), place)

@@ -217,7 +217,7 @@ def _go_on(emit: Emit, run: RunState, member: CompiledAgent, activation: Activat
     if found.reminder and progress.reminders >= most:
         return Return("no_progress", progress.best_text, f"{most} reminders were not followed")
     hooks.post(emit, run, activation, found.post)
-    away = found.wait_for_mail and any(
+    away = found.wait_for_messages and any(
         each.detached is not None or getattr(each.detail, "background", False)
         for each in activation.open.values()
     )

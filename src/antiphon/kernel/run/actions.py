@@ -16,7 +16,7 @@ from antiphon.kernel.rules.actions import LEFT, begin, end
 from antiphon.kernel.rules.next import Emit
 from antiphon.kernel.rules.team.compiled import CompiledTeam
 from antiphon.values.actions import Act, ActionContext, Operation, StepOperation, perform
-from antiphon.values.codec import whole
+from antiphon.values.codec import clean_text
 from antiphon.values.result import Outcome
 
 _OUTCOMES: frozenset[str] = frozenset({"cancelled", "limit", "budget", "no_progress", "interrupted"})
@@ -67,7 +67,7 @@ class ActionExecutor:
             try:
                 found = EffectFinished(effect_id, content=await perform(step))
             except EffectFailed as error:
-                self._end(EffectFinished(effect_id, "failed", reason=whole(str(error))))
+                self._end(EffectFinished(effect_id, "failed", reason=clean_text(str(error))))
                 raise
             self._end(found)
         return self._finished.get(effect_id) or EffectFinished(effect_id, "cancelled", reason=LEFT)
@@ -107,7 +107,7 @@ async def act(
         can_publish=caller is not None and caller.agent.hooks.plan_turn is not None,
     )
     outcome: Outcome = "completed"
-    content = why = ""
+    content = reason = ""
     try:
         if action is None:
             raise UserError(f"{activation.agent} has no action any more")
@@ -116,17 +116,17 @@ async def act(
         task = asyncio.current_task()
         if task is None or task.cancelling():
             raise
-        outcome, why = "failed", "it cancelled itself"
+        outcome, reason = "failed", "it cancelled itself"
     except EffectFailed as error:
         outcome = error.outcome if error.outcome in _OUTCOMES else "failed"  # type: ignore[assignment]
-        why, content = whole(str(error)), str(error.partial)
+        reason, content = clean_text(str(error)), str(error.partial)
     except Exception as error:  # noqa: BLE001 - an action that raises fails its activation, never the run
-        outcome, why = "failed", whole(f"{type(error).__name__}: {error}")
+        outcome, reason = "failed", clean_text(f"{type(error).__name__}: {error}")
     changed = None
     if context.changed or context.appended:
         changed = StateChanged(activation.id, context.changed, context.appended)
     published = context.published if outcome == "completed" else ()
-    ended = EffectFinished(opened.id, outcome, whole(content), reason=why)
+    ended = EffectFinished(opened.id, outcome, clean_text(content), reason=reason)
     return lambda emit: end(emit, state, activation, ended, changed, published)
 
 

@@ -13,8 +13,9 @@ import msgspec
 from antiphon.errors import RunFailed, UserError
 from antiphon.kernel.facts.events import EffectFinished
 from antiphon.kernel.facts.records import Record, ReplyDelta
-from antiphon.kernel.run.conversation import Conversation, InputHandler, open_run
 from antiphon.kernel.run.feed import Subscription
+from antiphon.kernel.run.open import open_run
+from antiphon.kernel.run.run import InputHandler, Run
 from antiphon.values.agent import Agent, equip
 from antiphon.values.message import Attachment
 from antiphon.values.model import Usage
@@ -38,8 +39,8 @@ async def run(
     `failed`, UserError, RunSuspended.
     """
     team, names = _line_up(entry, agents, tuple(tools))
-    async with open_run(team, interactive=on_input is not None, **options) as conversation:
-        asked = await _ask(conversation, names, message, attachments)
+    async with open_run(team, interactive=on_input is not None, **options) as opened:
+        asked = await _ask(opened, names, message, attachments)
         if on_input is not None:
             await asked.serve(on_input)
         try:
@@ -75,27 +76,27 @@ class _Watch:
 class Stream:
     """The live records and pieces of one request, until it has ended. Made by `stream`."""
 
-    def __init__(self, conversation: Conversation, names: Sequence[str], calls: Sequence[str]) -> None:
-        self.conversation, self._names, self._calls = conversation, names, calls
+    def __init__(self, opened: Run, names: Sequence[str], calls: Sequence[str]) -> None:
+        self.run, self._names, self._calls = opened, names, calls
 
     @property
     def run_id(self) -> str:
         """The run's id."""
-        return self.conversation.run_id
+        return self.run.run_id
 
     def __aiter__(self) -> AsyncIterator[Record | ReplyDelta]:
-        return _Watch(self.conversation.events(), set(self._calls))
+        return _Watch(self.run.events(), set(self._calls))
 
     async def serve(self, on_input: InputHandler) -> None:
         """Show every question and approval to `on_input` and send back what it returns."""
         async for item in self:
             if isinstance(item, Record):
-                await self.conversation._put(item.event, item.agent, on_input)
+                await self.run._put(item.event, item.agent, on_input)
 
     async def result(self) -> Result:
         """The result, once there is one; see `run`."""
         if len(self._calls) == 1:
-            return await self.conversation.result(self._calls[0])
+            return await self.run.result(self._calls[0])
         results = [await self._outcome(call) for call in self._calls]
         joined = "\n\n".join(
             f"[{name}]{each.output}[/{name}]" for name, each in zip(self._names, results, strict=True)
@@ -110,12 +111,12 @@ class Stream:
 
     async def close(self) -> None:
         """End the run, unless something is still open in it."""
-        if not await self.conversation.requests():
-            await self.conversation.close()
+        if not await self.run.open_requests():
+            await self.run.close()
 
     async def _outcome(self, call: str) -> Result:
         try:
-            return await self.conversation.result(call)
+            return await self.run.result(call)
         except RunFailed as failed:
             result: Result = failed.result
             return result
@@ -132,8 +133,8 @@ async def stream(
     again, and goes on.
     """
     team, names = _line_up(entry, agents, tuple(tools))
-    async with open_run(team, interactive=interactive, **options) as conversation:
-        asked = await _ask(conversation, names, message, attachments)
+    async with open_run(team, interactive=interactive, **options) as opened:
+        asked = await _ask(opened, names, message, attachments)
         yield asked
         await asked.close()
 
@@ -155,10 +156,6 @@ def _line_up(
     return [equip(each, tools) if tools and each.name in names else each for each in everyone], names
 
 
-async def _ask(
-    conversation: Conversation, names: list[str], message: str, attachments: Iterable[Attachment]
-) -> Stream:
+async def _ask(opened: Run, names: list[str], message: str, attachments: Iterable[Attachment]) -> Stream:
     files = tuple(attachments)
-    return Stream(
-        conversation, names, [await conversation.post(name, message, attachments=files) for name in names]
-    )
+    return Stream(opened, names, [await opened.post(name, message, attachments=files) for name in names])

@@ -21,7 +21,7 @@ from antiphon.kernel.facts.events import (
 )
 from antiphon.kernel.facts.fold.inbox import full
 from antiphon.kernel.facts.state import RunState
-from antiphon.values.codec import mend, whole
+from antiphon.values.codec import clean_fields, clean_text
 from antiphon.values.limits import Limits
 from antiphon.values.message import USER, Attachment, Message, ToolCall, new_id
 from antiphon.values.policy import Grant
@@ -41,7 +41,7 @@ class Signal(Protocol):
 class AskAgent(Struct, frozen=True, tag=True, omit_defaults=True):
     """A request: call `agent` with `text`, as the user.
 
-    intent, task_id, data: the message's. calls: what the agent does before it asks its model. mail:
+    intent, task_id, data: the message's. calls: what the agent does before it asks its model. inbox:
     messages that it finds in its inbox beside this one. limits: of this request.
     """
 
@@ -52,7 +52,7 @@ class AskAgent(Struct, frozen=True, tag=True, omit_defaults=True):
     task_id: str = ""
     data: Any = None
     calls: tuple[ToolCall, ...] = ()
-    mail: tuple[Message, ...] = ()
+    inbox: tuple[Message, ...] = ()
     limits: Limits | None = None
 
 
@@ -83,7 +83,7 @@ class CancelEffect(Struct, frozen=True, tag=True, omit_defaults=True):
     """Stop the effect `target` and all under it; empty: every request."""
 
     target: str = ""
-    why: str = ""
+    reason: str = ""
 
 
 class FinishEffect(Struct, frozen=True, tag=True, omit_defaults=True):
@@ -112,7 +112,7 @@ def request(command: AskAgent) -> Message:
     """The user's request as a message: it carries the call that the user's turn will do."""
     asked = AgentCall(
         command.agent, command.text, intent=command.intent, task_id=command.task_id, data=command.data,
-        calls=command.calls, inbox=command.mail, limits=command.limits,
+        calls=command.calls, inbox=command.inbox, limits=command.limits,
     )  # fmt: skip
     arguments = msgspec.json.encode(asked).decode()
     return Message(
@@ -121,23 +121,22 @@ def request(command: AskAgent) -> Message:
 
 
 def posted(command: Command) -> Command:
-    """A command as it would come by mail. Raises UserError for one that JSON cannot hold."""
+    """A command as it would come from the queue. Raises UserError for one that JSON cannot hold."""
     try:
-        found: Command = decode(encode(mend(command)))
+        found: Command = decode(encode(clean_fields(command)))
     except (TypeError, ValueError, RecursionError) as error:
         raise UserError(f"Not posted: it must be what JSON can hold: {error}") from error
     return found
 
 
-def apply_command(state: RunState, command: Command, mail: int = 0) -> Event:
-    """The event that a command becomes; one that comes too late is a dead letter."""
-    command = mend(command)
+def apply_command(state: RunState, command: Command, number: int = 0) -> Event:
+    """The event that a clean command becomes; one that comes too late is a dead letter."""
     if isinstance(command, AskAgent):
-        return MessagePosted(request(command), command=mail)
+        return MessagePosted(request(command), command=number)
     if isinstance(command, CancelEffect):
-        return CancelRequested(command.target, command.why, mail)
+        return CancelRequested(command.target, command.reason, number)
     if isinstance(command, FinishEffect):
-        return _finished(state, command, mail)
+        return _finished(state, command, number)
     if isinstance(command, AnswerInput):
         opened = state.open.get(command.effect_id)
         detail = opened.detail if opened is not None else None
@@ -150,13 +149,15 @@ def apply_command(state: RunState, command: Command, mail: int = 0) -> Event:
                 content=command.content,
                 arguments=command.arguments or shown,
                 decided_by=command.by,
-                command=mail,
+                command=number,
                 grant=command.grant if command.content == "always" else None,
             )
-        return _dead(command.content, command.effect_id, f"{command.effect_id} is not an open question", mail)
+        return _dead(
+            command.content, command.effect_id, f"{command.effect_id} is not an open question", number
+        )
     opened = state.open.get(command.call_id)
     if opened is None or not opened.child:
-        return _dead(command.text, command.call_id, f"{command.call_id} is not an open call", mail)
+        return _dead(command.text, command.call_id, f"{command.call_id} is not an open call", number)
     receiver = state.activations[opened.child]
     message = command.message or Message(
         "forward",
@@ -167,42 +168,41 @@ def apply_command(state: RunState, command: Command, mail: int = 0) -> Event:
         new_id(),
         attachments=command.attachments,
     )
-    return MessagePosted(message, receiver.id, mail, full(receiver, state.options.limits))
+    return MessagePosted(message, receiver.id, number, full(receiver, state.options.limits))
 
 
-def _finished(state: RunState, command: FinishEffect, mail: int) -> Event:
+def _finished(state: RunState, command: FinishEffect, number: int) -> Event:
     opened = state.open.get(command.effect_id)
     if opened is None or isinstance(opened.detail, CallEffect | Ruling):
-        why = f"{command.effect_id} is no open effect that could be ended so"
-        return _dead(command.content, command.effect_id, why, mail)
+        reason = f"{command.effect_id} is no open effect that could be ended so"
+        return _dead(command.content, command.effect_id, reason, number)
     return EffectFinished(
         command.effect_id, command.outcome, command.content, reason=command.reason, decided_by=command.by,
-        source=command.source, command=mail,
+        source=command.source, command=number,
     )  # fmt: skip
 
 
-def apply_stored(state: RunState, body: bytes, mail: int) -> Event:
+def apply_stored(state: RunState, body: bytes, number: int) -> Event:
     """`apply_command` for one as it was posted; what is no command is a dead letter, and stops no run."""
     try:
-        command = decode(_renamed(body))
+        command = clean_fields(decode(_renamed(body)))
     except (msgspec.DecodeError, RecursionError) as error:
-        return _dead("", USER, f"mail {mail} is no command: {whole(str(error))}", mail)
-    return apply_command(state, command, mail)
+        return _dead("", USER, f"command {number} cannot be read: {clean_text(str(error))}", number)
+    return apply_command(state, command, number)
 
 
-def _dead(text: str, receiver: str, why: str, mail: int) -> MessagePosted:
-    return MessagePosted(Message("forward", USER, receiver, text), 0, mail, why)
+def _dead(text: str, receiver: str, reason: str, number: int) -> MessagePosted:
+    return MessagePosted(Message("forward", USER, receiver, text), 0, number, reason)
 
 
-_OLD_TAGS = {
-    b"Ask": b"AskAgent",
-    b"Tell": b"PostMessage",
-    b"Answer": b"AnswerInput",
-    b"Cancel": b"CancelEffect",
-}
+_OLD_TAGS = {"Ask": "AskAgent", "Tell": "PostMessage", "Answer": "AnswerInput", "Cancel": "CancelEffect"}
+_OLD_FIELDS = {"mail": "inbox", "why": "reason"}
 
 
 def _renamed(body: bytes) -> bytes:
-    """A command as it was posted before its kind had today's name."""
-    tag = body[9:].partition(b'"')[0] if body.startswith(b'{"type":"') else b""
-    return b'{"type":"' + _OLD_TAGS[tag] + body[9 + len(tag) :] if tag in _OLD_TAGS else body
+    """A command as it was posted before its kind and fields had today's names."""
+    tag = body[9:].partition(b'"')[0].decode("utf-8", "replace") if body.startswith(b'{"type":"') else ""
+    if tag not in _OLD_TAGS:
+        return body
+    held = {_OLD_FIELDS.get(name, name): value for name, value in msgspec.json.decode(body).items()}
+    return encode(held | {"type": _OLD_TAGS[tag]})

@@ -23,7 +23,7 @@ from antiphon.values.model import Delta
 
 RECENT = 10_000
 """Records kept in memory for subscribers; a slower one reads from the journal again."""
-ENOUGH = 32
+TRIM_EVERY_RECORDS = 32
 """New records after which those that everyone has read are forgotten."""
 DELTA_BUFFER = 65_536
 """Characters of deltas kept for one slow subscriber; the oldest deltas are dropped beyond it."""
@@ -39,7 +39,7 @@ class _Heard(Struct):
     index: int
     texts: deque[str]
 
-    def piece(self) -> ReplyDelta:
+    def delta(self) -> ReplyDelta:
         return ReplyDelta(
             self.effect_id, self.activation, self.agent, self.kind, "".join(self.texts), self.index
         )
@@ -54,7 +54,7 @@ class Feed:
         self.recent: list[Record] = []
         self.durable = 0
         self.over = False
-        self._much = ENOUGH
+        self._much = TRIM_EVERY_RECORDS
 
     def add(self, seq: int, at: float, events: Sequence[Event]) -> None:
         """Keep the records of a row that ends at `seq`, for those who watch."""
@@ -72,7 +72,7 @@ class Feed:
         recent = self.recent
         gone = max(min(read - recent[0].seq + 1, len(recent)), len(recent) - RECENT)
         del recent[: max(gone, 0)]
-        self._much = len(recent) + ENOUGH
+        self._much = len(recent) + TRIM_EVERY_RECORDS
 
     def reached(self, seq: int) -> None:
         """Everything up to `seq` is durable and may be shown."""
@@ -86,7 +86,7 @@ class Feed:
         for subscriber in self.subscribers:
             subscriber.wake()
 
-    def piece(self, effect_id: str, activation: int, agent: str, delta: Delta) -> None:
+    def delta(self, effect_id: str, activation: int, agent: str, delta: Delta) -> None:
         """Show a delta to whoever watches."""
         for subscriber in self.subscribers:
             subscriber.take(effect_id, activation, agent, delta)
@@ -173,7 +173,7 @@ class Subscription:
             await self._signal.wait()
 
     def _give(self, index: int) -> ReplyDelta:
-        piece = self._buffer[index].piece()
+        piece = self._buffer[index].delta()
         del self._buffer[index]
         self._size -= len(piece.text)
         return piece

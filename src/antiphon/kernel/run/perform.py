@@ -20,7 +20,7 @@ from antiphon.kernel.context.request import model_request, side_request
 from antiphon.kernel.facts.activation import Activation, OpenEffect
 from antiphon.kernel.facts.events import ActionEffect, EffectFinished, ModelEffect, TimerEffect, ToolEffect
 from antiphon.kernel.rules.team.compiled import CompiledAgent, ModelOption
-from antiphon.values.codec import encode_value, mend, whole
+from antiphon.values.codec import clean_fields, clean_text, encode_value
 from antiphon.values.model import Emit, ModelRequest, Reply
 from antiphon.values.result import Failure
 from antiphon.values.tool import Done, Tool, ToolContext, result_of
@@ -44,10 +44,10 @@ async def ask_model(
         asked = request_of(model.name, member, activation, opened, session)
         reply = _received(await model.complete(asked, emit))
     except ModelError as error:
-        failure = Failure(error.kind, whole(error.text), error.status, error.retry_after)
+        failure = Failure(error.kind, clean_text(error.text), error.status, error.retry_after)
         return EffectFinished(effect_id, "failed", failure=failure)
     except Exception as error:  # noqa: BLE001 - an adapter's bug must end its effect, not the run
-        failure = Failure("provider", whole(f"{type(error).__name__}: {error}"))
+        failure = Failure("provider", clean_text(f"{type(error).__name__}: {error}"))
         return EffectFinished(effect_id, "failed", failure=failure)
     bill = option.bill(reply.usage) if option.bill is not None else None
     return EffectFinished(effect_id, reply=reply, cost_nano_usd=bill)
@@ -80,7 +80,7 @@ def _received(reply: Reply) -> Reply:
     try:
         return _decode_reply(encode_value(reply))
     except UnicodeEncodeError:
-        return _decode_reply(encode_value(mend(reply)))
+        return _decode_reply(encode_value(clean_fields(reply)))
 
 
 async def use_tool(
@@ -97,17 +97,17 @@ async def use_tool(
         bound = tool.bind(arguments, context)
         found = result_of(await _call(bound, tool.is_async, tool.timeout, threads))
     except TimeoutError as error:
-        why = whole(f"[{tool.name}] {str(error) or f'no result after {tool.timeout:g} s'}")
+        reason = clean_text(f"[{tool.name}] {str(error) or f'no result after {tool.timeout:g} s'}")
         return (
-            _in_doubt(effect_id, why)
+            _in_doubt(effect_id, reason)
             if tool.has_side_effects
-            else EffectFinished(effect_id, "failed", reason=why)
+            else EffectFinished(effect_id, "failed", reason=reason)
         )
     except Done as done:
-        return EffectFinished(effect_id, content=whole(done.result), finishes=True)
+        return EffectFinished(effect_id, content=clean_text(done.result), finishes=True)
     except Exception as error:  # noqa: BLE001 - a tool's failure is a result that the model is shown
         text = str(error) if isinstance(error, ToolError) or str(error) else type(error).__name__
-        return EffectFinished(effect_id, "failed", reason=whole(f"[{tool.name}] {text}"))
+        return EffectFinished(effect_id, "failed", reason=clean_text(f"[{tool.name}] {text}"))
     if found.is_error:
         return EffectFinished(
             effect_id, "failed", attachments=found.attachments, reason=f"[{tool.name}] {found.content}"
@@ -117,8 +117,8 @@ async def use_tool(
     )
 
 
-def _in_doubt(effect_id: str, why: str) -> EffectFinished:
-    return EffectFinished(effect_id, "unknown", reason=f"{why}; it may or may not have taken effect")
+def _in_doubt(effect_id: str, reason: str) -> EffectFinished:
+    return EffectFinished(effect_id, "unknown", reason=f"{reason}; it may or may not have taken effect")
 
 
 async def _reconcile(

@@ -48,7 +48,7 @@ from antiphon.kernel.run.commands import CancelEffect, Command, Signal, apply_co
 from antiphon.kernel.run.feed import Feed
 from antiphon.kernel.run.perform import PERFORMED, Threads, ask_model, capped, use_tool
 from antiphon.kernel.run.rows import LARGE, pack
-from antiphon.values.codec import encode_value, whole
+from antiphon.values.codec import clean_text, encode_value
 from antiphon.values.model import Delta, Emit
 from antiphon.values.tool import ToolContext
 
@@ -316,7 +316,7 @@ class Runtime:
     ) -> Coroutine[Any, Any, EffectFinished]:
         emit: Emit = _unheard
         if self.feed.subscribers:
-            emit = partial(self.feed.piece, opened.id, activation.id, activation.agent)
+            emit = partial(self.feed.delta, opened.id, activation.id, activation.agent)
         option = self.team.models[activation.agent][detail.fallback]
         asking = ask_model(option, member, activation, opened, emit, self._lease.run_id)
         # Money that has a limit is only spent on the word of a row that cannot be lost.
@@ -342,7 +342,7 @@ class Runtime:
                 self.deps,
                 read_output=self.state.outputs.texts.get,
                 is_cancelled=lambda: opened.ended,
-                overrides=self._overrides,
+                dependency_overrides=self._overrides,
             )
         arguments = detail.arguments or activation.turn.calls[opened.index].arguments
         work = use_tool(tool, arguments, opened, context, self._threads)
@@ -377,14 +377,14 @@ class Runtime:
                 if opened.crashes and type(opened.detail) in (ToolEffect, ActionEffect, TimerEffect):
                     self.spawn(self._drive(opened), opened.id)
 
-    def cancel_when(self, signal: Signal, target: str, why: str) -> Callable[[], object]:
+    def cancel_when(self, signal: Signal, target: str, reason: str) -> Callable[[], object]:
         """Cancel the effect `target` once `signal` is set; call what is returned to stop listening."""
-        return self.spawn(self._heed(signal, target, why)).cancel
+        return self.spawn(self._heed(signal, target, reason)).cancel
 
-    async def _heed(self, signal: Signal, target: str, why: str) -> None:
+    async def _heed(self, signal: Signal, target: str, reason: str) -> None:
         await signal.wait()
         if self._failure is None and target in self.state.open:
-            self.apply_command(CancelEffect(target, why))
+            self.apply_command(CancelEffect(target, reason))
 
     # -- results ----------------------------------------------------------------------------
 
@@ -415,23 +415,23 @@ class Runtime:
                 if not waiter.done():
                     waiter.set_result(None)
 
-    # -- mail -------------------------------------------------------------------------------
+    # -- commands -------------------------------------------------------------------------------
 
-    def apply_command(self, command: Command, mail: int = 0) -> None:
+    def apply_command(self, command: Command, number: int = 0) -> None:
         """Record what a command says. Raises UserError for one that no journal can hold."""
-        self.record(apply_command(self.state, posted(command), mail))
+        self.record(apply_command(self.state, posted(command), number))
         self._deliver()
 
-    def open_mail(self) -> None:
+    def open_commands(self) -> None:
         """From now on take in what outsiders post, and say that this owner lives."""
-        self.spawn(self._read_mail())
+        self.spawn(self._read_commands())
         self.spawn(self._beat())
 
-    async def _read_mail(self) -> None:
+    async def _read_commands(self) -> None:
         try:
             while not self.state.closed:
-                for mail in await self.journal.mail(self.run_id, self.state.command):
-                    self.record(apply_stored(self.state, mail.body, mail.number))
+                for command in await self.journal.commands(self.run_id, self.state.command):
+                    self.record(apply_stored(self.state, command.body, command.number))
                     self._deliver()
                 await self.journal.wait(self.run_id, FOREVER, self.state.command)
         except (AntiphonError, ValueError) as error:
@@ -471,10 +471,10 @@ class Runtime:
         suspended.__cause__ = self._failure
         return suspended
 
-    async def close(self, why: str) -> None:
+    async def close(self, reason: str) -> None:
         """End the run for good; nothing may be in flight."""
         if not self.state.closed:
-            self.record(RunClosed(whole(why)))
+            self.record(RunClosed(clean_text(reason)))
         await self.until_durable()
 
     async def leave(self, summary: bytes = b"") -> None:

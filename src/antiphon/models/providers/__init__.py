@@ -83,9 +83,9 @@ class ProviderModel:
 
     async def complete(self, request: ModelRequest, emit: Emit) -> Reply:
         """Ask once. Cancelling closes the connection; raises `ModelError` only."""
-        from antiphon.models.providers.exchange import Patience, exchange
+        from antiphon.models.providers.exchange import Timeouts, exchange
 
-        patience = Patience(self._first_event, self._idle, self._total)
+        patience = Timeouts(self._first_event, self._idle, self._total)
         provider = self._known.name if self._known is not None else str(self._given.system)
         return await exchange(await self._live(), provider, request, emit, patience, self._secrets)
 

@@ -42,7 +42,7 @@ _GENERAL = frozenset(ModelSettings.__annotations__)
 _URLS = {"image": ImageUrl, "audio": AudioUrl, "video": VideoUrl}
 
 
-def conversation(request: ModelRequest, model: Model) -> list[ProviderRequest | ModelResponse]:
+def run(request: ModelRequest, model: Model) -> list[ProviderRequest | ModelResponse]:
     """The messages, tail last. Neighbours that a provider wants in one message are one request."""
     out: list[ProviderRequest | ModelResponse] = []
     parts: list[Any] = []

@@ -11,12 +11,12 @@ from pydantic_ai.messages import ModelResponse
 
 from antiphon.errors import ModelError
 from antiphon.models.providers.answer import Deltas, reply_of
-from antiphon.models.providers.ask import conversation, parameters, settings
+from antiphon.models.providers.ask import parameters, run, settings
 from antiphon.models.providers.failures import failure
 from antiphon.values.model import Emit, ModelRequest, Reply
 
 
-class Patience(Struct, frozen=True):
+class Timeouts(Struct, frozen=True):
     """Seconds until the first piece of an answer, between two, and for all of it."""
 
     first_event: float
@@ -32,7 +32,7 @@ class _ResponseProgress:
 
 
 async def exchange(
-    model: Any, provider: str, request: ModelRequest, emit: Emit, patience: Patience, secrets: tuple[str, ...]
+    model: Any, provider: str, request: ModelRequest, emit: Emit, patience: Timeouts, secrets: tuple[str, ...]
 ) -> Reply:
     """Ask once, as a stream. Raises only `ModelError`, and what cancels the caller."""
     where = f"{provider} ({model.model_name})"
@@ -59,7 +59,7 @@ async def _stream(
     provider: str,
     request: ModelRequest,
     deltas: Deltas,
-    patience: Patience,
+    patience: Timeouts,
     timer: asyncio.Timeout,
     progress: _ResponseProgress,
 ) -> None:
@@ -67,7 +67,7 @@ async def _stream(
     end = loop.time() + patience.total
     asked = model_request_stream(
         model,
-        conversation(request, model),
+        run(request, model),
         model_settings=settings(request, model, provider),
         model_request_parameters=parameters(request, model),
         instrument=False,
@@ -80,7 +80,7 @@ async def _stream(
         progress.whole = stream.get()
 
 
-def _lateness(where: str, begun: bool, patience: Patience) -> str:
+def _lateness(where: str, begun: bool, patience: Timeouts) -> str:
     if not begun:
         return f"{where} has sent nothing for {patience.first_event:g} s (first_event)"
     return (

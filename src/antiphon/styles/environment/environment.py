@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from antiphon import UNLIMITED, Agent, Conversation, Hooks, Limits, Result, Topics, Usage, UserError, open_run
+from antiphon import UNLIMITED, Agent, Hooks, Limits, Result, Run, Topics, Usage, UserError, open_run
 from antiphon.errors import DuplicateName
 from antiphon.styles.environment.api import ExtEnv
 from antiphon.styles.environment.context import Context
@@ -38,7 +38,7 @@ from antiphon.values.actions import Act, ActionContext
 from antiphon.values.message import Message as KernelMessage
 from antiphon.values.message import new_id
 from antiphon.values.model import Model
-from antiphon.values.result import View
+from antiphon.values.result import ActivationInfo
 from antiphon.view import RunTree
 from antiphon.view.changes import MessageArrival, TurnStart
 from antiphon.view.graph import Graph, graph_of
@@ -105,7 +105,7 @@ class Environment(ExtEnv):
         self._history = Memory()
         self._distributed: list[KernelMessage] = []
         self._facades: dict[str, Message] = {}
-        self._open: Conversation | None = None
+        self._open: Run | None = None
         self._used, self._spent = Usage(), 0.0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stack = AsyncExitStack()
@@ -246,9 +246,9 @@ class Environment(ExtEnv):
         own, _ = self.views()
         return own is not None and any(self._routes.concern(each) for each in own.inbox)
 
-    def views(self) -> tuple[View | None, list[View]]:
+    def views(self) -> tuple[ActivationInfo | None, list[ActivationInfo]]:
         """A look at the environment's own activation, None before it ran, and at those of its roles."""
-        found = self._open.views() if self._open is not None else ()
+        found = self._open.activations() if self._open is not None else ()
         own = next((each for each in found if each.agent == self.name and not each.caller), None)
         return own, [each for each in found if own is not None and each.caller == own.activation]
 
@@ -261,31 +261,29 @@ class Environment(ExtEnv):
         says why. Raises RunFailed when a role failed, which it names, after the others have done
         their part; NoMoneyException when the budget is used up.
         """
-        conversation = await self.open()
-        unfinished = await conversation.requests()
+        opened = await self.open()
+        unfinished = await opened.open_requests()
         if unfinished:
-            return await self._result(conversation, unfinished[0])
+            return await self._result(opened, unfinished[0])
         mail, self._outbox[:] = list(self._outbox), []
         limits = replace(UNLIMITED, usd=usd) if usd is not None else None
-        asked = await conversation.post(
-            self.name, intent=ROUNDS, data={"rounds": k}, mail=mail, limits=limits
-        )
-        return await self._result(conversation, asked)
+        asked = await opened.post(self.name, intent=ROUNDS, data={"rounds": k}, inbox=mail, limits=limits)
+        return await self._result(opened, asked)
 
-    async def _result(self, conversation: Conversation, asked: str) -> Result:
+    async def _result(self, opened: Run, asked: str) -> Result:
         try:
-            result = await conversation.result(asked)
+            result = await opened.result(asked)
         finally:
-            self._count(conversation)
+            self._count(opened)
         if result.outcome == "budget":
-            raise NoMoneyException(conversation.spent, self.limits.usd, result.reason, result)
+            raise NoMoneyException(opened.cost_usd, self.limits.usd, result.reason, result)
         return result
 
-    def _count(self, conversation: Conversation) -> None:
+    def _count(self, opened: Run) -> None:
         """Have the context know what the run has cost since it was told last."""
-        used, spent = sum(conversation.usage.values(), Usage()), conversation.spent
+        used, spent = sum(opened.usage.values(), Usage()), opened.cost_usd
         # A run without a journal begins anew when it is opened again.
-        before, known = (self._used, self._spent) if conversation.usage else (Usage(), 0.0)
+        before, known = (self._used, self._spent) if opened.usage else (Usage(), 0.0)
         self._used, self._spent = used, spent
         self.context.cost_manager.add(
             used.input_tokens - before.input_tokens, used.output_tokens - before.output_tokens, spent, known
@@ -293,9 +291,9 @@ class Environment(ExtEnv):
 
     async def spent(self) -> float:
         """US dollars that all rounds have cost so far."""
-        return (await self.open()).spent
+        return (await self.open()).cost_usd
 
-    async def open(self) -> Conversation:
+    async def open(self) -> Run:
         """The run that all rounds are part of: to watch it, answer questions, cancel.
 
         Raises UserError in another event loop than the first one: close it there before.
@@ -304,7 +302,7 @@ class Environment(ExtEnv):
         if self._open is None:
             self._warn()
             self._loop = loop
-            conversation = await self._stack.enter_async_context(
+            opened = await self._stack.enter_async_context(
                 open_run(
                     self.agents(),
                     journal=self._journal,
@@ -315,10 +313,10 @@ class Environment(ExtEnv):
                 )
             )
             if self._on_input is not None:
-                conversation.attend(self._on_input)
-            await self._recall(conversation)
-            self._open = conversation
-            self._count(conversation)
+                opened.on_input(self._on_input)
+            await self._recall(opened)
+            self._open = opened
+            self._count(opened)
         if self._loop is not loop:
             raise UserError(
                 f"{self.name} was run in another event loop; close it there before it is run here"
@@ -336,9 +334,9 @@ class Environment(ExtEnv):
             more = f" (and {len(findings) - TOLD:,} more)" if len(findings) > TOLD else ""
             LOG.warning("%s: %s%s", self.name, "; ".join(findings[:TOLD]), more)
 
-    async def _recall(self, conversation: Conversation) -> None:
+    async def _recall(self, opened: Run) -> None:
         """Make the roles what the run says, when it is gone on with."""
-        views = conversation.views()
+        views = opened.activations()
         own = next((each for each in views if each.agent == self.name and not each.caller), None)
         if own is None:
             return
@@ -346,12 +344,12 @@ class Environment(ExtEnv):
             cast = self._casts.get(view.agent)
             # One that already reacts again has done so by itself.
             if view.caller == own.activation and cast is not None and not cast.record.begun:
-                cast.record.restore(view.data, view.past)
+                cast.record.restore(view.data, view.message_log)
                 self._seat(view.agent)
         known: list[KernelMessage] = []
         inbox: list[KernelMessage] = []
         tree = RunTree(recent=True)
-        for record in await conversation.records():
+        for record in await opened.records():
             for change in tree.add(record):
                 match change:
                     case MessageArrival(activation, message) if activation.id == own.activation:

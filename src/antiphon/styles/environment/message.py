@@ -23,7 +23,7 @@ from antiphon.styles.environment.topic import (
     addresses_of,
     topic_of,
 )
-from antiphon.values.codec import whole
+from antiphon.values.codec import clean_text
 from antiphon.values.message import Message as KernelMessage
 from antiphon.values.message import new_id
 
@@ -63,7 +63,7 @@ class Message:
                 "structured data goes into instruct_content"
             )
         self.id = id or new_id()
-        self.content = whole(content)
+        self.content = clean_text(content)
         self.instruct_content = instruct_content
         self.role = role
         self.caused, self._cause_by = bool(cause_by), topic_of(cause_by)

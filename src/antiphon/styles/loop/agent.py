@@ -14,10 +14,10 @@ from antiphon import (
     Agent,
     AntiphonError,
     Attachment,
-    Conversation,
     Limits,
     Message,
     Record,
+    Run,
     RunFailed,
     Tool,
     Usage,
@@ -56,7 +56,7 @@ class _Session(Struct):
     summary: UsageSummary = UsageSummary()
     used: int | None = None
     model: str = ""
-    open: Conversation | None = None
+    open: Run | None = None
     left: tuple[str, ...] = ()
 
     def read(self, record: Record) -> Sequence[Change]:
@@ -125,7 +125,7 @@ class LoopAgent:
         return self._sessions.setdefault(run_id, _Session(run_id, self._options.enable_usage_tracking))
 
     @asynccontextmanager
-    async def _opened(self, known: _Session, agent: Agent, interactive: bool) -> AsyncIterator[Conversation]:
+    async def _opened(self, known: _Session, agent: Agent, interactive: bool) -> AsyncIterator[Run]:
         """The session's run: kept open where that is wished, and its books brought up to date."""
         usual, options = agent is self._agent and not interactive, self._options
         known.left = ()
@@ -136,31 +136,31 @@ class LoopAgent:
             known.open = None
             await self._held.pop(known.run_id).aclose()
         async with AsyncExitStack() as stack:
-            conversation = await stack.enter_async_context(
+            opened = await stack.enter_async_context(
                 open_run(
                     [agent],
                     journal=self._journal,
                     run_id=known.run_id,
                     create=True,
-                    windows=self._windows(),
+                    context_windows=self._windows(),
                     limits=replace(options.limits or Limits(), turns=None),
                     interactive=interactive,
-                    outputs=options.tool_output_cache or OutputLimits(None, None),
+                    output_limits=options.tool_output_cache or OutputLimits(None, None),
                     deps=options.deps,
-                    overrides=options.overrides(),
+                    dependency_overrides=options.overrides(),
                     clock=options.services.clock,
                     env=options.env,
                 )
             )
             # At once: what was left open goes on, and may end while anything here is waited for.
-            known.left = await conversation.requests()
+            known.left = await opened.open_requests()
             # One more is the record of this opening.
-            if conversation.seq - known.tree.seq > 1:
-                for record in await conversation.records(known.tree.seq):
+            if opened.seq - known.tree.seq > 1:
+                for record in await opened.records(known.tree.seq):
                     known.read(record)
             if self._held is not None and usual:
-                self._held[known.run_id], known.open = stack.pop_all(), conversation
-            yield conversation
+                self._held[known.run_id], known.open = stack.pop_all(), opened
+            yield opened
 
     def _windows(self) -> dict[str, int]:
         names = [each if isinstance(each, str) else each.name for each in self._options.models()]
@@ -237,8 +237,8 @@ class LoopAgent:
 
     async def get_history_messages(self, session: str | None = None) -> list[ChatMessage]:
         """The conversation as the model would be shown it next; the system prompt first, once."""
-        async with self._opened(self._session(session), self._agent, False) as conversation:
-            history = conversation.history(NAME)
+        async with self._opened(self._session(session), self._agent, False) as opened:
+            history = opened.transcript(NAME)
         prompt = self._agent.instructions
         return [ChatMessage("system", prompt)] * bool(prompt) + list(history)
 
@@ -252,8 +252,8 @@ class LoopAgent:
         """
         text = msgspec.json.encode(healed(messages)).decode()
         known = self._session(session)
-        async with self._opened(known, self._agent, False) as conversation:
-            await conversation.result(await conversation.post(NAME, text, intent=HISTORY))
+        async with self._opened(known, self._agent, False) as opened:
+            await opened.result(await opened.post(NAME, text, intent=HISTORY))
             known.used = None
 
 
@@ -346,33 +346,31 @@ class LoopStream:
         if asked.signal is not None and asked.signal.is_set():
             return
         interactive = asked.on_input is not None
-        async with self._owner._opened(self._known, self._agent, interactive) as conversation:
+        async with self._owner._opened(self._known, self._agent, interactive) as opened:
             known, left = self._known, self._known.left
             projection, told = Projection(self._agent.asking.retry.max_attempts), list[Record]()
             if asked.text is None:
                 if not left:
                     return
-                call, told = left[-1], await conversation.records()
+                call, told = left[-1], await opened.records()
                 start = told[-1].seq
             else:
                 for each in left:
-                    await conversation.cancel(each, "another message came")
-                start = conversation.seq
-                call = await conversation.post(
-                    NAME, asked.text, attachments=asked.attachments, intent=asked.intent
-                )
+                    await opened.cancel(each, "another message came")
+                start = opened.seq
+                call = await opened.post(NAME, asked.text, attachments=asked.attachments, intent=asked.intent)
             stops: list[Callable[[], object]] = []
             if asked.signal is not None:
-                stops.append(conversation.cancel_when(asked.signal, call, "aborted"))
+                stops.append(opened.cancel_when(asked.signal, call, "aborted"))
             if asked.on_input is not None:
-                stops.append(conversation.attend(asked.on_input))
+                stops.append(opened.on_input(asked.on_input))
             try:
                 for earlier in told:
                     known.read(earlier)
                 for event in _since_opened(projection, told):
                     yield event
                 if not told or call in known.tree.requests:
-                    async with aclosing(conversation.events(known.tree.seq, deltas=False)) as records:
+                    async with aclosing(opened.events(known.tree.seq, deltas=False)) as records:
                         async for record in records:
                             if not isinstance(record, Record):
                                 continue
@@ -383,17 +381,17 @@ class LoopStream:
                                 yield event
                             if _ends(changes, call):
                                 break
-                await self._end(conversation, call)
+                await self._end(opened, call)
             finally:
                 for stop in stops:
                     stop()
                 # A run that has suspended says so itself; there is nothing left to cancel.
                 with suppress(RunSuspended):
-                    if call in await conversation.requests():
-                        await conversation.cancel(call, "nobody listens any more")
+                    if call in await opened.open_requests():
+                        await opened.cancel(call, "nobody listens any more")
 
-    async def _end(self, conversation: Conversation, call: str) -> None:
+    async def _end(self, opened: Run, call: str) -> None:
         try:
-            self.value = (await conversation.result(call)).value
+            self.value = (await opened.result(call)).value
         except RunFailed as failed:
             self.failure = failed

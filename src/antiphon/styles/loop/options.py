@@ -105,7 +105,7 @@ class AgentOptions(Struct, frozen=True, kw_only=True):
     deps: `ctx.deps` of tools. dependency_overrides: what `ctx.resolve` makes instead, by key or id.
 
     incomplete_work: asked before a text becomes the answer; what it returns is said to the model,
-    which goes on (`nudges` times at most). output_type: the type of the answer, then what `run` returns.
+    which goes on, `max_reminders` times at most. output_type: the type of what `run` returns then.
     journal: where sessions are kept; memory by default. limits: of one request, beside the iterations.
     """
 
@@ -130,7 +130,7 @@ class AgentOptions(Struct, frozen=True, kw_only=True):
     dependency_overrides: Mapping[str | Dependency, Callable[[ToolContext], Any]] = {}
     deps: Any = None
     incomplete_work: IncompleteWork | None = None
-    nudges: int = 3
+    max_reminders: int = 3
     output_type: Any = None
     fallback: Sequence[str | Model] = ()
     journal: Any = None
@@ -154,7 +154,11 @@ def agent_of(options: AgentOptions) -> Agent:
     """The kernel's agent that these options describe. Raises UserError."""
     # Only a text that ends the task can be incomplete.
     incomplete = None if options.require_done_tool else options.incomplete_work
-    nudges = max(options.nudges, options.max_iterations) if options.require_done_tool else options.nudges
+    max_reminders = (
+        max(options.max_reminders, options.max_iterations)
+        if options.require_done_tool
+        else options.max_reminders
+    )
     return Agent(
         NAME,
         options.system_prompt,
@@ -163,7 +167,7 @@ def agent_of(options: AgentOptions) -> Agent:
         standalone=True,
         context="continue",
         tool_execution="sequential",
-        loop=LoopOptions(finish_mode="in_order", max_reminders=nudges, summarize_at_limit=True),
+        loop=LoopOptions(finish_mode="in_order", max_reminders=max_reminders, summarize_at_limit=True),
         completion="finish" if options.require_done_tool else "text",
         asking=ModelOptions(
             tool_choice=options.tool_choice or "auto",
@@ -176,7 +180,7 @@ def agent_of(options: AgentOptions) -> Agent:
         limits=replace(UNLIMITED, turns=options.max_iterations),
         hooks=Hooks(
             authorize=authorize_by(options.can_execute_tool),
-            end_turn=end_turn_by(incomplete, options.nudges),
+            end_turn=end_turn_by(incomplete, options.max_reminders),
         ),
         output_type=options.output_type,
     )

@@ -11,7 +11,7 @@ partner = library.profile("Partner")        # a frozen Profile, or an error that
 from antiphon.styles.profiles.conditions.expression import Expression, evaluate, holds, read_expression
 from antiphon.styles.profiles.conditions.grammar import ExpressionError
 from antiphon.styles.profiles.conditions.path import lookup
-from antiphon.styles.profiles.files.diagnostics import Finding, Place
+from antiphon.styles.profiles.files.diagnostics import Diagnostic, SourceLocation
 from antiphon.styles.profiles.files.fields import SHAPES
 from antiphon.styles.profiles.files.llm_config import FromEnv, FromFile, LlmConfig
 from antiphon.styles.profiles.files.loader import Library, load_profiles
@@ -30,7 +30,7 @@ from antiphon.styles.profiles.files.template import Template, read_template, ren
 from antiphon.styles.profiles.files.vocabulary import SOURCES, TOOLSETS
 from antiphon.styles.profiles.history.turn import Turn
 from antiphon.styles.profiles.history.turns import turns_of
-from antiphon.styles.profiles.limits import Bounds
+from antiphon.styles.profiles.limits import ProfileLimits
 from antiphon.styles.profiles.run_context import RunContext, SubContext, run_context
 from antiphon.styles.profiles.team import ProfileTeam
 from antiphon.styles.profiles.turns.ingestors import Ingestor, ingestor
@@ -38,11 +38,11 @@ from antiphon.styles.profiles.work.admission import Delegation
 from antiphon.styles.profiles.work.handover import hand_over
 
 __all__ = [
-    "Bounds",
+    "ProfileLimits",
     "Delegation",
     "Expression",
     "ExpressionError",
-    "Finding",
+    "Diagnostic",
     "FromEnv",
     "FromFile",
     "InboxItem",
@@ -52,7 +52,7 @@ __all__ = [
     "Library",
     "LlmConfig",
     "Observer",
-    "Place",
+    "SourceLocation",
     "Profile",
     "ProfileTeam",
     "Protocol",

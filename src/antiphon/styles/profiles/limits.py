@@ -8,7 +8,7 @@ REMEMBERED = 50
 """Launches that a team remembers, and dispatches; each the last ones."""
 
 
-class Bounds(Struct, frozen=True, gc=False):
+class ProfileLimits(Struct, frozen=True, gc=False):
     """Limits of this style, beside those of the run. `None` lifts one.
 
     steps: turns of one reaction; two before the last the agent is told, and in the last it is offered its

@@ -14,13 +14,13 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from antiphon import Conversation
+from antiphon import Run
 from antiphon.styles.profiles.conditions.path import lookup
 from antiphon.styles.profiles.team import ProfileTeam
 from antiphon.styles.profiles.turns.item import from_mail, recorded
 from antiphon.styles.profiles.world.transcript_data import messages
 from antiphon.styles.profiles.world.world import described, team_state
-from antiphon.values.result import View
+from antiphon.values.result import ActivationInfo
 from antiphon.view import RunTree
 
 RunStatus = Literal["CREATED", "RUNNING", "AWAITING_INPUT", "COMPLETED", "FAILED", "CANCELLED"]
@@ -68,11 +68,11 @@ class RunContext(Struct, frozen=True):
     associates: tuple[SubContext, ...] = ()
 
 
-async def run_context(conversation: Conversation, team: ProfileTeam) -> RunContext:
+async def run_context(run: Run, team: ProfileTeam) -> RunContext:
     """What an open run of this team is like now."""
     profiles = team.library.profiles
-    shared = team_state(conversation.view(0).data)
-    meta = _meta(RunTree.of(await conversation.records()))
+    shared = team_state(run.activation(0).data)
+    meta = _meta(RunTree.of(await run.records()))
     config = {"agent_profiles": {name: described(each) for name, each in profiles.items()}}
     common = {
         "team": shared,
@@ -80,7 +80,7 @@ async def run_context(conversation: Conversation, team: ProfileTeam) -> RunConte
         "config": config,
     }
     found: dict[str, list[SubContext]] = {"partner": [], "principal": [], "associate": []}
-    for view in conversation.views():
+    for view in run.activations():
         profile = profiles.get(view.agent)
         if profile is not None and profile.type in found:
             named = {"profile_logical_name": profile.name, "profile_instance_id": profile.profile_id}
@@ -90,7 +90,9 @@ async def run_context(conversation: Conversation, team: ProfileTeam) -> RunConte
     return RunContext(meta, config, shared, partner, principal, tuple(found["associate"]))
 
 
-def _sub_context(view: View, named: Mapping[str, str], run_id: str, common: Mapping[str, Any]) -> SubContext:
+def _sub_context(
+    view: ActivationInfo, named: Mapping[str, str], run_id: str, common: Mapping[str, Any]
+) -> SubContext:
     empty: dict[str, Any] = {"flags": {}, "initial_parameters": {}, "inbox": [], "deliverables": {}}
     own = {key: value for key, value in view.data.items() if not key.startswith("_")}
     turn = f"{view.activation}/{view.turn}" if view.turn else ""

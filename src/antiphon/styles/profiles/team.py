@@ -15,12 +15,12 @@ from msgspec.structs import replace
 
 from antiphon import UNLIMITED, Agent, Hooks, Limits, Model, ModelOptions, Tool, UserError
 from antiphon.errors import DuplicateName
-from antiphon.styles.profiles.files.diagnostics import Finding
+from antiphon.styles.profiles.files.diagnostics import Diagnostic
 from antiphon.styles.profiles.files.loader import Library, load_profiles
 from antiphon.styles.profiles.files.profile import Profile
 from antiphon.styles.profiles.files.protocol import Protocol
 from antiphon.styles.profiles.files.vocabulary import TOOLSETS
-from antiphon.styles.profiles.limits import Bounds
+from antiphon.styles.profiles.limits import ProfileLimits
 from antiphon.styles.profiles.model_config import Thinking, thinking
 from antiphon.styles.profiles.turns.flow import decide
 from antiphon.styles.profiles.turns.ingestors import INGESTORS, Ingestor
@@ -62,7 +62,7 @@ class ProfileTeam:
         tools: Mapping[str, Sequence[Tool | Callable[..., Any]]] | None = None,
         ingestors: Iterable[Ingestor] = (),
         models: Mapping[str, str | Model] | None = None,
-        bounds: Bounds | None = None,
+        bounds: ProfileLimits | None = None,
         delegation: Mapping[str, Delegation] | None = None,
         tags: Mapping[str, tuple[str, ...]] | None = None,
         handovers: Mapping[str, str] = HANDOVERS,
@@ -73,14 +73,14 @@ class ProfileTeam:
         names = {name: tuple(each.name for each in given) for name, given in self._toolsets.items()}
         loaded = source if isinstance(source, Library) else None
         self.library = loaded or load_profiles(source, toolsets=names, ingestors=tuple(self._ingestors))  # type: ignore[arg-type]
-        self._models, self._bounds = models or {}, bounds or Bounds()
+        self._models, self._bounds = models or {}, bounds or ProfileLimits()
         self._delegation, self._tags, self._handovers = delegation or {}, tags or {}, handovers
         self._env = os.environ if env is None else env
         self._roles = _by_role(self.library)
         self._agents = self._compiled()
 
     @property
-    def findings(self) -> tuple[Finding, ...]:
+    def findings(self) -> tuple[Diagnostic, ...]:
         """What is wrong with the files; profiles with errors are no part of the team."""
         return self.library.findings
 
@@ -211,5 +211,5 @@ def _with_protocol(tool: Tool, protocols: Mapping[str, Protocol]) -> Tool:
     return with_context(tool, protocols.get(tool.name)) if tool.name in TOOLS else tool
 
 
-def _limits(bounds: Bounds) -> Limits | None:
+def _limits(bounds: ProfileLimits) -> Limits | None:
     return replace(UNLIMITED, depth=bounds.depth) if bounds.depth is not None else None

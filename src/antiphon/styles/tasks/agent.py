@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from antiphon import Agent, Conversation, Hooks, Model, Result, RunFailed, Tool, ToolCall, UserError, open_run
+from antiphon import Agent, Hooks, Model, Result, Run, RunFailed, Tool, ToolCall, UserError, open_run
 from antiphon.styles.tasks.blocking import blocking
 from antiphon.styles.tasks.messages import codec
 from antiphon.styles.tasks.messages.blocks import call_blocks
@@ -103,22 +103,22 @@ class ToolCapableAgent:
         Raises InvalidMessage and InvalidArguments for a message that JSON cannot carry.
         """
         agent = self.agent
-        async with open_run([agent], **self.options) as conversation:
-            result = await self._ask(conversation, message)
-            records = await conversation.records()
-            await conversation.close()
+        async with open_run([agent], **self.options) as run:
+            result = await self._ask(run, message)
+            records = await run.records()
+            await run.close()
         tools = {each.name: each for each in map(as_tool, agent.tools)}
         own = [effect for by, effect in ended_calls(records) if by.agent == self.worker_id]
         results = tool_results(own, tools)
         return reply_to(message, self.worker_id, result.outcome, result.output, result.reason, results)
 
-    async def _ask(self, conversation: Conversation, message: StructuredMessage) -> Result:
+    async def _ask(self, run: Run, message: StructuredMessage) -> Result:
         """Ask, and go on while the answer's text holds calls."""
         text, labels = message.content, codec.plain(message.metadata)
         calls, rounds = calls_of(message.tool_calls), 0
         intent = message.message_type if message.message_type in MESSAGE_TYPES else ""
         while True:
-            asked = await conversation.post(
+            asked = await run.post(
                 self.worker_id,
                 text,
                 intent=intent,
@@ -127,7 +127,7 @@ class ToolCapableAgent:
                 data=labels,
             )
             try:
-                result = await conversation.result(asked)
+                result = await run.result(asked)
             except RunFailed as failed:
                 found: Result = failed.result
                 return found

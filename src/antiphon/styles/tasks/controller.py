@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from antiphon import Agent, Conversation, Model, Record, RunFailed, UserError, open_run
+from antiphon import Agent, Model, Record, Run, RunFailed, UserError, open_run
 from antiphon.errors import DuplicateName
 from antiphon.styles.tasks.agent import ToolCapableAgent
 from antiphon.styles.tasks.blocking import blocking
@@ -106,32 +106,30 @@ class Controller:
         """
         messages = _distinct(tasks)
         options = {"run_id": run_id, "create": run_id is not None, **self._options}
-        async with open_run(self.agents(), **options) as conversation:
-            known = self.status(await conversation.records())
+        async with open_run(self.agents(), **options) as run:
+            known = self.status(await run.records())
             new = [each for each in messages if each.task_id not in known]
             if new:
-                await self.post(conversation, new)
-            for call in await conversation.requests():
-                stop = conversation.cancel_when(signal, call, "stopped") if signal is not None else None
+                await self.post(run, new)
+            for call in await run.open_requests():
+                stop = run.cancel_when(signal, call, "stopped") if signal is not None else None
                 try:
-                    await conversation.result(call)
+                    await run.result(call)
                 except RunFailed:
                     # Not the run: some of its tasks, and their replies say so.
                     continue
                 finally:
                     if stop is not None:
                         stop()
-            replies = self.replies(messages, await conversation.records())
+            replies = self.replies(messages, await run.records())
             if run_id is None:
-                await conversation.close()
+                await run.close()
         return replies
 
-    async def post(self, conversation: Conversation, messages: Sequence[StructuredMessage]) -> str:
+    async def post(self, run: Run, messages: Sequence[StructuredMessage]) -> str:
         """Give tasks to the controller in a run of the caller's own; returns the id of the call."""
         thread = messages[0].task_id if len(messages) == 1 else ""
-        return await conversation.post(
-            self._dealer, task_id=thread, mail=[mail_of(each) for each in messages]
-        )
+        return await run.post(self._dealer, task_id=thread, inbox=[mail_of(each) for each in messages])
 
     def status(self, records: Iterable[Record]) -> Mapping[str, TaskStatus]:
         """How far the tasks of a run are, by task id; see `Conversation.records`."""
@@ -177,8 +175,8 @@ class Controller:
             (reply,) = await self.run_tasks([message])
             return reply
         intent = message.message_type if message.message_type in MESSAGE_TYPES else ""
-        async with open_run(self.agents(), **self._options) as conversation:
-            call = await conversation.post(
+        async with open_run(self.agents(), **self._options) as run:
+            call = await run.post(
                 self._router,
                 message.content,
                 intent=intent,
@@ -186,10 +184,10 @@ class Controller:
                 data=codec.plain(message.metadata),
             )
             try:
-                result = await conversation.result(call)
+                result = await run.result(call)
             except RunFailed as failed:
                 result = failed.result
-            await conversation.close()
+            await run.close()
         return reply_to(message, self.name, result.outcome, result.output, result.reason)
 
 

@@ -93,7 +93,7 @@ def _member(agent: Agent, agents: Mapping[str, Agent], options: Options) -> Comp
         prompt = write_prompt(agent, colleagues, CALL_AGENT in offered, rules)
     prompt = "\n\n".join([prompt, *(text for name, text in options.extra_for if name == agent.name)])
     examples = tuple(agent.examples) + tuple(each for tool in tools.values() for each in tool.examples)
-    answer = answer_of(agent.output_type)
+    answer = answer_of(agent.output_type) if agent.output_type is not None else None
     schema = answer.schema if answer is not None else None
     entry = f"{prompt}\n\n{options.extra}" if options.extra else prompt
     entry_prefix = make_prefix(entry, specs, agent, examples, schema)

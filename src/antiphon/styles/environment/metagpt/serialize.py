@@ -25,7 +25,7 @@ from antiphon.styles.environment.roles.record import RoleSnapshot
 from antiphon.styles.environment.roles.role import Role
 from antiphon.styles.environment.topic import topic_of
 from antiphon.values.message import Message as KernelMessage
-from antiphon.values.result import View
+from antiphon.values.result import ActivationInfo
 
 FORMAT = 1
 MADE_ANEW = frozenset(
@@ -59,7 +59,7 @@ class Saveable(Protocol):
     def history(self) -> Memory:
         """All that was published."""
 
-    def views(self) -> tuple[View | None, list[View]]:
+    def views(self) -> tuple[ActivationInfo | None, list[ActivationInfo]]:
         """Its own activation, and those of its roles."""
 
     def coming(self) -> list[KernelMessage]:

@@ -111,10 +111,10 @@ async def run_alone(role: RoleSetup, said: str | Message | list[str] | None) -> 
         return None
     cast = Cast(role)
     agents = [agent_of(role, cast.act, role.llm), *models_of_actions(role, lambda name: name)]
-    async with open_run(agents, interactive=False) as conversation:
+    async with open_run(agents, interactive=False) as run:
         mail = [to_kernel(each, role.key) for each in waiting]
         try:
-            await conversation.result(await conversation.post(role.key, mail=mail))
+            await run.result(await run.post(role.key, inbox=mail))
         except BaseException:
             for message in waiting:
                 role.rc.msg_buffer.push(message)

@@ -6,18 +6,18 @@ from collections.abc import Iterator
 
 from antiphon.config.yaml import meant
 from antiphon.styles.profiles.conditions.expression import constant
-from antiphon.styles.profiles.files.diagnostics import Finding, Place
+from antiphon.styles.profiles.files.diagnostics import Diagnostic, SourceLocation
 from antiphon.styles.profiles.files.profile import AddToInbox, LoopWithInboxItem, Profile, Rule
 
 
-def check(profile: Profile) -> Iterator[Finding]:
+def check(profile: Profile) -> Iterator[Diagnostic]:
     """The errors of a whole profile."""
     yield from _unreachable(profile)
     if profile.type != "base":
         yield from _undefined(profile)
 
 
-def _unreachable(profile: Profile) -> Iterator[Finding]:
+def _unreachable(profile: Profile) -> Iterator[Diagnostic]:
     """Rules that can never count, because of one before them or of themselves."""
     always: Rule | None = None
     before: dict[str, Rule] = {}
@@ -33,19 +33,19 @@ def _unreachable(profile: Profile) -> Iterator[Finding]:
         else:
             always = rule if fixed else None
             continue
-        yield Finding(rule.place, f"rule {rule.id!r} can never count: {said}")
+        yield Diagnostic(rule.place, f"rule {rule.id!r} can never count: {said}")
 
 
-def _undefined(profile: Profile) -> Iterator[Finding]:
+def _undefined(profile: Profile) -> Iterator[Diagnostic]:
     """Uses of text definitions that there are not."""
     known = profile.text_definitions
     for key, place in _content_keys(profile):
         if key not in known:
             said = meant(key, sorted(known)) if known else "; there are none"
-            yield Finding(place, f"there is no text definition {key!r}{said}")
+            yield Diagnostic(place, f"there is no text definition {key!r}{said}")
 
 
-def _content_keys(profile: Profile) -> Iterator[tuple[str, Place]]:
+def _content_keys(profile: Profile) -> Iterator[tuple[str, SourceLocation]]:
     for segment in profile.segments:
         if segment.content_key and segment.content is None:
             yield segment.content_key, segment.place

@@ -7,7 +7,7 @@ from typing import Literal
 from msgspec import Struct
 
 
-class Place(Struct, frozen=True, gc=False, order=True):
+class SourceLocation(Struct, frozen=True, gc=False, order=True):
     """Where something stands. line, column: from 1, 0 for the whole file. path: from the root of the file."""
 
     file: str
@@ -20,10 +20,10 @@ class Place(Struct, frozen=True, gc=False, order=True):
         return f"{where}: {self.path}" if self.path else where
 
 
-class Finding(Struct, frozen=True, order=True):
+class Diagnostic(Struct, frozen=True, order=True):
     """An error keeps what stands there from being used; a warning does not."""
 
-    place: Place
+    place: SourceLocation
     text: str
     severity: Literal["error", "warning"] = "error"
 

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from antiphon.config.yaml import plain, read_text
 from antiphon.errors import ConfigError
-from antiphon.styles.profiles.files.diagnostics import Place
+from antiphon.styles.profiles.files.diagnostics import SourceLocation
 from antiphon.values.secret import Secret
 
 _SECRET = re.compile(r"(.*[_-])?(key|token|secret|password|credentials?|authorization|cookie)", re.IGNORECASE)
@@ -40,7 +40,7 @@ class LlmConfig(Struct, frozen=True):
     """A configuration with its bases merged in. config: values, FromEnv, FromFile and Secrets."""
 
     name: str
-    place: Place
+    place: SourceLocation
     config: Mapping[str, Any] = {}
     description_for_human: str = ""
     rev: int = 1

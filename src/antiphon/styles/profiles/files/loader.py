@@ -20,7 +20,7 @@ from msgspec import Struct
 from antiphon.config.yaml import compose, meant, read_text
 from antiphon.errors import ConfigError, UnknownName
 from antiphon.styles.profiles.files.checks import check
-from antiphon.styles.profiles.files.diagnostics import Finding, Place
+from antiphon.styles.profiles.files.diagnostics import Diagnostic, SourceLocation
 from antiphon.styles.profiles.files.fields import LLM_CONFIG, PROFILE, PROTOCOL, MappingShape
 from antiphon.styles.profiles.files.inheritance import bases_first, inherit
 from antiphon.styles.profiles.files.llm_config import LlmConfig, sourced
@@ -42,8 +42,8 @@ class Library(Struct, frozen=True):
     profiles: Mapping[str, Profile]
     llm_configs: Mapping[str, LlmConfig]
     protocols: Mapping[str, Protocol]
-    refused: Mapping[tuple[str, str], tuple[Finding, ...]] = {}
-    findings: tuple[Finding, ...] = ()
+    refused: Mapping[tuple[str, str], tuple[Diagnostic, ...]] = {}
+    findings: tuple[Diagnostic, ...] = ()
 
     def profile(self, name: str) -> Profile:
         """The active profile of a name.
@@ -76,9 +76,9 @@ class _Draft(Struct, frozen=True):
     """A file that was read. errors: that keep it from being used."""
 
     name: str
-    place: Place
+    place: SourceLocation
     fields: Mapping[str, Any]
-    errors: tuple[Finding, ...]
+    errors: tuple[Diagnostic, ...]
 
     @property
     def rank(self) -> int:
@@ -106,8 +106,8 @@ class _Loading:
 
     def __init__(self, root: Path, known: FileIndex) -> None:
         self._root, self._known = root, known
-        self._findings: dict[Finding, None] = {}
-        self._refused: dict[tuple[str, str], tuple[Finding, ...]] = {}
+        self._findings: dict[Diagnostic, None] = {}
+        self._refused: dict[tuple[str, str], tuple[Diagnostic, ...]] = {}
 
     def library(self) -> Library:
         protocols = self._protocols()
@@ -131,7 +131,7 @@ class _Loading:
             if root is None:
                 raise ConfigError(f"is empty; expected {shape.what}", file, 1, 1)
         except ConfigError as error:
-            findings = [Finding(Place(file, error.line, error.column), error.text)]
+            findings = [Diagnostic(SourceLocation(file, error.line, error.column), error.text)]
             fields: Mapping[str, Any] = {}
         else:
             page = Page(file, text, self._known)
@@ -139,7 +139,7 @@ class _Loading:
             findings = page.findings
         self._findings.update(dict.fromkeys(findings))
         errors = tuple(finding for finding in findings if finding.severity == "error")
-        return _Draft(str(fields.get(name_key) or path.stem), Place(file, 1, 1), fields, errors)
+        return _Draft(str(fields.get(name_key) or path.stem), SourceLocation(file, 1, 1), fields, errors)
 
     def _active(self, what: str, drafts: Iterator[_Draft]) -> dict[str, _Draft]:
         """Of every name the draft that counts: the active one with the highest `rev`."""
@@ -152,14 +152,14 @@ class _Loading:
                 said = (
                     f"{what} {draft.name!r} stands in {other.place.file} too; rename one, or raise its `rev`"
                 )
-                self._refuse(what, draft.name, Finding(draft.place, said))
+                self._refuse(what, draft.name, Diagnostic(draft.place, said))
             if other is None or draft.rank > other.rank:
                 found[draft.name] = draft
         for draft in found.values():
             self._refuse(what, draft.name, *draft.errors)
         return found
 
-    def _refuse(self, what: str, name: str, *errors: Finding) -> None:
+    def _refuse(self, what: str, name: str, *errors: Diagnostic) -> None:
         if errors:
             self._findings.update(dict.fromkeys(errors))
             self._refused[what, name] = (*self._refused.get((what, name), ()), *errors)
@@ -178,7 +178,7 @@ class _Loading:
                 way = " -> ".join((*circle[index:], *circle[:index], name))
                 said = f"a circle of bases: {way}; take one of them out"
                 place = reference.place if (reference := references[name]) else drafts[name].place
-                self._refuse(what, name, Finding(place, said))
+                self._refuse(what, name, Diagnostic(place, said))
         merged: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {}
         for name in order:
             draft, reference = drafts[name], references[name]
@@ -196,9 +196,9 @@ class _Loading:
                 if (what, name) in self._refused:
                     del merged[name]
 
-    def _missing(self, what: str, reference: Reference, known: Mapping[str, Any]) -> Finding:
+    def _missing(self, what: str, reference: Reference, known: Mapping[str, Any]) -> Diagnostic:
         said = meant(reference.name, sorted(known)) if known else "; there are none"
-        return Finding(reference.place, f"there is no active {what} {reference.name!r}{said}")
+        return Diagnostic(reference.place, f"there is no active {what} {reference.name!r}{said}")
 
     def _profiles(self, configs: Mapping[str, LlmConfig]) -> dict[str, Profile]:
         drafts = self._active("profile", self._drafts("profiles", PROFILE))
@@ -206,7 +206,7 @@ class _Loading:
         for draft, fields, bases in self._resolved("profile", drafts, "base_profile"):
             if not fields.get("type"):
                 said = "a profile needs `type`, its own or its base's: base, partner, principal or associate"
-                self._refuse("profile", draft.name, Finding(draft.place, said))
+                self._refuse("profile", draft.name, Diagnostic(draft.place, said))
                 continue
             profile = _profile(draft, fields, bases)
             self._refuse("profile", draft.name, *check(profile))
@@ -215,7 +215,9 @@ class _Loading:
                 found[draft.name] = profile
         return found
 
-    def _llm_errors(self, reference: Reference | None, configs: Mapping[str, LlmConfig]) -> Sequence[Finding]:
+    def _llm_errors(
+        self, reference: Reference | None, configs: Mapping[str, LlmConfig]
+    ) -> Sequence[Diagnostic]:
         if reference is None or reference.name in configs:
             return ()
         refused = self._refused.get(("LLM config", reference.name))

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from antiphon.styles.profiles.conditions.expression import Expression
-from antiphon.styles.profiles.files.diagnostics import Place
+from antiphon.styles.profiles.files.diagnostics import SourceLocation
 from antiphon.styles.profiles.files.template import Template
 
 Role = Literal["base", "partner", "principal", "associate"]
@@ -23,7 +23,7 @@ class Segment(Struct, frozen=True):
     """
 
     id: str
-    place: Place
+    place: SourceLocation
     type: Literal["static_text", "state_value", "tool_description", "tool_contributed_context", ""] = ""
     content: Template | None = None
     content_key: str = ""
@@ -38,7 +38,7 @@ class InboxItem(Struct, frozen=True):
     """What an observer puts into the inbox. payload: data; a Template is one path, whose value it is."""
 
     source: str
-    place: Place
+    place: SourceLocation
     payload: Any = None
     consumption_policy: Literal["consume_on_read", "persistent_until_consumed"] = "consume_on_read"
 
@@ -47,7 +47,7 @@ class AddToInbox(Struct, frozen=True):
     """The action `add_to_inbox`."""
 
     inbox_item: InboxItem
-    place: Place
+    place: SourceLocation
     target_agent_id: str = "self"
 
 
@@ -56,7 +56,7 @@ class Update(Struct, frozen=True):
 
     operation: Literal["set", "increment"]
     path: str
-    place: Place
+    place: SourceLocation
     value: Any = None
 
 
@@ -64,14 +64,14 @@ class UpdateState(Struct, frozen=True):
     """The action `update_state`."""
 
     updates: tuple[Update, ...]
-    place: Place
+    place: SourceLocation
 
 
 class Observer(Struct, frozen=True):
     """A rule before or after each turn. condition: None holds always. action: None does nothing."""
 
     id: str
-    place: Place
+    place: SourceLocation
     action: AddToInbox | UpdateState | None
     type: Literal["declarative"] = "declarative"
     condition: Expression | None = None
@@ -80,13 +80,13 @@ class Observer(Struct, frozen=True):
 class ContinueWithTool(Struct, frozen=True):
     """The action `continue_with_tool`: what the model called is done, and another turn follows."""
 
-    place: Place
+    place: SourceLocation
 
 
 class EndAgentTurn(Struct, frozen=True):
     """The action `end_agent_turn`: the agent returns."""
 
-    place: Place
+    place: SourceLocation
     outcome: Literal["success", "error"] = "error"
     error_message: str = ""
 
@@ -95,13 +95,13 @@ class LoopWithInboxItem(Struct, frozen=True):
     """The action `loop_with_inbox_item`: another turn follows, with a text definition in the inbox."""
 
     content_key: str
-    place: Place
+    place: SourceLocation
 
 
 class AwaitUserInput(Struct, frozen=True):
     """The action `await_user_input`: the agent rests until somebody writes to it."""
 
-    place: Place
+    place: SourceLocation
 
 
 class Rule(Struct, frozen=True):
@@ -110,7 +110,7 @@ class Rule(Struct, frozen=True):
     id: str
     condition: Expression
     action: ContinueWithTool | EndAgentTurn | LoopWithInboxItem | AwaitUserInput
-    place: Place
+    place: SourceLocation
 
 
 class ToolAccess(Struct, frozen=True):
@@ -126,7 +126,7 @@ class InboxStrategy(Struct, frozen=True):
     """
 
     source: str
-    place: Place
+    place: SourceLocation
     ingestor: str = "markdown_formatter"
     injection_mode: Literal["append_as_new_message", "prepend_to_role"] = "append_as_new_message"
     params: Mapping[str, Any] = {}
@@ -142,7 +142,7 @@ class Profile(Struct, frozen=True):
     name: str
     type: Role
     profile_id: str
-    place: Place
+    place: SourceLocation
     rev: int = 1
     is_active: bool = True
     is_deleted: bool = False

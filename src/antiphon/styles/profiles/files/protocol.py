@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from antiphon.styles.profiles.conditions.expression import Expression
-from antiphon.styles.profiles.files.diagnostics import Place
+from antiphon.styles.profiles.files.diagnostics import SourceLocation
 from antiphon.styles.profiles.files.template import Template
 
 
@@ -16,7 +16,7 @@ class ReadFrom(Struct, frozen=True):
     """The value at one path. replace: for each name in double braces, the path of what stands for it."""
 
     path: Template
-    place: Place
+    place: SourceLocation
     replace: Mapping[str, str] = {}
 
 
@@ -25,7 +25,7 @@ class ReadEach(Struct, frozen=True):
 
     path_to_iterate: Template
     iterate_on: Mapping[str, str]
-    place: Place
+    place: SourceLocation
 
 
 class Inheritance(Struct, frozen=True):
@@ -33,7 +33,7 @@ class Inheritance(Struct, frozen=True):
 
     from_source: ReadFrom | ReadEach
     as_payload_key: str
-    place: Place
+    place: SourceLocation
     condition: Expression | None = None
     title: str = ""
     schema: Mapping[str, Any] = {}
@@ -47,7 +47,7 @@ class Protocol(Struct, frozen=True):
     """
 
     protocol_name: str
-    place: Place
+    place: SourceLocation
     source: str
     version: str = ""
     description: str = ""

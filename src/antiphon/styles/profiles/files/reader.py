@@ -14,7 +14,7 @@ from antiphon.errors import ConfigError
 from antiphon.styles.profiles.conditions.expression import Expression, constant, read_expression
 from antiphon.styles.profiles.conditions.grammar import ExpressionError
 from antiphon.styles.profiles.conditions.path import PREFIXES, fault
-from antiphon.styles.profiles.files.diagnostics import Finding, Place
+from antiphon.styles.profiles.files.diagnostics import Diagnostic, SourceLocation
 from antiphon.styles.profiles.files.fields import Choice, Each, Field, Kind, Many, MappingShape, Variants
 from antiphon.styles.profiles.files.llm_config import is_secret
 from antiphon.styles.profiles.files.profile import Observer, Segment
@@ -46,7 +46,7 @@ class Reference(Struct, frozen=True, gc=False):
     """The name of something in another file."""
 
     name: str
-    place: Place
+    place: SourceLocation
 
 
 class Page(YamlReader):
@@ -54,7 +54,7 @@ class Page(YamlReader):
 
     def __init__(self, path: str, text: str, known: FileIndex) -> None:
         super().__init__(path)
-        self.findings: list[Finding] = []
+        self.findings: list[Diagnostic] = []
         self._text, self._known, self._errors = text, known, 0
         self._readers: Mapping[str, Callable[[yaml.Node, str], Any]] = {
             "text": lambda node, trail: self.text(node, ""),
@@ -83,7 +83,7 @@ class Page(YamlReader):
             return self.read(root, shape) or {}
         except _EnoughError:
             said = "more is wrong; the rest of the file is not read"
-            self.findings.append(Finding(Place(self._path), said))
+            self.findings.append(Diagnostic(SourceLocation(self._path), said))
             return {}
 
     def read(self, node: yaml.Node, kind: Kind, trail: str = "") -> Any:
@@ -102,7 +102,7 @@ class Page(YamlReader):
                 return self._variant(node, kind, trail)
             return self._shape(node, kind, trail)
         except ConfigError as error:
-            self._note(Place(self._path, error.line, error.column, trail), error.text)
+            self._note(SourceLocation(self._path, error.line, error.column, trail), error.text)
             return None
 
     def error(self, node: yaml.Node, trail: str, text: str) -> None:
@@ -113,17 +113,19 @@ class Page(YamlReader):
         """Note a warning."""
         self._note(self._place(node, trail), text, "warning")
 
-    def _note(self, place: Place, text: str, severity: Literal["error", "warning"] = "error") -> None:
+    def _note(
+        self, place: SourceLocation, text: str, severity: Literal["error", "warning"] = "error"
+    ) -> None:
         if severity == "warning" and len(self.findings) >= MAX_FINDINGS:
             return
         cut = text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}…"
-        self.findings.append(Finding(place, cut, severity))
+        self.findings.append(Diagnostic(place, cut, severity))
         self._errors += severity == "error"
         if self._errors >= MAX_FINDINGS:
             raise _EnoughError
 
-    def _place(self, node: yaml.Node, trail: str) -> Place:
-        return Place(self._path, node.start_mark.line + 1, node.start_mark.column + 1, trail)
+    def _place(self, node: yaml.Node, trail: str) -> SourceLocation:
+        return SourceLocation(self._path, node.start_mark.line + 1, node.start_mark.column + 1, trail)
 
     def _shape(self, node: yaml.Node, shape: MappingShape, trail: str, apart: str = "") -> Any:
         """What a mapping becomes; `apart` is a key that has been read already."""
@@ -280,7 +282,7 @@ class Page(YamlReader):
             constant(expression)
         except ExpressionError as error:
             line, column = position(self._text, node, max(error.offset, 0))
-            self._note(Place(self._path, line, column, trail), str(error))
+            self._note(SourceLocation(self._path, line, column, trail), str(error))
             return None
         return expression
 
@@ -291,7 +293,7 @@ class Page(YamlReader):
         for slot in template.odd:
             line, column = position(self._text, node, slot.offset)
             said = f"{slot.written[:60]} holds no path, so it stays as it is"
-            self._note(Place(self._path, line, column, trail), said, "warning")
+            self._note(SourceLocation(self._path, line, column, trail), said, "warning")
         return template
 
     def _path_text(self, node: yaml.Node, trail: str) -> str:

@@ -73,7 +73,7 @@ def _ruled(view: RuleContext) -> Continue | Return:
         _reset(view)
         if view.context.background_agents:
             return Continue(
-                activation_data=view.private.changed, run_data=view.team.changed, wait_for_mail=True
+                activation_data=view.private.changed, run_data=view.team.changed, wait_for_messages=True
             )
         return _end(view, Return("completed", last_said(view.context.messages)))
     loops = int(view.private.values.get(LOOPS, 0)) + 1

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from antiphon.styles.profiles.files.diagnostics import Place
+from antiphon.styles.profiles.files.diagnostics import SourceLocation
 from antiphon.styles.profiles.files.profile import InboxStrategy
 from antiphon.styles.profiles.turns.item import TRANSIENT, Item, in_order
 from antiphon.styles.profiles.world.transcript_data import BRIEFING
@@ -80,7 +80,9 @@ def _strategy(source: str, view: RuleContext) -> InboxStrategy:
     if found is not None:
         return found
     params = {"role": "system"} if source in _SYSTEM else {}
-    return InboxStrategy(source, Place(""), _BUILT_IN.get(source, "markdown_formatter"), params=params)
+    return InboxStrategy(
+        source, SourceLocation(""), _BUILT_IN.get(source, "markdown_formatter"), params=params
+    )
 
 
 def _inject(item: Item, text: str, strategy: InboxStrategy, reading: Reading) -> int:

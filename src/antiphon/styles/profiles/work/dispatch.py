@@ -15,7 +15,7 @@ import msgspec
 
 from antiphon import Agent, Hooks, UserError
 from antiphon.styles.profiles.conditions.grammar import ExpressionError
-from antiphon.styles.profiles.limits import REMEMBERED, Bounds
+from antiphon.styles.profiles.limits import REMEMBERED, ProfileLimits
 from antiphon.styles.profiles.work.admission import INHERITED, admit
 from antiphon.styles.profiles.work.handover import hand_over
 from antiphon.styles.profiles.work.modules import DISPATCHABLE, find, status_of
@@ -137,7 +137,7 @@ def _handed(view: RuleContext, module_ids: Sequence[str]) -> dict[str, Any]:
     return {RESULTS: found} if found else {}
 
 
-def broker(principal: str, associates: Sequence[str], bounds: Bounds) -> Agent:
+def broker(principal: str, associates: Sequence[str], bounds: ProfileLimits) -> Agent:
     """The agent that dispatches for a principal."""
     return Agent(
         broker_name(principal),
@@ -148,7 +148,7 @@ def broker(principal: str, associates: Sequence[str], bounds: Bounds) -> Agent:
     )
 
 
-def _plan(bounds: Bounds) -> Callable[[TurnContext], TurnPlan]:
+def _plan(bounds: ProfileLimits) -> Callable[[TurnContext], TurnPlan]:
     def plan(context: TurnContext) -> TurnPlan:
         asked = context.new_messages[0].data
         modules = dict(context.run_data.get("work_modules", {}))

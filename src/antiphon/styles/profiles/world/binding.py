@@ -10,9 +10,9 @@ from antiphon.styles.profiles.conditions.expression import Expression
 from antiphon.styles.profiles.files.profile import InboxStrategy, Observer, Profile, Segment
 from antiphon.styles.profiles.files.protocol import Protocol, ReadFrom
 from antiphon.styles.profiles.files.template import Template
-from antiphon.styles.profiles.limits import Bounds
+from antiphon.styles.profiles.limits import ProfileLimits
 from antiphon.styles.profiles.turns.ingestors import Ingestor
-from antiphon.styles.profiles.world.transcript_data import Recalled
+from antiphon.styles.profiles.world.transcript_data import TranscriptData
 
 
 class ProfileBinding(Struct, frozen=True, eq=False):
@@ -29,7 +29,7 @@ class ProfileBinding(Struct, frozen=True, eq=False):
     segments: tuple[Segment, ...] = ()
     strategies: Mapping[str, InboxStrategy] = {}
     ingestors: Mapping[str, Ingestor] = {}
-    bounds: Bounds = Bounds()
+    bounds: ProfileLimits = ProfileLimits()
     finishing: tuple[str, ...] = ()
     associates: Mapping[str, Profile] = {}
     principal: str = ""
@@ -38,7 +38,7 @@ class ProfileBinding(Struct, frozen=True, eq=False):
     protocols: Mapping[str, Protocol] = {}
     reads_messages: bool = False
     reads_start: bool = False
-    recalled: Recalled = field(default_factory=Recalled)
+    recalled: TranscriptData = field(default_factory=TranscriptData)
 
 
 def reads(profile: Profile, key: str) -> bool:

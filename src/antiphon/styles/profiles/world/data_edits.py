@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 
-class Changing:
+class EditableData:
     """A mapping of JSON data under change.
 
     values: as it is now; changed: the keys that differ; changes: how often something was changed.

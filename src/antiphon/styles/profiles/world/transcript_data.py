@@ -13,7 +13,7 @@ KEPT = 8
 """Conversations that are remembered as data, of agents with one profile; of more the oldest is forgotten."""
 
 
-class Recalled:
+class TranscriptData:
     """Conversations as data, each message made once: a rule that looks at one does so in every turn.
 
     What is given out is shared and must not be changed.

@@ -16,7 +16,7 @@ from typing import Any
 from antiphon.styles.profiles.conditions.path import lookup
 from antiphon.styles.profiles.files.template import Template, render
 from antiphon.styles.profiles.world.binding import ProfileBinding
-from antiphon.styles.profiles.world.data_edits import Changing
+from antiphon.styles.profiles.world.data_edits import EditableData
 from antiphon.values.hooks import TurnContext
 from antiphon.values.model import ChatMessage
 
@@ -37,8 +37,8 @@ class RuleContext:
         self, seat: ProfileBinding, context: TurnContext, action: Mapping[str, Any] | None = None
     ) -> None:
         self.seat, self.context, self.action = seat, context, action
-        self.private = Changing(context.data)
-        self.team = Changing(context.run_data)
+        self.private = EditableData(context.data)
+        self.team = EditableData(context.run_data)
         self._messages = seat.recalled.of(context.messages, RECALLED) if seat.reads_messages else []
         self._world: dict[str, Any] | None = None
         self._changes = 0

@@ -9,14 +9,14 @@ from contextlib import suppress
 from msgspec import Struct
 from rich.text import Text
 
-from antiphon import Conversation, Record, ReplyDelta, Usage, UserError
+from antiphon import Record, ReplyDelta, Run, Usage, UserError
 from antiphon.cli import exit_codes
 from antiphon.cli.display import terminal_escape
 from antiphon.cli.display.draw import cost_text, parts, seconds
 from antiphon.cli.display.record_line import progress, spoken
-from antiphon.cli.display.reply_printer import Screen, Voice
+from antiphon.cli.display.reply_printer import ReplyPrinter, Screen
 from antiphon.cli.display.tree import COMPACT, CallTree
-from antiphon.cli.session.drive import Bell, on_signals
+from antiphon.cli.session.drive import WakeSignal, on_signals
 from antiphon.cli.session.line_input import Typed
 from antiphon.cli.session.questions import Question, Questions, show, verdict
 from antiphon.cli.target import Target
@@ -40,7 +40,7 @@ class Person:
     """Who sits there: what they type and see, and how they stop; the same over several runs."""
 
     def __init__(self, quiet: bool) -> None:
-        self.bell = Bell()
+        self.bell = WakeSignal()
         self.screen = Screen(quiet)
         self.typed = Typed(self.bell.ring)
         self.interactive = self.typed.terminal and self.screen.console.is_terminal
@@ -75,13 +75,13 @@ class Talk:
 
     def __init__(
         self,
-        conversation: Conversation,
+        run: Run,
         target: Target,
         model: str | None,
         person: Person,
         obey: Callable[[Talk, str], Awaitable[None]],
     ) -> None:
-        self.conversation, self.target, self.model, self.person = conversation, target, model, person
+        self.run, self.target, self.model, self.person = run, target, model, person
         self._obey = obey
         self.tree = CallTree()
         self.call = ""
@@ -92,7 +92,7 @@ class Talk:
         self._questions = Questions(self.tree.run)
         self._asking: Question | None = None
         self._held: list[ReplyDelta] = []
-        self._voice, self._writing = Voice(), ""
+        self._voice, self._writing = ReplyPrinter(), ""
         self._before = (Usage(), Cost())
         self._cancelling = self._compacting = False
         self._breaks = person.breaks
@@ -104,12 +104,12 @@ class Talk:
 
     async def until_end(self, *, again: bool = False) -> Opening | None:
         """What to open next; None when the person has left. again: they know what was said so far."""
-        for record in await self.conversation.records():
+        for record in await self.run.records():
             self._learn(record)
-        subscription = self.conversation.events(self.tree.run.seq)
+        subscription = self.run.events(self.tree.run.seq)
         if not again:
             self._welcome()
-        for call in await self.conversation.requests():
+        for call in await self.run.open_requests():
             self._begin(call)
             self.screen.note("(going on with what was asked last)")
         try:
@@ -139,7 +139,7 @@ class Talk:
                 return
         self.leaving = True
         # Nothing follows: the run was closed, or it was suspended, which is said by raising.
-        await self.conversation.records(self.tree.run.seq)
+        await self.run.records(self.tree.run.seq)
 
     def _learn(self, record: Record) -> None:
         self.tree.take(record)
@@ -221,7 +221,7 @@ class Talk:
         if piece.effect_id != self._writing:
             if self._voice.said and self._same_turn(piece.effect_id):
                 self.screen.note("(that answer was cut off; here is another)")
-            self._writing, self._voice = piece.effect_id, Voice()
+            self._writing, self._voice = piece.effect_id, ReplyPrinter()
         self.screen.say(self._voice.take(piece))
 
     def _same_turn(self, effect_id: str) -> bool:
@@ -233,18 +233,16 @@ class Talk:
         """Send a message to the entry agent; while it works, to what it works on."""
         try:
             if self.call:
-                await self.conversation.post(self.call, text)
+                await self.run.post(self.call, text)
                 return
             self._compacting = compact
-            self._begin(
-                await self.conversation.post(self.target.entry, text, intent=COMPACT if compact else "")
-            )
+            self._begin(await self.run.post(self.target.entry, text, intent=COMPACT if compact else ""))
         except UserError as error:
             self.screen.note(str(error), "red")
 
     def _begin(self, call: str) -> None:
         self.call, self._cancelling = call, False
-        self._voice, self._writing, self._held = Voice(), "", []
+        self._voice, self._writing, self._held = ReplyPrinter(), "", []
         totals = self.tree.run.totals
         self._before = (totals.usage, totals.cost)
 
@@ -307,7 +305,7 @@ class Talk:
             self._cancelling = True
             self.screen.note("(stopping; Ctrl-C once more leaves)")
             with suppress(UserError):
-                await self.conversation.cancel(self.call, "stopped by the user")
+                await self.run.cancel(self.call, "stopped by the user")
         else:
             self.screen.note("(Ctrl-C once more leaves, as Ctrl-D and /quit do)")
 
@@ -356,7 +354,7 @@ class Talk:
             self._show(question, bool(question.tool) and line.strip().lower() in ("v", "view"))
             return
         try:
-            await self.conversation.answer(question.id, answer)
+            await self.run.answer(question.id, answer)
         except UserError:
             self.screen.note("(it was settled elsewhere)")
         self._questions.answered(question, answer)

@@ -1,0 +1,224 @@
+"""Opening a run: a new one, or one that a journal holds; and cancelling one that nobody drives."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any, Literal
+
+import msgspec
+
+from antiphon.errors import UserError
+from antiphon.journal import Journal, open_journal
+from antiphon.journal.port import Lease
+from antiphon.kernel.facts import summary
+from antiphon.kernel.facts.events import CancelRequested, Event, RunResumed, RunStarted
+from antiphon.kernel.facts.options import Options
+from antiphon.kernel.facts.records import ActivationIndex
+from antiphon.kernel.facts.state import RunState
+from antiphon.kernel.rules.next import Emit
+from antiphon.kernel.rules.team.compile import make_team
+from antiphon.kernel.rules.team.compiled import CompiledTeam, ModelOption
+from antiphon.kernel.run.clock import Clock, SystemClock
+from antiphon.kernel.run.rows import fold
+from antiphon.kernel.run.run import Run
+from antiphon.kernel.run.runtime import Runtime
+from antiphon.values.agent import Agent
+from antiphon.values.codec import clean_text
+from antiphon.values.fields import check_fields
+from antiphon.values.limits import DEFAULTS, Limits, OutputLimits
+from antiphon.values.message import new_id
+from antiphon.values.model import Model
+from antiphon.values.policy import Policy
+from antiphon.values.tool import ToolContext
+
+
+@asynccontextmanager
+async def open_run(
+    agents: Iterable[Agent] = (),
+    *,
+    journal: Journal | str | None = None,
+    run_id: str | None = None,
+    create: bool = False,
+    model: str | Model | None = None,
+    context_windows: Mapping[str, int] | None = None,
+    limits: Limits | None = None,
+    policy: Policy | None = None,
+    interactive: bool = True,
+    background: bool = False,
+    extra_instructions: str | Mapping[str, str] = "",
+    extra_scope: Literal["entry", "all"] = "entry",
+    disabled_tools: Iterable[str] = (),
+    output_limits: OutputLimits | None = None,
+    deps: Any = None,
+    dependency_overrides: Mapping[str, Callable[[ToolContext], Any]] | None = None,
+    data: Any = None,
+    clock: Clock | None = None,
+    env: Mapping[str, str] | None = None,
+) -> AsyncIterator[Run]:
+    """Open a new run, or with `run_id` one that the journal holds, and go on with it.
+
+    agents: the team. journal: a Journal, `sqlite:///path`, or None for memory (ANTIPHON_HOME
+    makes it durable). model: for every agent, instead of its own. interactive: somebody can answer
+    questions. background: agents may call without waiting. extra_instructions: added to the prompt
+    of the agents that the user asks, or of `all`; a mapping has a text for each agent it names.
+    deps: handed to tools. dependency_overrides: what `ctx.resolve` makes instead, by dependency id.
+    data: JSON kept with the run. create: start the run under `run_id` if the journal has none.
+    context_windows: tokens that models take, by name. output_limits: tool results shown to a model.
+    The options of a run that is opened again are those it was started with.
+    """
+    options = Options(
+        limits or DEFAULTS, policy or Policy(), interactive, background,
+        disabled=tuple(disabled_tools), outputs=output_limits or OutputLimits(),
+    )  # fmt: skip
+    options = _instructed(options, extra_instructions, extra_scope)
+    check_fields(options)
+    store, owned = _journal(journal, os.environ if env is None else env)
+    roster = _Roster(tuple(agents), model, env, context_windows or {})
+    try:
+        roster.team(options)
+        lease, state, cast = await _reopen(store, run_id or new_id(), create or run_id is None)
+        runtime = Runtime(
+            store, lease, roster.team, state, cast, clock or SystemClock(), deps, dependency_overrides
+        )
+        # A process can die between its claim and its first record: then nothing was started yet.
+        first = RunResumed(interactive) if lease.seq else RunStarted(lease.run_id, options, data)
+        try:
+            runtime.start(first)
+            if store.durability != "none" or not owned:
+                runtime.open_commands()
+            yield Run(runtime, store)
+        finally:
+            await runtime.leave(summary.encode(summary.summary_of(runtime.state, runtime.seq)))
+    finally:
+        await roster.close()
+        if owned:
+            await store.close()
+
+
+def _instructed(options: Options, extra: str | Mapping[str, str], scope: Literal["entry", "all"]) -> Options:
+    if scope not in ("entry", "all"):
+        raise UserError(f"extra_scope is 'entry' or 'all'; got {scope!r}")
+    if isinstance(extra, str):
+        return msgspec.structs.replace(options, extra=extra, extra_scope=scope)
+    return msgspec.structs.replace(options, extra_for=tuple(extra.items()))
+
+
+async def _reopen(
+    store: Journal, run_id: str, create: bool = False
+) -> tuple[Lease, RunState, ActivationIndex]:
+    """Claim a stored run and fold it; the claim is given back when that fails."""
+    lease, cast = await store.claim(run_id, create=create), ActivationIndex()
+    if not lease.seq:
+        return lease, RunState(), cast
+    try:
+        state = await fold(store, run_id, cast.learn)
+        if state.closed:
+            raise UserError(f"Run {run_id} is closed; nothing can follow. Start a new one")
+    except BaseException:
+        await store.release(lease)
+        raise
+    return lease, state, cast
+
+
+async def cancel_run(journal: Journal, run_id: str, reason: str = "") -> None:
+    """Cancel every request of a run that nobody drives, and close it; its agents are not needed.
+
+    Raises RunInUse when somebody drives it (post a `command.Cancel` then), UnknownName, UserError when
+    it is closed.
+    """
+    lease, state, cast = await _reopen(journal, run_id)
+    runtime = Runtime(
+        journal, lease, lambda options: CompiledTeam({}, {}, False), state, cast, SystemClock(), None
+    )
+    try:
+        # In one append: nothing that was in flight is taken up again in between.
+        first: RunStarted | RunResumed = RunResumed() if lease.seq else RunStarted(run_id)
+        runtime.record(partial(_resumed_to_cancel, first, reason))
+        await runtime.close(reason)
+    finally:
+        await runtime.leave(summary.encode(summary.summary_of(runtime.state, runtime.seq)))
+
+
+def _resumed_to_cancel(first: Event, reason: str, emit: Emit) -> None:
+    emit(first)
+    emit(CancelRequested("", clean_text(reason)))
+
+
+def _journal(journal: Journal | str | None, env: Mapping[str, str]) -> tuple[Journal, bool]:
+    if journal is None and env.get("ANTIPHON_HOME"):
+        journal = "sqlite:///" + os.path.join(env["ANTIPHON_HOME"], "antiphon.db")
+    if journal is None or isinstance(journal, str):
+        return open_journal(journal), True
+    return journal, False
+
+
+def _option(model: Model, windows: Mapping[str, int], env: Mapping[str, str]) -> ModelOption:
+    """What is known of a model: what the caller says of its window, its own word, else the catalog's."""
+    # Not at import: the first lookup reads the catalog, and a model in this process needs none.
+    from antiphon.models.rates import rates_of
+
+    known = rates_of(model, env)
+    window = windows.get(model.name) or known.window
+    return ModelOption(model, window, known.max_input_price, known.max_output_price, known.bill)
+
+
+class _Roster:
+    """Agents, and the models they name, each made once and closed with the run."""
+
+    def __init__(
+        self,
+        agents: tuple[Agent, ...],
+        model: str | Model | None,
+        env: Mapping[str, str] | None,
+        windows: Mapping[str, int],
+    ) -> None:
+        self._agents, self._model, self._env, self._windows = agents, model, env, windows
+        self._models: dict[str, Model] = {}
+        self._team: tuple[Options, CompiledTeam] | None = None
+
+    def team(self, options: Options) -> CompiledTeam:
+        """Compile the team, once for the same options."""
+        if self._team is None or self._team[0] != options:
+            self._team = options, make_team(self._agents, options, partial(self._models_of, options))
+        return self._team[1]
+
+    def _models_of(self, options: Options, agent: Agent) -> tuple[ModelOption, ...]:
+        first = self._model if self._model is not None else agent.model
+        try:
+            models = [self._resolve(spec) for spec in (first, *agent.asking.fallback_models)]
+        except UserError:
+            if first is None and (agent.hooks.plan_turn is not None or agent.hooks.act is not None):
+                # It may never ask one; if it does, it is told so then.
+                return ()
+            raise
+        env = os.environ if self._env is None else self._env
+        choices = [_option(model, self._windows, env) for model in models]
+        for limits in (agent.limits, options.limits):
+            if limits is not None and limits.on_breach == "degrade":
+                spare = _option(self._resolve(limits.breach_target), self._windows, env)
+                choices.append(msgspec.structs.replace(spare, spare=limits.breach_target))
+        return tuple(choices)
+
+    def _resolve(self, spec: str | Model | None) -> Model:
+        if spec is not None and not isinstance(spec, str):
+            return spec
+        key = spec or ""
+        if key not in self._models:
+            # Only a model string needs these, and they are slow to import.
+            from antiphon.config.dotenv import environment
+            from antiphon.models import resolve_model
+
+            if self._env is None:
+                self._env = environment()
+            self._models[key] = resolve_model(spec, self._env)
+        return self._models[key]
+
+    async def close(self) -> None:
+        """Close the models that were made here."""
+        for model in self._models.values():
+            close = getattr(model, "aclose", None)
+            if close is not None:
+                await close()

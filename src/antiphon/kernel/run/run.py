@@ -1,0 +1,260 @@
+"""Run: an open run, as users hold it. They ask, tell, answer, cancel and watch with it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import aclosing
+from typing import Any
+
+import msgspec
+
+from antiphon.errors import RunFailed, UnknownName, UserError
+from antiphon.journal import Journal
+from antiphon.kernel.context.compaction import HISTORY
+from antiphon.kernel.facts.activation import Activation, OpenEffect
+from antiphon.kernel.facts.events import (
+    ApprovalEffect,
+    EffectStarted,
+    Event,
+    HumanInput,
+    Ruling,
+)
+from antiphon.kernel.facts.fold.inbox import full
+from antiphon.kernel.facts.fold.transcript_edits import read_history
+from antiphon.kernel.facts.ledger import NANO
+from antiphon.kernel.facts.records import Record
+from antiphon.kernel.run.commands import VERDICTS, AnswerInput, AskAgent, CancelEffect, PostMessage, Signal
+from antiphon.kernel.run.feed import Subscription
+from antiphon.kernel.run.rows import read
+from antiphon.kernel.run.runtime import Runtime
+from antiphon.values.agent import Agent
+from antiphon.values.limits import Limits
+from antiphon.values.message import USER, Attachment, Message, ToolCall
+from antiphon.values.model import ChatMessage, Usage
+from antiphon.values.policy import Grant
+from antiphon.values.result import ActivationInfo, Outcome, Result
+
+InputHandler = Callable[[Message], Awaitable[Any]]
+
+
+class Run:
+    """An open run. Made by `open_run`; use it inside its `async with` block only."""
+
+    def __init__(self, runtime: Runtime, journal: Journal) -> None:
+        self._runtime, self._journal = runtime, journal
+
+    @property
+    def run_id(self) -> str:
+        """The run's id; with the same journal it opens the run again."""
+        return self._runtime.run_id
+
+    @property
+    def seq(self) -> int:
+        """The number of the last record."""
+        return self._runtime.seq
+
+    @property
+    def usage(self) -> Mapping[str, Usage]:
+        """Tokens so far, by model."""
+        return dict(self._runtime.state.totals.usage)
+
+    @property
+    def cost_usd(self) -> float:
+        """US dollars spent so far, as far as prices are known."""
+        return self._runtime.state.totals.nano_usd / NANO
+
+    async def post(
+        self, to: str | Agent, text: str | Message = "", *, attachments: Iterable[Attachment] = (),
+        intent: str = "", task_id: str = "", data: Any = None, calls: Iterable[ToolCall] = (),
+        inbox: Iterable[Message] = (), limits: Limits | None = None,
+    ) -> str:  # fmt: skip
+        """Ask an agent, or tell the one that works on an open call something more.
+
+        to: an agent, its name, or the id of an open call; only that takes a whole Message. intent: a
+        label of the request; `compact` has a continued conversation compacted, `history` has it
+        replaced by the messages that the text holds (JSON of ChatMessages), and neither asks anything.
+        task_id: the thread. data: JSON for the agent's own hooks and action. calls: tool calls that the
+        agent does before it asks its model. inbox: messages it finds there beside the text.
+        limits: of this request, within those of the run.
+        Returns the id of the call. Raises UnknownName; UserError when the inbox is full, or the run closed.
+        """
+        state = self._runtime.state
+        name = to.name if isinstance(to, Agent) else to
+        opened = state.open.get(name)
+        if opened is not None and opened.child:
+            refused = full(state.activations[opened.child], state.options.limits)
+            whole = text if isinstance(text, Message) else None
+            said = "" if isinstance(text, Message) else text
+            self._runtime.apply_command(PostMessage(name, said, tuple(attachments), whole))
+            if refused:
+                raise UserError(f"Not delivered: {refused}")
+            return name
+        if name not in self._runtime.team.members:
+            number, slash, _ = name.partition("/")
+            if slash and number.isdigit():
+                calls_open = [key for key, each in state.open.items() if each.child]
+                raise UnknownName("open call", name, calls_open)
+            raise UnknownName("agent", name, self._runtime.team.members)
+        if isinstance(text, Message):
+            raise UserError(f"{name} is an agent: ask it with a text, and give it messages as `inbox`")
+        if intent == HISTORY:
+            try:
+                read_history(text)
+            except ValueError as error:
+                raise UserError(f"Not a conversation that a provider would take: {error}") from error
+        self._runtime.apply_command(
+            AskAgent(
+                name, text, tuple(attachments), intent, task_id, data, tuple(calls), tuple(inbox), limits
+            )
+        )
+        return f"0/{state.activations[0].turn.number}.c1"
+
+    async def result(self, call_id: str) -> Result:
+        """Wait for a request that `post` made. Raises RunFailed for the outcome `failed`, RunSuspended."""
+        ended = await self._runtime.result(call_id)
+        event = ended.event
+        log = self._runtime.state.log
+        messages = tuple(logged.message for logged in log if logged.request == call_id)
+        # A request that could not even be made (no such agent, too long) failed.
+        outcome: Outcome = (
+            "failed" if event.outcome in ("not_found", "invalid_arguments", "denied") else event.outcome
+        )
+        agent = next((each.receiver for each in messages if each.id == call_id + ">"), "")
+        member = self._runtime.team.members.get(agent)
+        answer = member.answer if member is not None and outcome == "completed" else None
+        found = Result(
+            event.content,
+            outcome,
+            event.reason,
+            self.run_id,
+            call_id,
+            ended.usage,
+            messages,
+            event.attachments,
+            answer.read(event.content) if answer is not None else None,
+        )
+        if outcome == "failed":
+            raise RunFailed(found)
+        return found
+
+    async def answer(
+        self, effect_id: str, content: str, *, arguments: str = "", by: str = "user",
+        grant: Grant | None = None,
+    ) -> None:  # fmt: skip
+        """Answer an open question; or an approval, or a limit to be raised, with `yes`, `no` or `always`.
+
+        arguments: JSON that replaces the arguments asked for. grant: how far `always` reaches. Raises
+        UserError when the effect asks nothing, or the answer is none of those.
+        """
+        opened = self._runtime.state.open.get(effect_id)
+        detail = opened.detail if opened is not None else None
+        if not isinstance(detail, HumanInput):
+            raise UserError(f"{effect_id} is not an open question or approval")
+        if isinstance(detail, Ruling) and content not in VERDICTS:
+            raise UserError(f"An approval is answered yes, no or always; got {content!r}")
+        if grant is not None and content != "always":
+            raise UserError(f"Only `always` is remembered, and so takes a grant; got {content!r}")
+        self._runtime.apply_command(AnswerInput(effect_id, content, arguments, by, grant))
+
+    async def cancel(self, target: str = "", reason: str = "") -> None:
+        """Stop a call or tool and all under it; without a target, every request."""
+        self._runtime.apply_command(CancelEffect(target, reason))
+
+    def cancel_when(self, signal: Signal, target: str, reason: str = "") -> Callable[[], object]:
+        """Cancel `target` once `signal` (an asyncio.Event, say) is set; call the result to stop listening."""
+        return self._runtime.cancel_when(signal, target, reason)
+
+    def on_input(self, handler: InputHandler) -> Callable[[], object]:
+        """Show questions and approvals to `handler` from now on; call the result to stop. See `run`.
+
+        One that raises refuses: an approval is answered `no`, a question with the error.
+        """
+        asked, later = list(self._runtime.state.open.values()), self.events(self.seq, deltas=False)
+        return self._runtime.spawn(self._answer_with(handler, asked, later)).cancel
+
+    async def _answer_with(
+        self, handler: InputHandler, open_now: list[OpenEffect], events: Subscription
+    ) -> None:
+        async with aclosing(events):
+            for each in open_now:
+                agent = self._runtime.state.activations[each.activation].agent
+                asked = EffectStarted(each.id, each.detail)
+                await self._put(asked, agent, handler, fails="no")
+            async for item in events:
+                if isinstance(item, Record):
+                    await self._put(item.event, item.agent, handler, fails="no")
+
+    async def _put(self, event: Event, agent: str, on_input: InputHandler, *, fails: str = "") -> None:
+        """Show a question to a person and send the answer back. fails: the answer when that raises."""
+        detail = event.detail if isinstance(event, EffectStarted) else None
+        if not isinstance(event, EffectStarted) or not isinstance(detail, HumanInput):
+            return
+        approval = isinstance(detail, Ruling)
+        message = Message("forward", agent, USER, detail.text, event.id)
+        if approval:
+            asked = None
+            if type(detail) is ApprovalEffect:
+                asked = {"tool": detail.name, "arguments": detail.arguments}
+            intent = "approval" if asked else "limit"
+            message = msgspec.structs.replace(message, intent=intent, data=asked)
+        try:
+            answer, by = str(await on_input(message)), USER
+        except Exception as error:
+            if not fails:
+                raise
+            answer, by = fails if approval else f"No answer: {error}", "nobody"
+        if event.id in self._runtime.state.open:
+            await self.answer(event.id, answer if not approval or answer in VERDICTS else "no", by=by)
+
+    def transcript(self, agent: str | Agent) -> tuple[ChatMessage, ...]:
+        """What an agent with `context="continue"` would go on with; empty when the user never asked it."""
+        state = self._runtime.state
+        number = state.dormant.get((0, agent.name if isinstance(agent, Agent) else agent))
+        return tuple(state.activations[number].conversation.transcript.messages) if number is not None else ()
+
+    def events(self, after: int = 0, *, deltas: bool = True) -> Subscription:
+        """An async iterator over records numbered above `after`, and deltas as they come."""
+        return Subscription(self._runtime.feed, self._journal, after, deltas)
+
+    async def records(self, after: int = 0) -> list[Record]:
+        """The records numbered above `after`, of the whole run so far."""
+        await self._runtime.until_durable()
+        return await read(self._journal, self.run_id, after)
+
+    def activation(self, number: int) -> ActivationInfo:
+        """What one live activation sees. Raises UnknownName when there is none of that number."""
+        found = self._runtime.state.activations.get(number)
+        if found is None:
+            known = map(str, self._runtime.state.activations)
+            raise UnknownName("activation", str(number), known)
+        return _info(found)
+
+    def activations(self) -> tuple[ActivationInfo, ...]:
+        """What every activation sees, dormant ones too, in the order they were created."""
+        return tuple(_info(each) for _, each in sorted(self._runtime.state.activations.items()) if each.id)
+
+    async def open_requests(self) -> tuple[str, ...]:
+        """The ids of the user's requests that are still open."""
+        return tuple(self._runtime.state.activations[0].open)
+
+    async def close(self, reason: str = "") -> None:
+        """End the run for good; what is still open is cancelled first."""
+        if self._runtime.state.activations[0].open:
+            await self.cancel(reason=reason or "the run was closed")
+        await self._runtime.close(reason)
+
+
+def _info(activation: Activation) -> ActivationInfo:
+    return ActivationInfo(
+        activation.id,
+        activation.agent,
+        activation.phase,
+        activation.turn.number,
+        tuple(activation.conversation.transcript.messages),
+        tuple(activation.mailbox.inbox),
+        tuple(activation.open),
+        activation.caller,
+        dict(activation.data),
+        tuple(activation.message_log or ()),
+        dict(activation.mailbox.unread or {}),
+    )
