@@ -26,7 +26,7 @@ from antiphon.values.model import ChatMessage, Example, ModelRequest, Reply
 from antiphon.values.tool import as_tool
 
 ROOT = Path(__file__).resolve().parent.parent
-LISTS = [ROOT / "tests" / "local" / f"{name}_60.yaml" for name in ("routing", "heldout", "third")]
+LISTS = [ROOT / "tests/unit/models/local" / f"{name}_60.yaml" for name in ("routing", "heldout", "third")]
 OFFERED = (BUILTINS["call_agent"], BUILTINS["finish"])
 """What every agent can do beside its tools."""
 

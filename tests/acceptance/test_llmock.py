@@ -29,7 +29,7 @@ from tests.acceptance.llmock import (
     says,
     to,
 )
-from tests.cli.shell import SETTINGS, SRC, Said
+from tests.unit.cli.shell import SETTINGS, SRC, Said
 
 HERE = Path(__file__).parent
 ANSWER = "It is five: 2 + 3 = 5, naïvely – 五."

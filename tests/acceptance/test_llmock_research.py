@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from tests.acceptance.llmock import PATIENCE, Server, calls, conversations, results, says
-from tests.cli.shell import SETTINGS, SRC, Said
+from tests.unit.cli.shell import SETTINGS, SRC, Said
 
 TEAM = Path(__file__).parents[2] / "examples/research"
 QUESTION = "How do tides work?"

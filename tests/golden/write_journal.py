@@ -15,7 +15,7 @@ from antiphon.journal.row_writer import put
 from antiphon.journal.sqlite import SqliteJournal
 from antiphon.journal.sqlite_file import MIGRATIONS
 from antiphon.models.script import Script, call
-from tests.journal.writing import write_story
+from tests.unit.journal.writing import write_story
 
 TALK = "a talk"
 """The run whose rows are events; those of the others are any text."""

@@ -7,7 +7,7 @@ from antiphon.testing.world import World
 from antiphon.values.hooks import Continue
 from tests.oracle.stage import scenario
 from tests.oracle.tools import agent, look, never, to
-from tests.spec.crash_scenarios import ALL
+from tests.promises.crash_scenarios import ALL
 
 
 async def left_and_resumed(stage, before, after, at, then=None, **options):

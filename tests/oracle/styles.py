@@ -11,8 +11,8 @@ from antiphon.values.agent import Compaction
 from antiphon.values.model import Reply, Usage
 from tests.oracle.stage import scenario
 from tests.oracle.tools import agent, look
-from tests.seeds.ensemble import member
-from tests.seeds.profiled import TEAM, script, team
+from tests.styles.environment.ensemble import member
+from tests.styles.profiles.profiled import TEAM, script, team
 
 # -- loop ---------------------------------------------------------------------------------------
 

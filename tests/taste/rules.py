@@ -26,10 +26,10 @@ BANNED_WORDS = {
 PRIVATE_WORDS = {
     "awake", "bury", "gist", "laps", "mail", "moment", "nudge", "nudges", "parked", "wish",
 }  # fmt: skip
-# Names that a seed prescribes are exempt.
-PRESCRIBED_NAMES: dict[str, str] = {"CostManager": "002"}  # name: seed
+# Names that a design document prescribes are exempt.
+PRESCRIBED_NAMES: dict[str, str] = {"CostManager": "environment"}  # name: style
 # Where tasks may be born, beside the runtime.
-# The conformance suite of journals races owners and waiters against each other. Seed 002's subscriptions
+# The conformance suite of journals races owners against waiters. The environment's subscriptions
 # wait for many of the user's own triggers at once, outside any run.
 TASK_MAKERS = (
     "src/antiphon/kernel/run/runtime.py",

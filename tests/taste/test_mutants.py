@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from scripts import mutants
-from scripts.mutants import Mutant, Verdict
+from scripts import mutants, mutation
+from scripts.mutants import Verdict
+from scripts.mutation import Mutant
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -38,7 +39,7 @@ def h():
 
 
 def changes(text: str) -> list[tuple[int, str, str]]:
-    return [(each.line, each.kind, each.change) for each in mutants.mutants_of("a.py", text.encode())]
+    return [(each.line, each.kind, each.change) for each in mutation.mutants_of("a.py", text.encode())]
 
 
 def test_every_kind_is_made_where_it_stands() -> None:
@@ -73,7 +74,7 @@ def test_declarations_and_prose_are_left_alone(text: str) -> None:
 
 
 def test_equal_changes_of_equal_lines_are_told_apart() -> None:
-    first, second = mutants.mutants_of("a.py", b"x = 1\ny = 2\nx = 1\n")[::2]
+    first, second = mutation.mutants_of("a.py", b"x = 1\ny = 2\nx = 1\n")[::2]
     assert (first.key, second.key) == ("a.py :: x = 1 :: 1 -> 2", "a.py :: x = 1 :: 1 -> 2 #2")
 
 
@@ -134,13 +135,6 @@ def test_an_argument_has_a_reason() -> None:
 )
 def test_more_than_one_in_twenty_is_too_many(survivors: int, tested: int, wrong: bool) -> None:
     assert mutants.too_many(survivors, tested) is wrong
-
-
-def test_tests_that_notice_soon_come_first() -> None:
-    found = mutants.test_order(ROOT / "tests")
-    assert found[0] == "tests/kernel"
-    assert "tests/taste" not in found
-    assert "tests/test_signature.py" in found
 
 
 def told(

@@ -1,6 +1,6 @@
 """What models were asked and what it cost, by model; how much of a context window is left.
 
-The seed calls this the usage service.
+A design document calls this the usage service.
 """
 
 from __future__ import annotations

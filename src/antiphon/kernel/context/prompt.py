@@ -55,7 +55,7 @@ def make_prefix(
 
 
 def write_prompt(agent: Agent, colleagues: Iterable[Agent], listed: bool, rules: Sequence[str]) -> str:
-    """The system prompt: who the agent is, whom it may call, and how it ends (seed 000, section 7).
+    """The system prompt: who the agent is, whom it may call, and how it ends.
 
     listed: it can call its colleagues. rules: what is said of the built-in calls that it has.
     """

@@ -8,7 +8,7 @@
     env.publish_message(Message("Ada"))
     await env.run()
 
-The words are the seed's; the work is the kernel's: a round is a turn of one agent, a reaction is a
+The words are its design document's; the work is the kernel's: a round is a turn of one agent, a reaction is a
 call, and what a role does in `ctx.step` is done once even if the process dies after it.
 """
 

@@ -1,4 +1,4 @@
-"""Message: what roles say to each other, in the seed's words; a façade over the kernel's message.
+"""Message: what roles say to each other, in its design document's words; a façade over the kernel's message.
 
     message = Message("Draw a plan", cause_by=WriteRequirement, send_to={Architect, "Bob"})
     message.cause_by, message.send_to     # texts: a class stands for its path
@@ -29,7 +29,7 @@ from antiphon.values.message import new_id
 
 
 class Message:
-    """One message. `id` is made unless given; unknown fields are passed over, as in the seed's origin.
+    """One message. `id` is made unless given; unknown fields are passed over.
 
     instruct_content: structured content beside the text: a Struct, a dataclass, a pydantic model or
     plain JSON data. A message that was stored or sent holds it as plain data, see `instruct_as`.

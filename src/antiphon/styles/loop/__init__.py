@@ -1,4 +1,4 @@
-"""Loop: one agent in one streaming tool loop, with the seed's options, events and sessions.
+"""Loop: one agent in one streaming tool loop, with its design document's options, events and sessions.
 
     agent = LoopAgent(llm="openai:gpt-5", tools=[search], system_prompt="You find things.")
     answer = await agent.run("Where is it?")
@@ -41,7 +41,7 @@ from antiphon.styles.loop.options import (
 from antiphon.values.tool import Dependency, Done
 
 TaskComplete = Done
-"""The seed's name of the exception by which a tool ends the task."""
+"""The design document's name of the exception by which a tool ends the task."""
 
 __all__ = [
     "AbortError",

@@ -1,4 +1,4 @@
-"""LoopAgent: one agent, one streaming tool loop, with the seed's options."""
+"""LoopAgent: one agent, one streaming tool loop, with its design document's options."""
 
 from __future__ import annotations
 

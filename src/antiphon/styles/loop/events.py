@@ -2,7 +2,7 @@
 
     for event in loop_events(await conversation.records()): ...
 
-The order within an iteration is the seed's: reasoning, text, then for each call its start, the call,
+The order within an iteration is prescribed: reasoning, text, then for each call its start, the call,
 its result and its end; `FinalResponseEvent` closes a request. Times are Unix seconds, durations
 milliseconds.
 """

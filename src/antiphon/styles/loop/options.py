@@ -1,4 +1,4 @@
-"""Options of the loop, in the seed's words, and what they mean to the kernel."""
+"""Options of the loop, in the words of its design document, and what they mean to the kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""run_context: a run as its seed names it: RunContext, TeamState, and a SubContext for each agent.
+"""run_context: a run as its design document names it: RunContext, TeamState, and a SubContext for each agent.
 
     async with open_run(team.agents(), journal=..., run_id=...) as conversation:
         found = await run_context(conversation, team)

@@ -1,4 +1,4 @@
-"""What this style refuses, as Antiphon's own errors and as the built-in ones that the seed names."""
+"""What this style refuses, as Antiphon's own errors and as the built-in ones that are prescribed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings: which models a team thinks with, from a `config2.yaml` in the seed's words.
+"""Settings: which models a team thinks with, from a `config2.yaml` in the words of its design document.
 
     llm:                              # everyone's, unless said otherwise
       api_type: openai

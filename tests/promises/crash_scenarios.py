@@ -1,0 +1,385 @@
+"""The scenarios that are killed everywhere; all they know is in the world and the requests."""
+
+import asyncio
+
+from msgspec.structs import replace
+
+from antiphon import Agent, Hooks, LoopOptions, Message, ModelError, ModelOptions, ToolContext, tool
+from antiphon.kernel.facts.events import ApprovalEffect, EffectStarted
+from antiphon.kernel.run.commands import AnswerInput, AskAgent, CancelEffect
+from antiphon.models.script import Script, call, finish
+from antiphon.styles.environment import Action, Environment, Role
+from antiphon.styles.environment import Message as Said
+from antiphon.styles.profiles import ProfileLimits, ProfileTeam
+from antiphon.styles.tasks import Controller, StructuredMessage
+from antiphon.styles.tasks.scheduling.task import mail_of
+from antiphon.testing.crash import Scenario
+from antiphon.values.hooks import Continue, PlannedCall, Return, TurnPlan
+from antiphon.values.model import Reply, Usage
+from tests.styles.profiles.profiles_in_code import library
+
+
+def tools_of(world):
+    """A tool of each contract, one that needs approval, one that never ends."""
+
+    @tool(effect="read")
+    async def look(ctx: ToolContext, what: str) -> str:
+        "Look."
+        world.did(ctx)
+        return f"saw {what}"
+
+    @tool(effect="idempotent")
+    async def put(ctx: ToolContext, what: str) -> str:
+        "Put."
+        world.did(ctx)
+        return f"put {what}"
+
+    @tool(effect="once")
+    async def pay(ctx: ToolContext, what: str) -> str:
+        "Pay."
+        world.did(ctx)
+        return f"paid {what}"
+
+    @tool(effect="once", requires_approval=True)
+    async def wire(ctx: ToolContext, what: str) -> str:
+        "Wire."
+        world.did(ctx)
+        return f"wired {what}"
+
+    @tool(effect="read", timeout=3_600)
+    async def hang(ctx: ToolContext) -> str:
+        "Never ends."
+        world.did(ctx)
+        await asyncio.Event().wait()
+        return ""
+
+    return {each.name: each for each in (look, put, pay, wire, hang)}
+
+
+def team(**members):
+    """Agents by name, each with the names of its tools."""
+
+    def agents(world):
+        tools = tools_of(world)
+        return [
+            Agent(name, f"You are {name}.", tools=[tools[each] for each in own])
+            for name, own in members.items()
+        ]
+
+    return agents
+
+
+def script(**lines):
+    return lambda: Script(lines, by="turn")
+
+
+def to(agent, text="please"):
+    return call("call_agent", agent_name=agent, message=text)
+
+
+def approve(record):
+    event = record.event
+    if type(event) is EffectStarted and type(event.detail) is ApprovalEffect:
+        return [(f"answer {event.id}", AnswerInput(event.id, "yes"))]
+    return []
+
+
+def cancel_call(record):
+    event = record.event
+    if type(event) is EffectStarted and getattr(event.detail, "name", "") == "hang":
+        return [("cancel", CancelEffect("1/1.c1", "enough"))]
+    return []
+
+
+SINGLE = Scenario("single", team(a=["pay"]), script(a=[call("pay", what="x"), "done"]), (("a", "go"),))
+CONTRACTS = Scenario(
+    "three contracts",
+    team(a=["look", "put", "pay"]),
+    script(
+        a=[
+            [call("look", what="x"), call("put", what="y"), call("pay", what="z"), call("pay", what="w")],
+            "done",
+        ]
+    ),
+    (("a", "go"),),
+)
+CIRCULAR = Scenario(
+    "circular",
+    team(a=["pay"], b=["put"]),
+    lambda: Script(
+        {"a": _a_in_the_circle, "b": [call("put", what="y"), to("a", "inner"), finish("b is done")]},
+        by="turn",
+    ),
+    (("a", "outer"),),
+)
+
+
+def _a_in_the_circle(request):
+    if request.messages[0].content == "inner":
+        return "inner done"
+    spoken = sum(message.role == "assistant" for message in request.messages)
+    return [to("b"), call("pay", what="x"), finish("outer done")][spoken]
+
+
+FAN_OUT = Scenario(
+    "fan-out",
+    team(a=[], b=["pay"], c=["look"], d=[]),
+    script(
+        a=[[to("b"), to("c"), to("d")], finish("all there")],
+        b=[call("pay", what="b"), "b done"],
+        c=[call("look", what="c"), "c done"],
+        d=["d done"],
+    ),
+    (("a", "go"),),
+)
+BACKGROUND = Scenario(
+    "background",
+    team(a=["pay"], b=["put"]),
+    script(
+        a=[
+            call("call_agent", agent_name="b", message="slowly", background=True),
+            call("pay", what="x"),
+            call("get_result", call_id="1/1.c1"),
+            "done",
+        ],
+        b=[call("put", what="y"), "b done"],
+    ),
+    (("a", "go"),),
+    options={"background": True},
+)
+APPROVAL = Scenario(
+    "approval", team(a=["wire", "look"]),
+    script(a=[[call("wire", what="x"), call("look", what="y")], call("wire", what="z"), "done"]),
+    (("a", "go"),), approve,
+)  # fmt: skip
+RETRY = Scenario(
+    "retry", team(a=["pay"]),
+    script(a=[call("pay", what="x"), ModelError("rate_limit", ""), ModelError("overloaded", ""), "done"]),
+    (("a", "go"),),
+)  # fmt: skip
+CANCEL = Scenario(
+    "cancel", team(a=["pay"], b=["hang"]),
+    script(a=[to("b"), call("pay", what="x"), "gave up"], b=[call("hang"), "never"]),
+    (("a", "go"),), cancel_call,
+)  # fmt: skip
+
+
+def _first(request):
+    """Fails in passing at its second step, and at the fourth for good."""
+    step = _step(request)
+    if request.tool_choice == "none":
+        return _spare(request)
+    if step == 2 and request.effect_id.endswith(".m1"):
+        raise ModelError("overloaded", "busy")
+    if step == 4:
+        raise ModelError("auth", "not any more")
+    return _spare(request)
+
+
+def _spare(request):
+    if request.tool_choice == "none":
+        return "<retain>a fact</retain><summary>so far</summary>"
+    if request.system.startswith('You are "b"'):
+        return f"b heard {sum(message.role == 'user' for message in request.messages)}"
+    step = _step(request)
+    calls = [
+        [to("b", "one"), call("pay", what="x")], [call("look", what="y")], [call("wire", what="z")],
+        [to("b", "two")], [call("put", what="w"), finish("all done"), call("pay", what="never")],
+    ]  # fmt: skip
+    named = tuple(replace(each, id=f"{step}-{index}") for index, each in enumerate(calls[step - 1]))
+    return Reply(f"step {step}", named, "calls", Usage(900 if step == 3 else 10, 1))
+
+
+def _step(request):
+    """How far it is, from what it said itself: that outlives a compaction."""
+    said = [each.content for each in request.messages if each.role == "assistant"]
+    return 1 + max([int(text.removeprefix("step ")) for text in said if text.startswith("step ")], default=0)
+
+
+def _narrow():
+    model = Script(_first)
+    model.window = 1_000
+    return model
+
+
+def _loop(world):
+    tools = tools_of(world)
+    return [
+        Agent(
+            "a",
+            "You are a.",
+            tools=[tools[name] for name in ("look", "put", "pay", "wire")],
+            tool_execution="sequential",
+            loop=LoopOptions(finish_mode="in_order"),
+            asking=ModelOptions(fallback_models=[Script(_spare, name="spare")]),
+        ),
+        Agent("b", "You are b.", context="continue"),
+    ]
+
+
+LOOP = Scenario("loop", _loop, _narrow, (("a", "go"),), approve)
+
+
+def _controlled(world):
+    return Controller(team(a=["pay"], b=["put"])(world)).agents()
+
+
+def _b_at_work(request):
+    """Its own task acts; what is handed over to it does not."""
+    if "handed" in request.messages[0].content:
+        return "b went on"
+    return [call("put", what="y"), "b done"][sum(each.role == "assistant" for each in request.messages)]
+
+
+def _a_at_work(request):
+    if request.messages[0].content == "with b":
+        return call("call_agent", agent_name="b", message="handed over", handoff=True)
+    return [call("pay", what="x"), "a done"][sum(each.role == "assistant" for each in request.messages)]
+
+
+def _task(task_id, worker, text, priority):
+    return mail_of(
+        StructuredMessage.create_task(text, "user", worker, {"priority": priority}, task_id=task_id)
+    )
+
+
+TASKS = Scenario(
+    "tasks", _controlled, lambda: Script({"a": _a_at_work, "b": _b_at_work}, by="turn"),
+    (
+        AskAgent(
+            "controller",
+            "",
+            inbox=(
+                _task("1", "a", "alone", "low"),
+                _task("2", "b", "alone", "medium"),
+                _task("3", "a", "with b", "high"),
+            ),
+        ),
+    ),
+)  # fmt: skip
+
+
+def stepped(world, ctx, name):
+    """What a step of that name does, once in its action."""
+    place = f"{ctx.effect_id}:{name}"
+    world.did(ToolContext(ctx.run_id, place, ctx.agent, f"{ctx.run_id}:{place}", ctx.attempt))
+    return name
+
+
+def _acting(world):
+    """A broker, one that acts with steps, an ask and a call, and one that is asked for help."""
+
+    async def act(ctx):
+        found = [await ctx.step("fetch", stepped, world, ctx, "fetch")]
+        found += await asyncio.gather(ctx.ask_model("What of it?"), ctx.call("b", "help"))
+        found.append(await ctx.step("send", stepped, world, ctx, "send"))
+        ctx.set("found", found)
+        ctx.append("reactions", [len(ctx.all_messages)])
+        ctx.publish(Message("forward", "a", "", f"{found} {ctx.data.get('reactions')}"))
+
+    def plan(context):
+        return TurnPlan(
+            [PlannedCall("a", forward=tuple(range(len(context.new_messages))))] if context.turn < 3 else ()
+        )
+
+    def decide(context):
+        if context.turn < 3:
+            return Continue(activation_data={f"taken {context.turn}": len(context.new_messages)})
+        return Return(
+            output=f"{[each.content for each in context.new_messages]} {dict(context.data)} {context.hops}"
+        )
+
+    tools = tools_of(world)
+    return [
+        Agent("broker", hooks=Hooks(plan_turn=plan, end_turn=decide)),
+        Agent("a", "You are a.", hooks=Hooks(act=act), tools=[tools["pay"]], context="continue"),
+        Agent("b", "You are b.", tools=[tools["put"]]),
+    ]
+
+
+ACTION = Scenario(
+    "action", _acting,
+    script(a=[call("pay", what="x"), "a thought"], b=[call("put", what="y"), "b helped"]),
+    (("broker", "go"),),
+)  # fmt: skip
+
+
+class Work(Action):
+    """Does something to the world, once; asks its model, if it has one; says what came of it."""
+
+    def __init__(self, world, asks=False, parts=1):
+        super().__init__()
+        self.world, self.asks, self.parts = world, asks, parts
+
+    async def run(self, with_messages=None, **kwargs):
+        role, news = self.role, with_messages[-1].content
+        said = await self.ctx.step("do", self.do, news)
+        if self.asks:
+            said = await self._aask(said)
+        role.done = [*role.done, news]
+        for part in range(1, self.parts):
+            role.rc.env.publish_message(Said(f"{said} {part}", cause_by=role.key))
+        return Said(f"{said} {self.parts}" if self.parts > 1 else said, cause_by=role.key)
+
+    def do(self, news):
+        stepped(self.world, self.ctx, "do")
+        return f"{self.role.key}({news})"
+
+
+class Worker(Role):
+    done: list[str] = []  # noqa: RUF012 - each role gets its own
+
+
+def _environment(world):
+    """A splits into three subtasks; each goes round B, C and D, twice."""
+    return Environment(
+        roles=[
+            Worker(name="A", actions=[Work(world, parts=3)]),
+            Worker(name="B", actions=[Work(world)], watch=["A", "D"]),
+            Worker(name="C", actions=[Work(world, asks=True)], watch=["B"]),
+            Worker(name="D", actions=[Work(world)], watch=["C"]),
+        ],
+        laps=2,
+    ).agents()
+
+
+ENVIRONMENT = Scenario(
+    "environment",
+    _environment,
+    lambda: Script(lambda request: request.messages[-1].content + "!"),
+    (("environment", "go"),),
+)
+
+
+def _profiled(world):
+    """A partner, a principal in the background that gives way to another one, two associates that act."""
+    tools, bounds = tools_of(world), ProfileLimits()
+    acting = [tools["pay"], tools["put"]]
+    return ProfileTeam(library("acts"), tools={"acts": acting}, bounds=bounds).agents()
+
+
+def _assigned(module):
+    return {"module_id_to_assign": module, "agent_profile_logical_name": "Associate"}
+
+
+LAUNCH = call("LaunchPrincipalExecutionTool")
+PROFILES = Scenario(
+    "profiles", _profiled,
+    script(
+        Partner=[
+            call("manage_work_modules", actions=[{"action": "create", "name": name} for name in "ab"]),
+            [LAUNCH, call("LaunchPrincipalExecutionTool", force_terminate_and_relaunch=True)],
+            "Wait.", "All is done.",
+        ],
+        Principal=[
+            call("dispatch_submodules", assignments=[_assigned("WM_1"), _assigned("WM_2")]),
+            call("finish_flow", summary="done"),
+        ],
+        Associate=[call("put", what="y"), call("pay", what="x"), call("finish_flow", summary="found")],
+    ),
+    (("Partner", "go"),),
+)  # fmt: skip
+ALL = [
+    *(SINGLE, CONTRACTS, CIRCULAR, FAN_OUT, BACKGROUND, APPROVAL, RETRY, CANCEL, LOOP, TASKS, ACTION),
+    *(ENVIRONMENT, PROFILES),
+]
