@@ -211,7 +211,7 @@ class Copy:
         named.write_text("".join(f"{test}\n" for test in tests), "utf-8")
         options = [
             *("-x", "-q", "-p", "no:randomly", "-p", "no:cacheprovider"),
-            *("-m", "not deep and not soak and not slow", "--hypothesis-seed=0", "--tb=short"),
+            *("-m", "not deep and not soak", "--hypothesis-seed=0", "--tb=short"),
             *("-o", f"faulthandler_timeout={TEST_SECONDS}", "-o", "faulthandler_exit_on_timeout=true"),
             *(more or ("-n", "0", "--no-cov")),
         ]

@@ -69,6 +69,7 @@ def run(start: Start) -> Run:
     return ran
 
 
+@pytest.mark.slow
 def test_single_delegation(server: Server, run: Run) -> None:
     server.script(
         calls("lead", to("writer", "Write a line.")),

@@ -19,6 +19,7 @@ def growth(prepare: Callable[[int, Marks | None], Go], runs: int = gates.RUNS) -
     return asyncio.run(gates.turn_growth(prepare, runs))
 
 
+@pytest.mark.slow
 def test_turn_1000_costs_what_turn_10_costs() -> None:
     assert not gates.faults_of_growth(growth(prepare_turns))
 
@@ -57,6 +58,7 @@ def found_bytes(**offered: Tool) -> dict[int, float]:
     return dict(asyncio.run(gates.turn_bytes(**offered)))
 
 
+@pytest.mark.slow
 def test_turns_of_a_long_run_take_no_more_bytes_than_those_of_a_short_one() -> None:
     assert not gates.faults_of_bytes(found_bytes())
 

@@ -80,6 +80,7 @@ def test_what_others_measure_stands_beside_ours(name: str) -> None:
     assert every(contender.cells) <= lines
 
 
+@pytest.mark.slow
 def test_a_cell_runs_in_a_process_of_its_own() -> None:
     cell = next(cell for cell in ANTIPHON.cells if cell.workload == "W2")
     found = measured(ANTIPHON, cell, {"n": 10})
@@ -87,6 +88,7 @@ def test_a_cell_runs_in_a_process_of_its_own() -> None:
     assert {"peer", "workload", "params", "load1"} <= found.keys()
 
 
+@pytest.mark.slow
 def test_an_error_is_told_and_a_slow_cell_ends() -> None:
     cell = next(cell for cell in ANTIPHON.cells if cell.workload == "W2")
     assert "no workload W99" in measured(ANTIPHON, Cell("W99", cell.measure), {})["error"]

@@ -89,6 +89,7 @@ def test_every_bit_of_what_a_fold_rests_on_is_watched(table, column, tmp_path):
     asyncio.run(checking())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", [20, pytest.param(1, marks=pytest.mark.deep)])
 def test_a_changed_bit_anywhere_in_the_file_is_noticed_or_changes_nothing(part, tmp_path):
     async def writing():

@@ -20,6 +20,7 @@ async def letters(path):
         return await journal.commands("run")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("keys", "posts"), [(10, 200), pytest.param(500, 10_000, marks=pytest.mark.deep)])
 def test_each_key_once(keys, posts, tmp_path):
     path = tmp_path / "journal.db"

@@ -9,6 +9,7 @@ SEED = 20261120
 DRAWN = 75
 
 
+@pytest.mark.slow
 def test_a_few_pairs(tmp_path):
     report = enumerate_crashes(SINGLE, tmp_path, every=9, pairs=5, seed=SEED)
     assert report.pairs == 5

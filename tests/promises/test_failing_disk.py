@@ -60,6 +60,7 @@ def checkpoints(monkeypatch):
 each_or_all = pytest.mark.parametrize("every", [7, pytest.param(1, marks=pytest.mark.deep)])
 
 
+@pytest.mark.slow
 @each_or_all
 @pytest.mark.parametrize(
     ("name", "error", "kinds"),
@@ -86,6 +87,7 @@ def test_every_operation_in_turn(name, error, kinds, every, tmp_path, checkpoint
     disk.unregister()
 
 
+@pytest.mark.slow
 @each_or_all
 @pytest.mark.parametrize("kinds", [{"sync"}, {"write"}, CHANGES])
 def test_a_connection_that_failed_is_never_written_with_again(kinds, every, tmp_path, checkpoints):

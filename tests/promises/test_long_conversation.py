@@ -127,6 +127,7 @@ def test_a_thousand_turns_with_stable_memory_and_cost() -> None:
     assert sizes[3] - sizes[1] <= 4_000_000
 
 
+@pytest.mark.slow
 def test_prompts_are_stable_between_compactions() -> None:
     """In a session of 200 turns each prompt begins with all of the one before it, but for compactions."""
     model = asyncio.run(conversation(200))

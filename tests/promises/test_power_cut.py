@@ -47,6 +47,7 @@ async def two_lives(path, disk, durability, vfs):
     return everything
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("checkpoint", [10, 4_000])
 @pytest.mark.parametrize(("every", "seeds"), [(5, 1), pytest.param(1, 5, marks=pytest.mark.deep)])
 def test_no_acknowledged_fact_is_lost(checkpoint, every, seeds, tmp_path, monkeypatch):
@@ -57,6 +58,7 @@ def test_no_acknowledged_fact_is_lost(checkpoint, every, seeds, tmp_path, monkey
     assert not lost
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("every", "seeds"), [(5, 1), pytest.param(1, 5, marks=pytest.mark.deep)])
 def test_control_the_weaker_setting_does_lose_them(every, seeds, tmp_path):
     """Were this test to pass with synchronous=NORMAL as well, the one above would prove nothing."""

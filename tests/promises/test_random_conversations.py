@@ -5,6 +5,7 @@ import random
 from contextlib import aclosing
 from typing import Any, NamedTuple
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -231,6 +232,7 @@ async def converse(run: Run, dice: random.Random) -> None:
             continue
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32))
 def test_every_request_is_valid_for_its_provider(seed: int) -> None:

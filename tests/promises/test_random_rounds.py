@@ -10,6 +10,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -252,6 +253,7 @@ def compare(play: Play) -> None:
     assert found.said == expected.said
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(plays)
 def test_rounds_are_what_the_model_says(play: Play) -> None:

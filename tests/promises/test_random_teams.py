@@ -132,6 +132,7 @@ async def disturbs(chance, run, asked, result):
 OVERALL = r"SUCCESS|(PARTIAL_SUCCESS|TOTAL_FAILURE)_(PREPARATION|EXECUTION)|TOTAL_FAILURE_TIMEOUT"
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=25)
 @given(seed=st.integers(0, 2**32))
 def test_a_team_keeps_its_promises(seed, tmp_path_factory):

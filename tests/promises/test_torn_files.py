@@ -45,6 +45,7 @@ def sizes(file, frame, whole):
     return sorted({*range(0, tail, 97 if whole else 4_099), *range(tail, size, 1 if whole else 311)})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.deep)])
 def test_a_log_cut_short_opens_at_a_whole_commit(crashed, whole):
     folder, said = crashed

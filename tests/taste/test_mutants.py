@@ -87,6 +87,7 @@ def test_mutants_of_the_kernel_are_of_all_kinds() -> None:
     assert len({(mutant.path, mutant.start, mutant.end, mutant.after) for mutant in KERNEL}) == len(KERNEL)
 
 
+@pytest.mark.slow
 def test_a_mutant_compiles_and_differs_in_one_place() -> None:
     for mutant in mutants.sample(KERNEL, 50, seed=7):
         text = (ROOT / mutant.path).read_bytes()

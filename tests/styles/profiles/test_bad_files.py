@@ -72,6 +72,7 @@ def test_a_mark_at_the_beginning_of_a_file_is_no_mistake(load):
 BOMB = "a: &a [x, x]\n" + "".join(f"{b}: &{b} [*{a}, *{a}, *{a}]\n" for a, b in pairwise("abcdefghi"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "expected", "events"),
     [
@@ -123,6 +124,7 @@ def test_a_long_file_that_cannot_be_parsed_is_not_read_a_second_time_by_the_slow
     assert loaders.count(yaml.SafeLoader) == 0
 
 
+@pytest.mark.slow
 def test_of_a_file_with_everything_wrong_a_hundred_mistakes_are_told(load):
     said = load("profile", "type: base\n" + "".join(f"key{number}: x\n" for number in range(50_000)))
     assert len(said) == 101

@@ -39,6 +39,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(VALUES)
 @settings(deadline=None)
 def test_whatever_is_written_is_read(value: Any) -> None:

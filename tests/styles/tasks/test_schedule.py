@@ -285,6 +285,7 @@ def expected(tasks: list[Given]) -> tuple[set[tuple[str, str, float]], dict[str,
     return began, ended
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.lists(SOME, max_size=12))
 def test_any_tasks_begin_and_end_as_on_paper(tasks: list[Given]) -> None:

@@ -291,6 +291,7 @@ def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPat
         ProviderModel("groq:llama", env={"GROQ_API_KEY": "k"})
 
 
+@pytest.mark.slow
 def test_one_model_serves_many_event_loops_and_closes_with_each() -> None:
     pytest.importorskip("anthropic", reason="needs requirements/providers.txt (extra `anthropic`)")
     # A port that nothing listens on: the call fails, its connections are made and let go all the same.

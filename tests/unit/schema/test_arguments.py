@@ -268,6 +268,7 @@ def is_prefix(part: Any, whole: Any) -> bool:
     return part is whole
 
 
+@pytest.mark.slow
 @given(value=st.dictionaries(st.text(), JSON, max_size=5), ascii_only=st.booleans(), data=st.data())
 @settings(max_examples=300, deadline=None)
 def test_a_truncated_object_is_mended_to_a_prefix_of_it(
@@ -278,6 +279,7 @@ def test_a_truncated_object_is_mended_to_a_prefix_of_it(
     assert is_prefix(parse(cut), value)
 
 
+@pytest.mark.slow
 @given(value=st.dictionaries(st.text(), JSON, max_size=5))
 @settings(max_examples=150, deadline=None)
 def test_reading_is_the_identity_on_canonical_text(value: dict[str, Any]) -> None:

@@ -104,6 +104,7 @@ def test_the_tool_says_what_it_calculated() -> None:
     assert calculate.effect == "read"
 
 
+@pytest.mark.slow
 @given(st.fractions(max_denominator=10**6), st.fractions(max_denominator=10**6))
 def test_agrees_with_fractions(left: Fraction, right: Fraction) -> None:
     assert Parser(f"({left}) - ({right}) * 3").value() == left - right * 3

@@ -47,6 +47,7 @@ def test_a_tree_of_calls() -> None:
     assert len(result.messages) == 8
 
 
+@pytest.mark.slow
 def test_a_thousand_calls_deep_is_no_recursion() -> None:
     depth = 1_000
     model = Script([*(ask("a", str(n)) for n in range(depth)), *(finish(str(n)) for n in range(depth + 1))])

@@ -96,6 +96,7 @@ def priced(model: Any, windows: Any, env: Any) -> ModelOption:
     return ModelOption(model, None, each, each, lambda usage: int(usage.total * each))
 
 
+@pytest.mark.slow
 @pytest.mark.unwatched  # check_run is the audit here
 @pytest.mark.parametrize("seeds", [200, pytest.param(10_000, marks=pytest.mark.deep)])
 def test_nobody_spends_what_is_not_there(seeds: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -171,6 +171,7 @@ def test_it_ends_when_its_time_is_over(way):
     asyncio.run(playing())
 
 
+@pytest.mark.slow
 @ways(planned, asked, acted)
 def test_a_failure_at_the_bottom_is_handed_up_through_every_level(way):
     async def fails():
@@ -234,6 +235,7 @@ def test_it_ends_when_the_agent_at_its_top_is_gone():
     asyncio.run(playing())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", [planned, asked])
 def test_another_owner_goes_on_with_it_and_cancels_it(way):
     async def playing():

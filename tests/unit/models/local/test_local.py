@@ -39,6 +39,7 @@ def asked(text: str, **fields: Any) -> ModelRequest:
     return ModelRequest("local:smollm2", fields.pop("system", ""), [ChatMessage("user", text)], **fields)
 
 
+@pytest.mark.slow
 def test_it_chooses_a_tool_and_copies_the_argument() -> None:
     async def main() -> None:
         async with LocalModel() as model:
