@@ -52,7 +52,7 @@ BOUNDS: Mapping[str, tuple[int, str]] = {
     "module circles": (0, "groups of modules that import each other, in functions and for types too"),
     "largest struct": (29, "annotated fields of a class, without those it inherits"),
     "fields of Agent": (19, "annotated fields"),
-    "comparisons with kind or purpose": (44, "see `effect_comparisons`"),
+    "comparisons with kind or purpose": (37, "see `effect_comparisons`"),
     "folds over records": (1, f"modules outside the kernel that tell {FOLD} events or more apart"),
     "readers of records": (1, "modules outside the kernel that tell 2 events or more apart"),
     "largest room": (14, "modules in one folder, without its __init__.py"),

@@ -91,7 +91,7 @@ def _entries(records: Iterable[Record]) -> Iterator[Entry]:
     tree = RunTree(recent=True)
     for record in records:
         for change in tree.add(record):
-            if isinstance(change, EffectStart | EffectEnd) and change.effect.purpose != "approval":
+            if isinstance(change, EffectStart | EffectEnd) and not change.effect.is_approval:
                 by, effect = change.activation, change.effect
                 told = _started(effect) if isinstance(change, EffectStart) else _ended(effect)
                 for type_, name, text in told:
@@ -129,7 +129,7 @@ def _ended(effect: EffectNode) -> Iterator[_Told]:
 
 def _is_agent_call(effect: EffectNode) -> bool:
     """Whether it is a call of an agent that began; the user is one."""
-    return effect.callee is not None or effect.purpose == "question"
+    return effect.callee is not None or effect.is_question
 
 
 def _is_tool_use(effect: EffectNode) -> bool:

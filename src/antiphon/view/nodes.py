@@ -174,6 +174,21 @@ class EffectNode(Struct, eq=False):
         return self.kind == "wait" and self.purpose in HUMAN_INPUT
 
     @property
+    def is_approval(self) -> bool:
+        """Whether a person is asked to allow a tool."""
+        return self.purpose == "approval"
+
+    @property
+    def is_question(self) -> bool:
+        """Whether an agent asks a person something."""
+        return self.purpose == "question"
+
+    @property
+    def is_reply(self) -> bool:
+        """Whether a model is asked for a reply, and neither for a summary nor for a last word."""
+        return self.model is not None and not self.purpose
+
+    @property
     def attempt(self) -> int:
         """Which model attempt of its turn it is, from 1; 0 for any other effect."""
         return int(ids.place_of(self.id)[1:]) if self.kind == "model" else 0

@@ -303,7 +303,7 @@ class RunTree:
 
     def _asked(self, activation: ActivationNode, effect: EffectNode) -> None:
         self.human_inputs[effect.id] = effect
-        if effect.purpose == "question":
+        if effect.is_question:
             question = Message(
                 "forward", activation.agent, USER, effect.text, effect.id, effect.id + ">", activation.task_id
             )
@@ -355,7 +355,7 @@ class RunTree:
         elif effect.wait is not None:
             effect.wait.by, effect.wait.command = event.decided_by, event.command
             self.human_inputs.pop(effect_id, None)
-            if effect.purpose == "question":
+            if effect.is_question:
                 self._log_return(activation, USER, event, activation.task_id)
         elif effect.callee is not None:
             self._returned(activation, effect.callee, event)
@@ -392,7 +392,7 @@ class RunTree:
         self.models.setdefault(effect.name, UsageTotals()).add(totals)
         if event.failure is not None:
             effect.failure, effect.reason = event.failure, str(event.failure)
-        elif event.reply is not None and effect.purpose == "" and activation.current is not None:
+        elif event.reply is not None and effect.is_reply and activation.current is not None:
             activation.current.calls = event.reply.calls
 
     def _returned(self, caller: ActivationNode, callee: ActivationNode, event: EffectFinished) -> None:

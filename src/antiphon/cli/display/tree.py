@@ -199,7 +199,7 @@ def text_of(effect: EffectNode) -> str:
 
 def outcome_of(effect: EffectNode) -> str:
     """How it ended, empty while it goes on; of an approval also what was decided meanwhile."""
-    if effect.outcome or effect.purpose != "approval" or effect.decision is None:
+    if effect.outcome or not effect.is_approval or effect.decision is None:
         return effect.outcome
     return "completed" if effect.decision.allowed else "denied"
 

@@ -39,9 +39,9 @@ class Question(Struct, frozen=True):
 
 def ruled(effect: EffectNode) -> str:
     """What permission an effect asks for: the tool, or more of a limit; empty for a plain question."""
-    if effect.purpose == "question":
+    if effect.is_question:
         return ""
-    return effect.name if effect.purpose == "approval" else MORE
+    return effect.name if effect.is_approval else MORE
 
 
 class Questions:

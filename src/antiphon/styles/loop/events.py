@@ -198,7 +198,7 @@ class Projection:
         if effect.model is not None:
             if effect.purpose == "compact":
                 yield CompactionStartEvent(at)
-            elif effect.purpose == "":
+            elif effect.is_reply:
                 self._attempts = self._attempts + 1 if self._model == effect.name else 1
                 self._model = effect.name
         elif effect.wait is not None and effect.failure is not None:
@@ -214,7 +214,7 @@ class Projection:
                 at,
             )
         elif activation.id and effect.call is not None:
-            asks = effect.purpose == "approval"
+            asks = effect.is_approval
             step = yield from self._step(ids.parent_of(effect.id) if asks else effect.id, effect.call, at)
             if asks:
                 yield PermissionPreviewEvent(
@@ -249,7 +249,7 @@ class Projection:
     def _replied(self, effect: EffectNode, reply: Reply | None, at: float) -> Iterator[LoopEvent]:
         if effect.purpose == "final":
             self._summary = reply.content.strip() if reply is not None else ""
-        elif effect.purpose == "" and reply is not None:
+        elif effect.is_reply and reply is not None:
             if reply.reasoning:
                 yield ReasoningEvent(reply.reasoning, at)
             if reply.calls and reply.content:
