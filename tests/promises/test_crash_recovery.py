@@ -14,6 +14,7 @@ from tests.promises.crash_scenarios import ACTION, ALL, CONTRACTS, ENVIRONMENT, 
 MODES = ["at once", "deferred"]
 
 
+@pytest.mark.slow
 def test_a_sample_of_points(tmp_path):
     report = enumerate_crashes(SINGLE, tmp_path, commit="deferred", every=4)
     assert not report.bad, str(report)

@@ -66,6 +66,7 @@ def test_all_complete_side_by_side_and_leave_nothing(count: int) -> None:
     asyncio.run(playing())
 
 
+@pytest.mark.slow
 def test_some_that_fail_or_are_stopped_do_not_touch_the_others() -> None:
     """One in three is cancelled and one in three has a model that breaks; the rest completes."""
 

@@ -239,6 +239,7 @@ def test_every_request_is_valid_for_its_provider(seed: int) -> None:
     asyncio.run(live(seed))
 
 
+@pytest.mark.slow
 def test_the_disturbed_conversations_are_worth_the_name() -> None:
     lives = [asyncio.run(live(seed)) for seed in range(10)]
     asked, crashes, at_work = map(sum, zip(*lives, strict=True))

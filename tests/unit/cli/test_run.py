@@ -131,6 +131,7 @@ def test_limits_are_those_asked_for(shell):
     assert options["policy"] == {"preset": "strict"}
 
 
+@pytest.mark.slow
 def test_nobody_attends_so_asking_means_no(shell):
     shell.write(
         "act.py",

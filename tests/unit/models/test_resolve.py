@@ -185,6 +185,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     assert all(isinstance(value, str) for value in values.values())
 
 
+@pytest.mark.slow
 @given(
     st.dictionaries(
         st.from_regex(r"[A-Z][A-Z0-9_]{0,5}", fullmatch=True), st.text(st.characters(codec="utf-8"))

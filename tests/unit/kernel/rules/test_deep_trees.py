@@ -27,6 +27,8 @@ from antiphon.testing.clock import VirtualClock
 from antiphon.values.hooks import PlannedCall, Return, TurnPlan
 from tests.unit.kernel.teams import never
 
+pytestmark = pytest.mark.slow
+
 DEPTH = 2_000
 UNDER = ("cancelled", "the caller ended")
 """How everything ends that is under what was ended."""
@@ -171,7 +173,6 @@ def test_it_ends_when_its_time_is_over(way):
     asyncio.run(playing())
 
 
-@pytest.mark.slow
 @ways(planned, asked, acted)
 def test_a_failure_at_the_bottom_is_handed_up_through_every_level(way):
     async def fails():
@@ -235,7 +236,6 @@ def test_it_ends_when_the_agent_at_its_top_is_gone():
     asyncio.run(playing())
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("way", [planned, asked])
 def test_another_owner_goes_on_with_it_and_cancels_it(way):
     async def playing():
