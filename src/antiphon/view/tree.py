@@ -43,7 +43,7 @@ from antiphon.kernel.facts.events import (
     TurnFinished,
     TurnStarted,
 )
-from antiphon.kernel.facts.fold.transcript_edits import result_of
+from antiphon.kernel.facts.fold.calls import result_of
 from antiphon.kernel.facts.ledger import charge_of
 from antiphon.kernel.facts.records import Record
 from antiphon.values.message import USER, Message, ToolCall

@@ -17,11 +17,6 @@ ANSWER = 65_536
 """Bytes of one answer of `read_output` or `grep_output`."""
 
 
-def tokens_of(text: str) -> int:
-    """The estimate that the total goes by: a quarter of the UTF-8 bytes, rounded up."""
-    return -(-(len(text) if text.isascii() else len(text.encode("utf-8", "replace"))) // 4)
-
-
 def cut(text: str, limit: int, handle: str) -> str:
     """As many whole lines as fit into `limit` bytes, and how to read the rest.
 

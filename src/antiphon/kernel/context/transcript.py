@@ -13,6 +13,11 @@ from antiphon.values.model import ChatMessage
 _encode = msgspec.json.Encoder().encode
 
 
+def tokens_of(text: str) -> int:
+    """The estimate of a text's tokens: a quarter of its UTF-8 bytes, rounded up."""
+    return -(-(len(text) if text.isascii() else len(text.encode("utf-8", "replace"))) // 4)
+
+
 class Transcript:
     """What one activation has said and heard. It only grows; each message is measured once.
 

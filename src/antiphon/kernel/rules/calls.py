@@ -40,7 +40,7 @@ def advance(
     in_order = agent.loop.finish_mode == "in_order"
     if not turn.cursor and count > 1 and not in_order:
         finishing = _first_finishing(member, turn)
-        if finishing >= 0:
+        if finishing is not None:
             _finish_alone(emit, run, team, member, activation, finishing)
     mode = agent.tool_execution
     most = agent.loop.max_parallel_calls if mode == "parallel" else 1
@@ -73,11 +73,11 @@ def _stands_alone(member: CompiledAgent, turn: Turn, index: int) -> bool:
     )
 
 
-def _first_finishing(member: CompiledAgent, turn: Turn) -> int:
+def _first_finishing(member: CompiledAgent, turn: Turn) -> int | None:
     for index, call in enumerate(turn.calls):
         if call.name in member.finishing:
             return index
-    return -1
+    return None
 
 
 def _finish_alone(

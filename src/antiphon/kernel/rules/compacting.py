@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from antiphon.kernel.context.compaction import CompactionSummary, read_summary, threshold, to_compact
-from antiphon.kernel.context.output_store import tokens_of
+from antiphon.kernel.context.transcript import tokens_of
 from antiphon.kernel.facts.activation import Activation
 from antiphon.kernel.facts.events import TranscriptCompacted
 from antiphon.kernel.facts.state import RunState

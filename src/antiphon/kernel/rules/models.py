@@ -154,9 +154,10 @@ def call_model(
     if not options:
         return Return("failed", "", f"{activation.agent} has no model to ask; give it one, or the run")
     if run.failures:
-        number = _closed_circuit(run, options, number)
-        if number < 0:
+        closed = _closed_circuit(run, options, number)
+        if closed is None:
             return _all_failed(options, activation)
+        number = closed
     option, prefix = options[number], member.prefix if activation.caller else member.entry_prefix
     suffix = beside or ("" if next_turn else turn.suffix)
     offered = None if next_turn or beside else turn.offered_tools
@@ -196,7 +197,7 @@ def call_model(
         beside,
         reason,
     )
-    return EffectStarted(f"{activation.id}/{turn.number + next_turn}.m{attempts.count + 1}", detail)
+    return EffectStarted(ids.model_id(activation.id, turn.number + next_turn, attempts.count + 1), detail)
 
 
 def _digest(
@@ -214,15 +215,15 @@ def _digest(
     return b2a_base64(blake2b(asked, digest_size=16).digest(), newline=False)[:22].decode()
 
 
-def _closed_circuit(run: RunState, options: tuple[ModelOption, ...], number: int) -> int:
-    """The first model from `number` on that may be asked now, -1 for none."""
+def _closed_circuit(run: RunState, options: tuple[ModelOption, ...], number: int) -> int | None:
+    """The first model from `number` on that may be asked now, None when there is none."""
     for index in range(number, len(options)):
         if options[index].spare and index != number:
             continue
         failed, last = run.failures.get(options[index].model.name, (0, 0.0))
         if failed < CIRCUIT_FAILURES or run.at - last >= COOL_DOWN:
             return index
-    return -1
+    return None
 
 
 def _all_failed(options: tuple[ModelOption, ...], activation: Activation) -> Return:

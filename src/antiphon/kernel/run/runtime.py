@@ -288,7 +288,7 @@ class Runtime:
                     return
                 del self._performing[effect_id]
                 opened = self._advance(end)
-                if self._results:
+                if self._results and self.state.activations[0].done:
                     self._deliver()
         except asyncio.CancelledError:
             # Ended by `step` while it ran: whoever recorded that end drives on.

@@ -20,7 +20,7 @@ from antiphon.kernel.facts.events import (
 )
 from antiphon.kernel.facts.fold import hops
 from antiphon.kernel.facts.fold.inbox import deliver
-from antiphon.kernel.facts.fold.transcript_edits import abandon, result_of
+from antiphon.kernel.facts.fold.transcript_edits import abandon
 from antiphon.kernel.facts.fold.turns import settle_turn
 from antiphon.kernel.facts.ledger import answered, asked, call_scopes
 from antiphon.kernel.facts.state import RunState, keep_outputs, log, mark_ready
@@ -182,6 +182,14 @@ def _deliver_opening(
 
 
 # -- ends -----------------------------------------------------------------------------------------
+
+
+def result_of(event: EffectFinished) -> ToolResult:
+    """A call's end as the model is shown it."""
+    if event.outcome == "completed":
+        return ToolResult(event.content, event.attachments)
+    partial = f"\nPartial output: {event.content}" if event.content else ""
+    return ToolResult(f"Error: {event.reason}{partial}", event.attachments, is_error=True)
 
 
 def tool_finished(run: RunState, activation: Activation, opened: OpenEffect, event: EffectFinished) -> None:

@@ -12,10 +12,10 @@ import msgspec
 
 from antiphon.kernel.context import output_store
 from antiphon.kernel.context.compaction import CompactionSummary, remember
-from antiphon.kernel.context.transcript import Transcript
+from antiphon.kernel.context.transcript import Transcript, tokens_of
 from antiphon.kernel.facts import ids
 from antiphon.kernel.facts.activation import Activation
-from antiphon.kernel.facts.events import EffectFinished, TranscriptCompacted
+from antiphon.kernel.facts.events import TranscriptCompacted
 from antiphon.values.message import ToolResult
 from antiphon.values.model import ChatMessage
 
@@ -41,14 +41,6 @@ def read_history(text: str) -> list[ChatMessage]:
     return messages
 
 
-def result_of(event: EffectFinished) -> ToolResult:
-    """A call's end as the model is shown it."""
-    if event.outcome == "completed":
-        return ToolResult(event.content, event.attachments)
-    partial = f"\nPartial output: {event.content}" if event.content else ""
-    return ToolResult(f"Error: {event.reason}{partial}", event.attachments, is_error=True)
-
-
 def append_results(activation: Activation, limit: int | None) -> Removed:
     """Add the results of a turn to the conversation in call order; one over `limit` bytes is cut.
 
@@ -66,7 +58,7 @@ def append_results(activation: Activation, limit: int | None) -> Removed:
             content = output_store.cut(content, limit, ref)
             if content is not found.content:
                 removed.append((ref, found.content))
-        conversation.shown_tokens += output_store.tokens_of(content)
+        conversation.shown_tokens += tokens_of(content)
         conversation.transcript.append(
             ChatMessage("tool", content, (), call.id, call.name, found.is_error, ref, found.attachments), ref
         )
@@ -116,5 +108,5 @@ def replace_transcript(
     conversation = activation.conversation
     conversation.transcript = Transcript(messages, origins)
     conversation.shown_tokens = sum(
-        output_store.tokens_of(each.content) for each in messages if each.role == "tool" and each.ref
+        tokens_of(each.content) for each in messages if each.role == "tool" and each.ref
     )

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from antiphon.errors import UserError
-from antiphon.kernel.context.output_store import tokens_of
+from antiphon.kernel.context.transcript import tokens_of
 from antiphon.styles.profiles.files.profile import Profile
 
 INHERITED = "inherited_messages"
