@@ -45,6 +45,8 @@ MODULES = ("kernel/facts", "kernel/rules")
 TESTS = ("tests/unit", "tests/styles", "tests/promises", "tests/oracle", "tests/docs")
 """The others need a server or a quiet machine, or judge the text alone: no evidence here."""
 
+FAST = "not deep and not soak and not slow"
+"""The tests of a first look; only a mutant that survives them meets the slow ones."""
 TOLERATED = 0.05
 TEST_SECONDS = 60
 """How long one test may take; the slowest of the fast ones takes 5."""
@@ -169,7 +171,8 @@ class Copy:
         try:
             self._write(file, mutant.applied(text))
             for tests in (reached[:QUICK], reached[QUICK:], TESTS):
-                code, output = self.run(tests) if tests else (0, "")
+                marks = "not deep and not soak" if tests is TESTS else FAST
+                code, output = self.run(tests, marks=marks) if tests else (0, "")
                 if code:
                     break
         finally:
@@ -202,6 +205,7 @@ class Copy:
         self,
         tests: Sequence[str],
         *more: str,
+        marks: str = FAST,
         memory: int = MEMORY,
         variables: Mapping[str, str] | None = None,
     ) -> tuple[int, str]:
@@ -211,7 +215,7 @@ class Copy:
         named.write_text("".join(f"{test}\n" for test in tests), "utf-8")
         options = [
             *("-x", "-q", "-p", "no:randomly", "-p", "no:cacheprovider"),
-            *("-m", "not deep and not soak", "--hypothesis-seed=0", "--tb=short"),
+            *("-m", marks, "--hypothesis-seed=0", "--tb=short"),
             *("-o", f"faulthandler_timeout={TEST_SECONDS}", "-o", "faulthandler_exit_on_timeout=true"),
             *(more or ("-n", "0", "--no-cov")),
         ]
