@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache
+from itertools import compress
 from math import isfinite
-from types import NoneType, UnionType
+from operator import is_not
+from types import FunctionType, NoneType, UnionType
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from msgspec import Struct
+from msgspec.structs import astuple, fields
 
 from antiphon.errors import UserError
 
@@ -22,6 +25,8 @@ class _Kind(NamedTuple):
 
     words: str
     accepts: Callable[[Any], bool]
+    types: frozenset[type] = frozenset()
+    """Types whose every instance is accepted, so that most values need no call."""
 
 
 class Checked(Struct, frozen=True):
@@ -33,10 +38,12 @@ class Checked(Struct, frozen=True):
 
 def check_fields(value: Struct) -> None:
     """Raise UserError for a field of `value` that does not hold what its class declares."""
-    for name, kind in _kinds(type(value)):
-        held = getattr(value, name)
-        if not kind.accepts(held):
-            raise UserError(f"{type(value).__name__}({name}=...) takes {kind.words}; got {held!r}")
+    defaults, kinds = _declared(type(value))
+    held = astuple(value)
+    # Most fields are left as they are: what holds its default needs no look.
+    for each, (name, kind) in compress(zip(held, kinds, strict=True), map(is_not, held, defaults)):
+        if type(each) not in kind.types and not kind.accepts(each):
+            raise UserError(f"{type(value).__name__}({name}=...) takes {kind.words}; got {each!r}")
 
 
 def check_at_least(value: Struct, name: str, least: int) -> None:
@@ -47,9 +54,13 @@ def check_at_least(value: Struct, name: str, least: int) -> None:
 
 
 @cache
-def _kinds(of: type[Struct]) -> tuple[tuple[str, _Kind], ...]:
-    hints = get_type_hints(of)
-    return tuple((name, _kind(hints[name])) for name in of.__struct_fields__)
+def _declared(of: type[Struct]) -> tuple[tuple[Any, ...], tuple[tuple[str, _Kind], ...]]:
+    """The defaults of a class's fields, and their names and kinds."""
+    hints, declared = get_type_hints(of), fields(of)
+    return (
+        tuple([field.default for field in declared]),
+        tuple([(field.name, _kind(hints[field.name])) for field in declared]),
+    )
 
 
 def _kind(hint: Any) -> _Kind:
@@ -60,7 +71,11 @@ def _kind(hint: Any) -> _Kind:
         return _Kind(_either(map(repr, parts)), lambda held: isinstance(held, str) and held in parts)
     if origin in (Union, UnionType):
         kinds = [_kind(each) for each in parts]
-        return _Kind(_either(each.words for each in kinds), lambda held: any(k.accepts(held) for k in kinds))
+        return _Kind(
+            _either(each.words for each in kinds),
+            lambda held: any(each.accepts(held) for each in kinds),
+            frozenset[type]().union(*(each.types for each in kinds)),
+        )
     if origin in (tuple, Sequence):
         item = _kind(parts[0])
         return _Kind(
@@ -69,7 +84,7 @@ def _kind(hint: Any) -> _Kind:
     if origin is Mapping:
         return _Kind("a dict", lambda held: isinstance(held, Mapping))
     if origin is Callable:
-        return _Kind("a function", callable)
+        return _Kind("a function", callable, frozenset({FunctionType}))
     return _PLAIN.get(hint) or _of_class(hint)
 
 
@@ -81,7 +96,7 @@ def _of_class(of: type) -> _Kind:
             lambda held: all(hasattr(type(held), each) or hasattr(held, each) for each in members),
         )
     article = "an" if of.__name__[0] in "AEIO" else "a"
-    return _Kind(f"{article} {of.__name__}", lambda held: isinstance(held, of))
+    return _Kind(f"{article} {of.__name__}", lambda held: isinstance(held, of), frozenset({of}))
 
 
 def _either(words: Iterable[str]) -> str:
@@ -95,10 +110,14 @@ def _is_list(held: Any) -> bool:
 
 
 _PLAIN: Mapping[type, _Kind] = {
-    NoneType: _Kind("None", lambda held: held is None),
-    str: _Kind("a text", lambda held: isinstance(held, str)),
-    bool: _Kind("True or False", lambda held: isinstance(held, bool)),
-    int: _Kind("a whole number", lambda held: isinstance(held, int) and not isinstance(held, bool)),
+    NoneType: _Kind("None", lambda held: held is None, frozenset({NoneType})),
+    str: _Kind("a text", lambda held: isinstance(held, str), frozenset({str})),
+    bool: _Kind("True or False", lambda held: isinstance(held, bool), frozenset({bool})),
+    int: _Kind(
+        "a whole number",
+        lambda held: isinstance(held, int) and not isinstance(held, bool),
+        frozenset({int}),
+    ),
     float: _Kind(
         "a finite number",
         lambda held: isinstance(held, int | float) and not isinstance(held, bool) and isfinite(held),
