@@ -412,3 +412,22 @@ def test_what_is_kept_for_reading_is_bounded() -> None:
     )
     texts = results_shown(model.requests[-1])[3:]
     assert [text.startswith("Error") for text in texts] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "window", "trimmed"),
+    [
+        (24_000, 100_000, False),  # a quarter of the window
+        (26_000, 100_000, True),
+        (19_900, 1_000, False),  # however small a window, results of 20,000 tokens are shown
+        (20_100, 1_000, True),
+        (24_000, 96_004, False),
+        (24_002, 96_004, True),
+    ],
+)
+def test_results_are_trimmed_beyond_a_quarter_of_the_window(tokens: int, window: int, trimmed: bool) -> None:
+    model = one_tool(
+        "w" * 4 * tokens, output_limits=OutputLimits(message=None), context_windows={"script": window}
+    )
+    (text,) = results_shown(model.requests[1])
+    assert text.startswith("[an old tool result was removed") is trimmed
