@@ -1,8 +1,21 @@
 """What a program writes into an agent's options is checked where it is written, never ignored later."""
 
+import asyncio
+
 import pytest
 
-from antiphon import Agent, Hooks, Limits, LoopOptions, ModelOptions, Policy, RetryPolicy, Topics, UserError
+from antiphon import (
+    Agent,
+    Hooks,
+    Limits,
+    LoopOptions,
+    ModelOptions,
+    Policy,
+    RetryPolicy,
+    Topics,
+    UserError,
+    open_run,
+)
 from antiphon.models.script import Script
 
 WRONG = {
@@ -51,3 +64,14 @@ def test_what_is_declared_is_taken():
         loop=LoopOptions(max_parallel_calls=2), hooks=Hooks(authorize=lambda *_: None),
     )  # fmt: skip
     assert (agent.asking.max_output_tokens, agent.policy.deny) == (800, ["rm"])
+
+
+def test_one_name_in_place_of_a_list_of_names_is_refused():
+    async def opened():
+        async with open_run([Agent("a")], model=Script([]), disabled_tools="finish"):
+            pass
+
+    with pytest.raises(
+        UserError, match=r"open_run\(disabled_tools=...\) takes a list of names; got 'finish'"
+    ):
+        asyncio.run(opened())

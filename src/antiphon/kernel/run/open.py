@@ -71,7 +71,7 @@ async def open_run(
     """
     options = Options(
         limits or DEFAULTS, policy or Policy(), interactive, background,
-        disabled=tuple(disabled_tools), outputs=output_limits or OutputLimits(),
+        disabled=_names("disabled_tools", disabled_tools), outputs=output_limits or OutputLimits(),
     )  # fmt: skip
     options = _instructed(options, extra_instructions, extra_scope)
     check_fields(options)
@@ -96,6 +96,13 @@ async def open_run(
         await roster.close()
         if owned:
             await store.close()
+
+
+def _names(option: str, names: Iterable[str]) -> tuple[str, ...]:
+    # A text is a list of texts, one for each letter.
+    if isinstance(names, str):
+        raise UserError(f"open_run({option}=...) takes a list of names; got {names!r}")
+    return tuple(names)
 
 
 def _instructed(options: Options, extra: str | Mapping[str, str], scope: Literal["entry", "all"]) -> Options:
