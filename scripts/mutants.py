@@ -4,9 +4,10 @@
 
 Four kinds of mutants: a comparison flipped or negated, a condition negated, a constant changed, a call
 statement dropped. A sample is drawn from all mutants of the modules, the same for the same seed. Each is
-tested in a copy of the tree, up to the first failure: by the tests that run the changed line, the quickest
-first, and if none of them notices by all; a test that hangs has failed, too. Survivors that are argued for,
-each with its reason, stand in scripts/mutants_argued.txt; they are told, not tested.
+tested in a copy of the tree, up to the first failure, by the tests that run the changed line, the quickest
+first; by all if it runs at import. A test that hangs has failed, too; tests in processes of their own are
+not counted on. Survivors that are argued for, each with its reason, stand in scripts/mutants_argued.txt;
+they are told, not tested.
 
 Exit code 1 when more than 5 % of those tested survive, and more than one.
 """
@@ -46,7 +47,7 @@ TESTS = ("tests/unit", "tests/styles", "tests/promises", "tests/oracle", "tests/
 """The others need a server or a quiet machine, or judge the text alone: no evidence here."""
 
 FAST = "not deep and not soak and not slow"
-"""The tests of a first look; only a mutant that survives them meets the slow ones."""
+"""The tests that judge: a tenth of all tests take more time than the rest."""
 TOLERATED = 0.05
 TEST_SECONDS = 60
 """How long one test may take; the slowest of the fast ones takes 5."""
@@ -170,9 +171,8 @@ class Copy:
         code, output = 0, ""
         try:
             self._write(file, mutant.applied(text))
-            for tests in (reached[:QUICK], reached[QUICK:], TESTS):
-                marks = "not deep and not soak" if tests is TESTS else FAST
-                code, output = self.run(tests, marks=marks) if tests else (0, "")
+            for tests in (reached[:QUICK], reached[QUICK:]) if reached else (TESTS,):
+                code, output = self.run(tests) if tests else (0, "")
                 if code:
                     break
         finally:
@@ -205,7 +205,6 @@ class Copy:
         self,
         tests: Sequence[str],
         *more: str,
-        marks: str = FAST,
         memory: int = MEMORY,
         variables: Mapping[str, str] | None = None,
     ) -> tuple[int, str]:
@@ -215,7 +214,7 @@ class Copy:
         named.write_text("".join(f"{test}\n" for test in tests), "utf-8")
         options = [
             *("-x", "-q", "-p", "no:randomly", "-p", "no:cacheprovider"),
-            *("-m", marks, "--hypothesis-seed=0", "--tb=short"),
+            *("-m", FAST, "--hypothesis-seed=0", "--tb=short"),
             *("-o", f"faulthandler_timeout={TEST_SECONDS}", "-o", "faulthandler_exit_on_timeout=true"),
             *(more or ("-n", "0", "--no-cov")),
         ]

@@ -71,7 +71,6 @@ def test_one_name_in_place_of_a_list_of_names_is_refused():
         async with open_run([Agent("a")], model=Script([]), disabled_tools="finish"):
             pass
 
-    with pytest.raises(
-        UserError, match=r"open_run\(disabled_tools=...\) takes a list of names; got 'finish'"
-    ):
+    said = r"open_run\(disabled_tools=...\) takes a list of names; got 'finish'"
+    with pytest.raises(UserError, match=said):
         asyncio.run(opened())
