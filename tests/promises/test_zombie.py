@@ -1,4 +1,4 @@
-"""A run has one owner: who was replaced is refused, parks, and does not act any more."""
+"""A run has one owner: who was replaced is refused, suspended, and does not act any more."""
 
 import asyncio
 

@@ -24,7 +24,7 @@ BANNED_WORDS = {
 }  # fmt: skip
 # Words of our own that no reader knows. A style keeps the words of its origin.
 PRIVATE_WORDS = {
-    "awake", "bury", "gist", "laps", "mail", "moment", "nudge", "nudges", "parked", "wish",
+    "awake", "bury", "gist", "laps", "mail", "moment", "nudge", "nudges", "park", "parked", "wish",
 }  # fmt: skip
 # Names that a design document prescribes are exempt.
 PRESCRIBED_NAMES: dict[str, str] = {"CostManager": "environment"}  # name: style

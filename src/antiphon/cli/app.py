@@ -12,12 +12,12 @@ from antiphon.cli import exit_codes
 
 COMMANDS: Mapping[str, str] = {
     "run": "Ask a team of agents and watch it work.",
-    "chat": "Talk with an agent or a team; it is kept and can be gone on with.",
+    "chat": "Chat with an agent or team. Saved; resume it any time.",
     "runs": "Look at runs, resume or cancel them, check and export them.",
     "answer": "Answer what a run asks, from another terminal or process.",
     "graph": "Draw who reaches whom in a team.",
     "profiles": "Check agents described in YAML.",
-    "models": "What is known of models: windows, abilities, prices.",
+    "models": "Show model prices, context windows and features.",
     "doctor": "Check that everything a run needs is there.",
 }
 CONTEXT: Mapping[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -64,8 +64,9 @@ def antiphon() -> None:
     """Antiphon runs teams of LLM agents that call and answer each other. Every run is a journal: it can
     be watched, killed, resumed and checked.
 
-    Exit codes: 0 completed, 1 failed, 2 wrong usage, 3 bad setting or target, 4 no such run, 5 journal
-    error, 6 limit, 7 cancelled, 8 suspended, 9 held by another process, 10 answered already.
+    Exit codes: 0 completed, 1 failed, 2 wrong usage, 3 invalid configuration or target, 4 no such run,
+    5 journal error, 6 limit or budget reached, or no progress, 7 cancelled, 8 suspended, 9 owned by another
+    process, 10 already answered.
     """
 
 

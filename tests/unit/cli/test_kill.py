@@ -123,7 +123,7 @@ def test_cancel_reaches_a_living_owner(shell):
     taken = shell.apart("runs", "resume", listed["run_id"], "team.py:team")
     assert taken.code == 9
     assert f"process {process.pid}" in taken.err
-    said = shell("runs", "cancel", listed["run_id"][:8], "--yes", "--why", "enough")
+    said = shell("runs", "cancel", listed["run_id"][:8], "--yes", "--reason", "enough")
     assert said.code == 0
     assert f"cancelled by process {process.pid}" in said.out
     _, err = ended(process)

@@ -64,12 +64,14 @@ class OpenQuestion(Struct, frozen=True):
 
 @click.command(short_help="Answer what a run asks, from anywhere.")
 @click.argument("run_id", metavar="[RUN]", default="")
-@click.argument("words", nargs=-1, metavar="[EFFECT] [yes|no|always|TEXT]")
+@click.argument("words", nargs=-1, metavar="[ID] [yes|no|always|TEXT]")
 @click.option("--arguments", metavar="JSON", help="Allow the tool with these arguments instead.")
-@click.option("--where", metavar="NAME=PATTERN", multiple=True,
+@click.option("--match", metavar="NAME=PATTERN", multiple=True,
               help="With always: only calls whose argument NAME matches, as file names do.")  # fmt: skip
-@click.option("--this-agent", is_flag=True, help="With always: only calls of the agent that asks.")
-@click.option("--for", "span", metavar="TIME", help="With always: only for so long, such as 30m, 2h or 1d.")
+@click.option("--agent-only", is_flag=True, help="With always: only calls of the agent that asks.")
+@click.option(
+    "--expires-in", "span", metavar="TIME", help="With always: only for so long, such as 30m, 2h or 1d."
+)
 @click.option("--by", metavar="NAME", help="Who answers, as it is recorded. [default: your user name]")
 @journal_option
 @json_option
@@ -77,8 +79,8 @@ def answer(
     run_id: str,
     words: Sequence[str],
     arguments: str | None,
-    where: Sequence[str],
-    this_agent: bool,
+    match: Sequence[str],
+    agent_only: bool,
     span: str | None,
     by: str | None,
     journal: str | None,
@@ -86,14 +88,14 @@ def answer(
 ) -> int:
     """Answer an open question or permission of a run; without an answer, list what is open.
 
-    EFFECT is its id as listed; it may be left out where only one thing is asked. A run that nobody
+    ID is the id as listed; it may be left out where only one thing is asked. A run that nobody
     drives takes the answer in when it is resumed. Without RUN, what every run asks is listed.
 
     With always, every later call of the same tool in the run is allowed, as far as the options say.
     """
     if not run_id:
         return asyncio.run(_inbox(journal, as_json))
-    reach = _Reach(tuple(map(_pattern, where)), this_agent, _until(span))
+    reach = _Reach(tuple(map(_pattern, match)), agent_only, _until(span))
     return asyncio.run(_answer(run_id, words, arguments, reach, by, journal, as_json))
 
 
@@ -219,14 +221,14 @@ class _Reach(Struct, frozen=True):
     """How far `always` is to reach. until: Unix seconds, 0 for ever."""
 
     arguments: tuple[tuple[str, str], ...]
-    this_agent: bool
+    agent_only: bool
     until: float
 
 
 def _pattern(said: str) -> tuple[str, str]:
     name, sign, pattern = said.partition("=")
     if not name or not sign:
-        raise click.UsageError(f"--where is NAME=PATTERN, such as path='docs/*'; got {said!r}.")
+        raise click.UsageError(f"--match is NAME=PATTERN, such as path='docs/*'; got {said!r}.")
     return name, pattern
 
 
@@ -234,7 +236,7 @@ def _until(span: str | None) -> float:
     if span is None:
         return 0.0
     if not span or SPAN.sub("", span):
-        raise click.UsageError(f"--for is a time such as 45s, 30m, 2h or 1d; got {span!r}.")
+        raise click.UsageError(f"--expires-in is a time such as 45s, 30m, 2h or 1d; got {span!r}.")
     return time.time() + sum(float(number) * _SECONDS[unit] for number, unit in SPAN.findall(span))
 
 
@@ -243,8 +245,10 @@ def _grant(question: OpenQuestion, content: str, reach: _Reach) -> Grant | None:
     if reach == _Reach((), False, 0.0):
         return None
     if content != "always" or not question.tool or question.tool == MORE:
-        raise click.UsageError("--where, --this-agent and --for say how far `always` to a tool reaches.")
-    return Grant(reach.arguments, question.agent if reach.this_agent else "", reach.until)
+        raise click.UsageError(
+            "--match, --agent-only and --expires-in say how far `always` to a tool reaches."
+        )
+    return Grant(reach.arguments, question.agent if reach.agent_only else "", reach.until)
 
 
 def _me() -> str:

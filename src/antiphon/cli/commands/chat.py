@@ -44,8 +44,8 @@ KEYED = "openai:gpt-4.1-mini"
     show_default=True,
     help="What tools may do: guarded asks before a tool acts, strict allows nothing, open everything.",
 )
-@click.option("--resume", metavar="RUN", help="Go on with this conversation; repeat its TARGET.")
-@click.option("--continue", "newest", is_flag=True, help="Go on with the newest conversation.")
+@click.option("--resume", metavar="RUN", help="Resume this run; repeat its TARGET.")
+@click.option("--continue", "newest", is_flag=True, help="Resume the newest one.")
 @click.option("--quiet", "-q", is_flag=True, help="Show the answers only.")
 def chat(
     target: str | None,
@@ -57,7 +57,7 @@ def chat(
     newest: bool,
     quiet: bool,
 ) -> int:
-    """Talk with an agent or a team. Every conversation is a run: it stays open and can be gone on with.
+    """Chat with an agent or team. Every chat is a run: saved, and resumed any time.
 
     Ctrl-C stops what an agent does, a second one leaves. Piped in, each line is a message.
     """
@@ -113,7 +113,7 @@ class _Sessions:
                 exit_codes.complain(str(suspended))
                 return exit_codes.code_of(suspended)
             except AntiphonError as error:
-                # A wish that cannot be met ends no conversation that was well before.
+                # An option that cannot be met ends no conversation that was well before.
                 if before is None:
                     raise
                 exit_codes.complain(str(error))
@@ -194,7 +194,7 @@ def _farewell(manner: DisplayOptions, run_id: str) -> str:
 
 
 async def _newest(journal: Journal) -> RunInfo:
-    """The newest conversation that can be gone on with."""
+    """The newest run that can be resumed."""
     for entry in await journal.runs():
         if (
             await _kept(journal, entry) is not None

@@ -36,7 +36,7 @@ PATIENCE = 5.0
 """Seconds that an owner gets to take a cancellation in before the command reports without it."""
 
 
-@click.command("resume", short_help="Go on with a run where it is.")
+@click.command("resume", short_help="Resume a run.")
 @click.argument("run_id", metavar="RUN")
 @target_argument
 @model_option
@@ -53,7 +53,7 @@ def resume(
     as_json: bool,
     quiet: bool,
 ) -> int:
-    """Go on with a run where it is, with the agents of TARGET. What has ended is not done again.
+    """Resume a run with the agents of TARGET. What has ended is not done again.
 
     A run that has ended already is not changed: its answer is printed once more.
     """
@@ -126,16 +126,16 @@ async def _rename(prefix: str, name: str, option: str | None) -> int:
 
 @click.command("cancel", short_help="Stop a run, or one call of it.")
 @click.argument("run_id", metavar="RUN")
-@click.argument("effect", required=False)
+@click.argument("effect", metavar="[ID]", required=False)
 @journal_option
-@click.option("--why", default="cancelled from the command line", help="The reason that is recorded.")
+@click.option("--reason", default="cancelled from the command line", help="The reason that is recorded.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-def cancel(run_id: str, effect: str | None, journal: str | None, why: str, yes: bool) -> int:
-    """Stop every request of a run, or only EFFECT (an id that `runs tail --json` shows) and all under it."""
-    return asyncio.run(_cancel(run_id, effect or "", journal, why, yes))
+def cancel(run_id: str, effect: str | None, journal: str | None, reason: str, yes: bool) -> int:
+    """Stop every request of a run, or only ID (an id that `runs tail --json` shows) and all under it."""
+    return asyncio.run(_cancel(run_id, effect or "", journal, reason, yes))
 
 
-async def _cancel(prefix: str, effect: str, option: str | None, why: str, yes: bool) -> int:
+async def _cancel(prefix: str, effect: str, option: str | None, reason: str, yes: bool) -> int:
     async with opened(option) as journal:
         entry = await find(journal, prefix)
         state = await fold(journal, entry.run_id)
@@ -154,12 +154,12 @@ async def _cancel(prefix: str, effect: str, option: str | None, why: str, yes: b
             click.echo("not cancelled")
             return exit_codes.COMPLETED
         if entry.owner:
-            return await _post(journal, entry, CancelEffect(effect, why))
+            return await _post(journal, entry, CancelEffect(effect, reason))
         if effect:
-            await journal.post(entry.run_id, uuid4().hex, encode(CancelEffect(effect, why)))
+            await journal.post(entry.run_id, uuid4().hex, encode(CancelEffect(effect, reason)))
             click.echo(f"run {short} is suspended; {effect} will be cancelled when it is resumed")
             return exit_codes.COMPLETED
-        await cancel_run(journal, entry.run_id, why)
+        await cancel_run(journal, entry.run_id, reason)
         click.echo(f"run {short} is cancelled")
         return exit_codes.COMPLETED
 

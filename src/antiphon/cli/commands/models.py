@@ -23,7 +23,7 @@ COLUMNS = ("MODEL", "WINDOW", "OUTPUT", "IN $/M", "OUT $/M", "CACHED $/M", "ABLE
 
 @click.group(epilog="A file of your own figures is named by ANTIPHON_MODELS; see docs/models.md.")
 def models() -> None:
-    """What is known of models: windows, abilities, prices in USD per million tokens. Nothing is asked
+    """Show model prices in USD per million tokens, context windows and features. Nothing is asked
     over the network.
     """
 

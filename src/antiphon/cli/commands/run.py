@@ -82,7 +82,7 @@ def run(
 ) -> int:
     """Ask the team TARGET and watch it work; the answer is printed at the end.
 
-    Ctrl-C parks the run: nothing is lost, and the command that resumes it is printed.
+    Ctrl-C suspends the run: nothing is lost, and the command that resumes it is printed.
     """
     loaded = load_target(target, folder)
     manner = DisplayOptions(target, journal, folder, model, as_json, quiet)

@@ -56,7 +56,7 @@ class WakeSignal:
 
 
 class Stop:
-    """Ctrl-C, SIGTERM and a closed terminal: the first parks the run, the second leaves at once.
+    """Ctrl-C, SIGTERM and a closed terminal: the first suspends the run, the second leaves at once.
 
     `farewell` is told to the person before leaving at once; the run itself needs no care.
     """
@@ -86,7 +86,7 @@ def on_signals(come: Callable[[], None], *names: str) -> None:
     for name in names:
         # What the caller has told us to ignore (nohup, a job in the background) stays ignored.
         if hasattr(signal, name) and signal.getsignal(getattr(signal, name)) is not signal.SIG_IGN:
-            # Windows has no such loops; there Ctrl-C cancels the main task, which parks too.
+            # Windows has no such loops; there Ctrl-C cancels the main task, which suspends too.
             with suppress(NotImplementedError):
                 loop.add_signal_handler(getattr(signal, name), come)
 
@@ -136,7 +136,7 @@ class Driver:
                 self._keyboard.close()
             self._drive.watcher.stop()
         if self._open and self._stop.asked:
-            print("parking the run (Ctrl-C once more: leave at once)", file=sys.stderr, flush=True)
+            print("suspending the run (Ctrl-C once more: leave at once)", file=sys.stderr, flush=True)
             return None
         return [await _result(run, call) for call in self._drive.calls]
 

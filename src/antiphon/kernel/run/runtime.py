@@ -144,7 +144,7 @@ class Runtime:
             first = self._advance(given)
         except Exception as error:
             # Half of it may be applied: only what is stored can be trusted now.
-            self._park(error)
+            self._suspend(error)
             raise
         if first is not None:
             self.spawn(self._drive(first), first.id)
@@ -231,7 +231,7 @@ class Runtime:
     def _settled(self, seq: int, error: BaseException | None) -> None:
         """A row is durable, or the journal failed."""
         if error is not None:
-            self._park(error)
+            self._suspend(error)
             return
         self._durable = seq
         while self._barriers and self._barriers[0][0] <= seq:
@@ -293,8 +293,8 @@ class Runtime:
         except asyncio.CancelledError:
             # Ended by `step` while it ran: whoever recorded that end drives on.
             return
-        except Exception as error:  # noqa: BLE001 - a fault in a rule must park the run, not vanish
-            self._park(error)
+        except Exception as error:  # noqa: BLE001 - a fault in a rule must suspend the run, not vanish
+            self._suspend(error)
 
     def _perform(self, opened: OpenEffect) -> Coroutine[Any, Any, EffectFinished | Given]:
         detail = opened.detail
@@ -436,7 +436,7 @@ class Runtime:
                 await self.journal.wait(self.run_id, FOREVER, self.state.command)
         except (AntiphonError, ValueError) as error:
             if self._failure is None:
-                self._park(error)
+                self._suspend(error)
 
     async def _beat(self) -> None:
         try:
@@ -444,11 +444,11 @@ class Runtime:
                 await asyncio.sleep(HEARTBEAT_SECONDS)
                 await self.journal.beat()
         except JournalError as error:
-            self._park(error)
+            self._suspend(error)
 
     # -- the end ----------------------------------------------------------------------------
 
-    def _park(self, error: BaseException) -> None:
+    def _suspend(self, error: BaseException) -> None:
         """Stop without an outcome: what is not durable is forgotten, the run can be resumed."""
         if self._failure is not None:
             return
@@ -489,7 +489,7 @@ class Runtime:
         if self._failure is None:
             await self.journal.release(self._lease, summary)
             # Whoever still waits is told, and nothing more is recorded under a lease that is gone.
-            self._park(UserError("its conversation was left; open_run(run_id=...) goes on with it"))
+            self._suspend(UserError("its conversation was left; open_run(run_id=...) goes on with it"))
 
 
 _read_first = msgspec.json.Decoder(RunStarted | RunResumed).decode

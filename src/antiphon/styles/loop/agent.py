@@ -126,7 +126,7 @@ class LoopAgent:
 
     @asynccontextmanager
     async def _opened(self, known: _Session, agent: Agent, interactive: bool) -> AsyncIterator[Run]:
-        """The session's run: kept open where that is wished, and its books brought up to date."""
+        """The session's run: kept open where that is asked for, and its tree brought up to date."""
         usual, options = agent is self._agent and not interactive, self._options
         known.left = ()
         if known.open is not None and usual:

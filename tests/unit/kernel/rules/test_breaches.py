@@ -26,7 +26,8 @@ from antiphon import (
 )
 from antiphon.errors import UnknownName
 from antiphon.kernel.facts.events import CallEffect, EffectStarted, LimitEffect, ModelEffect
-from antiphon.kernel.facts.ledger import NANO
+from antiphon.kernel.facts.ledger import NANO, LedgerScope
+from antiphon.kernel.rules.models import _spent
 from antiphon.kernel.rules.team.compiled import ModelOption
 from antiphon.kernel.run import open as opening
 from antiphon.kernel.run.commands import AnswerInput, encode
@@ -454,3 +455,17 @@ def test_limits_that_cannot_be(limits: Limits, error: Any, why: str, whose: str)
     with pytest.raises(error) as caught:
         recorded(agent, "go", agents=[agent, heir()], env={}, **options)
     assert why in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("limits", "needed", "said"),
+    [
+        (Limits(tokens=100, usd=2.0), 60, "$1.5000 of $2.0000 are spent"),
+        (Limits(tokens=100, usd=2.0), 61, "40 of 100 tokens are spent, up to 61 needed"),
+        (Limits(tokens=None, usd=2.0), 61, "$1.5000 of $2.0000 are spent"),
+        (Limits(tokens=1_040), 2_000, "40 of 1,040 tokens are spent, up to 2,000 needed"),
+    ],
+)
+def test_what_is_used_up_is_what_there_is_no_room_in(limits: Limits, needed: int, said: str) -> None:
+    scope = LedgerScope(limits, tokens=40, nano_usd=1_500_000_000)
+    assert _spent(scope, needed) == f"the budget is used up: {said}"

@@ -82,10 +82,10 @@ def read_task(message: Message, controller: str, workers: Collection[str], at: f
     A message to the controller itself is a StructuredMessage as JSON, or, when there is one worker
     only, that one's task as it is. Raises InvalidMessage, UnknownName.
     """
-    letter = message
+    asked = message
     if message.receiver == controller and message.content.lstrip().startswith("{"):
-        letter = _unfolded(message)
-    worker = letter.receiver
+        asked = _unfolded(message)
+    worker = asked.receiver
     if worker in ("", controller) and len(workers) == 1:
         (worker,) = workers
     if worker in ("", controller):
@@ -93,18 +93,18 @@ def read_task(message: Message, controller: str, workers: Collection[str], at: f
         raise InvalidMessage(f'The task names no worker: say "target_agent". Known: {known}')
     if worker not in workers:
         raise UnknownName("worker", worker, workers)
-    if not letter.content and not letter.calls:
+    if not asked.content and not asked.calls:
         raise InvalidMessage("The task has neither content nor tool calls; give it one")
-    labels = letter.data if isinstance(letter.data, dict) else {}
+    labels = asked.data if isinstance(asked.data, dict) else {}
     until = labels.get("deadline")
     return Task(
         task_id_of(message),
         worker,
-        letter.content,
+        asked.content,
         read_priority(codec.value(labels.get("priority"))),
         None if until is None else instant(codec.value(until), at),
-        letter.calls,
-        letter.data,
+        asked.calls,
+        asked.data,
     )
 
 
