@@ -41,7 +41,7 @@ class AuditLedger(Struct):
 
     def excess(self) -> str:
         """What is beyond the limits, if anything."""
-        usd = None if self.limits.usd is None else int(self.limits.usd * NANO)
+        usd = None if self.limits.usd is None else round(self.limits.usd * NANO)
         for what, used, limit in (
             ("nano-USD", self.paid + self.reserved, usd),
             ("tokens", self.spent + self.held, self.limits.tokens),

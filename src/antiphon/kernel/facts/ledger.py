@@ -62,7 +62,7 @@ def fits(scope: LedgerScope, tokens: int, nano_usd: int = 0) -> Fit:
             return "never"
         fit = "later"
     if limits.usd is not None:
-        money = int(limits.usd * NANO)
+        money = round(limits.usd * NANO)
         if scope.nano_usd + nano_usd > money:
             return "never"
         if scope.nano_usd + scope.held_nano_usd + nano_usd > money:
