@@ -6,10 +6,22 @@ from typing import Any
 
 import pytest
 
-from antiphon import Agent, Policy, Record, ToolCall, UserError, open_run, run, tool
+from antiphon import (
+    Agent,
+    Policy,
+    Record,
+    RunFailed,
+    ToolCall,
+    UserError,
+    open_journal,
+    open_run,
+    run,
+    tool,
+)
 from antiphon.kernel.facts.events import ApprovalEffect, EffectStarted, ToolEffect
 from antiphon.models.script import Script, call, finish
-from tests.transcript import effects, recorded, results_shown
+from tests.transcript import effects, recorded, results_shown, until
+from tests.unit.kernel.teams import never
 
 
 @tool
@@ -217,3 +229,25 @@ def test_run_asks_through_on_message(answer: str, result: str) -> None:
     asyncio.run(run(A, "go", model=model, on_input=on_input))
     assert asked == [("approval", "a", {"tool": "pay", "arguments": '{"amount":3}'})]
     assert results_shown(model.requests[-1]) == [result]
+
+
+def test_who_was_called_by_an_agent_that_is_gone_does_nothing_more() -> None:
+    """What its caller would have allowed is not known any more."""
+    journal = open_journal()
+    b = Agent("b", tools=[send, look], policy=Policy())
+
+    async def leave() -> str:
+        model = Script({"a": [call("call_agent", agent_name="b", message="go")], "b": [never]})
+        async with open_run([Agent("a"), b], model=model, journal=journal) as opened:
+            await opened.post("a", "go")
+            await until(opened, "2/1.m1 model started")
+            return opened.run_id
+
+    async def come_back(run_id: str) -> int:
+        model = Script([[SEND, LOOK], "end"])
+        async with open_run([b], model=model, journal=journal, run_id=run_id) as opened:
+            with pytest.raises(RunFailed, match="the team has no agent a any more"):
+                await opened.result("0/1.c1")
+            return len(model.requests)
+
+    assert asyncio.run(come_back(asyncio.run(leave()))) == 0

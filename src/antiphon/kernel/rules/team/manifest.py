@@ -67,7 +67,7 @@ def declared(member: CompiledAgent) -> bytes:
     fields: dict[str, Any] = {
         name: getattr(agent, name)
         for name in agent.__struct_fields__
-        if name not in ("model", "tools", "hooks", "output_type", "asking")
+        if name not in ("model", "output_type")
     }
     asking = {name: getattr(agent.asking, name) for name in agent.asking.__struct_fields__}
     fields["asking"] = asking | {"fallback_models": len(agent.asking.fallback_models)}
