@@ -155,7 +155,7 @@ def call_agent(
         team, name, entry=caller.id == 0, arguments=canonical, background=background,
         limits=within(tightest(team.members[name].agent.limits, asked.limits), asked.deadline, run.at),
         shown=f"Started in the background as {effect_id}" if background and caller.id else "",
-        finishes=asked.handoff and caller.id > 0, stays_dormant=keeps,
+        finishes=asked.handoff, stays_dormant=keeps,
         reactivates=run.dormant.get((caller.id, name), 0) if keeps else 0,
     )  # fmt: skip
     emit(EffectStarted(effect_id, detail))

@@ -16,6 +16,7 @@ from antiphon import (
     run_sync,
     tool,
 )
+from antiphon.errors import ModelErrorKind
 from antiphon.kernel.facts.events import EffectStarted, ModelEffect
 from antiphon.kernel.rules.models import CIRCUIT_FAILURES, COOL_DOWN
 from antiphon.models.script import Script, call
@@ -110,8 +111,9 @@ def test_a_model_that_keeps_failing_is_left_alone_for_a_while() -> None:
     assert found[-1] == f"overloaded: script failed {CIRCUIT_FAILURES} times in a row; not asked now"
 
 
-def test_requests_that_were_wrong_do_not_count_against_the_model() -> None:
-    model = Script([*[ModelError("validation", "no such field")] * (CIRCUIT_FAILURES + 2), "fine"])
+@pytest.mark.parametrize("kind", ["validation", "context_length", "refusal"])
+def test_requests_that_were_wrong_do_not_count_against_the_model(kind: ModelErrorKind) -> None:
+    model = Script([*[ModelError(kind, "no such field")] * (CIRCUIT_FAILURES + 2), "fine"])
     assert requests(model, CIRCUIT_FAILURES + 3)[-1] == "fine"
 
 
