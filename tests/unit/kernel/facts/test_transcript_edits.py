@@ -1,10 +1,12 @@
-"""A replaced conversation is one that a provider would take, or is refused with what is wrong."""
+"""Edits of a conversation: replaced by what a provider would take, healed where it was left."""
 
 import msgspec
 import pytest
 
-from antiphon.kernel.facts.fold.transcript_edits import read_history
-from antiphon.values.message import ToolCall
+from antiphon.kernel.facts.activation import Activation, Turn
+from antiphon.kernel.facts.events import EffectFinished
+from antiphon.kernel.facts.fold.transcript_edits import abandon, read_history
+from antiphon.values.message import ToolCall, ToolResult
 from antiphon.values.model import ChatMessage
 
 
@@ -49,3 +51,41 @@ def test_what_a_provider_would_take_is_read(name):
 def test_what_no_provider_would_take_is_refused(said):
     with pytest.raises(ValueError, match=said):
         read_history(text(BAD[said]))
+
+
+# -- a turn that was left in the middle -----------------------------------------------------------
+
+
+def in_the_middle(**turn):
+    """An activation with two calls, of which one has its result."""
+    found = Activation(1, "a", phase="calling")
+    found.turn = Turn(
+        3, calls=(ToolCall("x", "look"), ToolCall("y", "look")), results=[ToolResult("seen"), None],
+        waiting=1, pending={1: EffectFinished("1/3.c2?", content="yes")}, **turn,
+    )  # fmt: skip
+    return found
+
+
+def test_what_has_no_result_gets_one_that_says_why():
+    activation = in_the_middle()
+    assert abandon(activation, "the caller ended", None) == []
+    assert activation.conversation.transcript.messages == [
+        ChatMessage("tool", "seen", call_id="x", name="look", ref="1/3.c1"),
+        ChatMessage("tool", "Error: the caller ended", call_id="y", name="look", is_error=True, ref="1/3.c2"),
+    ]
+    turn = activation.turn
+    assert (turn.calls, turn.results, turn.waiting, turn.pending) == ((), [], 0, None)
+
+
+def test_a_plan_has_no_conversation_to_heal():
+    activation = in_the_middle(planned=True)
+    assert abandon(activation, "the caller ended", None) == ()
+    assert activation.conversation.transcript.messages == []
+    assert activation.turn.calls == ()
+
+
+def test_a_turn_without_open_calls_is_left_as_it_is():
+    activation = in_the_middle()
+    activation.phase = "asking"
+    assert abandon(activation, "the caller ended", None) == ()
+    assert len(activation.turn.calls) == 2
