@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from antiphon import Agent, Hooks, Message, open_run, tool
-from antiphon.kernel.facts.events import EffectStarted, ToolEffect
+from antiphon.kernel.facts.events import EffectStarted, ToolEffect, TurnFinished, TurnStarted
 from antiphon.models.script import Script, call
-from antiphon.values.hooks import Continue, DirectResult, ModelInput, PlannedCall, Return
+from antiphon.values.hooks import Continue, DirectResult, ModelInput, PlannedCall, Return, TurnPlan
 from antiphon.values.message import USER
 from antiphon.values.model import ChatMessage
 from tests.transcript import lines, recorded, shown
@@ -227,3 +227,25 @@ def test_the_transcript_reads_as_ever():
     model = Script([call("note", text="x"), "done"])
     _, records = recorded(Agent("a", tools=[note], hooks=Hooks(intercept_call=route), model=model), "go")
     assert [line for line in lines(records) if "note" in line]
+
+
+@pytest.mark.parametrize(
+    ("hooks", "begun", "over"),
+    [
+        (Hooks(), [""], []),
+        (Hooks(plan_turn=lambda context: None), ["plan_turn"], []),
+        (Hooks(plan_turn=lambda context: TurnPlan()), ["plan_turn"], []),
+        (Hooks(prepare_input=lambda context: ModelInput([ChatMessage("user", "x")])), ["prepare_input"], []),
+        (
+            Hooks(end_turn=lambda context: None if context.turn == 2 else Continue("again")),
+            ["", ""],
+            ["end_turn"],
+        ),
+    ],
+    ids=["none", "plan left to the model", "plan", "prepare", "end"],
+)
+def test_a_turn_says_which_hook_decided(hooks, begun, over):
+    _, records = recorded(Agent("a", hooks=hooks), "go", model=Script(["one", "two"]))
+    events = [each.event for each in records if each.activation == 1]
+    assert [each.by for each in events if isinstance(each, TurnStarted)] == begun
+    assert [each.by for each in events if isinstance(each, TurnFinished) and each.by] == over
