@@ -469,3 +469,16 @@ def test_limits_that_cannot_be(limits: Limits, error: Any, why: str, whose: str)
 def test_what_is_used_up_is_what_there_is_no_room_in(limits: Limits, needed: int, said: str) -> None:
     scope = LedgerScope(limits, tokens=40, nano_usd=1_500_000_000)
     assert _spent(scope, needed) == f"the budget is used up: {said}"
+
+
+def test_who_called_others_before_is_still_asked() -> None:
+    """Only a handoff at a limit, not any call, means that nobody is asked again."""
+    calls = [
+        call("call_agent", agent_name="b", message="go"),
+        call("call_agent", agent_name="b", message="on"),
+    ]
+    agent = Agent("a", model=Script([*calls, "done"]), limits=Limits(turns=1, on_breach="ask"))
+    helper = Agent("b", model=Script(["one", "two"]))
+    result, questions = answered(agent, "yes", "yes", agents=[helper])
+    assert (result.outcome, result.output) == ("completed", "done")
+    assert questions == [ASKED_TURNS.format(each) for each in (1, 2)]
