@@ -10,7 +10,7 @@ from antiphon.kernel.facts.activation import Activation
 from antiphon.kernel.facts.events import TranscriptCompacted
 from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam
-from antiphon.values.agent import Agent
+from antiphon.values.agent import Agent, Compaction
 from antiphon.values.codec import clean_text
 
 MIN_TOOL_OUTPUT_TOKENS = 20_000
@@ -60,17 +60,16 @@ def _worth_it(activation: Activation) -> bool:
 
 def _compacted(agent: Agent, activation: Activation, text: str) -> TranscriptCompacted:
     summary = read_summary(text) or CompactionSummary()
-    revise = agent.asking.compaction.revise if agent.asking.compaction is not None else None
-    if revise is not None and summary.summary:
+    compaction = agent.asking.compaction or Compaction()
+    if compaction.revise is not None and summary.summary:
         try:
-            replaced = revise(summary.summary)
+            replaced = compaction.revise(summary.summary)
         except Exception:  # noqa: BLE001 - a listener may not spoil what the model wrote
             replaced = None
         if isinstance(replaced, str):
             summary = CompactionSummary(summary.retain, clean_text(replaced), summary.next)
-    turns = agent.asking.compaction.last_turns if agent.asking.compaction is not None else 0
     return TranscriptCompacted(
-        activation.id, summary.retain, summary.summary, summary.next, turns,
+        activation.id, summary.retain, summary.summary, summary.next, compaction.last_turns,
         effect=activation.conversation.summary_effect,
     )  # fmt: skip
 

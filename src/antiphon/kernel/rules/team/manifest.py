@@ -65,9 +65,7 @@ def declared(member: CompiledAgent) -> bytes:
     """What one agent's developer declared, as JSON; functions as the digests of their code."""
     agent = member.agent
     fields: dict[str, Any] = {
-        name: getattr(agent, name)
-        for name in agent.__struct_fields__
-        if name not in ("model", "output_type")
+        name: getattr(agent, name) for name in agent.__struct_fields__ if name not in ("model", "output_type")
     }
     asking = {name: getattr(agent.asking, name) for name in agent.asking.__struct_fields__}
     fields["asking"] = asking | {"fallback_models": len(agent.asking.fallback_models)}
