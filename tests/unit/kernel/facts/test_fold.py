@@ -369,3 +369,21 @@ def test_who_waits_for_room_stands_in_line_until_it_is_over():
     assert list(run.freed) == [CALL]
     apply(run, EffectFinished("3/1.r1", "cancelled"))
     assert (run.activations[3].phase, run.waiting) == ("asking", {})
+
+
+def test_who_ends_takes_along_what_lay_dormant_under_it():
+    """A called b, which called c; both lie dormant until a, which began anew, has returned."""
+
+    def reply(place):
+        return EffectFinished(place, reply=Reply(calls=(ToolCall("x", "call_agent", '{"agent_name":"b"}'),)))
+
+    run = folded(
+        *asked(), TurnStarted(1, 1), ASKS_MODEL, reply("1/1.m1"),
+        called("1/1.c1", "b", stays_dormant=True), TurnStarted(2, 1),
+        EffectStarted("2/1.m1", ModelEffect("m", "", 10)), reply("2/1.m1"),
+        called("2/1.c1", "c", stays_dormant=True), EffectFinished("2/1.c1"), EffectFinished("1/1.c1"),
+    )  # fmt: skip
+    assert run.dormant == {(2, "c"): 3, (1, "b"): 2}
+    apply(run, EffectFinished(CALL))
+    assert run.dormant == {}
+    assert list(run.activations) == [0]
