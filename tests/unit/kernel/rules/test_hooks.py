@@ -249,3 +249,14 @@ def test_a_turn_says_which_hook_decided(hooks, begun, over):
     events = [each.event for each in records if each.activation == 1]
     assert [each.by for each in events if isinstance(each, TurnStarted)] == begun
     assert [each.by for each in events if isinstance(each, TurnFinished) and each.by] == over
+
+
+def test_a_plan_may_leave_a_turn_to_the_agents_own_action():
+    async def act(context):
+        return "acted"
+
+    agent = Agent("a", hooks=Hooks(plan_turn=lambda context: None, act=act))
+    result, records = recorded(agent, "go", env={})
+    assert result.output == "acted"
+    (begun,) = [each.event for each in records if isinstance(each.event, TurnStarted) and each.activation]
+    assert begun == TurnStarted(1, 1, act=True, by="plan_turn")
