@@ -1,9 +1,10 @@
 """The digest of a model call covers exactly what is asked: equal questions have equal digests, others not."""
 
+import asyncio
 import itertools
 
-from antiphon import Agent, Hooks, LoopOptions, tool
-from antiphon.kernel.facts.events import EffectStarted, ModelEffect
+from antiphon import Agent, Hooks, LoopOptions, open_journal, open_run, tool
+from antiphon.kernel.facts.events import CallEffect, EffectStarted, ModelEffect
 from antiphon.kernel.rules.models import _digest
 from antiphon.models.script import Script, call
 from antiphon.values.hooks import ModelInput
@@ -79,3 +80,26 @@ def test_a_reminder_counts():
     agent = Agent("a", loop=LoopOptions(max_reminders=1), completion="finish")
     first, second = digests(agent, ["almost", call("finish", result="done")])
     assert first != second
+
+
+def test_the_journal_names_the_prompt_that_each_agent_was_given():
+    """Extra instructions are for whom the user asks; a callee's prompt is stored without them."""
+
+    async def main():
+        model = Script({"a": [call("call_agent", agent_name="b", message="go"), "done"], "b": ["here"]})
+        journal = open_journal()
+        team = [Agent("a"), Agent("b")]
+        async with open_run(team, model=model, journal=journal, extra_instructions="Be brief.") as run:
+            await run.result(await run.post("a", "go"))
+            started = [each.event for each in await run.records() if isinstance(each.event, EffectStarted)]
+            calls = {
+                each.detail.agent: each.detail for each in started if isinstance(each.detail, CallEffect)
+            }
+            asked = [each.detail for each in started if isinstance(each.detail, ModelEffect)]
+            prompts = {name: await journal.blob(run.run_id, each.digest) for name, each in calls.items()}
+        return prompts, asked, model.requests
+
+    prompts, asked, requests = asyncio.run(main())
+    assert [b"Be brief." in prompts[name] for name in "ab"] == [True, False]
+    assert ["Be brief." in each.system for each in requests] == [True, False, True]
+    assert [each.prefix for each in asked] == ["", "", ""], "each was asked with the prompt of its call"
