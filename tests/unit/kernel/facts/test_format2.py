@@ -111,6 +111,7 @@ EFFECTS = {
         old(kind="call", name="b", purpose="limit", text="turns"),
         CallEffect("b", "", breach="turns"),
     ),
+    "a handoff without a text": (old(kind="call", name="b", purpose="limit"), CallEffect("b", "")),
     "an action's own model": (
         old(kind="call", name="b", purpose="ask"),
         CallEffect("b", "", own_model=True),
