@@ -23,6 +23,7 @@ from antiphon.kernel.facts.events import (
     StateChanged,
     StepEffect,
     TimerEffect,
+    ToolEffect,
     TurnFinished,
     TurnStarted,
     decode,
@@ -387,3 +388,18 @@ def test_who_ends_takes_along_what_lay_dormant_under_it():
     apply(run, EffectFinished(CALL))
     assert run.dormant == {}
     assert list(run.activations) == [0]
+
+
+def test_an_activation_stands_in_line_once_however_much_happens_to_it():
+    look = (ToolCall("x", "look"), ToolCall("y", "look"))
+    run = folded(
+        *asked(), TurnStarted(1, 1), ASKS_MODEL, EffectFinished("1/1.m1", reply=Reply(calls=look)),
+        EffectStarted("1/1.c1", ToolEffect("look")), EffectStarted("1/1.c2", ToolEffect("look")),
+    )  # fmt: skip
+    for each in run.ready:
+        each.queued = False
+    run.ready.clear()
+    apply(run, EffectFinished("1/1.c1"))
+    apply(run, EffectFinished("1/1.c2"))
+    assert [each.id for each in run.ready] == [1]
+    assert run.activations[1].queued
