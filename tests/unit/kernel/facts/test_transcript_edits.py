@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from antiphon.kernel.facts.activation import Activation, Turn
-from antiphon.kernel.facts.events import EffectFinished
-from antiphon.kernel.facts.fold.transcript_edits import abandon, read_history
+from antiphon.kernel.facts.events import EffectFinished, TranscriptCompacted
+from antiphon.kernel.facts.fold.transcript_edits import abandon, compact, read_history
 from antiphon.values.message import ToolCall, ToolResult
 from antiphon.values.model import ChatMessage
 
@@ -89,3 +89,22 @@ def test_a_turn_without_open_calls_is_left_as_it_is():
     activation.phase = "asking"
     assert abandon(activation, "the caller ended", None) == ()
     assert len(activation.turn.calls) == 2
+
+
+def test_what_a_compaction_keeps_keeps_where_it_came_from():
+    activation = Activation(1, "a")
+    transcript = activation.conversation.transcript
+    for number, each in enumerate([user("one"), ChatMessage("assistant", "1"), user("two")]):
+        transcript.append(each, f"m{number}")
+    assert compact(activation, TranscriptCompacted(1, summary="s", last_turns=1, effect="1/2.m1")) == ()
+    transcript = activation.conversation.transcript
+    said = dict(zip((each.content for each in transcript.messages), transcript.origins, strict=True))
+    assert [said[text] for text in ("one", "1", "two")] == ["m0", "m1", "m2"]
+    assert [origin for origin in transcript.origins if origin not in ("m0", "m1", "m2")] == ["1/2.m1"]
+
+
+def test_an_answer_of_no_use_leaves_the_conversation_as_it_is():
+    activation = Activation(1, "a")
+    activation.conversation.transcript.append(user("one"), "m0")
+    assert compact(activation, TranscriptCompacted(1, effect="1/2.m1")) == ()
+    assert activation.conversation.transcript.origins == ["m0"]

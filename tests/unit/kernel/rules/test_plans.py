@@ -359,11 +359,18 @@ def test_one_message_at_a_time_and_none_when_none_waits():
 
 
 def test_a_plan_that_does_nothing_for_ever_is_stopped():
-    hooks = Hooks(plan_turn=lambda context: TurnPlan(), end_turn=lambda context: Continue())
+    turns = []
+
+    def plan_turn(context):
+        turns.append(len(context.new_messages))
+        return TurnPlan()
+
+    hooks = Hooks(plan_turn=plan_turn, end_turn=lambda context: Continue())
     result, _ = recorded(Agent("a", hooks=hooks), "go")
     assert (result.outcome, result.reason) == (
         "no_progress", "4 planned turns in a row had no message and made no call",
     )  # fmt: skip
+    assert turns == [1, 0, 0, 0, 0]
 
 
 def test_a_plan_that_waits_is_not_stopped_while_a_person_is_asked():
