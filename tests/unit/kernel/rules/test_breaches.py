@@ -36,7 +36,7 @@ from antiphon.models.script import Script, call
 from antiphon.testing.clock import VirtualClock
 from antiphon.testing.invariants import check_run
 from antiphon.values.model import Reply
-from tests.transcript import effects, recorded, shown
+from tests.transcript import effects, recorded, shown, until
 
 LOOK = Reply("so far", (call("look"),), "calls", Usage(80, 20))
 DONE = Reply("done", usage=Usage(80, 20))
@@ -482,3 +482,24 @@ def test_who_called_others_before_is_still_asked() -> None:
     result, questions = answered(agent, "yes", "yes", agents=[helper])
     assert (result.outcome, result.output) == ("completed", "done")
     assert questions == [ASKED_TURNS.format(each) for each in (1, 2)]
+
+
+def test_a_handoff_that_is_cancelled_is_the_agents_own_end() -> None:
+    agent = working(Limits(turns=1, on_breach="handoff", breach_target="heir"))
+
+    async def never(request: Any) -> Reply:
+        await asyncio.Event().wait()
+        return DONE
+
+    async def main() -> None:
+        async with open_run([agent, heir(never)], env={}) as opened:
+            request = await opened.post("a", "go")
+            async with asyncio.timeout(30):
+                await until(opened, "2/1.m1 model started")
+                await opened.cancel("1/3.c1")
+                result = await opened.result(request)
+            assert (result.outcome, result.output) == ("cancelled", "so far")
+            calls = effects(await opened.records(), "c")
+            assert [each for each in calls if "heir started" in each] == ["1/3.c1 call limit heir started"]
+
+    asyncio.run(main())

@@ -8,6 +8,7 @@ import pytest
 
 from antiphon import (
     Agent,
+    Hooks,
     Policy,
     Record,
     RunFailed,
@@ -251,3 +252,13 @@ def test_who_was_called_by_an_agent_that_is_gone_does_nothing_more() -> None:
             return len(model.requests)
 
     assert asyncio.run(come_back(asyncio.run(leave()))) == 0
+
+
+@pytest.mark.parametrize("said", ["maybe", 3, ("maybe", "who knows")])
+def test_a_check_that_says_what_it_cannot_denies_and_the_agent_goes_on(said: Any) -> None:
+    checked = Agent("a", tools=[send], hooks=Hooks(authorize=lambda tool, arguments: said))
+    model = Script([SEND, "went on"])
+    result, _ = recorded(checked, "go", model=model)
+    verdict = said[0] if isinstance(said, tuple) else said
+    assert results_shown(model.requests[-1]) == [f"{DENIED}the permission check failed: it said {verdict!r}"]
+    assert result.output == "went on"

@@ -119,8 +119,6 @@ def call_started(run: RunState, caller: Activation, opened: OpenEffect, detail: 
     if opened.index >= 0:
         _taken_up(caller, opened)
         call = turn.calls[opened.index]
-        if detail.breach:
-            caller.progress.raise_declined = True
     else:
         for scope in caller.scopes:
             scope.calls += 1
