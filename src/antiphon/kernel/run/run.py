@@ -156,9 +156,16 @@ class Run:
             raise UserError(f"Only `always` is remembered, and so takes a grant; got {content!r}")
         self._runtime.apply_command(AnswerInput(effect_id, content, arguments, by, grant))
 
-    async def cancel(self, target: str = "", reason: str = "") -> None:
-        """Stop a call or tool and all under it; without a target, every request."""
+    async def cancel(self, target: str = "", reason: str = "") -> bool:
+        """Stop a call or tool and all under it; without a target, every request.
+
+        target: an effect's id. Returns whether there was anything to stop: False for what has ended, or
+        never was.
+        """
+        state = self._runtime.state
+        found = target in state.open if target else bool(state.activations[0].open)
         self._runtime.apply_command(CancelEffect(target, reason))
+        return found
 
     def cancel_when(self, signal: Signal, target: str, reason: str = "") -> Callable[[], object]:
         """Cancel `target` once `signal` (an asyncio.Event, say) is set; call the result to stop listening."""

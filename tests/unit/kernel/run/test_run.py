@@ -367,3 +367,17 @@ def test_run_sync_is_run_without_a_loop() -> None:
     thread = threading.Thread(target=lambda: asyncio.run(inside()))
     thread.start()
     thread.join()
+
+
+def test_cancelling_says_whether_there_was_anything_to_stop() -> None:
+    async def main() -> None:
+        async with open_run([A], model=Script([never, "done"])) as opened:
+            assert await opened.cancel() is False
+            request = await opened.post("a", "go")
+            await started(opened, "1/1.m1")
+            assert await opened.cancel("1/7.c1") is False, "no such effect"
+            assert await opened.cancel(request) is True
+            assert (await opened.result(request)).outcome == "cancelled"
+            assert await opened.cancel(request) is False, "it has ended"
+
+    asyncio.run(main())
