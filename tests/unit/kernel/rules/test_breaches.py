@@ -26,8 +26,7 @@ from antiphon import (
 )
 from antiphon.errors import UnknownName
 from antiphon.kernel.facts.events import CallEffect, EffectStarted, LimitEffect, ModelEffect
-from antiphon.kernel.facts.ledger import NANO, LedgerScope
-from antiphon.kernel.rules.models import _spent
+from antiphon.kernel.facts.ledger import NANO
 from antiphon.kernel.rules.team.compiled import ModelOption
 from antiphon.kernel.run import open as opening
 from antiphon.kernel.run.commands import AnswerInput, encode
@@ -36,7 +35,7 @@ from antiphon.models.script import Script, call
 from antiphon.testing.clock import VirtualClock
 from antiphon.testing.invariants import check_run
 from antiphon.values.model import Reply
-from tests.transcript import effects, recorded, shown, until
+from tests.transcript import effects, recorded, shown
 
 LOOK = Reply("so far", (call("look"),), "calls", Usage(80, 20))
 DONE = Reply("done", usage=Usage(80, 20))
@@ -455,51 +454,3 @@ def test_limits_that_cannot_be(limits: Limits, error: Any, why: str, whose: str)
     with pytest.raises(error) as caught:
         recorded(agent, "go", agents=[agent, heir()], env={}, **options)
     assert why in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("limits", "needed", "said"),
-    [
-        (Limits(tokens=100, usd=2.0), 60, "$1.5000 of $2.0000 are spent"),
-        (Limits(tokens=100, usd=2.0), 61, "40 of 100 tokens are spent, up to 61 needed"),
-        (Limits(tokens=None, usd=2.0), 61, "$1.5000 of $2.0000 are spent"),
-        (Limits(tokens=1_040), 2_000, "40 of 1,040 tokens are spent, up to 2,000 needed"),
-    ],
-)
-def test_what_is_used_up_is_what_there_is_no_room_in(limits: Limits, needed: int, said: str) -> None:
-    scope = LedgerScope(limits, tokens=40, nano_usd=1_500_000_000)
-    assert _spent(scope, needed) == f"the budget is used up: {said}"
-
-
-def test_who_called_others_before_is_still_asked() -> None:
-    """Only a handoff at a limit, not any call, means that nobody is asked again."""
-    calls = [
-        call("call_agent", agent_name="b", message="go"),
-        call("call_agent", agent_name="b", message="on"),
-    ]
-    agent = Agent("a", model=Script([*calls, "done"]), limits=Limits(turns=1, on_breach="ask"))
-    helper = Agent("b", model=Script(["one", "two"]))
-    result, questions = answered(agent, "yes", "yes", agents=[helper])
-    assert (result.outcome, result.output) == ("completed", "done")
-    assert questions == [ASKED_TURNS.format(each) for each in (1, 2)]
-
-
-def test_a_handoff_that_is_cancelled_is_the_agents_own_end() -> None:
-    agent = working(Limits(turns=1, on_breach="handoff", breach_target="heir"))
-
-    async def never(request: Any) -> Reply:
-        await asyncio.Event().wait()
-        return DONE
-
-    async def main() -> None:
-        async with open_run([agent, heir(never)], env={}) as opened:
-            request = await opened.post("a", "go")
-            async with asyncio.timeout(30):
-                await until(opened, "2/1.m1 model started")
-                await opened.cancel("1/3.c1")
-                result = await opened.result(request)
-            assert (result.outcome, result.output) == ("cancelled", "so far")
-            calls = effects(await opened.records(), "c")
-            assert [each for each in calls if "heir started" in each] == ["1/3.c1 call limit heir started"]
-
-    asyncio.run(main())
