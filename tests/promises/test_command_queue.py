@@ -125,8 +125,12 @@ def test_a_message_that_comes_during_the_last_turn_is_still_read():
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"null", b"[" * 100_000, b'{"type":"Ask"}', b'{"type":"os.system"}', b"\xff"]
-)
+    "body",
+    [
+        b"", b"null", b"[" * 100_000, b'{"type":"Ask"}', b'{"type":"os.system"}', b"\xff",
+        b'{"type":"\xff"}', b'{"type":"Ask","type":5}', b'{"type":"Ask"', b'{"type":"Cancel","why":3}',
+    ],
+)  # fmt: skip
 def test_what_is_no_command_is_a_dead_letter_and_stops_nobody(body):
     async def main():
         journal, model = MemoryJournal(), Script(["done"])

@@ -104,8 +104,17 @@ class FinishEffect(Struct, frozen=True, tag=True, omit_defaults=True):
 Command = AskAgent | PostMessage | AnswerInput | CancelEffect | FinishEffect
 
 encode = msgspec.json.Encoder().encode
-decode = msgspec.json.Decoder(Command).decode
+_decode = msgspec.json.Decoder(Command).decode
 VERDICTS = ("yes", "no", "always")
+
+
+def decode(body: bytes) -> Command:
+    """A command as it was posted, under whatever names. Raises msgspec.DecodeError, RecursionError."""
+    try:
+        found: Command = _decode(_renamed(body))
+    except UnicodeDecodeError as error:
+        raise msgspec.DecodeError(str(error)) from error
+    return found
 
 
 def request(command: AskAgent) -> Message:
@@ -123,10 +132,9 @@ def request(command: AskAgent) -> Message:
 def posted(command: Command) -> Command:
     """A command as it would come from the queue. Raises UserError for one that JSON cannot hold."""
     try:
-        found: Command = decode(encode(clean_fields(command)))
+        return decode(encode(clean_fields(command)))
     except (TypeError, ValueError, RecursionError) as error:
         raise UserError(f"Not posted: it must be what JSON can hold: {error}") from error
-    return found
 
 
 def apply_command(state: RunState, command: Command, number: int = 0) -> Event:
@@ -185,7 +193,7 @@ def _finished(state: RunState, command: FinishEffect, number: int) -> Event:
 def apply_stored(state: RunState, body: bytes, number: int) -> Event:
     """`apply_command` for one as it was posted; what is no command is a dead letter, and stops no run."""
     try:
-        command = clean_fields(decode(_renamed(body)))
+        command = clean_fields(decode(body))
     except (msgspec.DecodeError, RecursionError) as error:
         return _dead("", USER, f"command {number} cannot be read: {clean_text(str(error))}", number)
     return apply_command(state, command, number)
