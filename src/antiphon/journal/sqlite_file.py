@@ -58,15 +58,18 @@ FORMAT_2 = (
     "update meta set value = 2 where name = 'format'",
 )
 FORMAT_3 = (
-    "alter table runs rename column mails to commands",
-    "alter table mail rename to commands",
-    "drop index mail_by_key",
-    "create unique index commands_by_key on commands(run, key)",
     "alter table runs add column origin text not null default ''",
     "alter table rows add column given integer not null default 0",
     "update meta set value = 3 where name = 'format'",
 )
-MIGRATIONS: tuple[tuple[str, ...], ...] = (FORMAT_1, FORMAT_2, FORMAT_3)
+FORMAT_4 = (
+    "alter table runs rename column mails to commands",
+    "alter table mail rename to commands",
+    "drop index mail_by_key",
+    "create unique index commands_by_key on commands(run, key)",
+    "update meta set value = 4 where name = 'format'",
+)
+MIGRATIONS: tuple[tuple[str, ...], ...] = (FORMAT_1, FORMAT_2, FORMAT_3, FORMAT_4)
 """Entry k leads from format k to k + 1. Released entries never change; the last statement that
 touches `meta` names the new format."""
 
