@@ -13,6 +13,12 @@ def pytest_configure(config):
     config.addinivalue_line("markers", IMPURE)
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items):
+    # Who begins with the longest does not wait for one of them at the end.
+    items.sort(key=lambda item: item.get_closest_marker("deep") is None)
+
+
 @pytest.fixture(autouse=True)
 def _watched(request):
     if request.node.get_closest_marker("unwatched"):
