@@ -170,9 +170,12 @@ async def as_left(journal: MemoryJournal, run_id: str, seq: int) -> MemoryJourna
         if row.seq > seq:
             break
         while lease.epoch < row.epoch:
+            await left.release(lease)
             lease = await left.claim(run_id)
         names = {*row.blobs, *(name for _, name in row.refs)}
         left.append(lease, row, {name: await journal.blob(run_id, name) for name in names}, _taken)
+    # Memory has one process: that this owner died there is no other way to say.
+    await left.release(lease)
     return left
 
 

@@ -97,6 +97,7 @@ async def first_digest(open_store: OpenStore) -> None:
         _same(lease, Lease("first_digest", 1, 0, genesis("first_digest")), "first lease")
         _same(list(await journal.read("first_digest")), [], "rows of a new run")
         rows = await RowWriter(journal, lease).write(b"a", b"b")
+        await journal.release(lease)
         _same(
             await journal.claim("first_digest"), Lease("first_digest", 2, 2, rows[-1].digest), "second lease"
         )
@@ -161,8 +162,11 @@ async def origins(open_store: OpenStore) -> None:
         rows = [alike[0] + await pen.write(b"%d" % number) for number, pen in enumerate(pens)]
         _same(len({pen.digest for pen in pens}), 3, "digests of rows that differ")
         for name, origin, wrong in zip(names, ("", *names[:1] * 2), ("elsewhere", *names[1:]), strict=True):
+            await journal.release(next(pen.lease for pen in pens if pen.lease.run_id == name))
             await _raises(UserError, f"{name} with another origin", journal.claim(name, origin=wrong))
-            _same((await journal.claim(name, origin=origin)).epoch, 2, f"epoch of {name}")
+            lease = await journal.claim(name, origin=origin)
+            _same(lease.epoch, 2, f"epoch of {name}")
+            await journal.release(lease)
         _same((await journal.claim(names[0], origin=names[0])).epoch, 3, "claimed with itself as its origin")
     async with open_store() as journal:
         if journal.durability == "none":
@@ -200,11 +204,15 @@ async def gaps(open_store: OpenStore) -> None:
 
 
 async def fencing(open_store: OpenStore) -> None:
-    """A claim fences every earlier lease, a row of another epoch is refused; other runs go on."""
+    """A run has one owner; a claim fences every earlier lease, a row of another epoch is refused; other runs
+    go on."""
     async with open_store() as journal:
         old = RowWriter(journal, await journal.claim("fencing", create=True))
         other = RowWriter(journal, await journal.claim("fencing other", create=True))
         kept = await old.write(b"a")
+        await _raises(RunInUse, "claiming a run twice", journal.claim("fencing"))
+        kept += await old.write(b"still mine")
+        await journal.release(old.lease)
         new = RowWriter(journal, await journal.claim("fencing"))
         _same(new.lease.epoch, 2, "epoch after the second claim")
         refused, accepted = old.row(b"zombie"), other.row(b"unaffected")
@@ -213,10 +221,11 @@ async def fencing(open_store: OpenStore) -> None:
         await other.put(accepted)
         _same([type(end) for end in ends], [LeaseLost], "a fenced append")
         await _raises(LeaseLost, "the next fenced append", old.put(old.row(b"again")))
-        forged = Row(2, 1, 1, 1.0, b"x", (), chain(new.digest, 2, 1, 1, 1.0, b"x", ()))
+        forged = Row(3, 1, 1, 1.0, b"x", (), chain(new.digest, 3, 1, 1, 1.0, b"x", ()))
         await _raises(
             JournalError, "a row of an old epoch under a new lease", put(journal, new.lease, forged)
         )
+        await journal.release(new.lease)
         newest = RowWriter(journal, await journal.claim("fencing"))
         kept += await newest.write(b"b")
         _same(list(await journal.read("fencing")), kept, "rows read")

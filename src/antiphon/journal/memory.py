@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from antiphon.errors import JournalCorrupt, JournalError, LeaseLost, UnknownName
+from antiphon.errors import JournalCorrupt, JournalError, LeaseLost, RunInUse, UnknownName
 from antiphon.journal.port import (
     Done,
     Lease,
@@ -77,12 +77,14 @@ class MemoryJournal:
         self._closed = False
 
     async def claim(self, run_id: str, *, create: bool = False, origin: str = "") -> Lease:
-        """See `port.Journal.claim`; the only possible owner is this instance."""
+        """See `port.Journal.claim`; every owner is in this process."""
         if create and run_id not in self._runs and not self._closed:
             self._runs[run_id] = _MemoryRun(run_id, origin, self._clock())
         run = self._known(run_id)
         if origin:
             check_origin(run_id, run.origin, origin)
+        if run.writes:
+            raise RunInUse(run_id, "this process")
         run.epoch += 1
         run.held, run.writes, run.refusal = True, run.epoch, ""
         return Lease(run_id, run.epoch, run.seq, run.rows[-1].digest if run.rows else run.start())

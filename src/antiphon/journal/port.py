@@ -167,9 +167,9 @@ class Journal(Protocol):
         origin: the run that a new one begins like (a fork's, and of a fork of it the same): its chain
         starts from `genesis(origin)`, so that equal rows have equal digests in both.
 
-        Raises UnknownName (no such run, unless `create`), RunInUse (a living owner other than this
-        instance's own earlier lease), UserError (it is there with another
-        origin), JournalCorrupt, JournalTooNew.
+        Raises UnknownName (no such run, unless `create`), RunInUse (a living owner has it: another process,
+        or somebody with a lease of this very instance that was neither released nor broken by an error),
+        UserError (it is there with another origin), JournalCorrupt, JournalTooNew.
         """
         ...
 

@@ -215,7 +215,12 @@ class SqliteJournal:
         if end != (top.seq, top.digest):
             raise JournalCorrupt(run_id, top.seq, "the run's head does not match its last row")
         before = value(connection, _OWNER_OF, (top.key,))
-        if before is not None and before != self._owner_key:
+        if before is not None and before == self._owner_key:
+            tail = self._writer.tails.get(run_id)
+            # A lease that a failure broke is nobody's; one of this very transaction has no tail yet.
+            if tail is None or tail.refusal is None:
+                raise RunInUse(run_id, f"{self._me}, in this journal's own instance")
+        elif before is not None:
             found = connection.execute(_OWNER, (before,)).fetchone()
             if found is not None and self._lives(before, *found):
                 raise RunInUse(run_id, str(Owner(*found[:4])))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -490,6 +491,10 @@ class Runtime:
             await self.journal.release(self._lease, summary)
             # Whoever still waits is told, and nothing more is recorded under a lease that is gone.
             self._suspend(UserError("its conversation was left; open_run(run_id=...) goes on with it"))
+        else:
+            # A lease that is lost, or a journal that has failed, has nothing to give back.
+            with suppress(JournalError):
+                await self.journal.release(self._lease)
 
 
 _read_first = msgspec.json.Decoder(RunStarted | RunResumed).decode
