@@ -57,7 +57,7 @@ BOUNDS: Mapping[str, tuple[int, str]] = {
     "readers of records": (1, "modules outside the kernel that tell 2 events or more apart"),
     "largest room": (14, "modules in one folder, without its __init__.py"),
     "class names used twice": (3, "names of several classes, a leading underscore aside"),
-    "moves of a tool turn": (56, "scripts/walks.py: from a model's reply over its tool to the next question"),
+    "moves of a tool turn": (55, "scripts/walks.py: from a model's reply over its tool to the next question"),
     "files of a tool turn": (21, "different files on that walk"),
     "calls of a tool turn": (80, "Python calls on that walk"),
     "moves of a command": (91, "from `antiphon run … hello` to the agent's inbox"),

@@ -44,7 +44,7 @@ def said(record: Record) -> str:
         case RunStarted():
             return _line("run started", **_said(event.options), data=event.data)
         case RunResumed():
-            return _line("run resumed", interactive=event.interactive)
+            return _line("run resumed", interactive=event.interactive, policy=event.policy)
         case RunClosed():
             return _line("run closed", why=event.reason)
         case MessagePosted(message=message):

@@ -3,7 +3,8 @@
 import pytest
 from msgspec import structs
 
-from antiphon.kernel.run import actions, runtime
+from antiphon.kernel.run import actions
+from antiphon.kernel.run import perform as performers
 from antiphon.kernel.run.actions import ActionExecutor
 from antiphon.kernel.run.rows import fold
 from antiphon.kernel.run.runtime import Runtime
@@ -106,7 +107,7 @@ def test_control_without_the_barrier_acts_are_repeated(tmp_path, monkeypatch):
 
 @pytest.mark.deep
 def test_control_a_once_tool_run_again_is_found(tmp_path, monkeypatch):
-    monkeypatch.setattr(runtime, "use_tool", _forgetful(runtime.use_tool))
+    monkeypatch.setattr(performers, "use_tool", _forgetful(performers.use_tool))
     report = enumerate_crashes(CONTRACTS, tmp_path)
     assert any("once) ran 2 times" in text for bad in report.bad for text in bad.wrong), str(report)
 
@@ -177,8 +178,8 @@ def _again(execute):
 def _forgetful(use_tool):
     """As if no crash had been noticed."""
 
-    async def using(tool, arguments, opened, context, threads):
+    async def using(tool, arguments, opened, context, threads, token=None):
         opened.crashes = 0
-        return await use_tool(tool, arguments, opened, context, threads)
+        return await use_tool(tool, arguments, opened, context, threads, token)
 
     return using

@@ -6,7 +6,7 @@ import pytest
 
 from antiphon import Agent, ToolContext, tool
 from antiphon.kernel.facts.events import EffectFinished
-from antiphon.kernel.run import perform, runtime
+from antiphon.kernel.run import perform
 from antiphon.models.script import Script, call
 from antiphon.testing.crash import Scenario, enumerate_crashes
 from tests.promises.crash_scenarios import CONTRACTS, team
@@ -69,26 +69,26 @@ def test_control_a_rerun_under_another_key_is_found(tmp_path, monkeypatch):
     def other(run_id, effect_id, agent, key, *rest, **more):
         return ToolContext(run_id, effect_id, agent, f"{key} {os.getpid()}", *rest, **more)
 
-    monkeypatch.setattr(runtime, "ToolContext", other)
+    monkeypatch.setattr(perform, "ToolContext", other)
     assert found(enumerate_crashes(KEYED, tmp_path), "different keys")
 
 
 def test_control_a_guess_instead_of_unknown_is_found(tmp_path, monkeypatch):
     monkeypatch.setattr(
-        perform, "_in_doubt", lambda effect_id, why: EffectFinished(effect_id, content="surely")
+        perform, "in_doubt", lambda effect_id, why: EffectFinished(effect_id, content="surely")
     )
     assert found(enumerate_crashes(CONTRACTS, tmp_path), "not unknown")
 
 
 def test_control_giving_up_what_could_be_run_again_is_found(tmp_path, monkeypatch):
-    use_tool = runtime.use_tool
+    use_tool = perform.use_tool
 
-    async def timid(tool, arguments, opened, context, threads):
+    async def timid(tool, arguments, opened, context, threads, token=None):
         if opened.crashes:
             return EffectFinished(
                 opened.id, "unknown", reason="who knows; it may or may not have taken effect"
             )
-        return await use_tool(tool, arguments, opened, context, threads)
+        return await use_tool(tool, arguments, opened, context, threads, token)
 
-    monkeypatch.setattr(runtime, "use_tool", timid)
+    monkeypatch.setattr(perform, "use_tool", timid)
     assert found(enumerate_crashes(KEYED, tmp_path), "could be run again")

@@ -299,9 +299,12 @@ def test_calls_that_come_with_a_message_are_ruled_on_too(acted):
     assert done == []
 
 
-@pytest.mark.parametrize("verdict", ["yes", "no"])
-def test_resumed_between_the_question_the_ruling_and_the_run(acted, tmp_path, verdict):
-    """The question survives; the answer binds what was shown, even when the tool is another by then."""
+@pytest.mark.parametrize(
+    ("verdict", "changed", "wanted"),
+    [("yes", False, [("pay", 1, "shop")]), ("yes", True, []), ("no", False, []), ("no", True, [])],
+)
+def test_resumed_between_the_question_the_ruling_and_the_run(acted, tmp_path, verdict, changed, wanted):
+    """The question survives; the answer is for what was shown, and for no tool that is another by then."""
     done, pay, _ = acted
 
     @tool(name="pay")
@@ -324,11 +327,12 @@ def test_resumed_between_the_question_the_ruling_and_the_run(acted, tmp_path, ve
         run_id, asked = opened.run_id, item.event
         assert asked.detail.arguments == '{"amount":1,"to":"shop"}'
         await journal.post(run_id, "answer", encode(AnswerInput(asked.id, verdict)))
-        async with open_run([Agent("a", tools=[dearer])], run_id=run_id, **options) as again:
+        later = Agent("a", tools=[dearer if changed else pay])
+        async with open_run([later], run_id=run_id, **options) as again:
             assert (await again.result(call_id)).output == "done"
             await again.close()
         await check_journal(journal, reading=())
         await journal.close()
 
     asyncio.run(main())
-    assert done == ([("pay", 1, "shop")] if verdict == "yes" else [])
+    assert done == wanted

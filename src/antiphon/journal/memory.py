@@ -180,6 +180,16 @@ class MemoryJournal:
     async def beat(self) -> None:
         """Nothing to say: memory and owner live and die together."""
 
+    def is_fresh(self, lease: Lease) -> bool:
+        """See `port.Journal.is_fresh`."""
+        run = self._runs.get(lease.run_id)
+        return run is not None and run.writes == lease.epoch
+
+    async def confirm(self, lease: Lease) -> None:
+        """See `port.Journal.confirm`."""
+        if not self.is_fresh(lease):
+            raise self._refusal(self._runs.get(lease.run_id), lease)
+
     async def close(self) -> None:
         """See `port.Journal.close`; whoever waits gets JournalError."""
         self._closed = True

@@ -233,6 +233,17 @@ class Journal(Protocol):
         """Say that this instance's owner lives; the runtime calls it every 5 s."""
         ...
 
+    def is_fresh(self, lease: Lease) -> bool:
+        """Whether nobody can have taken the run since this instance was last heard; from any thread, no I/O.
+
+        False says that nobody knows: ask `confirm`.
+        """
+        ...
+
+    async def confirm(self, lease: Lease) -> None:
+        """Be heard, and make sure that the lease is still the run's. Raises LeaseLost."""
+        ...
+
     async def close(self) -> None:
         """Flush, release what is held, close. Idempotent."""
         ...

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import apsw
 
-from antiphon.errors import ConfigError, JournalCorrupt, JournalError, RunInUse, UnknownName
+from antiphon.errors import ConfigError, JournalCorrupt, JournalError, LeaseLost, RunInUse, UnknownName
 from antiphon.journal import sqlite_reader as reading
 from antiphon.journal.owner import Owner, is_dead, this_process
 from antiphon.journal.port import (
@@ -37,6 +37,7 @@ _ADD_RUN = (
     " values(?, ?, ?, 0, 0, 0, ?, 0, null, x'', ?)"
 )
 _OWNER_OF = "select owner from runs where key = ?"
+_HELD = "select epoch, owner from runs where key = ?"
 _OWNER = "select host, boot, pid, started, wall, steady from owners where key = ?"
 _OWNERS = "select key, host, boot, pid, started, wall, steady from owners"
 _ADD_OWNER = (
@@ -90,6 +91,7 @@ class SqliteJournal:
         self._wall, self._steady = wall, steady
         self._me = this_process()
         self._owner_key = 0
+        self._heard_at = float("-inf")
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waiting: dict[str, list[tuple[int, int, asyncio.Future[None]]]] = {}
         self._closing: asyncio.Future[None] | None = None
@@ -104,7 +106,7 @@ class SqliteJournal:
 
     async def claim(self, run_id: str, *, create: bool = False, origin: str = "") -> Lease:
         """See `port.Journal.claim`."""
-        return await self._write(partial(self._claim, run_id, create, origin))
+        return await self._heard(partial(self._claim, run_id, create, origin))
 
     def append(self, lease: Lease, row: Row, blobs: Mapping[str, bytes], done: Done) -> None:
         """See `port.Journal.append`; `done` is called on the loop, in the order of the calls."""
@@ -168,7 +170,22 @@ class SqliteJournal:
     async def beat(self) -> None:
         """See `port.Journal.beat`; nothing to do while this instance holds no run."""
         if self._owner_key:
-            await self._write(self._say_alive)
+            await self._heard(self._say_alive)
+
+    def is_fresh(self, lease: Lease) -> bool:
+        """See `port.Journal.is_fresh`."""
+        return self._steady() - self._heard_at < self._ttl
+
+    async def confirm(self, lease: Lease) -> None:
+        """See `port.Journal.confirm`."""
+        await self._heard(partial(self._confirm, lease))
+
+    async def _heard(self, work: Callable[[WriteJob], T]) -> T:
+        """Do what says that this instance lives; from its beginning on nobody takes its runs for a while."""
+        began = self._steady()
+        done = await self._write(work)
+        self._heard_at = began
+        return done
 
     async def close(self) -> None:
         """See `port.Journal.close`. Raises what went wrong in it; what was acknowledged is safe."""
@@ -254,6 +271,13 @@ class SqliteJournal:
                 return
         self._owner_key = value(connection, _ADD_OWNER, (me.host, me.boot, me.pid, me.started, *now))
         threading.current_thread().name = self._thread_name(self._owner_key)
+
+    def _confirm(self, lease: Lease, job: WriteJob) -> None:
+        tail = self._writer.tails.get(lease.run_id)
+        held = (lease.epoch, self._owner_key)
+        if tail is None or self._writer.connection.execute(_HELD, (tail.key,)).fetchone() != held:
+            raise LeaseLost(f"Run {lease.run_id}: another owner took it over after epoch {lease.epoch}")
+        self._say_alive(job)
 
     def _thread_name(self, owner_key: int) -> str:
         return f"antiphon journal owner {owner_key} of {self.path.resolve()}"

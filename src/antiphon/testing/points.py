@@ -16,7 +16,7 @@ from antiphon.errors import JournalError
 from antiphon.journal.port import Done, Lease, Row
 from antiphon.journal.sqlite import SqliteJournal
 from antiphon.journal.sqlite_writer import WriteJob
-from antiphon.kernel.run import actions, runtime
+from antiphon.kernel.run import actions, perform, runtime
 
 T = TypeVar("T")
 
@@ -145,15 +145,15 @@ class SynchronousJournal(SqliteJournal):
 def mark_effects(point: Callable[[str], None]) -> None:
     """From now on, in this process, models, tools and steps of actions pass a point before and after."""
 
-    def marked(name: str, perform: Callable[..., Any]) -> Callable[..., Any]:
+    def marked(name: str, performed: Callable[..., Any]) -> Callable[..., Any]:
         async def performing(*arguments: Any) -> Any:
             point(name)
-            end = await perform(*arguments)
+            end = await performed(*arguments)
             point(name + " done")
             return end
 
         return performing
 
-    places = (("model", runtime, "ask_model"), ("tool", runtime, "use_tool"), ("step", actions, "perform"))
+    places = (("model", runtime, "ask_model"), ("tool", perform, "use_tool"), ("step", actions, "perform"))
     for name, module, attribute in places:
         setattr(module, attribute, marked(name, getattr(module, attribute)))

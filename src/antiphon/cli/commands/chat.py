@@ -40,9 +40,8 @@ KEYED = "openai:gpt-4.1-mini"
 @click.option(
     "--policy",
     type=click.Choice(["open", "guarded", "strict"]),
-    default="guarded",
-    show_default=True,
-    help="What tools may do: guarded asks before a tool acts, strict allows nothing, open everything.",
+    help="What tools may do: guarded asks before a tool acts, strict allows nothing, open everything."
+    " What a resumed chat was started with stays in force, too. [default: guarded]",
 )
 @click.option("--resume", metavar="RUN", help="Resume this run; repeat its TARGET.")
 @click.option("--continue", "newest", is_flag=True, help="Resume the newest one.")
@@ -69,11 +68,12 @@ def chat(
     )
     loaded = Target(loaded.text, loaded.entry, entered)
     manner = DisplayOptions(target or "", journal, folder, model, quiet=quiet, chat=True)
-    return asyncio.run(_chat(loaded, manner, Policy(policy), resume, newest))
+    given = Policy(policy) if policy is not None else None
+    return asyncio.run(_chat(loaded, manner, given, resume, newest))
 
 
 async def _chat(
-    target: Target, manner: DisplayOptions, policy: Policy, resume: str | None, newest: bool
+    target: Target, manner: DisplayOptions, policy: Policy | None, resume: str | None, newest: bool
 ) -> int:
     env = environment()
     journal = open_journal(url_of(manner.journal, env))
@@ -96,8 +96,8 @@ class _Sessions:
     """The conversations of one call of the program, one after another."""
 
     def __init__(
-        self, journal: Journal, target: Target, manner: DisplayOptions, policy: Policy, person: Person,
-        env: Mapping[str, str],
+        self, journal: Journal, target: Target, manner: DisplayOptions, policy: Policy | None,
+        person: Person, env: Mapping[str, str],
     ) -> None:  # fmt: skip
         self._journal, self._target, self._manner, self._policy = journal, target, manner, policy
         self._person, self._env = person, env
@@ -126,9 +126,12 @@ class _Sessions:
         again = before is not None and opening.run_id is not None and before.run_id == opening.run_id
         manner = replace(self._manner, model=opening.model)
         person, target = self._person, self._target
+        policy = self._policy
+        if policy is None and opening.run_id is None:
+            policy = Policy("guarded")
         async with open_run(
             target.agents, journal=self._journal, run_id=opening.run_id, model=opening.model,
-            policy=self._policy, interactive=person.interactive, data=manner.data,
+            policy=policy, interactive=person.interactive, data=manner.data,
         ) as conversation:  # fmt: skip
             run_id = conversation.run_id
             person.farewell = _farewell(manner, run_id)

@@ -39,6 +39,8 @@ class OpenEffect(Struct):
     """The activation that a call is."""
     crashes: int = 0
     """How many processes died while it ran."""
+    manifest: str = ""
+    """Of the team in which it began, a blob, once the process of that time has died."""
     ended: bool = False
     """It is over, whatever still runs."""
     detached: ToolCall | None = None
@@ -58,6 +60,14 @@ class LoggedMessage(Struct, frozen=True):
 
     request: str
     message: Message
+
+
+class AnsweredCall(Struct, frozen=True):
+    """A call whose approval was answered or decided."""
+
+    event: EffectFinished | PermissionDecided
+    digest: str = ""
+    """Of the tool that was asked for; empty when nobody was asked."""
 
 
 class Attempts(Struct):
@@ -91,7 +101,7 @@ class Turn(Struct):
     """The first call not taken up yet."""
     waiting: int = 0
     """How many effects it waits for."""
-    pending: dict[int, EffectFinished | PermissionDecided] | None = None
+    pending: dict[int, AnsweredCall] | None = None
     """Calls whose approval was answered or decided, by index; None for none so far."""
     planned: bool = False
     """The agent's own plan has it do its calls."""

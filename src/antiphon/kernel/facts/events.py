@@ -19,7 +19,7 @@ from antiphon.values.codec import encode_value
 from antiphon.values.limits import Limits
 from antiphon.values.message import Attachment, Message, ToolCall
 from antiphon.values.model import ChatMessage, Reply, Usage
-from antiphon.values.policy import Grant
+from antiphon.values.policy import Grant, Policy
 from antiphon.values.result import Failure, Outcome
 
 FORMAT = 3
@@ -210,6 +210,8 @@ class RunResumed(Struct, frozen=True, gc=False, tag="run_resumed", omit_defaults
     """Of a fork, its own id."""
     fork: Fork | None = None
     """The run is a fork and begins here: what is in flight was not lost."""
+    policy: Policy | None = None
+    """Beside the one that the run was started with, until it is resumed again."""
 
 
 class MessagePosted(Struct, frozen=True, gc=False, tag="message", omit_defaults=True):

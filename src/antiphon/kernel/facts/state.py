@@ -17,7 +17,7 @@ from antiphon.kernel.facts.activation import Activation, LoggedMessage, OpenEffe
 from antiphon.kernel.facts.options import Options
 from antiphon.values.message import Message
 from antiphon.values.model import Usage
-from antiphon.values.policy import Grant
+from antiphon.values.policy import Grant, Policy
 
 LOGGED = 10_000
 """Messages of the log; when there are more, the older half is forgotten."""
@@ -40,6 +40,15 @@ class CutOutputs(Struct):
     characters: int = 0
 
 
+class OwnerInfo(Struct, frozen=True):
+    """What the present owner opened the run with."""
+
+    manifest: str = ""
+    """Of its team, a blob."""
+    policy: Policy | None = None
+    """Beside the one of the run's options."""
+
+
 class RunState(Struct):
     """A run, folded."""
 
@@ -49,6 +58,7 @@ class RunState(Struct):
     command: int = 0
     """The number of the last command that was applied."""
     options: Options = Options()
+    owner: OwnerInfo = OwnerInfo()
     data: Any = None
     """The user's own JSON."""
     activations: dict[int, Activation] = field(default_factory=dict)

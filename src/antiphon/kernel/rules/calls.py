@@ -97,10 +97,10 @@ def _take_up_approvals(
     emit: Emit, run: RunState, team: CompiledTeam, member: CompiledAgent, activation: Activation, turn: Turn
 ) -> None:
     """Take up approvals that were answered: decide, then start or refuse the call."""
-    for index, event in list((turn.pending or {}).items()):
-        effect_id = ids.call_id(activation.id, turn.number, index)
+    for index, pending in list((turn.pending or {}).items()):
+        effect_id, event = ids.call_id(activation.id, turn.number, index), pending.event
         if isinstance(event, EffectFinished):
-            event = _decision(member, turn.calls[index], effect_id, event)
+            event = _decision(member, turn.calls[index], effect_id, event, pending.digest)
             emit(event)
         if event.allowed:
             take_up(emit, run, team, member, activation, index, event)
@@ -110,11 +110,14 @@ def _take_up_approvals(
 
 
 def _decision(
-    member: CompiledAgent, call: ToolCall, effect_id: str, answer: EffectFinished
+    member: CompiledAgent, call: ToolCall, effect_id: str, answer: EffectFinished, digest: str
 ) -> PermissionDecided:
-    """What a person's answer to an approval means."""
+    """What a person's answer to an approval of the tool `digest` means."""
     allowed = answer.outcome == "completed" and answer.content in ("yes", "always")
     tool = member.tools.get(call.name)
+    if allowed and tool is not None and tool.digest != digest:
+        changed = f"{call.name} has changed since it was asked for; call it again to have it allowed as it is"
+        return PermissionDecided(effect_id, False, answer.decided_by, changed, answer.arguments)
     bound = tool.revalidate(answer.arguments) if tool is not None else answer.arguments
     arguments = bound if isinstance(bound, str) else answer.arguments
     always = tool.digest if tool is not None and answer.content == "always" else ""
@@ -284,6 +287,8 @@ def permit(
     """
     granted = _granted(run, caller, tool, arguments) if run.grants else False
     ruling = rule(run.options.policy, tool, granted)
+    if run.owner.policy is not None:
+        ruling = strictest((ruling, rule(run.owner.policy, tool, granted)))
     if not team.policies:
         return *ruling, False
     rulings = [ruling]

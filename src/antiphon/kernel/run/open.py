@@ -67,7 +67,7 @@ async def open_run(
     deps: handed to tools. dependency_overrides: what `ctx.resolve` makes instead, by dependency id.
     data: JSON kept with the run. create: start the run under `run_id` if the journal has none.
     context_windows: tokens that models take, by name. output_limits: tool results shown to a model.
-    The options of a run that is opened again are those it was started with.
+    A run that is opened again keeps its options; a policy given then rules beside the first one, this time.
     """
     options = Options(
         limits or DEFAULTS, policy or Policy(), interactive, background,
@@ -84,9 +84,9 @@ async def open_run(
             store, lease, roster.team, state, cast, clock or SystemClock(), deps, dependency_overrides
         )
         # A process can die between its claim and its first record: then nothing was started yet.
-        first = RunResumed(interactive) if lease.seq else RunStarted(lease.run_id, options, data)
+        resumed = RunResumed(interactive, policy=policy)
         try:
-            runtime.start(first)
+            runtime.start(resumed if lease.seq else RunStarted(lease.run_id, options, data))
             if store.durability != "none" or not owned:
                 runtime.open_commands()
             yield Run(runtime, store)

@@ -9,17 +9,22 @@ import asyncio
 import queue
 import threading
 import types
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from antiphon.errors import ModelError, ToolError
+from antiphon.journal.port import Journal, Lease
 from antiphon.kernel.context.request import model_request, side_request
 from antiphon.kernel.facts.activation import Activation, OpenEffect
 from antiphon.kernel.facts.events import ActionEffect, EffectFinished, ModelEffect, TimerEffect, ToolEffect
-from antiphon.kernel.rules.team.compiled import CompiledAgent, ModelOption
+from antiphon.kernel.facts.state import RunState
+from antiphon.kernel.rules.calls import permit
+from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam, ModelOption
+from antiphon.kernel.run.start_token import LeaseStale, NotBegun, StartToken
 from antiphon.values.codec import clean_fields, clean_text, encode_value
 from antiphon.values.model import Emit, ModelRequest, Reply
 from antiphon.values.result import Failure
@@ -83,23 +88,113 @@ def _received(reply: Reply) -> Reply:
         return _decode_reply(encode_value(clean_fields(reply)))
 
 
+class ToolExecutor:
+    """Uses the tools of one run.
+
+    may_act: returns once nothing that an act may rest on can be lost, and the run is still this owner's.
+    """
+
+    def __init__(
+        self, journal: Journal, lease: Lease, state: RunState, may_act: Callable[[], Awaitable[None]],
+        deps: Any, overrides: Mapping[str, Callable[[ToolContext], Any]],
+    ) -> None:  # fmt: skip
+        self._journal, self._lease, self._state, self._may_act = journal, lease, state, may_act
+        self._deps, self._overrides = deps, overrides
+        self._is_fresh = partial(journal.is_fresh, lease)
+        self.threads = Threads()
+
+    def use(
+        self, opened: OpenEffect, activation: Activation, team: CompiledTeam, member: CompiledAgent
+    ) -> Coroutine[Any, Any, EffectFinished]:
+        """Use the tool of an effect that has started; how it ended."""
+        detail = opened.detail
+        if type(detail) is not ToolEffect:
+            raise RuntimeError(f"{opened.id} is nothing that is performed")
+        tool = member.tools.get(detail.name)
+        context = partial(self._context, opened, activation.agent)
+        arguments = detail.arguments or activation.turn.calls[opened.index].arguments
+        if tool is None or tool.effect == "read":
+            return use_tool(tool, arguments, opened, context, self.threads)
+        if opened.crashes and tool.effect == "idempotent":
+            return self._act_again(tool, arguments, opened, context, activation, team)
+        return self._act(tool, arguments, opened, context)
+
+    def _context(self, opened: OpenEffect, agent: str) -> ToolContext:
+        return ToolContext(
+            self._state.run_id,
+            opened.id,
+            agent,
+            f"{opened.run_id}:{opened.id}",
+            1 + opened.crashes,
+            self._deps,
+            read_output=self._state.outputs.texts.get,
+            is_cancelled=lambda: opened.ended,
+            dependency_overrides=self._overrides,
+        )
+
+    async def _act(
+        self, tool: Tool, arguments: str, opened: OpenEffect, context: Callable[[], ToolContext]
+    ) -> EffectFinished:
+        while True:
+            await self._may_act()
+            token = StartToken(opened, self._is_fresh)
+            try:
+                return await use_tool(tool, arguments, opened, context, self.threads, token)
+            except LeaseStale:
+                # It waited too long for a thread: the journal is asked again, and may refuse.
+                continue
+
+    async def _act_again(
+        self, tool: Tool, arguments: str, opened: OpenEffect, context: Callable[[], ToolContext],
+        activation: Activation, team: CompiledTeam,
+    ) -> EffectFinished:  # fmt: skip
+        """Act once more after a crash, if it is still what was allowed, and not denied by now."""
+        if await self._has_changed(tool, opened, activation):
+            return in_doubt(opened.id, f"[{tool.name}] it has changed since this call was allowed")
+        member = team.members[activation.agent]
+        ruling, reason, _ = permit(self._state, team, member, activation, tool, arguments)
+        if ruling == "deny":
+            return in_doubt(opened.id, f"[{tool.name}] it is not run again: {reason}")
+        return await self._act(tool, arguments, opened, context)
+
+    async def _has_changed(self, tool: Tool, opened: OpenEffect, activation: Activation) -> bool:
+        """Whether the tool is not the one that was allowed; what older rows do not say is unchanged."""
+        detail, allowed = opened.detail, ""
+        if type(detail) is ToolEffect and detail.digest:
+            allowed = detail.digest
+        elif opened.manifest and opened.manifest != self._state.owner.manifest:
+            data = await self._journal.blob(self._lease.run_id, opened.manifest)
+            tools = msgspec.json.decode(data)["agents"].get(activation.agent, {}).get("tools", {})
+            allowed = tools.get(tool.name, {}).get("digest", "")
+        return bool(allowed) and allowed != tool.digest
+
+
 async def use_tool(
-    tool: Tool | None, arguments: str, opened: OpenEffect, context: ToolContext | None, threads: Threads
-) -> EffectFinished:
-    """Run a tool; after a crash, do again only what its contract allows."""
+    tool: Tool | None, arguments: str, opened: OpenEffect, context: Callable[[], ToolContext],
+    threads: Threads, token: StartToken | None = None,
+) -> EffectFinished:  # fmt: skip
+    """Run a tool; after a crash, do again only what its contract allows.
+
+    token: of an acting tool, redeemed where its function begins. Raises LeaseStale when that is refused.
+    """
     effect_id = opened.id
     if tool is None:
         name = opened.detail.name if type(opened.detail) is ToolEffect else "it"
-        return _in_doubt(effect_id, f"{name} is no longer among the agent's tools")
+        return in_doubt(effect_id, f"{name} is no longer among the agent's tools")
     try:
         if opened.crashes and tool.effect == "once":
-            return await _reconcile(tool, effect_id, context, threads)
-        bound = tool.bind(arguments, context)
-        found = result_of(await _call(bound, tool.is_async, tool.timeout, threads))
-    except TimeoutError as error:
+            return await _reconcile(tool, effect_id, context(), threads)
+        bound = tool.bind(arguments, context() if tool.takes_context else None)
+        found = result_of(await _call(bound, tool.is_async, tool.timeout, threads, token))
+    except LeaseStale:
+        raise
+    except (NotBegun, TimeoutError) as error:
+        if token is not None and not token.begun:
+            waited = f"[{tool.name}] it could not begin within {tool.timeout:g} s; nothing was done"
+            return EffectFinished(effect_id, "failed", reason=waited)
         reason = clean_text(f"[{tool.name}] {str(error) or f'no result after {tool.timeout:g} s'}")
         return (
-            _in_doubt(effect_id, reason)
+            in_doubt(effect_id, reason)
             if tool.has_side_effects
             else EffectFinished(effect_id, "failed", reason=reason)
         )
@@ -117,13 +212,12 @@ async def use_tool(
     )
 
 
-def _in_doubt(effect_id: str, reason: str) -> EffectFinished:
+def in_doubt(effect_id: str, reason: str) -> EffectFinished:
+    """The end of an acting effect of which nobody can say whether it took place."""
     return EffectFinished(effect_id, "unknown", reason=f"{reason}; it may or may not have taken effect")
 
 
-async def _reconcile(
-    tool: Tool, effect_id: str, context: ToolContext | None, threads: Threads
-) -> EffectFinished:
+async def _reconcile(tool: Tool, effect_id: str, context: ToolContext, threads: Threads) -> EffectFinished:
     """Ask what became of a `once` effect that a crash cut off; None from `reconcile`: nobody knows."""
     reconcile = tool.reconcile
     if reconcile is not None:
@@ -132,13 +226,22 @@ async def _reconcile(
         if found is not None:
             known = result_of(found)
             return EffectFinished(effect_id, content=known.content, attachments=known.attachments)
-    return _in_doubt(effect_id, f"[{tool.name}] the process stopped while it ran")
+    return in_doubt(effect_id, f"[{tool.name}] the process stopped while it ran")
 
 
-async def _call(bound: Callable[[], Any], is_async: bool, timeout: float, threads: Threads) -> Any:
+async def _call(
+    bound: Callable[[], Any], is_async: bool, timeout: float, threads: Threads,
+    token: StartToken | None = None,
+) -> Any:  # fmt: skip
     if not is_async:
-        async with asyncio.timeout(timeout):
-            return await threads.run(bound)
+        try:
+            async with asyncio.timeout(timeout):
+                return await threads.run(bound if token is None else partial(_begin, token, bound))
+        finally:
+            if token is not None:
+                token.revoke()
+    if token is not None:
+        token.redeem()
     coroutine = bound()
     try:
         waits_for = coroutine.send(None)
@@ -147,6 +250,11 @@ async def _call(bound: Callable[[], Any], is_async: bool, timeout: float, thread
     # Only a tool that really waits pays for a timer.
     async with asyncio.timeout(timeout):
         return await _go_on(coroutine, waits_for)
+
+
+def _begin(token: StartToken, bound: Callable[[], Any]) -> Any:
+    token.redeem()
+    return bound()
 
 
 @types.coroutine

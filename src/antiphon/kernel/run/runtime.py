@@ -47,7 +47,7 @@ from antiphon.kernel.run.actions import ActionExecutor, Given, act
 from antiphon.kernel.run.clock import Clock
 from antiphon.kernel.run.commands import CancelEffect, Command, Signal, apply_command, apply_stored, posted
 from antiphon.kernel.run.feed import Feed
-from antiphon.kernel.run.perform import PERFORMED, Threads, ask_model, capped, use_tool
+from antiphon.kernel.run.perform import PERFORMED, ToolExecutor, ask_model, capped
 from antiphon.kernel.run.rows import LARGE, pack
 from antiphon.values.codec import clean_text, encode_value
 from antiphon.values.model import Delta, Emit
@@ -80,7 +80,6 @@ class Runtime:
         overrides: Mapping[str, Callable[[ToolContext], Any]] | None = None,
     ) -> None:
         self.state, self.journal, self.clock, self.deps = state, journal, clock, deps
-        self._overrides = overrides or {}
         self._folding = Folding(state)
         self._lease, self._make_team = lease, team
         # The agents, compiled for the options that the run was started with.
@@ -96,7 +95,7 @@ class Runtime:
         self._tasks: set[asyncio.Task[None]] = set()
         self._barriers: list[tuple[int, asyncio.Future[None]]] = []
         self._results: list[tuple[str, asyncio.Future[None]]] = []
-        self._threads = Threads()
+        self._tools = ToolExecutor(journal, lease, state, self.until_may_act, deps, overrides or {})
         self._failure: BaseException | None = None
         self._effects_performed = 0
 
@@ -253,6 +252,13 @@ class Runtime:
             self._barriers.append((self._seq, waiter))
             await waiter
 
+    async def until_may_act(self) -> None:
+        """Return once nothing recorded so far can be lost, and the run is known to be still this owner's."""
+        if self._failure is not None or self._durable < self._seq:
+            await self.until_durable()
+        if not self.journal.is_fresh(self._lease):
+            await self.journal.confirm(self._lease)
+
     # -- performing -------------------------------------------------------------------------
 
     def spawn(self, work: Any, effect_id: str = "") -> asyncio.Task[None]:
@@ -304,13 +310,13 @@ class Runtime:
         activation = self.state.activations[opened.activation]
         if type(detail) is ActionEffect:
             executor = ActionExecutor(
-                self.state, self.team, activation, self.record, self._ended, self.until_durable
+                self.state, self.team, activation, self.record, self._ended, self.until_may_act
             )
             return act(self.state, self.team, activation, opened, executor, self.deps)
         member = self.team.members[activation.agent]
         if type(detail) is ModelEffect:
             return self._ask(detail, opened, activation, member)
-        return self._use(opened, activation, member)
+        return self._tools.use(opened, activation, self.team, member)
 
     def _ask(
         self, detail: ModelEffect, opened: OpenEffect, activation: Activation, member: CompiledAgent
@@ -325,32 +331,6 @@ class Runtime:
             return self._once_durable(asking)
         return asking
 
-    def _use(
-        self, opened: OpenEffect, activation: Activation, member: CompiledAgent
-    ) -> Coroutine[Any, Any, EffectFinished]:
-        detail = opened.detail
-        if type(detail) is not ToolEffect:
-            raise RuntimeError(f"{opened.id} is nothing that is performed")
-        tool = member.tools.get(detail.name)
-        context = None
-        if tool is not None and (tool.takes_context or opened.crashes):
-            context = ToolContext(
-                self.run_id,
-                opened.id,
-                activation.agent,
-                f"{opened.run_id}:{opened.id}",
-                1 + opened.crashes,
-                self.deps,
-                read_output=self.state.outputs.texts.get,
-                is_cancelled=lambda: opened.ended,
-                dependency_overrides=self._overrides,
-            )
-        arguments = detail.arguments or activation.turn.calls[opened.index].arguments
-        work = use_tool(tool, arguments, opened, context, self._threads)
-        if self._durable < self._seq and (tool is None or tool.has_side_effects):
-            return self._once_durable(work)
-        return work
-
     async def _ended(self, effect_id: str) -> EffectFinished:
         """The end of an effect that an action waits for."""
         waiter: asyncio.Future[EffectFinished] = asyncio.get_running_loop().create_future()
@@ -362,7 +342,7 @@ class Runtime:
         return EffectFinished(effect_id)
 
     async def _once_durable(self, work: Coroutine[Any, Any, EffectFinished]) -> EffectFinished:
-        """An acting effect starts only when the row that says so cannot be lost any more."""
+        """Money with a limit is spent only when the row that says so cannot be lost any more."""
         try:
             await self.until_durable()
         except BaseException:
@@ -485,7 +465,7 @@ class Runtime:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks, timeout=GRACE)
-        self._threads.close()
+        self._tools.threads.close()
         self.feed.end()
         if self._failure is None:
             await self.journal.release(self._lease, summary)

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from antiphon.kernel.facts.activation import Activation, Turn
+from antiphon.kernel.facts.activation import Activation, AnsweredCall, Turn
 from antiphon.kernel.facts.events import EffectFinished, TranscriptCompacted
 from antiphon.kernel.facts.fold.transcript_edits import abandon, compact, read_history
 from antiphon.values.message import ToolCall, ToolResult
@@ -61,7 +61,7 @@ def in_the_middle(**turn):
     found = Activation(1, "a", phase="calling")
     found.turn = Turn(
         3, calls=(ToolCall("x", "look"), ToolCall("y", "look")), results=[ToolResult("seen"), None],
-        waiting=1, pending={1: EffectFinished("1/3.c2?", content="yes")}, **turn,
+        waiting=1, pending={1: AnsweredCall(EffectFinished("1/3.c2?", content="yes"))}, **turn,
     )  # fmt: skip
     return found
 

@@ -171,7 +171,7 @@ def test_a_step_that_was_cancelled_before_its_start_was_safe_never_runs(monkeypa
             except EffectFailed as error:
                 return f"{error.outcome}: {error}"
 
-        monkeypatch.setattr(Runtime, "until_durable", lambda self: safe.wait())
+        monkeypatch.setattr(Runtime, "until_may_act", lambda self: safe.wait())
         async with open_run([actor(act)], model=Script([])) as run:
             request = await run.post("a", "go")
             await run.cancel((await opened(run, StepEffect)).id, "not needed")

@@ -41,7 +41,7 @@ from antiphon.kernel.facts.events import (
 from antiphon.kernel.facts.fold import calls, hops, models, turns
 from antiphon.kernel.facts.fold.inbox import deliver
 from antiphon.kernel.facts.ids import activation_of, index_of, located
-from antiphon.kernel.facts.state import RunState, log, mark_ready
+from antiphon.kernel.facts.state import OwnerInfo, RunState, log, mark_ready
 from antiphon.values.message import USER
 from antiphon.values.policy import Grant
 
@@ -79,6 +79,7 @@ def apply_all(run: RunState, events: Iterable[Event]) -> None:
 
 def _run_started(run: RunState, event: RunStarted) -> None:
     run.run_id, run.options, run.data = event.run_id, event.options, event.data
+    run.owner = OwnerInfo(event.manifest)
     run.activations[0] = Activation(0, USER)
 
 
@@ -90,7 +91,9 @@ def _run_resumed(run: RunState, event: RunResumed) -> None:
         if event.fork is None:
             for opened in activation.open.values():
                 opened.crashes += 1
+                opened.manifest = opened.manifest or run.owner.manifest
         mark_ready(run, activation)
+    run.owner = OwnerInfo(event.manifest, event.policy)
     run.freed.update(dict.fromkeys(run.waiting))
 
 

@@ -7,7 +7,14 @@ from typing import Any
 
 from antiphon.kernel.context.output_store import DONE
 from antiphon.kernel.facts import ids
-from antiphon.kernel.facts.activation import Activation, FinishedCall, OpenEffect, Progress, Turn
+from antiphon.kernel.facts.activation import (
+    Activation,
+    AnsweredCall,
+    FinishedCall,
+    OpenEffect,
+    Progress,
+    Turn,
+)
 from antiphon.kernel.facts.agent_call import CALL_AGENT, AgentCall, opening, read_call, returned
 from antiphon.kernel.facts.events import (
     ApprovalEffect,
@@ -242,14 +249,15 @@ def approval_finished(
     """A person has decided; the rules take it up."""
     people_answered(run, activation)
     activation.turn.waiting -= 1
-    note_pending(activation.turn, opened.index, event)
+    digest = opened.detail.digest if type(opened.detail) is ApprovalEffect else ""
+    note_pending(activation.turn, opened.index, event, digest)
 
 
-def note_pending(turn: Turn, index: int, event: EffectFinished | PermissionDecided) -> None:
+def note_pending(turn: Turn, index: int, event: EffectFinished | PermissionDecided, digest: str = "") -> None:
     """Note a call whose approval was answered or decided."""
     if turn.pending is None:
         turn.pending = {}
-    turn.pending[index] = event
+    turn.pending[index] = AnsweredCall(event, digest)
 
 
 def question_finished(
