@@ -43,6 +43,8 @@ class OpenEffect(Struct):
     """Of the team in which it began, a blob, once the process of that time has died."""
     ended: bool = False
     """It is over, whatever still runs."""
+    allowed: bool = False
+    """Of a tool: its start rests on a permission, since it may change the world."""
     detached: ToolCall | None = None
     """The planned call that its turn no longer waits for, since a person is asked."""
 

@@ -42,7 +42,7 @@ def close(emit: Emit, run: RunState, activation: Activation) -> None:
             if child is not None:
                 levels.append((child, opened.id, _in_flight(child)))
             else:
-                emit(EffectFinished(opened.id, "cancelled", reason=ENDED))
+                emit(EffectFinished(opened.id, "cancelled", reason=_told(opened, ENDED)))
             continue
         levels.pop()
         if inner.mailbox.inbox:
@@ -57,7 +57,13 @@ def cancel(emit: Emit, run: RunState, opened: OpenEffect, reason: str, *, replac
     if child is not None:
         close(emit, run, child)
     best = child.progress.best_text if child is not None else ""
-    emit(EffectFinished(opened.id, "cancelled", best, reason=reason, replaced_by=replaced_by))
+    told = _told(opened, reason)
+    emit(EffectFinished(opened.id, "cancelled", best, reason=told, replaced_by=replaced_by))
+
+
+def _told(opened: OpenEffect, reason: str) -> str:
+    """Why it was cancelled; and of an act that had begun, that nobody knows how far it came."""
+    return f"{reason}; it may or may not have taken effect" if opened.allowed else reason
 
 
 def _callee(run: RunState, opened: OpenEffect) -> Activation | None:

@@ -119,7 +119,7 @@ def test_a_call_that_was_cancelled_in_the_middle_leaves_nothing_open() -> None:
         assert shown(model.requests[-1]) == [
             "user: go",
             "assistant: [endless, endless]",
-            "tool: Error: the caller ended",
+            "tool: Error: the caller ended; it may or may not have taken effect",
             "tool: Error: cancelled before it was done",
             "user: again",
         ]

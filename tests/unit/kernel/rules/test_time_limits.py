@@ -56,7 +56,7 @@ def test_in_the_middle_of_its_calls_every_call_gets_a_result() -> None:
         "1/1.c1 tool look started",
         "1/1.c1 completed: seen",
         "1/1.c2 tool endless started",
-        "1/1.c2 cancelled: the caller ended",
+        "1/1.c2 cancelled: the caller ended; it may or may not have taken effect",
         "1/1.c3 cancelled: the limit of 10 s is used up",
     ]
 

@@ -43,6 +43,8 @@ KEPT = 1_000
 
 def tool_started(run: RunState, activation: Activation, opened: OpenEffect, detail: ToolEffect) -> None:
     """A tool of the turn runs."""
+    pending = activation.turn.pending
+    opened.allowed = detail.allowed or (pending is not None and opened.index in pending)
     _taken_up(activation, opened)
     activation.turn.waiting += 1
 
