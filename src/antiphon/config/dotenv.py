@@ -1,4 +1,4 @@
-"""`.env` files: settings beside a project, read into a mapping and never into the process."""
+"""Settings and the layers they come from: `.env` files, read into a mapping and never into the process."""
 
 from __future__ import annotations
 
@@ -6,25 +6,75 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from msgspec import Struct
+
 from antiphon.errors import ConfigError
 
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "\\": "\\", "$": "$"}
 _MAX_BYTES = 1_000_000
 
 
+class Layer(Struct, frozen=True):
+    """Settings from one place: the process's environment, a file, an argument."""
+
+    place: str
+    values: Mapping[str, str]
+
+
+class LayeredSettings(dict[str, str]):
+    """Several layers as one mapping; `layers` begins with the one that is trusted most, and it wins."""
+
+    def __init__(self, *layers: Layer) -> None:
+        super().__init__()
+        self.layers = layers
+        self._ranks: dict[str, int] = {}
+        for rank in reversed(range(len(layers))):
+            self.update(layers[rank].values)
+            self._ranks.update(dict.fromkeys(layers[rank].values, rank))
+
+    def rank(self, name: str) -> int:
+        """The index of the layer that a setting comes from; it is set."""
+        return self._ranks[name]
+
+    def overlaid(
+        self, place: str, own: Mapping[str, str], taken: Mapping[str, str] | None = None
+    ) -> LayeredSettings:
+        """With what a configuration file says on top, which wins here and is trusted least all the same.
+
+        own: settings that the file gives. taken: settings for which it names a variable instead; their
+        layer is that variable's.
+        """
+        found = LayeredSettings(*self.layers, Layer(place, own))
+        found.update(own)
+        found._ranks.update(dict.fromkeys(own, len(self.layers)))
+        for name, variable in (taken or {}).items():
+            found[name] = self[variable]
+            found._ranks[name] = self.rank(variable)
+        return found
+
+
+def layered(env: Mapping[str, str]) -> LayeredSettings:
+    """The settings with their layers; a mapping that knows of none is one layer."""
+    if isinstance(env, LayeredSettings):
+        return env
+    return LayeredSettings(
+        Layer("the environment" if env is os.environ else "the settings given in code", env)
+    )
+
+
 def environment(
     path: str | os.PathLike[str] = ".env", env: Mapping[str, str] | None = None
-) -> dict[str, str]:
-    """The settings of `path` with those of `env` (the process, unless given) on top.
+) -> LayeredSettings:
+    """The settings of `path` with those of `env` (the process, unless given) on top, each with its place.
 
     A missing file is no settings. `ConfigError` says which line cannot be read; values are never
     part of its text. Nothing is written to the process's own environment.
     """
-    outer = os.environ if env is None else env
+    outer = layered(os.environ if env is None else env)
     try:
         raw = Path(path).read_bytes()
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-        return dict(outer)
+        return outer
     except OSError as error:
         raise ConfigError(f"cannot be read: {error.strerror}", os.fspath(path)) from error
     if len(raw) > _MAX_BYTES:
@@ -33,7 +83,8 @@ def environment(
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ConfigError("is not UTF-8", os.fspath(path), raw.count(b"\n", 0, error.start) + 1) from None
-    return {**parse_dotenv(text, os.fspath(path)), **outer}
+    name = os.fspath(path)
+    return LayeredSettings(*outer.layers, Layer(name, parse_dotenv(text, name)))
 
 
 def parse_dotenv(text: str, path: str = ".env") -> dict[str, str]:

@@ -9,7 +9,8 @@
     bedrock: mistral: groq: cohere: azure:   what each one needs is in `antiphon.models.providers.known`
     openai-responses:gpt-x                   OpenAI's other protocol, which keeps reasoning between calls
 
-Settings are read from the mapping that is given, when it is given: nothing is read at import.
+Settings are read from the mapping that is given, when it is given: nothing is read at import. A key goes
+only to an address that may have it: `antiphon.config.endpoint`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast
 
+from antiphon.config.endpoint import Endpoint, paired
 from antiphon.errors import ConfigError
 from antiphon.models.providers import KNOWN, ProviderModel
 from antiphon.values.model import Model
@@ -78,8 +80,11 @@ def _named(prefix: str, rest: str, text: str, env: Mapping[str, str]) -> Model:
     if prefix == "local":
         return _local(rest)
     if prefix == "ollama":
-        return _compatible(rest, _ollama_url(env), env.get("OLLAMA_API_KEY", ""), text)
+        found = paired(env, Endpoint(text, ("OLLAMA_API_KEY",), ("OLLAMA_HOST",)))
+        return _compatible(rest, _ollama_url(found), found.get("OLLAMA_API_KEY", ""), text)
     if prefix == "openrouter":
+        home = (OPENROUTER_URL,)
+        env = paired(env, Endpoint(text, ("OPENROUTER_API_KEY",), ("OPENROUTER_BASE_URL",), home))
         key = env.get("OPENROUTER_API_KEY", "")
         if not key:
             raise ConfigError(f"{text} needs a key: set OPENROUTER_API_KEY")
@@ -89,6 +94,8 @@ def _named(prefix: str, rest: str, text: str, env: Mapping[str, str]) -> Model:
     if prefix not in ("", "openai"):
         # Ollama writes its tags with a colon (llama3:8b), so an unknown prefix may be a plain id.
         rest = text
+    urls = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
+    env = paired(env, Endpoint(text, ("OPENAI_API_KEY",), urls, (OPENAI_URL,)))
     url = env.get("OPENAI_BASE_URL", "") or env.get("OPENAI_API_BASE", "")
     key = env.get("OPENAI_API_KEY", "")
     if not key and not url:

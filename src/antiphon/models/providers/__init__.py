@@ -16,7 +16,15 @@ from typing import Any
 from msgspec import Struct
 
 from antiphon.errors import ConfigError, ModelError
-from antiphon.models.providers.known import KNOWN, ProviderSpec, check_settings, make, secrets, wanted
+from antiphon.models.providers.known import (
+    KNOWN,
+    ProviderSpec,
+    check_settings,
+    make,
+    own_settings,
+    secrets,
+    wanted,
+)
 from antiphon.values.model import Emit, ModelRequest, Reply
 
 __all__ = ["KNOWN", "ProviderModel"]
@@ -46,7 +54,8 @@ class ProviderModel:
         total: float = 1800.0,
     ) -> None:
         self._first_event, self._idle, self._total = first_event, idle, total
-        self._env = dict(os.environ if env is None else env)
+        given = os.environ if env is None else env
+        self._env: Mapping[str, str] = {}
         self._known: ProviderSpec | None = None
         self._secrets: tuple[str, ...] = ()
         self._loops: dict[asyncio.AbstractEventLoop, _Live] = {}
@@ -63,7 +72,8 @@ class ProviderModel:
         if self._known is None or not self._model:
             raise ConfigError(f"{model!r}: expected PREFIX:MODEL with one of {', '.join(sorted(KNOWN))}")
         self._name = name or f"{self._known.name}:{self._model}"
-        check_settings(self._known, model, self._env)
+        check_settings(self._known, model, given)
+        self._env = own_settings(self._known, model, given)
         self._secrets = secrets(self._known, self._env)
         # Made here, so that a missing extra or a wrong setting is told before a run begins.
         self._fresh = self._make(self._known)

@@ -10,22 +10,45 @@ from typing import Any
 
 from msgspec import Struct
 
+from antiphon.config.endpoint import Endpoint, paired
 from antiphon.errors import ConfigError
 
 
 class ProviderSpec(Struct, frozen=True):
-    """A provider. `settings`: of each tuple one variable must be set. `secrets`: variables never shown."""
+    """A provider. `settings`: of each tuple one variable must be set. `secrets`: variables never shown.
+
+    url: the variable that names another address than `home`. sent, ambient: see `Endpoint`.
+    """
 
     name: str
     extra: str
     settings: tuple[tuple[str, ...], ...]
     secrets: tuple[str, ...] = ()
+    url: str = ""
+    home: tuple[str, ...] = ()
+    sent: tuple[str, ...] = ()
+    ambient: bool = False
 
 
 _GOOGLE_KEYS = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
 _AWS_SECRETS = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_BEARER_TOKEN_BEDROCK")
-_ANTHROPIC = ProviderSpec("anthropic", "anthropic", (("ANTHROPIC_API_KEY",),), ("ANTHROPIC_API_KEY",))
-_GOOGLE = ProviderSpec("google", "google", (_GOOGLE_KEYS,), _GOOGLE_KEYS)
+_ANTHROPIC = ProviderSpec(
+    "anthropic",
+    "anthropic",
+    (("ANTHROPIC_API_KEY",),),
+    ("ANTHROPIC_API_KEY",),
+    "ANTHROPIC_BASE_URL",
+    ("https://api.anthropic.com",),
+    ("ANTHROPIC_CUSTOM_HEADERS",),
+)
+_GOOGLE = ProviderSpec(
+    "google",
+    "google",
+    (_GOOGLE_KEYS,),
+    _GOOGLE_KEYS,
+    "GOOGLE_GEMINI_BASE_URL",
+    ("https://generativelanguage.googleapis.com",),
+)
 _VERTEX = ProviderSpec("google-vertex", "google", (("GOOGLE_CLOUD_PROJECT",),))
 
 KNOWN: dict[str, ProviderSpec] = {
@@ -36,20 +59,37 @@ KNOWN: dict[str, ProviderSpec] = {
     "google-gla": _GOOGLE,
     "google-vertex": _VERTEX,
     "google-cloud": _VERTEX,
-    "bedrock": ProviderSpec("bedrock", "bedrock", (("AWS_DEFAULT_REGION", "AWS_REGION"),), _AWS_SECRETS),
+    "bedrock": ProviderSpec(
+        "bedrock",
+        "bedrock",
+        (("AWS_DEFAULT_REGION", "AWS_REGION"),),
+        _AWS_SECRETS,
+        "AWS_ENDPOINT_URL_BEDROCK_RUNTIME",
+        ambient=True,
+    ),
     "azure": ProviderSpec(
         "azure",
         "azure",
         (("AZURE_OPENAI_ENDPOINT",), ("AZURE_OPENAI_API_KEY",)),
         ("AZURE_OPENAI_API_KEY",),
+        "AZURE_OPENAI_ENDPOINT",
+        sent=("OPENAI_CUSTOM_HEADERS",),
     ),
     "mistral": ProviderSpec("mistral", "mistral", (("MISTRAL_API_KEY",),), ("MISTRAL_API_KEY",)),
-    "groq": ProviderSpec("groq", "groq", (("GROQ_API_KEY",),), ("GROQ_API_KEY",)),
+    "groq": ProviderSpec(
+        "groq", "groq", (("GROQ_API_KEY",),), ("GROQ_API_KEY",), "GROQ_BASE_URL", ("https://api.groq.com",)
+    ),
     "cohere": ProviderSpec(
         "cohere", "cohere", (("CO_API_KEY", "COHERE_API_KEY"),), ("CO_API_KEY", "COHERE_API_KEY")
     ),
     "openai-responses": ProviderSpec(
-        "openai-responses", "openai", (("OPENAI_API_KEY",),), ("OPENAI_API_KEY",)
+        "openai-responses",
+        "openai",
+        (("OPENAI_API_KEY",),),
+        ("OPENAI_API_KEY",),
+        "OPENAI_BASE_URL",
+        ("https://api.openai.com/v1",),
+        ("OPENAI_CUSTOM_HEADERS",),
     ),
 }
 """By the prefix of a model string."""
@@ -63,6 +103,14 @@ def check_settings(known: ProviderSpec, text: str, env: Mapping[str, str]) -> No
             f"{text}: set {' and '.join(missing)} (in the environment or in .env); "
             f"it also needs {wanted(known)}"
         )
+
+
+def own_settings(known: ProviderSpec, text: str, env: Mapping[str, str]) -> dict[str, str]:
+    """The settings without keys that may not go to this provider's address. Raises ConfigError."""
+    if not known.url:
+        return dict(env)
+    endpoint = Endpoint(text, known.secrets, (known.url,), known.home, known.sent, known.ambient)
+    return paired(env, endpoint)
 
 
 def wanted(known: ProviderSpec) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from antiphon import Model, RetryPolicy
+from antiphon.config.dotenv import layered
 from antiphon.errors import ConfigError
 from antiphon.models import resolve_model
 from antiphon.styles.profiles.files.llm_config import LlmConfig
@@ -62,16 +63,30 @@ def _model(config: LlmConfig, given: Mapping[str, Any], env: Mapping[str, str]) 
         return None
     if not isinstance(name, str) or not name:
         raise _wrong(config, f"model: expected a text, not {name!r}")
-    address = next((given[key] for key in _ADDRESS if given.get(key)), "")
+    field = next((each for each in _ADDRESS if given.get(each)), "")
     key = given.get("api_key")
-    if not address and key is None:
+    if not field and key is None:
         return name
     provider = name.partition(":")[0] if ":" in name else name.partition("/")[0] if "/" in name else "openai"
     prefix = provider.upper().replace("-", "_")
-    own = {f"{prefix}_BASE_URL": str(address)} if address else {}
+    own: dict[str, str] = {}
+    taken: dict[str, str] = {}
+    if field:
+        _place(config, env, field, f"{prefix}_BASE_URL", str(given[field]), own, taken)
     if isinstance(key, Secret):
-        own[f"{prefix}_API_KEY"] = key.reveal()
-    return resolve_model(name, {**env, **own})
+        _place(config, env, "api_key", f"{prefix}_API_KEY", key.reveal(), own, taken)
+    return resolve_model(name, layered(env).overlaid(config.place.file, own, taken))
+
+
+def _place(
+    config: LlmConfig, env: Mapping[str, str], field: str, setting: str, value: str,
+    own: dict[str, str], taken: dict[str, str],
+) -> None:  # fmt: skip
+    """Note under the provider's name for it what the file gives, or which variable it takes it from."""
+    if variable := config.variable(field, env):
+        taken[setting] = variable
+    else:
+        own[setting] = value
 
 
 def _wrong(config: LlmConfig, text: str) -> ConfigError:

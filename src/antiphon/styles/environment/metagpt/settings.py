@@ -26,6 +26,7 @@ from typing import Any
 import yaml
 from msgspec import Struct
 
+from antiphon.config.dotenv import LayeredSettings, layered
 from antiphon.config.yaml import YamlReader, compose_file, is_null
 from antiphon.errors import ConfigError, UnknownName
 from antiphon.values.secret import Secret
@@ -75,7 +76,7 @@ class ModelSettings(Struct, frozen=True):
 
     model: Antiphon's model string, such as `openai:gpt-4.1-mini`. api_key_env: the variable that
     holds the key, instead of the key. max_output: tokens of one reply, None when nothing is said.
-    settings: what is sent to the model as it is.
+    settings: what is sent to the model as it is. file: where this stands; empty for settings made in code.
     """
 
     model: str
@@ -84,24 +85,29 @@ class ModelSettings(Struct, frozen=True):
     api_key_env: str = ""
     max_output: int | None = None
     settings: Mapping[str, Any] = {}
+    file: str = ""
 
-    def environment(self, env: Mapping[str, str]) -> dict[str, str]:
+    def environment(self, env: Mapping[str, str]) -> LayeredSettings:
         """`env` with this model's key and address, under the names its provider reads them by.
 
-        The key stands in it openly: use it to make the model, and keep it nowhere. Raises
-        ConfigError when the variable that should hold the key is not set.
+        What a file gives is trusted less than `env`: see `antiphon.config.endpoint`. The key stands in
+        it openly: use it to make the model, and keep it nowhere. Raises ConfigError when the variable
+        that should hold the key is not set.
         """
         provider = provider_of(self.model)
-        found = dict(env)
+        own: dict[str, str] = {}
+        taken: dict[str, str] = {}
         if self.base_url:
-            found[provider.url] = self.base_url
+            own[provider.url] = self.base_url
         if self.api_key is not None:
-            found[provider.key] = self.api_key.reveal()
+            own[provider.key] = self.api_key.reveal()
         elif self.api_key_env:
             if not env.get(self.api_key_env):
                 raise ConfigError(f"{self.model}: the key is to be in {self.api_key_env}, which is not set")
-            found[provider.key] = env[self.api_key_env]
-        return found
+            taken[provider.key] = self.api_key_env
+        if self.file:
+            return layered(env).overlaid(self.file, own, taken)
+        return layered({**env, **own, **{name: env[variable] for name, variable in taken.items()}})
 
 
 class Settings(Struct, frozen=True):
@@ -210,6 +216,7 @@ class _SettingsParser(YamlReader):
             texts.get("api_key_env", ""),
             self._whole(fields["max_token"][1], "max_token") if "max_token" in fields else None,
             {name: self._sampling(fields[name][1], name) for name in SAMPLING if name in fields},
+            self._path,
         )
 
     def _prefixed(self, api_type: str, model: str, node: yaml.Node) -> str:

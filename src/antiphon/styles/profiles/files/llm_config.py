@@ -55,11 +55,18 @@ class LlmConfig(Struct, frozen=True):
         return {key: value for key, value in resolved.items() if value is not None}
 
     def _resolved(self, key: str, value: Any, env: Mapping[str, str]) -> Any:
-        if isinstance(value, FromEnv):
-            value = self._from_env(key, value, env)
-        elif isinstance(value, FromFile):
+        if isinstance(value, FromFile):
             value = self._from_file(key, value)
+        elif isinstance(value, FromEnv):
+            source, value = value, self._from_env(key, value, env)
+            # A file that somebody else wrote may name any variable: what looks like a key stays one.
+            return Secret(value) if isinstance(value, str) and is_secret(source.var) else sealed(key, value)
         return sealed(key, value)
+
+    def variable(self, key: str, env: Mapping[str, str]) -> str:
+        """The variable that a value comes from; empty when the file itself gives it."""
+        value = self.config.get(key)
+        return value.var if isinstance(value, FromEnv) and env.get(value.var) else ""
 
     def _from_env(self, key: str, source: FromEnv, env: Mapping[str, str]) -> Any:
         if text := env.get(source.var, ""):
