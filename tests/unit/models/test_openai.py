@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 
 from antiphon.errors import ConfigError, ModelError
 from antiphon.models.openai import OpenAIModel, strip_reasoning
-from antiphon.models.openai.failures import kind_of, read_error, retry_after, shown
+from antiphon.models.openai.failures import kind_of, read_error, retry_after
 from antiphon.models.openai.reply import ReplyMaker, decode_chunk, read_usage
 from antiphon.models.openai.tags import TagDivider
 from antiphon.models.openai.wire import Dialect, encode_messages, encode_request, encode_tools
 from antiphon.testing.wire import WireServer, chunk, completion, http, piece
 from antiphon.values.message import Attachment, ToolCall
 from antiphon.values.model import ChatMessage, Delta, ModelRequest, Reply, ToolSpec, Usage
-from antiphon.values.secret import Secret
+from antiphon.values.secret import Secret, shown
 
 ADD = ToolSpec("add", "Adds.", {"type": "object", "properties": {"a": {"type": "integer"}}})
 ASKED = ModelRequest("ignored", "Be brief.", (ChatMessage("user", "Hello"),))

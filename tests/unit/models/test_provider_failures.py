@@ -83,7 +83,8 @@ def test_the_wait_a_provider_asks_for_is_told() -> None:
 
 
 def test_a_key_is_masked_where_a_provider_repeats_it() -> None:
-    from antiphon.models.providers.failures import failure, shown
+    from antiphon.models.providers.failures import failure
+    from antiphon.values.secret import shown
 
     assert shown(f"bad\u202e key {KEY}\n", (KEY,)) == "bad key ***"
     assert failure(RuntimeError(KEY), "here", False, ()).text == "here: RuntimeError"

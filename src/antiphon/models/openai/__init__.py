@@ -14,11 +14,11 @@ from msgspec import Struct
 
 from antiphon.errors import ConfigError, ModelError
 from antiphon.models.openai.answer import ResponseBody
-from antiphon.models.openai.failures import broken, shown, status_error, transport_error
+from antiphon.models.openai.failures import broken, status_error, transport_error
 from antiphon.models.openai.tags import strip_reasoning
 from antiphon.models.openai.wire import Dialect, encode_request, encode_tools
 from antiphon.values.model import Emit, ModelRequest, Reply, ToolSpec
-from antiphon.values.secret import MASK, Secret
+from antiphon.values.secret import Secret, redact, shown
 
 __all__ = ["OpenAIModel", "OutputCap", "strip_reasoning"]
 
@@ -121,12 +121,15 @@ class OpenAIModel:
             tools = self._tools[1]
             return encode_request(self._model, request, self._dialect, stream=self._stream, tools=tools)
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
-            text = f"The request cannot be written as JSON: {shown(str(error), 100)}"
+            text = f"The request cannot be written as JSON: {shown(str(error), limit=100)}"
             raise ModelError("validation", text) from error
 
     async def _ask(self, body: bytes, emit: Emit) -> Reply:
         """One exchange. An answer that is whole counts, whatever the connection does after it."""
-        answer = ResponseBody(emit, self._where, self._model, tags=self._tags, limit=self._max_response)
+        answer = ResponseBody(
+            emit, self._where, self._model,
+            tags=self._tags, limit=self._max_response, secrets=_secrets(self._headers),
+        )  # fmt: skip
         try:
             async with asyncio.timeout(self._connect + self._first_byte) as timer:
                 await self._exchange(body, answer, timer)
@@ -153,7 +156,10 @@ class OpenAIModel:
             answer.status = response.status_code
             if not response.is_success:
                 words = await _words(response)
-                raise status_error(response.status_code, response.headers, words, self._where, self._model)
+                raise status_error(
+                    response.status_code, response.headers, words, self._where, self._model,
+                    _secrets(self._headers),
+                )  # fmt: skip
             async with aclosing(response.aiter_bytes()) as pieces:
                 async for piece in pieces:
                     timer.reschedule(min(loop.time() + self._idle, end))
@@ -176,13 +182,9 @@ class OpenAIModel:
         return f"{self._where} stopped in the middle of its answer: {limits}"
 
     def _hide(self, error: ModelError) -> None:
-        """Take our own secrets out of an endpoint's words: some repeat what they were sent."""
-        for value in self._headers.values():
-            if isinstance(value, Secret):
-                for part in value.reveal().split(" "):
-                    if len(part) > 5 and part in error.text:
-                        error.text = error.text.replace(part, MASK)
-                        error.args = (error.text,)
+        """Take our own secrets out of what is left of an endpoint's words, wherever they came from."""
+        error.text = redact(error.text, _secrets(self._headers))
+        error.args = (error.text,)
 
     async def _client(self) -> _Client:
         """The running loop's client, made at its first call."""
@@ -240,9 +242,9 @@ def _endpoint(base_url: str) -> httpx2.URL:
     try:
         url = httpx2.URL(text if text.endswith(_PATH) else text + _PATH)
     except httpx2.InvalidURL as error:
-        raise ConfigError(f"base_url is no URL: {shown(str(error), 80)}") from None
+        raise ConfigError(f"base_url is no URL: {shown(str(error), limit=80)}") from None
     if url.scheme not in ("http", "https") or not url.host:
-        text = shown(text, 80)
+        text = shown(text, limit=80)
         raise ConfigError(f"base_url must look like http://127.0.0.1:8000/v1 or https://…, not {text!r}")
     if url.userinfo or url.query or url.fragment:
         raise ConfigError("base_url may hold no credentials, query or fragment: use api_key and headers")
@@ -266,6 +268,11 @@ def _headers(key: Secret, extra: Mapping[str, str | Secret], stream: bool) -> di
             what = "api_key" if name == "authorization" else f"header {name}"
             raise ConfigError(f"The {what} holds characters that cannot be sent: a line break, an accent?")
     return headers
+
+
+def _secrets(headers: Mapping[str, str | Secret]) -> tuple[str, ...]:
+    """What of the headers may be shown nowhere: the last word of each, `Bearer` is no secret."""
+    return tuple(value.reveal().rpartition(" ")[2] for value in headers.values() if isinstance(value, Secret))
 
 
 def _plain(value: str | Secret) -> str:

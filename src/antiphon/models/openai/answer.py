@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from antiphon.errors import ModelError
 from antiphon.models.openai.failures import body_error
 from antiphon.models.openai.reply import ReplyMaker, decode_chunk
@@ -16,15 +18,18 @@ class ResponseBody:
     """Takes the pieces of one body; `ended` once it is whole, and deaf from then on.
 
     What a server says its content is counts for nothing: servers that ignore `stream`, or name
-    the wrong type, are common. `limit` is in bytes; more raises `ModelError("provider")`.
+    the wrong type, are common. `limit` is in bytes; more raises `ModelError("provider")`. No error
+    repeats one of the `secrets`.
     """
 
-    def __init__(self, emit: Emit, where: str, model: str, *, tags: bool, limit: int) -> None:
+    def __init__(
+        self, emit: Emit, where: str, model: str, *, tags: bool, limit: int, secrets: Sequence[str] = ()
+    ) -> None:
         self.status = 0
         self.size = 0
         self.ended = False
-        self._maker = ReplyMaker(emit, where, model, tags=tags)
-        self._where, self._limit = where, limit
+        self._maker = ReplyMaker(emit, where, model, tags=tags, secrets=secrets)
+        self._where, self._limit, self._secrets = where, limit, secrets
         self._reader: SSEReader | None = None
         self._whole: list[bytes] = []
         self._is_json = False
@@ -70,7 +75,7 @@ class ResponseBody:
                 self.ended = True
                 return
             if event.event == "error":
-                raise body_error(data, self._where)
+                raise body_error(data, self._where, self._secrets)
             maker.take(decode_chunk(data, self._where))
 
     def close(self) -> None:
@@ -84,7 +89,7 @@ class ResponseBody:
         else:
             whole = b"".join(self._whole).removeprefix(_BOM).strip()
             if whole.startswith(b"["):
-                raise body_error(whole, self._where)
+                raise body_error(whole, self._where, self._secrets)
             self._maker.take(decode_chunk(whole, self._where))
         self.ended = True
 

@@ -6,7 +6,7 @@ import math
 import socket
 import ssl
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -14,9 +14,7 @@ import httpx2
 import msgspec
 
 from antiphon.errors import HINT, ModelError, ModelErrorKind
-
-SHOWN = 200
-"""Characters of a provider's own words that an error may repeat."""
+from antiphon.values.secret import shown
 
 _BY_CODE: dict[str, ModelErrorKind] = {
     "insufficient_quota": "quota",
@@ -132,10 +130,12 @@ def kind_of(status: int, said: ErrorBody) -> ModelErrorKind:
     return "validation" if status >= 300 else "provider"
 
 
-def status_error(status: int, headers: Mapping[str, str], body: bytes, where: str, model: str) -> ModelError:
-    """The error for an answer whose status says that there is no reply."""
+def status_error(
+    status: int, headers: Mapping[str, str], body: bytes, where: str, model: str, secrets: Sequence[str] = ()
+) -> ModelError:
+    """The error for an answer whose status says that there is no reply; `secrets` are in no part of it."""
     if 300 <= status < 400:
-        target = shown(headers.get("location", "").partition("?")[0], 120)
+        target = shown(headers.get("location", "").partition("?")[0], secrets, 120)
         text = f"{where} redirects to {target or 'nowhere'}, which is not followed; correct base_url"
         return ModelError("validation", text, status=status)
     said = read_error(body)
@@ -144,16 +144,16 @@ def status_error(status: int, headers: Mapping[str, str], body: bytes, where: st
     if status == 404:
         hint = f"is the model name {model!r} right, and does base_url end as this server expects (often /v1)?"
     # What a provider says about a bad key tends to quote the key: only its code is repeated.
-    words = shown(", ".join(said.codes)) if kind == "auth" else shown(said.text)
+    words = shown(", ".join(said.codes) if kind == "auth" else said.text, secrets)
     parts = [f"{where} answered {status}", words, hint]
     return ModelError(kind, _joined(parts), retry_after=retry_after(headers), status=status)
 
 
-def body_error(error: Any, where: str) -> ModelError:
-    """The error for an error object inside an answer that began well."""
+def body_error(error: Any, where: str, secrets: Sequence[str] = ()) -> ModelError:
+    """The error for an error object inside an answer that began well; `secrets` are in no part of it."""
     said = read_error(error)
     kind = kind_of(0, said)
-    words = shown(", ".join(said.codes)) if kind == "auth" else shown(said.text)
+    words = shown(", ".join(said.codes) if kind == "auth" else said.text, secrets)
     return ModelError(kind, _joined([f"{where} ended its answer with an error", words, HINT.get(kind, "")]))
 
 
@@ -183,7 +183,9 @@ def transport_error(error: Exception, where: str, local: bool, status: int) -> M
     if isinstance(error, (httpx2.LocalProtocolError, httpx2.UnsupportedProtocol)):
         return ModelError("validation", f"{where} cannot be asked this way: check base_url and headers")
     if isinstance(error, httpx2.RemoteProtocolError):
-        return ModelError("network", f"{where} hung up or does not speak HTTP: {shown(str(error), 100)}")
+        return ModelError(
+            "network", f"{where} hung up or does not speak HTTP: {shown(str(error), limit=100)}"
+        )
     return ModelError("network", f"The connection to {where} broke before an answer began")
 
 
@@ -215,12 +217,6 @@ def retry_after(headers: Mapping[str, str], now: float | None = None) -> float |
         wait = max(0.0, until - (time.time() if now is None else now))
         return wait if wait <= 86_400 else None
     return None
-
-
-def shown(text: str, limit: int = SHOWN) -> str:
-    """A foreign text made safe for one line: control and direction marks out, cut to `limit`."""
-    clean = " ".join("".join(c if c.isprintable() else " " for c in text[: limit * 4]).split())
-    return clean if len(clean) <= limit else f"{clean[: limit - 1]}…"
 
 
 def _number(text: str, factor: float) -> float | None:

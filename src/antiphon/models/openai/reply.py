@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import msgspec
 from msgspec import Raw, Struct
 
 from antiphon.errors import ModelError
-from antiphon.models.openai.failures import body_error, shown
+from antiphon.models.openai.failures import body_error
 from antiphon.models.openai.tags import TagDivider, strip_reasoning
 from antiphon.values.message import ToolCall, new_id
 from antiphon.values.model import Delta, Emit, Reply, Stop, Usage
+from antiphon.values.secret import shown
 
 _STOPS: dict[str, Stop] = {
     "stop": "stop",
@@ -122,7 +124,7 @@ def decode_chunk(data: bytes, where: str) -> Chunk:
         # Servers that cut texts by UTF-16 units write half a character as \\uD83D; only json reads that.
         if (b"\\u" in data or b'"tool_calls"' in data) and (chunk := _mended(data)):
             return chunk
-        text = f"{where} sent something that is no chat completion: {shown(str(error), 100)}"
+        text = f"{where} sent something that is no chat completion: {shown(str(error), limit=100)}"
         raise ModelError("disconnected", text) from None
 
 
@@ -162,8 +164,11 @@ class ReplyMaker:
     end mark or is not whole.
     """
 
-    def __init__(self, emit: Emit, where: str, model: str, *, tags: bool = True) -> None:
+    def __init__(
+        self, emit: Emit, where: str, model: str, *, tags: bool = True, secrets: Sequence[str] = ()
+    ) -> None:
         self._emit, self._where, self._model, self._tags = emit, where, model, tags
+        self._secrets = secrets
         self._text: list[str] = []
         self._reasoning: list[str] = []
         self._field = ""
@@ -181,7 +186,7 @@ class ReplyMaker:
         if chunk.halves:
             self._halves = True
         if chunk.error:
-            raise body_error(chunk.error, self._where)
+            raise body_error(chunk.error, self._where, self._secrets)
         if chunk.model:
             self._model = chunk.model
         if len(chunk.usage) > 4:
@@ -276,7 +281,7 @@ class ReplyMaker:
             raise ModelError("disconnected", f"{self._where} ended its answer without a finish reason")
         stop = _STOPS.get(self.reason.lower())
         if stop is None:
-            reason = shown(self.reason, 60)
+            reason = shown(self.reason, self._secrets, 60)
             raise ModelError("provider", f"{self._where} stopped for a reason unknown here: {reason}")
         if self._divider is not None:
             self._divider.close()

@@ -26,6 +26,7 @@ from antiphon.models.providers.known import (
     wanted,
 )
 from antiphon.values.model import Emit, ModelRequest, Reply
+from antiphon.values.secret import shown
 
 __all__ = ["KNOWN", "ProviderModel"]
 
@@ -105,11 +106,9 @@ class ProviderModel:
         except ImportError as error:
             missing = f" (missing: {error.name})" if error.name else ""
             raise ConfigError(f"{self._name} needs {wanted(known)}{missing}") from error
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever an SDK raises, told without what it quotes
             # An SDK's own complaint about a setting; it may quote the setting.
-            from antiphon.models.providers.failures import shown
-
-            raise ConfigError(f"{self._name}: {shown(str(error), self._secrets)}") from error
+            raise ConfigError(f"{self._name}: {shown(str(error), self._secrets)}") from None
 
     def _again(self, known: ProviderSpec) -> Any:
         try:

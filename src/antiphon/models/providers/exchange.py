@@ -12,7 +12,7 @@ from pydantic_ai.messages import ModelResponse
 from antiphon.errors import ModelError
 from antiphon.models.providers.answer import Deltas, reply_of
 from antiphon.models.providers.ask import parameters, run, settings
-from antiphon.models.providers.failures import failure
+from antiphon.models.providers.failures import failure, is_clean
 from antiphon.values.model import Emit, ModelRequest, Reply
 
 
@@ -45,10 +45,11 @@ async def exchange(
     except TimeoutError as error:
         if progress.whole is None:
             raise ModelError("timeout", _lateness(where, progress.begun, patience)) from error
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - whatever an SDK raises, told without what it quotes
         # An answer that is whole counts, whatever the connection does after it.
         if progress.whole is None:
-            raise failure(error, where, progress.begun, secrets) from error
+            cause = error if is_clean(error, secrets) else None
+            raise failure(error, where, progress.begun, secrets) from cause
     if progress.whole is None:
         raise ModelError("disconnected", f"{where} sent no answer")
     return reply_of(progress.whole, where)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Mapping
 from typing import Any
 
 from pydantic_ai import exceptions as theirs
 
 from antiphon.errors import HINT, ModelError, ModelErrorKind
-from antiphon.values.secret import MASK
+from antiphon.values.secret import redact, shown
 
 _BY_TYPE: tuple[tuple[type[Exception], ModelErrorKind], ...] = (
     (theirs.ModelQuotaExceededError, "quota"),
@@ -62,6 +63,12 @@ def failure(error: Exception, where: str, begun: bool, secrets: tuple[str, ...])
     return ModelError(kind, text, retry_after=wait, status=status)
 
 
+def is_clean(error: BaseException, secrets: tuple[str, ...]) -> bool:
+    """Whether an error, and all that led to it, may be shown as it is."""
+    told = "".join(traceback.format_exception(error))
+    return redact(told, secrets) == told
+
+
 def _kind(error: Exception, status: int) -> ModelErrorKind:
     known = next((kind for kind_of, kind in _BY_TYPE if isinstance(error, kind_of)), None)
     if known == "auth" and status == 403:
@@ -104,12 +111,3 @@ def _said(error: Exception) -> str:
     return (
         "" if isinstance(error, theirs.ModelHTTPError | theirs.ModelConnectionError) else str(error.message)
     )
-
-
-def shown(text: str, secrets: tuple[str, ...] = (), limit: int = 200) -> str:
-    """A foreign text made safe for one line: secrets masked, control and direction marks out, cut."""
-    for secret in secrets:
-        if len(secret) > 5:
-            text = text.replace(secret, MASK)
-    clean = " ".join("".join(c if c.isprintable() else " " for c in text[: limit * 4]).split())
-    return clean if len(clean) <= limit else f"{clean[: limit - 1]}…"
