@@ -6,6 +6,8 @@
 3   invalid configuration, target 8   suspended; resume it
 4   no such run or file           9   owned by another process
 10  already answered              70  internal error
+
+SIGTERM that suspends a run in a journal on disk, cleanly, is 0 too: it did what was asked.
 """
 
 from __future__ import annotations

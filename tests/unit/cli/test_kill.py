@@ -42,14 +42,26 @@ def team():
 '''
 
 
-def started(shell, **options):
+HOLDS_ON = """
+import asyncio
+from antiphon.journal.sqlite import SqliteJournal
+
+async def never(self, lease, summary=b""):
+    await asyncio.Event().wait()
+
+SqliteJournal.release = never
+"""
+"""A journal that never lets a run go."""
+
+
+def started(shell, *words, said="to resume it: ", **options):
     """The run, standing in the middle of its second tool."""
     reading, writing = os.pipe()
     shell.write("team.py", TEAM)
     environment = shell.environment
     shell.environment = lambda: {**environment(), "REACHED": str(writing)}
     process = shell.start(
-        "run", "team.py:team", "pay them", "--policy", "open", pass_fds=(writing,), text=True,
+        "run", "team.py:team", "pay them", "--policy", "open", *words, pass_fds=(writing,), text=True,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options,
     )  # fmt: skip
     os.close(writing)
@@ -58,7 +70,7 @@ def started(shell, **options):
     os.close(reading)
     # The tool may run before the line that says how to resume has been written.
     process.said = ""
-    while "to resume it: " not in process.said:
+    while said not in process.said:
         process.said += process.stderr.readline()
     return process
 
@@ -96,12 +108,12 @@ def test_sigkill_then_the_printed_command(shell):
     assert "durability: power" in verified.out
 
 
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
-def test_a_signal_parks_the_run_and_says_how_to_resume_it(shell, name):
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", 8), ("SIGTERM", 0), ("SIGHUP", 8)])
+def test_a_signal_parks_the_run_and_says_how_to_resume_it(shell, name, code):
     process = started(shell)
     process.send_signal(getattr(signal, name))
     out, err = ended(process)
-    assert (process.returncode, out) == (8, "")
+    assert (process.returncode, out) == (code, "")
     assert "is suspended; nothing is lost" in err
     assert "Traceback" not in err
     (listed,) = shell("runs", "ls", "--json").value
@@ -110,6 +122,44 @@ def test_a_signal_parks_the_run_and_says_how_to_resume_it(shell, name):
     said = shell.paste(err.splitlines()[-1])
     assert (said.code, said.out) == (0, "all paid\n")
     assert (shell.folder / "paid").read_text() == "ann\nbob\n"
+
+
+def test_a_run_in_memory_is_not_parked_by_sigterm(shell):
+    process = started(shell, "--journal", "memory", said="kept in memory only")
+    process.send_signal(signal.SIGTERM)
+    ended(process)
+    assert process.returncode == 8
+
+
+def test_sigterm_after_ctrl_c_leaves_at_once(shell):
+    process = started(shell, "--journal", "held.db", first=HOLDS_ON)
+    process.send_signal(signal.SIGINT)
+    while "suspending the run" not in process.said:
+        process.said += process.stderr.readline()
+    process.send_signal(signal.SIGTERM)
+    ended(process)
+    assert process.returncode == 8
+
+
+@pytest.mark.parametrize(("name", "code"), [("SIGTERM", 0), ("SIGHUP", 8)])
+def test_a_signal_parks_a_conversation(shell, name, code):
+    reading, writing = os.pipe()
+    shell.write("team.py", TEAM)
+    environment = shell.environment
+    shell.environment = lambda: {**environment(), "REACHED": str(writing)}
+    process = shell.start(
+        "chat", "team.py:team", "--policy", "open", pass_fds=(writing,), text=True, bufsize=1,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    os.close(writing)
+    process.stdin.write("pay them\n")
+    assert os.read(reading, 4) == b"here"
+    os.close(reading)
+    process.send_signal(getattr(signal, name))
+    process.communicate()
+    assert process.returncode == code
+    (listed,) = shell("runs", "ls", "--json").value
+    assert (listed["state"], listed["owner"]) == ("suspended", "")
 
 
 def test_cancel_reaches_a_living_owner(shell):

@@ -146,16 +146,18 @@ class _Sessions:
             empty = not talk.tree.root.rows
             if empty and not opening.run_id:
                 await conversation.close("nothing was said")
-            self._code = (
-                exit_codes.SUSPENDED
-                if talk.call
-                else exit_codes.COMPLETED
-                if person.interactive
-                else talk.code
-            )
+            await conversation.until_durable()
+            self._code = self._code_of(talk)
         if not empty and after is None and self._journal.durability != "none":
             person.screen.note(person.farewell)
         return Opening(None if empty else run_id, opening.model), after
+
+    def _code_of(self, talk: Talk) -> int:
+        """The exit code when the person leaves now."""
+        if not talk.call:
+            return exit_codes.COMPLETED if self._person.interactive else talk.code
+        kept = self._person.polite and self._journal.durability != "none"
+        return exit_codes.COMPLETED if kept else exit_codes.SUSPENDED
 
     async def _settled(self, opening: Opening) -> Opening:
         """The run's id in full, and the model that is asked when nothing else names one."""

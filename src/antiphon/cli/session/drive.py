@@ -17,6 +17,7 @@ from antiphon.cli import exit_codes
 from antiphon.cli.display.tree import CallTree
 from antiphon.cli.display.watch import Watcher, terminal
 from antiphon.cli.session.questions import Keyboard, Question, Questions, show, verdict
+from antiphon.journal import Journal
 from antiphon.kernel.run.feed import Subscription
 from antiphon.view.changes import EffectEnd, EffectStart
 
@@ -58,17 +59,28 @@ class WakeSignal:
 class Stop:
     """Ctrl-C, SIGTERM and a closed terminal: the first suspends the run, the second leaves at once.
 
-    `farewell` is told to the person before leaving at once; the run itself needs no care.
+    `farewell` is told to the person before leaving at once; the run itself needs no care. `polite`:
+    SIGTERM asked first, so whoever stops processes here wants to hear that all is well.
     """
 
     def __init__(self, bell: WakeSignal) -> None:
         self.asked = False
+        self.polite = False
         self.farewell = ""
         self._bell = bell
 
     def install(self) -> None:
         """Take the signals over, for as long as the event loop lives."""
-        on_signals(self.come, "SIGINT", "SIGTERM", "SIGHUP")
+        on_signals(self.come, "SIGINT", "SIGHUP")
+        on_signals(self._terminate, "SIGTERM")
+
+    def _terminate(self) -> None:
+        self.polite = self.polite or not self.asked
+        self.come()
+
+    def code(self, journal: Journal) -> int:
+        """The exit code of a run that was suspended, cleanly."""
+        return exit_codes.COMPLETED if self.polite and journal.durability != "none" else exit_codes.SUSPENDED
 
     def come(self) -> None:
         """Somebody wants to stop."""
@@ -137,6 +149,7 @@ class Driver:
             self._drive.watcher.stop()
         if self._open and self._stop.asked:
             print("suspending the run (Ctrl-C once more: leave at once)", file=sys.stderr, flush=True)
+            await run.until_durable()
             return None
         return [await _result(run, call) for call in self._drive.calls]
 

@@ -123,7 +123,7 @@ async def perform(request: Request, target: Target, manner: DisplayOptions, jour
             _say("The request was not recorded; once the journal can be written, ask again.")
         return exit_codes.code_of(suspended)
     if results is None:
-        return _suspended(manner, run_id)
+        return _suspended(manner, run_id, stop.code(journal))
     return finish(results, manner, run_id, tree, time.monotonic() - started)
 
 
@@ -153,7 +153,7 @@ def _warn_of_tiny_models(target: Target, manner: DisplayOptions) -> None:
             )
 
 
-def _suspended(manner: DisplayOptions, run_id: str) -> int:
+def _suspended(manner: DisplayOptions, run_id: str, code: int) -> int:
     if manner.as_json:
         print(
             terminal_escape.json_line(
@@ -163,7 +163,7 @@ def _suspended(manner: DisplayOptions, run_id: str) -> int:
         )
     else:
         _say(_how_to_resume(manner, run_id))
-    return exit_codes.SUSPENDED
+    return code
 
 
 def _how_to_resume(manner: DisplayOptions, run_id: str) -> str:

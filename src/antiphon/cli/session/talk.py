@@ -45,17 +45,23 @@ class Person:
         self.typed = Typed(self.bell.ring)
         self.interactive = self.typed.terminal and self.screen.console.is_terminal
         self.breaks = 0
-        self.left = False
+        self.left = self.polite = False
         self.farewell = ""
 
     def install(self) -> None:
         """Take the signals over, for as long as the event loop lives."""
         on_signals(self._break, "SIGINT")
-        on_signals(self._leave, "SIGTERM", "SIGHUP")
+        on_signals(self._leave, "SIGHUP")
+        on_signals(self._terminate, "SIGTERM")
 
     def _break(self) -> None:
         self.breaks += 1
         self._again()
+
+    def _terminate(self) -> None:
+        """Whoever stops processes here wants to hear that all is well."""
+        self.polite = self.polite or not self.left
+        self._leave()
 
     def _leave(self) -> None:
         self._again()

@@ -228,6 +228,10 @@ class Run:
         await self._runtime.until_durable()
         return await read(self._journal, self.run_id, after)
 
+    async def until_durable(self) -> None:
+        """Return once everything so far is as durable as the journal makes it. Raises RunSuspended."""
+        await self._runtime.until_durable()
+
     def activation(self, number: int) -> ActivationInfo:
         """What one live activation sees. Raises UnknownName when there is none of that number."""
         found = self._runtime.state.activations.get(number)
