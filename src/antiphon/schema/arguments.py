@@ -1,13 +1,15 @@
-"""From what a model wrote to arguments a tool can trust: strict JSON, repair, validation, defaults.
+"""From what a model wrote to arguments a tool can trust: strict JSON, validation, defaults.
 
 `ArgumentParser.read` is pure: the same text gives the same canonical JSON or the same refusal, on any
 machine and at any time. Policy, approvals and idempotency keys are bound to that canonical text.
 
-Accepted beyond strict JSON, because models err so and no meaning is at stake: a code fence around
-the object, trailing commas, raw control characters inside strings, missing closing brackets and
-quotes, surplus closing brackets at the end, a number or truth value in quotes where a number or
-truth value is asked for, `null` for an argument that has a default. Everything else is refused
-with a text the model can act on.
+Accepted, because models err so and no meaning is at stake: no text for no arguments, a number or
+truth value in quotes where a number or truth value is asked for, `null` for an argument that has a
+default. Text that is no JSON may have lost a part that mattered, so it is refused on the way to
+whatever changes the world. Where a wrong guess costs another question only, `ArgumentParser.repair` reads
+it as the object it most plainly stands for and says so (`Repaired`): a code fence around the object,
+trailing commas, raw control characters inside strings, missing closing brackets and quotes, surplus
+closing brackets at the end. Everything else is refused with a text the model can act on.
 """
 
 from __future__ import annotations
@@ -34,10 +36,22 @@ class Invalid(Struct, frozen=True, gc=False):
     """Arguments that were refused; `text` tells the model what is wrong and what is expected."""
 
     text: str
+    broken: bool = False
+    """The text is no JSON; it may still be plain what it stands for."""
+
+
+class Repaired(Struct, frozen=True, gc=False):
+    """Arguments read out of text that is no JSON; `text` is the canonical JSON of what was understood."""
+
+    text: str
 
 
 class ArgumentsRejected(ValueError):
     """Why a JSON text cannot be arguments, without the tool's name."""
+
+
+class BrokenJson(ArgumentsRejected):
+    """The text is no JSON at all."""
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -230,23 +244,27 @@ def repair(text: str) -> str | None:
 
 
 def parse(text: str) -> Any:
-    """The value of a JSON text, repaired if need be; None for an empty one. Raises `ArgumentsRejected`."""
+    """The value of a strict JSON text. Raises `BrokenJson`, `ArgumentsRejected`."""
     try:
         return _json.decode(text)
     except json.JSONDecodeError as error:
-        mended = repair(text)
         near = text[max(0, error.pos - 20) : error.pos + 20]
         reason = f"not JSON: {error.msg} at character {error.pos + 1}, near {near!r}"
+        raise BrokenJson(f"{reason}; give the whole object again, as JSON") from error
     except RecursionError as error:
         raise ArgumentsRejected("the text is nested too deeply") from error
+
+
+def parse_repaired(text: str) -> Any:
+    """The value of a damaged JSON text; None when nothing is left of it. Raises `ArgumentsRejected`."""
+    mended = repair(text)
     if mended == "":
         return None
     try:
-        return _json.decode(mended or "")
-    except json.JSONDecodeError as error:
-        raise ArgumentsRejected(reason) from error
-    except RecursionError as error:
-        raise ArgumentsRejected("the text is nested too deeply") from error
+        return parse(mended or "")
+    except BrokenJson:
+        # What is wrong is said of the text as it was given.
+        return parse(text)
 
 
 def _kind(value: object) -> str:
@@ -314,28 +332,38 @@ class ArgumentParser:
         except ArgumentsRejected as error:
             return self.refuse(str(error))
         except Exception:  # noqa: BLE001 - a validator of the user's may raise anything; said by the slow way
-            return self._mend(raw)
+            return self._read_slowly(raw)
         return text
 
     def decode(self, arguments: str) -> Any:
         """The arguments in a canonical text. Raises `msgspec.MsgspecError` when they no longer fit."""
         return self._strict(arguments)
 
-    def refuse(self, reason: str) -> Invalid:
-        """A refusal in the tool's name."""
-        return Invalid(f"Invalid arguments for tool {self.name!r}: {reason}")
-
-    def _mend(self, raw: str) -> str | Invalid:
-        """The slow way: text that is not at once what the tool asks for."""
+    def repair(self, raw: str) -> Repaired | Invalid:
+        """What `read` refused as broken, read as what it most plainly stands for. Never raises."""
         try:
-            given = parse(raw) if raw and not raw.isspace() else None
-            given = {} if given is None else given
-            if not isinstance(given, dict):
-                raise ArgumentsRejected(f"at $ expected an object, got {_kind(given)}")
-            self._check_names(given)
-            return self._fit(given)
+            return Repaired(self._checked(parse_repaired(raw)))
         except ArgumentsRejected as error:
             return self.refuse(str(error))
+
+    def refuse(self, reason: str, broken: bool = False) -> Invalid:
+        """A refusal in the tool's name."""
+        return Invalid(f"Invalid arguments for tool {self.name!r}: {reason}", broken)
+
+    def _read_slowly(self, raw: str) -> str | Invalid:
+        """Text that is not at once what the tool asks for."""
+        try:
+            return self._checked(parse(raw) if raw and not raw.isspace() else None)
+        except ArgumentsRejected as error:
+            return self.refuse(str(error), isinstance(error, BrokenJson))
+
+    def _checked(self, given: Any) -> str:
+        """The canonical text of parsed arguments; nothing is an empty object."""
+        given = {} if given is None else given
+        if not isinstance(given, dict):
+            raise ArgumentsRejected(f"at $ expected an object, got {_kind(given)}")
+        self._check_names(given)
+        return self._fit(given)
 
     def _check_names(self, given: dict[str, Any]) -> None:
         unknown = [name for name in given if name not in self._properties]

@@ -19,7 +19,7 @@ import msgspec
 from msgspec import Struct, field
 
 from antiphon.errors import ToolDefinitionError, ToolError
-from antiphon.schema.arguments import ArgumentParser, ArgumentsRejected, Invalid, check_length
+from antiphon.schema.arguments import ArgumentParser, ArgumentsRejected, Invalid, Repaired, check_length
 from antiphon.schema.signature import Shape, from_json, shape_of, to_json
 from antiphon.values.codec import clean_fields, clean_text, stored
 from antiphon.values.message import Attachment, ToolResult
@@ -146,10 +146,17 @@ class Tool(Struct, frozen=True, eq=False, weakref=True, kw_only=True):
         """Whether the function has a parameter for the ToolContext."""
         return bool(self._shape.context)
 
-    def prepare(self, raw: str) -> str | Invalid:
-        """The canonical JSON of the validated arguments, defaults filled in; pure, never raises."""
+    def prepare(self, raw: str) -> str | Repaired | Invalid:
+        """The canonical JSON of the validated arguments, defaults filled in; pure, never raises.
+
+        Text that is no JSON is repaired for a tool that only reads, and whose result is not yet the
+        agent's own; for every other one it is refused.
+        """
         if not self.raw:
-            return self._reader.read(raw)
+            found = self._reader.read(raw)
+            if type(found) is Invalid and found.broken and self.effect == "read" and not self.finishes:
+                return self._reader.repair(raw)
+            return found
         try:
             check_length(raw)
             return msgspec.json.encode({self._shape.type.__struct_fields__[0]: raw}).decode()

@@ -12,7 +12,7 @@ import pytest
 from antiphon import Agent, tool
 from antiphon.models.openai.tags import TagDivider, strip_reasoning
 from antiphon.models.script import Script
-from antiphon.schema.arguments import Invalid
+from antiphon.schema.arguments import Invalid, Repaired
 from antiphon.values.message import ToolCall
 from antiphon.values.model import Reply
 from tests.transcript import recorded, results_shown
@@ -29,6 +29,8 @@ def given(raw: str) -> Any:
     read = anything.prepare(raw)
     if isinstance(read, Invalid):
         return read.text
+    if isinstance(read, Repaired):
+        read = read.text
     return {name: value for name, value in json.loads(read).items() if value not in ("", None)}
 
 

@@ -9,8 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from antiphon.schema.arguments import MAX_CHARACTERS, MAX_DEPTH, MAX_DIGITS, Invalid, parse, repair
+from antiphon.schema.arguments import (
+    MAX_CHARACTERS,
+    MAX_DEPTH,
+    MAX_DIGITS,
+    Invalid,
+    Repaired,
+    parse_repaired,
+    repair,
+)
 from antiphon.values.tool import Tool, as_tool
+from antiphon.values.tool import tool as offered
 
 
 def search(q: str, limit: int = 10, exact: bool = False, kind: Literal["web", "news"] = "web") -> str:
@@ -34,6 +43,7 @@ def nothing() -> str:
 
 
 SEARCH, ANYTHING, ADD, NOTHING = as_tool(search), as_tool(anything), as_tool(add), as_tool(nothing)
+READING = offered(effect="read")(anything)
 
 
 def refusal(tool: Tool, raw: str) -> str:
@@ -90,9 +100,41 @@ def test_what_is_no_plain_damage_is_not_guessed_at(text: str) -> None:
     assert repair(text) is None
 
 
-@pytest.mark.parametrize("raw", ["", "  \n", "null", " null ", "{}", "{", "```json\n```"])
+@pytest.mark.parametrize("raw", ["", "  \n", "null", " null ", "{}"])
 def test_nothing_given_is_an_empty_object(raw: str) -> None:
     assert NOTHING.prepare(raw) == "{}"
+
+
+BROKEN = [
+    "{",
+    "{bad",
+    "```json\n```",
+    '```json\n{"path": "/srv/data"}\n```',
+    '{"path": "/srv/data",}',
+    '{"path": "/srv/da',
+    '{"path": "/srv\n"}',
+    '{"path": "/srv"}}',
+    '{"path": "/srv"',
+]
+
+
+@pytest.mark.parametrize("raw", BROKEN)
+def test_text_that_is_no_json_is_read_as_what_it_stands_for_by_reading_tools_alone(raw: str) -> None:
+    def purge(path: str = "*") -> str:
+        """Take a path."""
+        return path
+
+    for made in (offered(effect="once")(purge), offered(effect="idempotent")(purge), as_tool(purge)):
+        assert "not JSON" in refusal(made, raw)
+    assert "not JSON" in refusal(offered(effect="read", finishes=True)(purge), raw)
+    read = offered(effect="read")(purge).prepare(raw)
+    assert isinstance(read, Repaired), read
+    assert json.loads(read.text)["path"].startswith("/srv" if "/srv" in raw else "*")
+
+
+def test_what_a_person_edits_is_never_repaired() -> None:
+    assert isinstance(READING.prepare('{"value":{},}'), Repaired)
+    assert isinstance(READING.revalidate('{"value":{},}'), Invalid)
 
 
 @pytest.mark.parametrize(
@@ -162,7 +204,7 @@ def test_all_missing_arguments_are_named_at_once() -> None:
     ],
 )
 def test_duplicate_keys_are_found_at_any_depth(raw: str) -> None:
-    assert "'x' appears twice" in refusal(ANYTHING, raw)
+    assert "'x' appears twice" in refusal(READING, raw)
 
 
 @pytest.mark.parametrize(
@@ -179,10 +221,10 @@ def test_the_end_of_the_stack_is_a_refusal() -> None:
         except RecursionError:
             return []
 
-    tool = ANYTHING
+    tool = READING
     found = sunk()
     assert found
-    assert found[-1] == '{"value":{"x":[[1]]}}'
+    assert found[-1] == Repaired('{"value":{"x":[[1]]}}')
 
 
 def test_brackets_in_strings_are_no_depth() -> None:
@@ -276,7 +318,7 @@ def test_a_truncated_object_is_mended_to_a_prefix_of_it(
 ) -> None:
     text = json.dumps(value, ensure_ascii=ascii_only)
     cut = text[: data.draw(st.integers(1, len(text)))]
-    assert is_prefix(parse(cut), value)
+    assert is_prefix(parse_repaired(cut), value)
 
 
 @pytest.mark.slow
@@ -303,8 +345,11 @@ PIECES = st.lists(
 @given(raw=st.text(alphabet=st.characters(exclude_categories=()), max_size=60) | PIECES)
 @settings(max_examples=10_000, deadline=None)
 def test_no_text_raises_and_reading_again_changes_nothing(raw: str) -> None:
-    for tool in (SEARCH, ANYTHING):
+    for tool in (SEARCH, ANYTHING, READING):
         read = tool.prepare(raw)
+        if isinstance(read, Repaired):
+            assert tool is READING
+            read = read.text
         if isinstance(read, str):
             assert tool.prepare(read) == read
             assert isinstance(json.loads(read), dict)

@@ -64,6 +64,8 @@ class ToolEffect(Struct, frozen=True, gc=False, tag="tool", tag_field="kind", om
     """An instant permission, for a tool with side effects."""
     finishes: bool = False
     """Its result ends the activation."""
+    repaired: bool = False
+    """What the model wrote was no JSON: `arguments` is what it was read as."""
 
 
 class CallEffect(Struct, frozen=True, gc=False, tag="call", tag_field="kind", omit_defaults=True):

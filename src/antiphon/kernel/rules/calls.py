@@ -19,7 +19,7 @@ from antiphon.kernel.rules import cancelling, hooks
 from antiphon.kernel.rules.builtins import BUILTINS, call_detail, cannot_call, within
 from antiphon.kernel.rules.next import AGAIN, WAIT, Emit, Next
 from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam
-from antiphon.schema.arguments import Invalid
+from antiphon.schema.arguments import Invalid, Repaired
 from antiphon.values.codec import clean_text, encode_value
 from antiphon.values.hooks import Authorize, DirectResult, PlannedCall
 from antiphon.values.message import ToolCall
@@ -183,7 +183,11 @@ def _use_tool(
 ) -> EffectStarted | EffectFinished:  # fmt: skip
     """Check the arguments, then the permission, then start."""
     decided = permission.arguments if permission is not None else ""
-    arguments = tool.revalidate(decided) if decided else tool.prepare(call.arguments)
+    read = tool.prepare(call.arguments)
+    repaired = isinstance(read, Repaired)
+    if repaired and call.name in member.finishing:
+        read = tool.revalidate(call.arguments)
+    arguments = tool.revalidate(decided) if decided else read.text if isinstance(read, Repaired) else read
     if isinstance(arguments, Invalid):
         return EffectFinished(effect_id, "invalid_arguments", reason=arguments.text)
     if permission is None:
@@ -202,6 +206,7 @@ def _use_tool(
             arguments="" if arguments == call.arguments else arguments,
             allowed=permission is None and tool.effect != "read",
             finishes=call.name in member.finishing,
+            repaired=repaired,
         ),
     )
 
@@ -225,7 +230,12 @@ def _intercepted(
         emit(begun)
         emit(EffectFinished(begun.id, "failed", reason=hooks.raised("intercept_call", caller, error).reason))
         return
-    if isinstance(found, DirectResult):
+    if found is not None and detail.repaired:
+        # It is not the reading tool that follows, so nothing of the arguments may be guessed.
+        refused = member.tools[call.name].revalidate(call.arguments)
+        reason = refused.text if isinstance(refused, Invalid) else ""
+        emit(EffectFinished(begun.id, "invalid_arguments", reason=reason))
+    elif isinstance(found, DirectResult):
         content, reason = (found.content, "") if found.outcome == "completed" else ("", found.content)
         hooks.record_changes(emit, caller, found, "intercept_call")
         emit(begun)

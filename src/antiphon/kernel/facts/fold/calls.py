@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import msgspec
+
 from antiphon.kernel.context.output_store import DONE
 from antiphon.kernel.facts import ids
 from antiphon.kernel.facts.activation import (
@@ -35,6 +37,8 @@ from antiphon.values.codec import encode_value
 from antiphon.values.message import USER, Message, ToolCall, ToolResult
 from antiphon.values.model import Usage
 
+SHOWN_ARGUMENTS = 1_000
+"""Characters of arguments that a model is told its own were read as."""
 KEPT = 1_000
 """Ends of background calls that an activation remembers; the oldest are forgotten first."""
 
@@ -205,7 +209,17 @@ def tool_finished(run: RunState, activation: Activation, opened: OpenEffect, eve
     finishes = type(detail) is ToolEffect and detail.finishes
     silent = event.finishes and not event.content and event.outcome == "completed"
     turn.waiting -= 1
-    _book(run, activation, opened.index, event, ToolResult(DONE) if silent else result_of(event), finishes)
+    shown = ToolResult(DONE) if silent else result_of(event)
+    if type(detail) is ToolEffect and detail.repaired:
+        shown = msgspec.structs.replace(shown, content=_read_as(detail.arguments) + shown.content)
+    _book(run, activation, opened.index, event, shown, finishes)
+
+
+def _read_as(arguments: str) -> str:
+    """The line that tells a model how its broken arguments were understood."""
+    if len(arguments) > SHOWN_ARGUMENTS:
+        arguments = f"{arguments[:SHOWN_ARGUMENTS]}... ({len(arguments):,} characters)"
+    return f"[the arguments were not valid JSON; they were read as {arguments}]\n"
 
 
 def call_finished(run: RunState, caller: Activation, opened: OpenEffect, event: EffectFinished) -> None:

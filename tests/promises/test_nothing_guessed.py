@@ -1,0 +1,114 @@
+"""Nothing is guessed on the way to an act: broken arguments reach only tools that read, and are shown so."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from antiphon import Agent, Hooks, open_run, tool
+from antiphon.journal.memory import MemoryJournal
+from antiphon.kernel.facts.events import EffectStarted, ToolEffect
+from antiphon.models.script import Script
+from antiphon.testing.invariants import check_journal
+from antiphon.values.hooks import DirectResult, PlannedCall
+from antiphon.values.message import ToolCall
+from antiphon.values.model import Reply
+from tests.transcript import recorded, results_shown
+
+
+def said(name: str, arguments: str) -> Reply:
+    """A model's call with arguments as it wrote them."""
+    return Reply("", (ToolCall("1", name, arguments),), "calls")
+
+
+@pytest.mark.parametrize("raw", ["{bad", '{"pattern": "logs/2020-', '```json\n{"pattern": "x"}\n```', "{"])
+@pytest.mark.parametrize("effect", ["once", "idempotent"])
+def test_broken_arguments_never_act(raw: str, effect: Any) -> None:
+    deleted = []
+
+    @tool(effect=effect)
+    def delete_all(pattern: str = "*") -> str:
+        """Delete what matches."""
+        deleted.append(pattern)
+        return "deleted"
+
+    model = Script([said("delete_all", raw), "sorry"])
+    result, _ = recorded(Agent("a", tools=[delete_all], model=model), "go")
+    assert result.output == "sorry"
+    assert deleted == []
+    (told,) = results_shown(model.requests[1])
+    assert told.startswith("Error: Invalid arguments for tool 'delete_all': not JSON: ")
+    assert told.endswith("give the whole object again, as JSON")
+
+
+@tool(effect="read")
+def read_file(path: str = "README.md") -> str:
+    """Read a file."""
+    return f"text of {path}"
+
+
+def test_a_reading_tool_says_how_its_broken_arguments_were_understood() -> None:
+    model = Script([said("read_file", '{"path": "docs/in'), "done"])
+    _, records = recorded(Agent("a", tools=[read_file], model=model), "go")
+    first, rest = results_shown(model.requests[1])[0].split("\n")
+    assert first == '[the arguments were not valid JSON; they were read as {"path":"docs/in"}]'
+    assert rest == "text of docs/in"
+    started = [each.event for each in records if isinstance(each.event, EffectStarted)]
+    (detail,) = [each.detail for each in started if isinstance(each.detail, ToolEffect)]
+    assert (detail.arguments, detail.repaired) == ('{"path":"docs/in"}', True)
+
+
+def test_sound_arguments_get_no_such_line() -> None:
+    model = Script([said("read_file", '{ "path" : "a" }'), said("read_file", ""), "done"])
+    recorded(Agent("a", tools=[read_file], model=model), "go")
+    assert results_shown(model.requests[2]) == ["text of a", "text of README.md"]
+
+
+def test_a_result_that_ends_the_task_is_not_guessed() -> None:
+    @tool(effect="read", finishes=True)
+    def answer(text: str) -> str:
+        """Give the answer."""
+        return text
+
+    model = Script([said("answer", '{"text": "The sum is 12'), said("answer", '{"text": "The sum is 1200"}')])
+    result, _ = recorded(Agent("a", tools=[answer], model=model), "go")
+    assert result.output == "The sum is 1200"
+
+
+@pytest.mark.parametrize(
+    "instead", [PlannedCall("b", "do it"), DirectResult("done", run_data={"done": True})]
+)
+def test_a_hook_that_takes_a_reading_tools_place_is_given_no_guess(instead: Any) -> None:
+    hooks = Hooks(intercept_call=lambda context, name, arguments: instead)
+    model = Script([said("read_file", '{"path": "docs/in'), "done"])
+    team = [Agent("a", tools=[read_file], hooks=hooks, model=model), Agent("b", model=Script([]))]
+    result, _ = recorded(team[0], "go", agents=team)
+    assert result.output == "done"
+    assert results_shown(model.requests[1])[0].startswith(
+        "Error: Invalid arguments for tool 'read_file': not"
+    )
+
+
+def test_a_person_allows_what_was_understood_and_the_model_is_told() -> None:
+    @tool(effect="read", requires_approval=True)
+    def peek(path: str) -> str:
+        """Look at a file."""
+        return f"seen {path}"
+
+    model = Script([said("peek", '{"path": "secret'), "done"])
+
+    async def play() -> None:
+        journal = MemoryJournal()
+        async with open_run([Agent("a", tools=[peek], model=model)], journal=journal) as run:
+            call_id = await run.post("a", "go")
+            async for record in run.events(deltas=False):
+                if record.asks is not None:
+                    await run.answer("1/1.c1?", "yes")
+                    break
+            assert (await run.result(call_id)).output == "done"
+        await check_journal(journal)
+
+    asyncio.run(play())
+    assert results_shown(model.requests[1]) == [
+        '[the arguments were not valid JSON; they were read as {"path":"secret"}]\nseen secret'
+    ]
