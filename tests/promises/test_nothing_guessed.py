@@ -112,3 +112,64 @@ def test_a_person_allows_what_was_understood_and_the_model_is_told() -> None:
     assert results_shown(model.requests[1]) == [
         '[the arguments were not valid JSON; they were read as {"path":"secret"}]\nseen secret'
     ]
+
+
+def test_an_answer_under_a_wrong_name_is_asked_for_again() -> None:
+    model = Script([said("finish", '{"result": "42"}'), said("finish", '{"message": "42"}')])
+    result, _ = recorded(Agent("a", completion="finish", model=model), "go")
+    assert result.output == "42"
+    assert results_shown(model.requests[1]) == [
+        "Error: Invalid arguments for tool 'finish': unknown argument 'result' (did you mean 'message'?); "
+        "allowed: message"
+    ]
+
+
+def test_nothing_beside_the_answer_is_dropped() -> None:
+    model = Script([said("finish", '{"message": "done", "data": [1]}'), said("finish", '{"message": "[1]"}')])
+    result, _ = recorded(Agent("a", completion="finish", model=model), "go")
+    assert result.output == "[1]"
+
+
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [
+        ('{"sum": 1.5, "parts": ["a"]}', '{"sum":1.5,"parts":["a"]}'),
+        ("42", "42"),
+        ("true", "true"),
+        ("null", ""),
+    ],
+)
+def test_an_answer_that_is_no_text_is_written_as_json(written: str, text: str) -> None:
+    model = Script([said("finish", f'{{"message": {written}}}')])
+    result, _ = recorded(Agent("a", completion="finish", model=model), "go")
+    assert result.output == text
+
+
+def test_a_message_that_is_no_text_reaches_the_callee_as_json() -> None:
+    model = Script(
+        {"a": [said("call_agent", '{"agent_name": "b", "message": {"city": "Bern"}}'), "ok"], "b": ["seen"]}
+    )
+    team = [Agent("a"), Agent("b")]
+    result, _ = recorded(team[0], "go", agents=team, model=model)
+    assert [each.content for each in result.messages if each.receiver == "b"] == ['{"city":"Bern"}']
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "hint"),
+    [
+        (
+            "call_agent",
+            '{"agent": "b", "message": "x"}',
+            "unknown argument 'agent' (did you mean 'agent_name'?)",
+        ),
+        ("call_agent", '{"agent_name": "b", "prompt": "x"}', "'prompt' (did you mean 'message'?)"),
+        ("get_result", '{"id": "1/1.c1"}', "unknown argument 'id' (did you mean 'call_id'?)"),
+        ("send_message", '{"call_id": "1/1.c1", "text": "x"}', "'text' (did you mean 'message'?)"),
+    ],
+)
+def test_the_kernels_own_calls_refuse_names_they_do_not_know(name: str, arguments: str, hint: str) -> None:
+    model = Script({"a": [said(name, arguments), "ok"], "b": []})
+    team = [Agent("a"), Agent("b")]
+    result, _ = recorded(team[0], "go", agents=team, model=model, background=True)
+    assert result.output == "ok"
+    assert hint in results_shown(model.requests[-1])[0]

@@ -14,9 +14,10 @@ closing brackets at the end. Everything else is refused with a text the model ca
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NoReturn
 
 import msgspec
@@ -286,6 +287,12 @@ def _expected(schema: Mapping[str, Any]) -> str:
     return " or ".join(kind) if isinstance(kind, list) else str(kind)
 
 
+def _meant(name: str, free: Sequence[str], missing: Sequence[str]) -> str:
+    """Which argument that was not given an unknown one may stand for."""
+    near = difflib.get_close_matches(name, free, 1) or missing
+    return f" (did you mean {near[0]!r}?)" if len(near) == 1 else ""
+
+
 class ArgumentParser:
     """Reads the arguments of one tool. Immutable after construction; share it freely.
 
@@ -369,8 +376,10 @@ class ArgumentParser:
         unknown = [name for name in given if name not in self._properties]
         missing = [name for name in self._required if name not in given]
         if unknown:
+            free = [name for name in self._properties if name not in given]
+            missing = missing or (free if len(self._properties) == 1 else [])
+            named = ", ".join(f"{name[:80]!r}{_meant(name[:80], free, missing)}" for name in unknown[:8])
             allowed = ", ".join(self._properties) or "(none)"
-            named = ", ".join(repr(name[:80]) for name in unknown[:8])
             raise ArgumentsRejected(f"unknown argument {named}; allowed: {allowed}")
         if missing:
             named = ", ".join(f"{name!r} ({_expected(self._properties[name])})" for name in missing)

@@ -174,6 +174,8 @@ def test_harmless_slips_are_accepted(raw: str, expected: dict[str, Any]) -> None
         ('{"q":"a","limit":"many"}', ["$.limit", "expected int", "got str", '"many"']),
         ('{"q":"a","kind":"tv"}', ["$.kind", '"web", "news"', '"tv"']),
         ('{"q":"a","size":2}', ["unknown argument 'size'", "allowed: q, limit, exact, kind"]),
+        ('{"q":"a","limits":2}', ["unknown argument 'limits' (did you mean 'limit'?); allowed: q, limit"]),
+        ('{"query":"a"}', ["unknown argument 'query' (did you mean 'q'?)"]),
         ('{"q":"a","q":"b"}', ["'q' appears twice"]),
         ('{"q":"a","limit":NaN}', ["NaN"]),
         ('{"q":"a","limit":-Infinity}', ["-Infinity"]),

@@ -37,6 +37,7 @@ from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam
 from antiphon.schema.arguments import MAX_CHARACTERS, ArgumentParser, Invalid
 from antiphon.schema.signature import from_json, to_json
 from antiphon.values.agent import ALL
+from antiphon.values.codec import encode_value
 from antiphon.values.limits import UNLIMITED, Limits, tightest
 from antiphon.values.message import USER, Message, ToolCall
 from antiphon.values.model import ToolSpec
@@ -69,6 +70,8 @@ def _text(description: str) -> dict[str, Any]:
     return {"type": "string", "description": description}
 
 
+_Said = str | bool | int | float | list[Any] | dict[str, Any]
+"""A message as a model may write it: a text, or a value that is handed on as JSON."""
 _Asked = TypeVar("_Asked", bound=Struct)
 
 
@@ -87,6 +90,10 @@ class _Arguments(Generic[_Asked]):
         return canonical if isinstance(canonical, Invalid) else self._decode(canonical)
 
 
+def _text_of(said: _Said) -> str:
+    return said if isinstance(said, str) else encode_value(said).decode()
+
+
 def _invalid(emit: Emit, effect_id: str, found: Invalid) -> None:
     emit(EffectFinished(effect_id, "invalid_arguments", reason=found.text))
 
@@ -94,11 +101,11 @@ def _invalid(emit: Emit, effect_id: str, found: Invalid) -> None:
 # -- call_agent -----------------------------------------------------------------------------------
 
 
-class _Delegate(Struct, frozen=True):
+class _Delegate(Struct, frozen=True, forbid_unknown_fields=True):
     """What a model may say in `call_agent`; see AgentCall."""
 
     agent_name: str
-    message: str
+    message: _Said
     background: bool = False
     handoff: bool = False
     intent: str = ""
@@ -121,7 +128,8 @@ def _read_call(caller: Activation, call: ToolCall) -> tuple[AgentCall | Invalid,
     delegate = _read_delegate(call)
     if isinstance(delegate, Invalid):
         return delegate, ""
-    asked = msgspec.convert(msgspec.structs.asdict(delegate), AgentCall)
+    told = msgspec.structs.asdict(delegate) | {"message": _text_of(delegate.message)}
+    asked = msgspec.convert(told, AgentCall)
     try:
         same = read_call(call.arguments) == asked
     except msgspec.DecodeError:
@@ -257,8 +265,8 @@ def _deliver_only(
 # -- finish ---------------------------------------------------------------------------------------
 
 
-class _Finish(Struct, frozen=True):
-    message: str = ""
+class _Finish(Struct, frozen=True, forbid_unknown_fields=True):
+    message: _Said = ""
 
 
 _read_finish = _Arguments(FINISH, _Finish)
@@ -271,13 +279,13 @@ def _finish(
     asked = _read_finish(call)
     if isinstance(asked, Invalid):
         return _invalid(emit, effect_id, asked)
-    emit(EffectFinished(effect_id, content=asked.message, finishes=True))
+    emit(EffectFinished(effect_id, content=_text_of(asked.message), finishes=True))
 
 
 # -- calls in the background ----------------------------------------------------------------------
 
 
-class _GetResult(Struct, frozen=True):
+class _GetResult(Struct, frozen=True, forbid_unknown_fields=True):
     call_id: str
 
 
@@ -299,9 +307,9 @@ def _get_result(
         emit(EffectFinished(effect_id, "not_found", reason=_no_such_call(caller, asked.call_id)))
 
 
-class _SendMessage(Struct, frozen=True):
+class _SendMessage(Struct, frozen=True, forbid_unknown_fields=True):
     call_id: str
-    message: str
+    message: _Said
 
 
 _read_send_message = _Arguments(SEND_MESSAGE, _SendMessage, "call_id", "message")
@@ -320,7 +328,8 @@ def _send_message(
         return
     callee = run.activations[opened.child]
     sent = ids.opening_id(effect_id)
-    message = Message("forward", caller.agent, callee.agent, asked.message, callee.call, id=sent)
+    text = _text_of(asked.message)
+    message = Message("forward", caller.agent, callee.agent, text, callee.call, id=sent)
     refused = full(callee, run.options.limits)
     emit(MessagePosted(message, callee.id, dead_letter=refused))
     if refused:

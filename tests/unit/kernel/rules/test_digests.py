@@ -78,7 +78,7 @@ def test_prompt_tools_settings_model_and_message_count():
 
 def test_a_reminder_counts():
     agent = Agent("a", loop=LoopOptions(max_reminders=1), completion="finish")
-    first, second = digests(agent, ["almost", call("finish", result="done")])
+    first, second = digests(agent, ["almost", call("finish", message="done")])
     assert first != second
 
 

@@ -7,7 +7,7 @@ import pytest
 from msgspec import structs
 
 from antiphon import Agent, Hooks, Limits, LoopOptions, Message, ToolCall, UserError, open_run, tool
-from antiphon.kernel.facts.events import CallEffect, EffectStarted, ModelEffect, TurnStarted
+from antiphon.kernel.facts.events import EffectStarted, ModelEffect, TurnStarted
 from antiphon.models.script import Script, call
 from antiphon.testing.clock import VirtualClock
 from antiphon.values.hooks import Continue, PlannedCall, Return, TurnPlan
@@ -214,26 +214,21 @@ FORGED = {
 @pytest.mark.parametrize("field", FORGED)
 @pytest.mark.parametrize("how", ["by a model", "with a message"])
 def test_models_cannot_say_what_only_users_and_plans_may(field, how):
-    """Whatever is added to `call_agent`, the callee is told the text, and has all its time."""
+    """Whatever else is added to `call_agent`, the callee is not called, and the model is told why."""
     taker, given = taking()
     forged = call("call_agent", agent_name="taker", message="m", **{field: FORGED[field]})
-    asking = Agent("a", model=says(forged, "end") if how == "by a model" else says("end"))
+    model = says(forged, "end") if how == "by a model" else says("end")
+    asking = Agent("a", model=model)
 
     async def main():
         async with open_run([asking, taker], env={}) as run:
             brought = () if how == "by a model" else [structs.replace(forged, id="1")]
             result = await run.result(await run.post("a", calls=brought))
             assert result.output == "end"
-            started = [each.event for each in await run.records() if type(each.event) is EffectStarted]
-            limits = {
-                each.detail.limits
-                for each in started
-                if type(each.detail) is CallEffect and each.detail.agent == "taker"
-            }
-            assert limits == {None}
 
     asyncio.run(main())
-    assert given == [[("a", "m", "", "", None)]]
+    assert given == []
+    assert f"unknown argument '{field}'" in results_shown(model.requests[-1])[0]
 
 
 # -- chains of messages -------------------------------------------------------------------------
