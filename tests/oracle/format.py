@@ -111,6 +111,7 @@ def _effect(event: EffectStarted | EffectFinished) -> str:
         + (_calls(reply.calls) if reply is not None else ""),
         why=str(event.failure) if event.failure else event.reason, ends=event.finishes, by=event.decided_by,
         replaced_by=event.replaced_by, arguments=event.arguments, grant=event.grant,
+        incomplete=event.incomplete,
         mail=event.command, attachments=event.attachments,
         retry_after=event.failure.retry_after if event.failure else None,
         status=event.failure.status if event.failure else 0, cost=event.cost_nano_usd,
@@ -137,8 +138,8 @@ def _started(effect_id: str, detail: Any) -> str:
     return _line(
         f"{what} started",
         arguments=given("arguments"), text=text or given("text"), allowed=given("allowed"),
-        ends=given("finishes"), background=given("background"), keep=given("stays_dormant"),
-        continues=given("reactivates"), fallback=given("fallback"),
+        repaired=given("repaired"), ends=given("finishes"), background=given("background"),
+        keep=given("stays_dormant"), continues=given("reactivates"), fallback=given("fallback"),
         scope=given("scope") or given("outside"), limits=given("limits"),
     )  # fmt: skip
 

@@ -50,6 +50,7 @@ SAMPLES = [
         [{"role": "user", "content": "x"}],
     ),
     *([{"media_type": "text/plain"}], {**MESSAGE, "content": "other"}, "approval", {"background": True}),
+    "length",
     *({"kind": "step", "name": "y"}, {"origin": "o", "seq": 1, "digest": "d"}, {"kind": "cut", "text": "t"}),
 ]
 LEFT_OUT = {

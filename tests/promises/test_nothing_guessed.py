@@ -10,7 +10,7 @@ from antiphon.journal.memory import MemoryJournal
 from antiphon.kernel.facts.events import EffectStarted, ToolEffect
 from antiphon.models.script import Script
 from antiphon.testing.invariants import check_journal
-from antiphon.values.hooks import DirectResult, PlannedCall
+from antiphon.values.hooks import DirectResult, PlannedCall, Return
 from antiphon.values.message import ToolCall
 from antiphon.values.model import Reply
 from tests.transcript import recorded, results_shown
@@ -173,3 +173,59 @@ def test_the_kernels_own_calls_refuse_names_they_do_not_know(name: str, argument
     result, _ = recorded(team[0], "go", agents=team, model=model, background=True)
     assert result.output == "ok"
     assert hint in results_shown(model.requests[-1])[0]
+
+
+CUT = "[not the whole answer: the text was cut at the agent's max_output_tokens]"
+
+
+@pytest.mark.parametrize(
+    ("stop", "line"), [("length", CUT), ("refusal", "[not the whole answer: the model refused]")]
+)
+def test_a_callees_answer_that_is_not_whole_says_so_to_its_caller(stop: Any, line: str) -> None:
+    asks = said("call_agent", '{"agent_name": "b", "message": "List ten"}')
+    model = Script({"a": [asks, "thanks"], "b": [Reply("one, two", stop=stop)]})
+    team = [Agent("a"), Agent("b")]
+    result, _ = recorded(team[0], "go", agents=team, model=model)
+    assert results_shown(model.requests[-1]) == [f"{line}\none, two"]
+    assert (result.output, result.incomplete, result.reason) == ("thanks", "", "")
+
+
+@pytest.mark.parametrize("stop", ["length", "refusal"])
+def test_the_users_result_says_that_it_is_not_whole(stop: Any) -> None:
+    result, _ = recorded(Agent("a"), "go", model=Script([Reply("one, two", stop=stop)]))
+    assert (result.output, result.outcome, result.incomplete) == ("one, two", "completed", stop)
+    assert result.reason
+
+
+def test_a_mark_goes_through_a_handoff_and_a_background_call() -> None:
+    cut = Reply("one, two", stop="length")
+    team = [Agent("a"), Agent("b")]
+    asks = said("call_agent", '{"agent_name": "b", "message": "List ten", "handoff": true}')
+    result, _ = recorded(team[0], "go", agents=team, model=Script({"a": [asks], "b": [cut]}))
+    assert (result.output, result.incomplete) == ("one, two", "length")
+    assert result.reason == "handed over to b; the text was cut at the agent's max_output_tokens"
+    asks = said("call_agent", '{"agent_name": "b", "message": "List ten", "background": true}')
+    fetch = said("get_result", '{"call_id": "1/1.c1"}')
+    model = Script({"a": [asks, fetch, "ok"], "b": [cut]})
+    recorded(team[0], "go", agents=team, model=model, background=True)
+    assert results_shown(model.requests[-1])[-1] == f"{CUT}\none, two"
+
+
+def test_an_action_is_shown_the_mark_of_an_agent_that_it_called() -> None:
+    async def act(context: Any) -> str:
+        return f"it said: {await context.call('b', 'List ten')}"
+
+    team = [Agent("a", hooks=Hooks(act=act)), Agent("b")]
+    model = Script({"b": [Reply("one, two", stop="length")]})
+    result, _ = recorded(team[0], "go", agents=team, model=model)
+    assert result.output == f"it said: {CUT}\none, two"
+
+
+def test_an_answer_that_a_hook_passes_on_is_marked_too() -> None:
+    hooks = Hooks(end_turn=lambda context: Return(output=context.reply, reason="by rule"))
+    result, _ = recorded(Agent("a", hooks=hooks), "go", model=Script([Reply("one", stop="length")]))
+    assert result.incomplete == "length"
+    assert result.reason.startswith("by rule; ")
+    hooks = Hooks(end_turn=lambda context: Return(output="something else"))
+    result, _ = recorded(Agent("a", hooks=hooks), "go", model=Script([Reply("one", stop="length")]))
+    assert result.incomplete == ""

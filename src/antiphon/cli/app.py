@@ -65,8 +65,8 @@ def antiphon() -> None:
     be watched, killed, resumed and checked.
 
     Exit codes: 0 completed, 1 failed, 2 wrong usage, 3 invalid configuration or target, 4 no such run,
-    5 journal error, 6 limit or budget reached, or no progress, 7 cancelled, 8 suspended, 9 owned by another
-    process, 10 already answered.
+    5 journal error, 6 limit or budget reached, no progress, or not the whole answer, 7 cancelled,
+    8 suspended, 9 owned by another process, 10 already answered.
     """
 
 

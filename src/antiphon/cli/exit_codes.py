@@ -1,7 +1,7 @@
 """How a command ends: its exit codes, and one clear message for every error.
 
 0   completed                     5   the journal cannot be read or written, or is damaged
-1   failed                        6   limit or budget reached, or no progress
+1   failed                        6   limit or budget reached, no progress, or not the whole answer
 2   wrong usage                   7   cancelled
 3   invalid configuration, target 8   suspended; resume it
 4   no such run or file           9   owned by another process

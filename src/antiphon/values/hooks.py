@@ -29,7 +29,7 @@ class CallResult(Struct, frozen=True):
     content: str
     """The output, or the best partial one."""
     reason: str
-    """Why the outcome is not `completed`; empty otherwise."""
+    """Why the outcome is not `completed`, or the content of one that is not the whole answer."""
     task_id: str = ""
     """The thread that the call named."""
     replaced: bool = False

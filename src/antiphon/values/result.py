@@ -19,6 +19,11 @@ call's: denied by policy, skipped beside a finishing call, invalid_arguments, no
 name), unknown (it may or may not have happened)."""
 
 
+Incomplete = Literal["", "length", "refusal"]
+"""Why a model's text is not the whole answer: it was cut at the agent's `max_output_tokens`, or the model
+refused; empty when it ended the text by itself."""
+
+
 class Failure(Struct, frozen=True, gc=False, omit_defaults=True):
     """Why a model call failed. Source: `ModelError`, or `provider` for an adapter's own fault."""
 
@@ -50,6 +55,8 @@ class Result(Struct, frozen=True):
     attachments: tuple[Attachment, ...] = ()
     value: Any = None
     """The output as the agent's `output_type`. None without one."""
+    incomplete: Incomplete = ""
+    """Why the output of a completed request is not the whole answer; `reason` says it in words."""
 
     def __str__(self) -> str:
         return self.output

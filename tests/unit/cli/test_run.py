@@ -122,6 +122,26 @@ def test_every_outcome_has_its_exit_code(shell, options, outcome, code):
     assert listed["state"] == outcome
 
 
+def test_an_answer_that_is_not_whole_is_printed_and_ends_with_a_code_of_its_own(shell):
+    shell.write(
+        "cut.py",
+        """
+from antiphon import Agent
+from antiphon.models.script import Script
+from antiphon.values.model import Reply
+a = Agent("a", model=Script([Reply("one, two", stop="length")]))
+""",
+    )
+    said = shell.apart("run", "cut.py:a", "go")
+    assert (said.code, said.out) == (6, "one, two\n")
+    assert (
+        "error: this is not the whole answer: the text was cut at the agent's max_output_tokens" in said.err
+    )
+    said = shell.apart("run", "cut.py:a", "go", "--json")
+    assert said.code == 6
+    assert '"incomplete":"length"' in said.out.splitlines()[-1]
+
+
 def test_limits_are_those_asked_for(shell):
     said = shell("run", "team.yaml", "go", "--json", "--limit-depth", "3", "--policy", "strict")
     options = said.events[0]["event"]["options"]

@@ -88,7 +88,10 @@ async def _told_again(journal: Journal, entry: RunInfo, state: RunState, manner:
     call, end = ended[-1]
     event = end.event
     messages = tuple(logged.message for logged in state.log if logged.request == call)
-    result = Result(event.content, event.outcome, event.reason, entry.run_id, call, end.usage, messages)
+    result = Result(
+        event.content, event.outcome, event.reason, entry.run_id, call, end.usage, messages,
+        incomplete=event.incomplete,
+    )  # fmt: skip
     if not manner.quiet and not manner.as_json:
         print(f"run {entry.run_id[:SHORT]} had ended already", file=sys.stderr)
     return finish([result], manner, entry.run_id, tree, entry.updated_at - entry.created_at)

@@ -172,17 +172,21 @@ def _how_to_resume(manner: DisplayOptions, run_id: str) -> str:
 
 def finish(results: list[Result], manner: DisplayOptions, run_id: str, tree: CallTree, spent: float) -> int:
     """Print the answer, then what became of the run; the exit code."""
-    worst = next((each for each in results if each.outcome != "completed"), results[-1])
+    worst = next((each for each in results if each.outcome != "completed"), None)
+    worst = worst or next((each for each in results if each.incomplete), results[-1])
+    code = exit_codes.LIMIT if worst.incomplete else exit_codes.OUTCOMES[worst.outcome]
     if manner.as_json:
         for each in results:
             print(terminal_escape.json_line({"type": "Result", **_plain(each)}), flush=True)
-        return exit_codes.OUTCOMES[worst.outcome]
+        return code
     if not manner.quiet and sys.stderr.isatty():
         _say("")
     for each in results:
         if each.output:
             print(terminal_escape.clean(each.output).rstrip("\n"), flush=True)
-    if worst.outcome == "completed" and worst.reason:
+    if worst.incomplete:
+        exit_codes.complain(f"this is not the whole answer: {worst.reason}")
+    elif worst.outcome == "completed" and worst.reason:
         exit_codes.remark(worst.reason)
     if worst.outcome != "completed":
         exit_codes.complain(f"the request ended {worst.outcome}: {worst.reason}")
@@ -192,7 +196,7 @@ def finish(results: list[Result], manner: DisplayOptions, run_id: str, tree: Cal
         _say(f"\nrun {run_id[:SHORT]}: {worst.outcome}, {seconds(spent)}, {tokens(tree)}")
         for line in commands(manner, run_id):
             _say(f"  {line}")
-    return exit_codes.OUTCOMES[worst.outcome]
+    return code
 
 
 def commands(manner: DisplayOptions, run_id: str) -> list[str]:
@@ -214,6 +218,7 @@ def _plain(result: Result) -> dict[str, Any]:
         "outcome": result.outcome,
         "output": result.output,
         "reason": result.reason,
+        "incomplete": result.incomplete,
         "usage": result.usage,
         "messages": result.messages,
     }

@@ -270,6 +270,8 @@ class Talk:
             self.screen.note(f"({effect.outcome}: {effect.reason})", style)
             self.code = exit_codes.OUTCOMES.get(effect.outcome, exit_codes.FAILED)
         else:
+            if effect.reason:
+                self.screen.note(f"({effect.reason})", "yellow")
             self.code = exit_codes.COMPLETED
         (usage, cost), totals = self._before, self.tree.run.totals
         spent = less(totals.usage, usage)

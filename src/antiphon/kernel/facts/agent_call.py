@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -16,6 +17,13 @@ CALL_AGENT = "call_agent"
 FINISH = "finish"
 GET_RESULT = "get_result"
 SEND_MESSAGE = "send_message"
+
+
+INCOMPLETE: Mapping[str, str] = {
+    "length": "the text was cut at the agent's max_output_tokens",
+    "refusal": "the model refused",
+}
+"""What is said of an answer that its model did not end by itself."""
 
 
 class AgentCall(Struct, frozen=True, omit_defaults=True):

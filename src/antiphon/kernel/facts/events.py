@@ -20,7 +20,7 @@ from antiphon.values.limits import Limits
 from antiphon.values.message import Attachment, Message, ToolCall
 from antiphon.values.model import ChatMessage, Reply, Usage
 from antiphon.values.policy import Grant, Policy
-from antiphon.values.result import Failure, Outcome
+from antiphon.values.result import Failure, Incomplete, Outcome
 
 FORMAT = 3
 """The number of the format that these events are."""
@@ -294,6 +294,8 @@ class EffectFinished(Struct, frozen=True, gc=False, tag="finished", omit_default
     """Of an approval that is remembered, how far it reaches."""
     replaced_by: str = ""
     """The call that took the place of this one."""
+    incomplete: Incomplete = ""
+    """Of an agent's call that completed: why the content is not the whole answer."""
 
 
 class PermissionDecided(Struct, frozen=True, gc=False, tag="permission_decided", omit_defaults=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from antiphon.kernel.facts import ids
 from antiphon.kernel.facts.activation import Activation
+from antiphon.kernel.facts.agent_call import INCOMPLETE
 from antiphon.kernel.facts.events import EffectFinished, TurnFinished, TurnStarted
 from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules import builtins, cancelling, hooks, models, retries
@@ -11,9 +12,7 @@ from antiphon.kernel.rules.next import AGAIN, WAIT, Emit, Next
 from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam, reminder
 from antiphon.values.agent import Agent
 from antiphon.values.hooks import Continue, ModelInput, Return, TurnContext, TurnPlan
-
-STOPPED = {"length": "the text was cut at the agent's max_output_tokens", "refusal": "the model refused"}
-"""What is said of a text that the model did not end by itself."""
+from antiphon.values.result import Incomplete
 
 # -- the beginning --------------------------------------------------------------------------------
 
@@ -243,7 +242,7 @@ def _after_model(
         return _another(emit, activation)
     if agent.completion == "text":
         text = activation.conversation.transcript.messages[-1].content
-        return _typed(emit, member, activation, text, STOPPED.get(turn.stop, ""))
+        return _typed(emit, member, activation, text, "")
     if progress.reminders < agent.loop.max_reminders:
         return _another(emit, activation, reminder(member))
     return Return(
@@ -276,10 +275,27 @@ def give_back(emit: Emit, run: RunState, activation: Activation, ending: Return)
     if activation.phase != "idle":
         emit(TurnFinished(activation.id))
     cancelling.close(emit, run, activation)
-    finish, call = activation.turn.finish, activation.call
+    finish, call, incomplete = activation.turn.finish, activation.call, _incomplete(activation, ending)
     attachments = finish.attachments if finish is not None else ()
-    emit(EffectFinished(call, ending.outcome, ending.output, attachments, reason=ending.reason))
+    reason = ending.reason
+    if incomplete:
+        reason = "; ".join([reason, INCOMPLETE[incomplete]] if reason else [INCOMPLETE[incomplete]])
+    emit(
+        EffectFinished(call, ending.outcome, ending.output, attachments, reason=reason, incomplete=incomplete)
+    )
     _end_waits(emit, run, call)
+
+
+def _incomplete(activation: Activation, ending: Return) -> Incomplete:
+    """Why what is returned is not the whole answer: it is, or holds, a text that its model did not end."""
+    turn = activation.turn
+    if ending.outcome != "completed":
+        return ""
+    if turn.finish is not None:
+        return turn.finish.incomplete
+    if turn.stop == "length" or turn.stop == "refusal":
+        return turn.stop if turn.reply in ending.output else ""
+    return ""
 
 
 def break_off(emit: Emit, run: RunState, activation: Activation, ending: Next) -> None:

@@ -11,11 +11,12 @@ import msgspec
 from antiphon.errors import EffectFailed, UserError
 from antiphon.kernel.facts.activation import Activation, OpenEffect
 from antiphon.kernel.facts.events import EffectFinished, Event, StateChanged
+from antiphon.kernel.facts.fold.calls import shown_content
 from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules.actions import LEFT, begin, end
 from antiphon.kernel.rules.next import Emit
 from antiphon.kernel.rules.team.compiled import CompiledTeam
-from antiphon.values.actions import Act, ActionContext, Operation, StepOperation, perform
+from antiphon.values.actions import Act, ActionContext, CallOperation, Operation, StepOperation, perform
 from antiphon.values.codec import clean_text
 from antiphon.values.result import Outcome
 
@@ -57,7 +58,9 @@ class ActionExecutor:
             found = await self._ended(effect_id)
         if found.outcome != "completed":
             raise EffectFailed(found.outcome, found.reason, found.content)
-        return msgspec.json.decode(found.content) if isinstance(operation, StepOperation) else found.content
+        if isinstance(operation, StepOperation):
+            return msgspec.json.decode(found.content)
+        return shown_content(found) if isinstance(operation, CallOperation) else found.content
 
     async def _take(self, effect_id: str, step: StepOperation) -> EffectFinished:
         """Run a step, when nothing it may rest on can be lost any more; a failure is raised as it came."""

@@ -132,6 +132,7 @@ class Run:
             messages,
             event.attachments,
             answer.read(event.content) if answer is not None else None,
+            event.incomplete,
         )
         if outcome == "failed":
             raise RunFailed(found)

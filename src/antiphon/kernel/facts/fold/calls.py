@@ -17,7 +17,7 @@ from antiphon.kernel.facts.activation import (
     Progress,
     Turn,
 )
-from antiphon.kernel.facts.agent_call import CALL_AGENT, AgentCall, opening, read_call, returned
+from antiphon.kernel.facts.agent_call import CALL_AGENT, INCOMPLETE, AgentCall, opening, read_call, returned
 from antiphon.kernel.facts.events import (
     ApprovalEffect,
     CallEffect,
@@ -198,9 +198,16 @@ def _deliver_opening(
 def result_of(event: EffectFinished) -> ToolResult:
     """A call's end as the model is shown it."""
     if event.outcome == "completed":
-        return ToolResult(event.content, event.attachments)
+        return ToolResult(shown_content(event), event.attachments)
     partial = f"\nPartial output: {event.content}" if event.content else ""
     return ToolResult(f"Error: {event.reason}{partial}", event.attachments, is_error=True)
+
+
+def shown_content(event: EffectFinished) -> str:
+    """The content of a completed call as its caller is shown it: an answer that is not whole says so."""
+    if not event.incomplete:
+        return event.content
+    return f"[not the whole answer: {INCOMPLETE[event.incomplete]}]\n{event.content}"
 
 
 def tool_finished(run: RunState, activation: Activation, opened: OpenEffect, event: EffectFinished) -> None:
