@@ -87,7 +87,7 @@ async def turn() -> list[Step]:
     script, steps, asked = Script(list(replies)), list[Step](), list[int]()
 
     class Counted:
-        name = "counted"
+        name = "script:counted"  # free, as the script is that answers
 
         async def complete(self, request: Any, emit: Any) -> Any:
             asked.append(len(steps))

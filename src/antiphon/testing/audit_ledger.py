@@ -11,11 +11,15 @@ from antiphon.values.message import Message, ToolCall
 
 
 class AuditLedger(Struct):
+    """overrun, overpaid: what of `spent` tokens and `paid` nano-USD was billed beyond what was held."""
+
     limits: Limits
     parent: int = 0
     spent: int = 0
+    overrun: int = 0
     held: int = 0
     paid: int = 0
+    overpaid: int = 0
     reserved: int = 0
     calls: int = 0
     activations: int = 0
@@ -30,21 +34,25 @@ class AuditLedger(Struct):
         """A model call ended."""
         used = _used(started, event)
         self.held -= started.held_tokens
-        self.spent += min(used, started.held_tokens)
+        self.spent += used
+        self.overrun += max(used - started.held_tokens, 0)
+        paid = _paid(started, event, used)
         self.reserved -= started.held_nano_usd
-        self.paid += _paid(started, event, used)
+        self.paid += paid
+        self.overpaid += max(paid - started.held_nano_usd, 0)
 
     def raised(self) -> None:
         """Somebody allowed as much again."""
         self.first = self.first or self.limits
         self.limits = raised(self.limits, self.first)
 
-    def excess(self) -> str:
-        """What is beyond the limits, if anything."""
+    def excess(self, *, starts: bool = False) -> str:
+        """What is beyond the limits, if anything; unless something starts, what exceeded a hold may be."""
         usd = None if self.limits.usd is None else round(self.limits.usd * NANO)
+        beyond = (0, 0) if starts else (self.overpaid, self.overrun)
         for what, used, limit in (
-            ("nano-USD", self.paid + self.reserved, usd),
-            ("tokens", self.spent + self.held, self.limits.tokens),
+            ("nano-USD", self.paid + self.reserved - beyond[0], usd),
+            ("tokens", self.spent + self.held - beyond[1], self.limits.tokens),
             ("calls", self.calls, self.limits.calls),
             ("activations", self.activations, self.limits.activations),
         ):
@@ -56,9 +64,9 @@ class AuditLedger(Struct):
 
 
 def _paid(started: ModelEffect, event: EffectFinished, used: int) -> int:
-    """Nano-USD of a model call, without what was billed beyond the hold."""
+    """Nano-USD of a model call."""
     if event.cost_nano_usd is not None:
-        return min(event.cost_nano_usd, started.held_nano_usd)
+        return event.cost_nano_usd
     return started.held_nano_usd if used else 0
 
 
@@ -67,6 +75,8 @@ def _used(started: ModelEffect, event: EffectFinished) -> int:
     usage = event.reply.usage if event.reply is not None else event.usage
     if usage is not None:
         return usage.total
+    if event.reply is not None:
+        return started.held_tokens
     cut = event.failure is not None and event.failure.kind in ("disconnected", "timeout")
     return started.held_tokens if cut or event.outcome in ("interrupted", "cancelled") else 0
 
@@ -104,6 +114,7 @@ INVARIANTS = {
     "command": "a command is applied once, in order",
     "view": "only a living activation's view of its conversation is shortened",
     "permission": "no acting tool starts unless allowed, with the arguments that were allowed",
-    "limits": "tokens and money spent and held, calls and activations stay within every scope's limits",
+    "limits": "whenever something starts, tokens and money spent and held, calls and activations are within "
+    "every scope's limits; only what a provider billed beyond its hold may exceed them",
 }
 """What is checked, by name."""

@@ -224,7 +224,7 @@ class Audit:
             seat.attempt = index
             for books in self._chain(seat):
                 books.hold(detail)
-                self._within(books)
+                self._within(books, starts=True)
         elif kind == "x":
             self._action_started(event, seat, index)
         elif kind == "c" and not event.id.endswith("?"):
@@ -272,7 +272,7 @@ class Audit:
         detail, call = event.detail, seat.calls[index - 1]
         for books in self._chain(seat):
             books.calls += 1
-            self._within(books)
+            self._within(books, starts=books.limits.on_breach == "stop")
         if type(detail) is ToolEffect:
             self._permitted(event.id, detail, seat.agent, detail.arguments or call.arguments)
         elif type(detail) is CallEffect:
@@ -449,8 +449,8 @@ class Audit:
             number = books.parent
         return found
 
-    def _within(self, books: AuditLedger) -> None:
-        excess = books.excess()
+    def _within(self, books: AuditLedger, *, starts: bool = False) -> None:
+        excess = books.excess(starts=starts)
         if excess:
             self._broken("limits", excess)
 

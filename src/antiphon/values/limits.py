@@ -2,8 +2,8 @@
 
 Limits are kept for one request, or one agent's part of it, over the whole call tree below. Before an
 effect starts its worst case is held in every scope that it stands on; when it ends the hold is given back
-and what was used is settled. So `spent + held <= limit` is true at every prefix
-of every journal, however many effects run at once.
+and what was used is settled. So `spent + held <= limit` is true whenever something starts, however many
+effects run at once.
 """
 
 from __future__ import annotations

@@ -18,6 +18,10 @@ Stop = Literal["stop", "calls", "length", "refusal"]
 """Why a model stopped, as the provider said it; an adapter never invents one."""
 
 
+MOST_TOKENS = 10**12
+"""Tokens that no single call bills: a larger count is nonsense."""
+
+
 class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
     """Tokens as the provider billed them."""
 
@@ -45,6 +49,18 @@ class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
     def total(self) -> int:
         """Input and output tokens together."""
         return self.input_tokens + self.output_tokens
+
+    @classmethod
+    def reported(cls, *counts: Any) -> Usage | None:
+        """Usage as a provider reported it, its counts in the order of the fields.
+
+        None where it says nothing, or what cannot be: a count that is no whole number from 0 to
+        MOST_TOKENS, or zeros only. What nobody said is unknown, and never 0.
+        """
+        for each in counts:
+            if type(each) is not int or not 0 <= each <= MOST_TOKENS:
+                return None
+        return cls(*counts) if any(counts) else None
 
 
 class ChatMessage(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -124,12 +140,16 @@ class Delta(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Reply(Struct, frozen=True, gc=False, omit_defaults=True):
-    """A whole answer."""
+    """A whole answer.
+
+    usage: None when the provider did not say it, or said nonsense (see `Usage.reported`); the call is then
+    charged all that was held for it.
+    """
 
     content: str = ""
     calls: tuple[ToolCall, ...] = ()
     stop: Stop = "stop"
-    usage: Usage = Usage()
+    usage: Usage | None = Usage()
     reasoning: str = ""
     model: str = ""
     opaque: Any = None

@@ -132,7 +132,8 @@ def _ended(effect: EffectNode, tree: CallTree) -> str:
         reply = effect.model.reply
         calls = ", ".join(terminal_escape.line(call.name, 64) for call in reply.calls)
         said = f"calls {calls}" if calls else terminal_escape.line(reply.content, WIDTH)
-        return f"gets a reply ({reply.usage.total:,} tokens): {said}"
+        tokens = f"{reply.usage.total:,} tokens" if reply.usage is not None else "tokens not reported"
+        return f"gets a reply ({tokens}): {said}"
     if effect.is_timer and effect.outcome == "completed":
         return "has waited"
     if effect.what == "deadline":

@@ -152,7 +152,7 @@ class Talk:
         change = self.tree.change
         if isinstance(change, EffectEnd) and change.effect.model is not None:
             reply = change.effect.model.reply
-            if reply is not None and reply.usage.total:
+            if reply is not None and reply.usage is not None and reply.usage.total:
                 self.last = (change.effect.name, reply.usage)
 
     def _note(self, record: Record) -> bool:

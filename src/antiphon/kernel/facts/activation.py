@@ -160,7 +160,7 @@ class Conversation(Struct):
     shown_tokens: int = 0
     """Of tool results in the transcript."""
     window_tokens: int = 0
-    """Of the last model call, as billed."""
+    """Of the last model call, as billed; 0 when nobody said."""
     compaction: Literal["", "asked", "done"] = ""
     """Somebody asked to compact or replace it, and nothing else."""
     summary: str | None = None

@@ -2,12 +2,13 @@
 
 A `LedgerScope` counts for the whole call tree below. Before an effect starts its worst case is held in
 every scope that it stands on; when it ends the hold is given back and what was used is settled. So
-`settled + held <= limit` is true at every prefix of every journal, however many effects run at once.
+`settled + held <= limit` is true whenever something starts, however many effects run at once. Only a
+provider that bills more than was held can bring a scope beyond its limit, by that overrun.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Literal, TypeVar
 
 import msgspec
@@ -21,18 +22,29 @@ NANO = 1_000_000_000
 """Nano-USD in a US dollar: money is counted in whole ones of these."""
 
 
+class Overrun(Struct, frozen=True, gc=False):
+    """A model call that was billed beyond its hold."""
+
+    tokens: int
+    held_tokens: int
+    nano_usd: int
+    held_nano_usd: int
+
+
 class LedgerScope(Struct):
     """The accounts of one scope."""
 
     limits: Limits
     tokens: int = 0
-    """Settled."""
+    """Settled: all that was billed, and what was held where nobody said."""
     held_tokens: int = 0
     overrun_tokens: int = 0
-    """What a provider billed beyond what was held; outside the invariant."""
+    """What of `tokens` was billed beyond what was held."""
     nano_usd: int = 0
-    """Settled."""
+    """Settled, as `tokens`."""
     held_nano_usd: int = 0
+    overrun: Overrun | None = None
+    """The last call that was billed beyond its hold."""
     unpriced: int = 0
     """Model calls whose price is unknown."""
     calls: int = 0
@@ -78,12 +90,16 @@ def hold(scopes: Iterable[LedgerScope], tokens: int, nano_usd: int) -> None:
 
 
 class Charge(Struct, frozen=True, gc=False):
-    """What a model call came to: tokens as billed, nano-USD, and whether its price is known."""
+    """What a model call came to."""
 
     tokens: int
     nano_usd: int
     priced: bool
+    """Its price is known."""
     usage: Usage
+    """What is known of it."""
+    exceeds_hold: bool = False
+    """A provider billed more than was held for it."""
 
 
 MAY_HAVE_RUN = frozenset({"disconnected", "timeout"})
@@ -95,22 +111,24 @@ def charge_of(detail: ModelEffect, event: EffectFinished) -> Charge:
 
     The one rule, for the ledger and for every reader.
     """
-    usage = event.reply.usage if event.reply is not None else event.usage
+    reply = event.reply
+    usage = reply.usage if reply is not None else event.usage
     if usage is not None:
         tokens = usage.input_tokens + usage.output_tokens
     else:
-        cut_off = event.outcome in ("interrupted", "cancelled")
-        may_have_run = cut_off or (event.failure is not None and event.failure.kind in MAY_HAVE_RUN)
+        ran = reply is not None or event.outcome in ("interrupted", "cancelled")
+        may_have_run = ran or (event.failure is not None and event.failure.kind in MAY_HAVE_RUN)
         tokens = detail.held_tokens if may_have_run else 0
-    cost = event.cost_nano_usd
+    cost, held = event.cost_nano_usd, detail.held_nano_usd
     if cost is not None:
-        return Charge(tokens, cost, True, usage or Usage())
-    held = detail.held_nano_usd
-    return Charge(tokens, held if tokens else 0, not tokens or held > 0, usage or Usage())
+        exceeds = cost > held or tokens > detail.held_tokens
+        return Charge(tokens, cost, True, usage or Usage(), exceeds)
+    priced = not tokens or held > 0
+    return Charge(tokens, held if tokens else 0, priced, usage or Usage(), tokens > detail.held_tokens)
 
 
-def settle(scopes: Iterable[LedgerScope], detail: ModelEffect, event: EffectFinished) -> Charge:
-    """Replace a hold by what was used; what exceeds the hold is overrun."""
+def settle(scopes: Collection[LedgerScope], detail: ModelEffect, event: EffectFinished) -> Charge:
+    """Replace a hold by what was used, all of it; what exceeds the hold is also noted as overrun."""
     charged = charge_of(detail, event)
     tokens, held = charged.tokens, detail.held_tokens
     for scope in scopes:
@@ -118,11 +136,35 @@ def settle(scopes: Iterable[LedgerScope], detail: ModelEffect, event: EffectFini
         scope.held_nano_usd -= detail.held_nano_usd
         scope.nano_usd += charged.nano_usd
         if tokens:
-            scope.tokens += min(tokens, held)
-            scope.overrun_tokens += max(tokens - held, 0)
+            scope.tokens += tokens
             scope.usage = scope.usage + charged.usage
             scope.unpriced += not charged.priced
+    if charged.exceeds_hold:
+        overrun = Overrun(tokens, held, charged.nano_usd, detail.held_nano_usd)
+        for scope in scopes:
+            scope.overrun, scope.overrun_tokens = overrun, scope.overrun_tokens + max(tokens - held, 0)
     return charged
+
+
+def overspent(scopes: Iterable[LedgerScope]) -> str:
+    """Why nothing more may start on these scopes: a call was billed beyond its hold, and so a scope that
+    stops at its limits is beyond one. Empty when something may."""
+    for scope in scopes:
+        bill, limits = scope.overrun, scope.limits
+        if bill is None or limits.on_breach != "stop":
+            continue
+        if limits.tokens is not None and scope.tokens > limits.tokens:
+            return (
+                f"the budget is used up: {scope.tokens:,} of {limits.tokens:,} tokens are spent; "
+                f"a call for which {bill.held_tokens:,} were held was billed {bill.tokens:,}"
+            )
+        if limits.usd is not None and scope.nano_usd > round(limits.usd * NANO):
+            return (
+                f"the budget is used up: ${scope.nano_usd / NANO:.4f} of ${limits.usd:.4f} are spent; "
+                f"a call for which ${bill.held_nano_usd / NANO:.4f} were held was billed "
+                f"${bill.nano_usd / NANO:.4f}"
+            )
+    return ""
 
 
 def no_more_calls(scopes: Iterable[LedgerScope]) -> str:

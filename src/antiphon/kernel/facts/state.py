@@ -31,6 +31,8 @@ class Totals(Struct):
     nano_usd: int = 0
     unpriced: int = 0
     """Model calls of unknown price, which `nano_usd` lacks."""
+    overrun: bool = False
+    """A provider billed more than was held for a call, at least once."""
 
 
 class CutOutputs(Struct):

@@ -13,7 +13,7 @@ from antiphon.kernel.facts.activation import Activation
 from antiphon.kernel.facts.agent_call import CALL_AGENT, AgentCall
 from antiphon.kernel.facts.events import EffectStarted, Event, LimitEffect, TurnFinished, TurnStarted
 from antiphon.kernel.facts.fold.calls import planned_above
-from antiphon.kernel.facts.ledger import no_more_calls
+from antiphon.kernel.facts.ledger import no_more_calls, overspent
 from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules.builtins import call_detail
 from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam
@@ -47,6 +47,8 @@ def on_breach(
     call_model: CallModel,
 ) -> EffectStarted | Return | Iterable[Event]:  # fmt: skip
     """What the limits say of their own breach. Events: another agent takes over."""
+    if run.totals.overrun and (reason := overspent(activation.scopes)):
+        return Return("budget", activation.progress.best_text, reason)
     limits, progress = activation.scopes[breach.scope].limits, activation.progress
     if (
         limits.on_breach == "ask"

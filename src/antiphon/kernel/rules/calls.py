@@ -14,6 +14,7 @@ from antiphon.kernel.facts.events import (
     ToolEffect,
 )
 from antiphon.kernel.facts.fold.calls import planned_above
+from antiphon.kernel.facts.ledger import overspent
 from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules import cancelling, hooks
 from antiphon.kernel.rules.builtins import BUILTINS, call_detail, cannot_call, within
@@ -34,6 +35,9 @@ def advance(
 ) -> Next:
     """Start as many of the turn's calls as its agent lets run at once."""
     turn, agent = activation.turn, member.agent
+    if run.totals.overrun and overspent(activation.scopes):
+        _start_none(emit, run, team, member, activation)
+        return WAIT if activation.phase == "calling" else AGAIN
     if turn.pending:
         _take_up_approvals(emit, run, team, member, activation, turn)
     count = len(turn.calls)
@@ -58,6 +62,18 @@ def advance(
         else:
             take_up(emit, run, team, member, activation, index)
     return WAIT if activation.phase == "calling" else AGAIN
+
+
+def _start_none(
+    emit: Emit, run: RunState, team: CompiledTeam, member: CompiledAgent, activation: Activation
+) -> None:
+    """Skip every call that has not started; one that only hands back a result costs nothing, and is done."""
+    turn = activation.turn
+    for index in (*(turn.pending or ()), *range(turn.cursor, len(turn.calls))):
+        if turn.finish is None and _only_finishes(member, turn.calls[index].name):
+            take_up(emit, run, team, member, activation, index)
+        else:
+            _skip(emit, activation, index, "was skipped: the budget is used up")
 
 
 def _skip(emit: Emit, activation: Activation, index: int, reason: str) -> None:

@@ -166,11 +166,9 @@ def call_model(
     if suffix:
         size += len(suffix.encode("utf-8", "replace")) + (1_000 if beside else 0)
     tokens = size + member.agent.asking.max_output_tokens
-    nano_usd = (
-        option.most(size, member.agent.asking.max_output_tokens)
-        if option.max_input_price is not None
-        else None
-    )
+    nano_usd = 0 if option.free else None
+    if nano_usd is None and option.max_input_price is not None:
+        nano_usd = option.most(size, member.agent.asking.max_output_tokens)
     for place, scope in enumerate(activation.scopes):
         if nano_usd is None and scope.limits.usd is not None:
             reason = (

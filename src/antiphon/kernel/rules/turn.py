@@ -6,6 +6,7 @@ from antiphon.kernel.facts import ids
 from antiphon.kernel.facts.activation import Activation
 from antiphon.kernel.facts.agent_call import INCOMPLETE
 from antiphon.kernel.facts.events import EffectFinished, TurnFinished, TurnStarted
+from antiphon.kernel.facts.ledger import overspent
 from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules import builtins, cancelling, hooks, models, retries
 from antiphon.kernel.rules.next import AGAIN, WAIT, Emit, Next
@@ -135,6 +136,10 @@ def wait(
 def end(emit: Emit, run: RunState, team: CompiledTeam, member: CompiledAgent, activation: Activation) -> Next:
     """What follows a settled turn: another one, or the return."""
     turn = activation.turn
+    if run.totals.overrun and (reason := overspent(activation.scopes)):
+        ended = turn.finish or turn.action_end
+        text = ended.content if ended is not None else ""
+        return Return("budget", text or activation.progress.best_text, reason)
     if turn.finish is not None or turn.breached_limit:
         return _finished(emit, member, activation)
     if turn.planned or turn.action_end is not None:

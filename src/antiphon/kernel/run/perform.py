@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 import msgspec
+from msgspec.structs import astuple, replace
 
 from antiphon.errors import ModelError, ToolError
 from antiphon.journal.port import Journal, Lease
@@ -26,7 +27,7 @@ from antiphon.kernel.rules.calls import permit
 from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam, ModelOption
 from antiphon.kernel.run.start_token import LeaseStale, NotBegun, StartToken
 from antiphon.values.codec import clean_fields, clean_text, encode_value
-from antiphon.values.model import Emit, ModelRequest, Reply
+from antiphon.values.model import Emit, ModelRequest, Reply, Usage
 from antiphon.values.result import Failure
 from antiphon.values.tool import Done, Tool, ToolContext, result_of
 
@@ -47,14 +48,17 @@ async def ask_model(
     effect_id, model = opened.id, option.model
     try:
         asked = request_of(model.name, member, activation, opened, session)
-        reply = _received(await model.complete(asked, emit))
+        reply = _received(await model.complete(asked, emit), free=option.free)
     except ModelError as error:
         failure = Failure(error.kind, clean_text(error.text), error.status, error.retry_after)
         return EffectFinished(effect_id, "failed", failure=failure)
     except Exception as error:  # noqa: BLE001 - an adapter's bug must end its effect, not the run
         failure = Failure("provider", clean_text(f"{type(error).__name__}: {error}"))
         return EffectFinished(effect_id, "failed", failure=failure)
-    bill = option.bill(reply.usage) if option.bill is not None else None
+    bill = 0 if option.free else None
+    if bill is None and option.bill is not None and reply.usage is not None:
+        bill = option.bill(reply.usage)
+    # Without a bill a call costs what was held for it.
     return EffectFinished(effect_id, reply=reply, cost_nano_usd=bill)
 
 
@@ -78,10 +82,18 @@ def request_of(
 
 
 _decode_reply = msgspec.json.Decoder(Reply).decode
+_NOTHING_USED = Usage()
 
 
-def _received(reply: Reply) -> Reply:
-    """A reply as it will be read back, whatever the adapter made it of. Raises TypeError, ValueError."""
+def _received(reply: Reply, *, free: bool) -> Reply:
+    """A reply as it will be read back, whatever the adapter made it of. Raises TypeError, ValueError.
+
+    free: the model is known to cost nothing, so that a usage of zeros is one.
+    """
+    told = reply.usage
+    if not (free and told == _NOTHING_USED):
+        known = Usage.reported(*astuple(told)) if isinstance(told, Usage) else None
+        reply = reply if known is not None else replace(reply, usage=None)
     try:
         return _decode_reply(encode_value(reply))
     except UnicodeEncodeError:

@@ -176,7 +176,7 @@ class ReplyMaker:
         self._refusal: list[str] = []
         self._slots: list[_PendingCall] = []
         self._by_index: dict[int, _PendingCall] = {}
-        self._usage = Usage()
+        self._usage: Usage | None = None
         self._divider = TagDivider(self._show, self._show_reasoning) if tags else None
         self._halves = False
         self.reason = ""
@@ -325,22 +325,25 @@ class ReplyMaker:
         return tuple(calls)
 
 
-def read_usage(raw: Raw) -> Usage:
-    """Usage in any known spelling; all zero when it cannot be read, which means not known."""
+def read_usage(raw: Raw) -> Usage | None:
+    """Usage in any known spelling; None when it cannot be read, or lacks one of its two counts."""
     try:
         told = msgspec.json.decode(raw, type=_Tokens, strict=False)
     except (msgspec.DecodeError, RecursionError):
-        return Usage()
+        return None
     inputs = told.prompt_tokens_details or told.input_tokens_details or _Details()
     outputs = told.completion_tokens_details or told.output_tokens_details or _Details()
-    taken = told.prompt_tokens or told.input_tokens or 0
-    given = told.completion_tokens or told.output_tokens or 0
+    taken = told.prompt_tokens if told.prompt_tokens is not None else told.input_tokens
+    given = told.completion_tokens if told.completion_tokens is not None else told.output_tokens
+    if taken is None or given is None:
+        # Half of a bill is none: what is missing may be the larger part.
+        return None
     cached = inputs.cached_tokens or told.cached_tokens or told.prompt_cache_hit_tokens or 0
     reasoning = outputs.reasoning_tokens or told.reasoning_tokens or 0
     if reasoning and told.total_tokens == taken + given + reasoning:
         # Here reasoning was counted beside the output, not as a part of it.
         given += reasoning
-    return Usage(max(0, taken), max(0, given), max(0, cached), max(0, reasoning))
+    return Usage.reported(taken, given, cached, reasoning)
 
 
 def _is_json(text: str) -> bool:

@@ -145,17 +145,19 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def read_usage(usage: Any) -> Usage:
-    """Input with what was cached, output with what was reasoned: so the providers' figures arrive here."""
+def read_usage(usage: Any) -> Usage | None:
+    """Input with what was cached, output with what was reasoned: so the providers' figures arrive here.
+
+    None when nothing was said that can be.
+    """
     details = usage.details or {}
     reasoning = usage.output_reasoning_tokens or next(
         (details[name] for name in _REASONING if details.get(name)), 0
     )
-    given = (
+    return Usage.reported(
         usage.input_tokens,
         usage.output_tokens,
-        usage.cache_read_tokens,
-        reasoning,
-        usage.cache_write_tokens,
+        usage.cache_read_tokens or 0,
+        reasoning or 0,
+        usage.cache_write_tokens or 0,
     )
-    return Usage(*(max(0, int(count or 0)) for count in given))

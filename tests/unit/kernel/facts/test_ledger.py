@@ -1,5 +1,6 @@
 """The ledger alone: what is held, settled, refused and raised."""
 
+import msgspec
 import pytest
 
 from antiphon import UNLIMITED, Limits, Usage
@@ -25,6 +26,16 @@ def ended(outcome="completed", kind="", **fields):
 def test_a_reply_is_charged_as_billed():
     replied = ended(reply=Reply("hi", usage=USAGE), cost_nano_usd=90)
     assert charge_of(HELD, replied) == Charge(34, 90, True, USAGE)
+
+
+def test_a_reply_of_unknown_usage_is_charged_its_hold():
+    assert charge_of(HELD, ended(reply=Reply("hi", usage=None))) == Charge(100, 700, True, Usage())
+    assert charge_of(UNPRICED, ended(reply=Reply("hi", usage=None))) == Charge(100, 0, False, Usage())
+
+
+def test_a_stored_reply_that_says_nothing_of_usage_was_billed_nothing():
+    stored = msgspec.json.decode(b'{"content":"hi"}', type=Reply)
+    assert charge_of(HELD, ended(reply=stored)).tokens == 0
 
 
 def test_tokens_that_were_billed_without_a_reply_are_charged():
@@ -69,9 +80,35 @@ def test_a_hold_is_replaced_by_what_was_used():
 def test_what_is_billed_beyond_the_hold_is_overrun():
     scope = LedgerScope(UNLIMITED, held_tokens=100)
     ledger.settle([scope], UNPRICED, ended(reply=Reply("hi", usage=Usage(100, 1))))
-    assert (scope.tokens, scope.overrun_tokens, scope.unpriced) == (100, 1, 1)
+    assert (scope.tokens, scope.overrun_tokens, scope.unpriced) == (101, 1, 1)
     ledger.settle([scope], UNPRICED, ended(reply=Reply("hi", usage=Usage(100))))
-    assert (scope.tokens, scope.overrun_tokens, scope.unpriced) == (200, 1, 2)
+    assert (scope.tokens, scope.overrun_tokens, scope.unpriced) == (201, 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("limits", "spent", "stops"),
+    [
+        (Limits(tokens=200), "201 of 200 tokens", True),
+        (Limits(tokens=201), "", False),
+        (Limits(tokens=None, usd=1000 / NANO), "$0.0000 of $0.0000", True),
+        (Limits(tokens=None, usd=1001 / NANO), "", False),
+        (Limits(tokens=200, on_breach="ask"), "", False),
+    ],
+)
+def test_a_bill_beyond_its_hold_that_exceeds_a_limit_lets_nothing_more_start(limits, spent, stops):
+    scope = LedgerScope(limits, tokens=50, nano_usd=1, held_tokens=100, held_nano_usd=700)
+    ledger.settle([scope], HELD, ended(reply=Reply("hi", usage=Usage(151)), cost_nano_usd=1000))
+    reason = ledger.overspent([LedgerScope(UNLIMITED), scope])
+    assert bool(reason) is stops
+    assert spent in reason
+    ledger.raise_limits(scope)
+    assert ledger.overspent([scope]) == ""
+
+
+def test_a_bill_within_its_hold_is_no_overrun():
+    scope = LedgerScope(Limits(tokens=10), tokens=50, held_tokens=100, held_nano_usd=700)
+    ledger.settle([scope], HELD, ended(reply=Reply("hi", usage=Usage(100)), cost_nano_usd=700))
+    assert (scope.overrun_tokens, ledger.overspent([scope])) == (0, "")
 
 
 def test_a_call_of_no_tokens_leaves_no_trace_but_its_cost():

@@ -85,6 +85,9 @@ def test_parallel_callees_never_hold_more_than_there_is(monkeypatch: pytest.Monk
     worker = Agent("worker", asking=ModelOptions(max_output_tokens=100))
     lead = Agent("lead", asking=ModelOptions(max_output_tokens=100))
     calls = [call("call_agent", agent_name="worker", message=str(n)) for n in range(8)]
-    model = Script({"lead": [calls, "done"], "worker": lambda request: Reply("x", usage=Usage(80, 20))})
-    result = run_sync(lead, "go", agents=[lead, worker], model=model, limits=Limits(usd=4.0))
+    each = Usage(80, 20)
+    lines = {"lead": [calls, "done"], "worker": lambda request: Reply("x", usage=each)}
+    result = run_sync(
+        lead, "go", agents=[lead, worker], model=Script(lines, usage=each), limits=Limits(usd=4.0)
+    )
     assert (result.output, result.outcome) == ("done", "completed")

@@ -53,6 +53,8 @@ def model_finished(run: RunState, activation: Activation, opened: OpenEffect, ev
     charged = settle(activation.scopes, detail, event)
     if charged.tokens:
         _book(run.totals, detail.model, charged)
+    if charged.exceeds_hold:
+        run.totals.overrun = True
     if activation.request in run.waiting:
         run.freed[activation.request] = None
     reply, failure = event.reply, event.failure
@@ -76,7 +78,7 @@ def model_finished(run: RunState, activation: Activation, opened: OpenEffect, ev
     elif reply is not None:
         turn.attempts.failure, turn.reply, turn.stop = None, reply.content, reply.stop
         activation.progress.best_text = reply.content or activation.progress.best_text
-        conversation.window_tokens = charged.tokens
+        conversation.window_tokens = charged.usage.input_tokens + charged.usage.output_tokens
         said = ChatMessage(
             "assistant", reply.content, reply.calls, reasoning=reply.reasoning, opaque=reply.opaque
         )

@@ -56,8 +56,11 @@ class ModelOption(Struct, frozen=True, eq=False):
     """Only asked in place of another that a limit has no room for; by this name it was asked for."""
     seed: bytes = b""
     """16 bytes that stand for the model's name in the digest of a request."""
+    free: bool = False
+    """Its price is known, and is nothing."""
 
     def __post_init__(self) -> None:
+        force_setattr(self, "free", self.max_input_price == self.max_output_price == 0)
         if not self.seed:
             seed = blake2b(self.model.name.encode("utf-8", "replace"), digest_size=16).digest()
             force_setattr(self, "seed", seed)
