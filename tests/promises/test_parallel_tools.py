@@ -19,7 +19,8 @@ SAYS = {
     "denied": "Error: permission denied: the policy denies denied",
     "invalid": "Error: ",
     "missing": "Error: Unknown tool: missing",
-    "hangs in a thread": "Error: [blocks] no result after 0.02 s; it may or may not have taken effect",
+    "hangs in a thread": "Error: [blocks] no result after 0.02 s; it still runs in a thread that "
+    "cannot be stopped; it may or may not have taken effect",
 }
 NAMES = {"hangs in a thread": "blocks"}
 

@@ -75,7 +75,7 @@ def test_a_call_that_found_no_thread_in_its_time_has_done_nothing_and_never_will
 
     end = asyncio.run(told())
     assert (end.outcome, paid) == ("failed", [])
-    assert "could not begin within 0.05 s; nothing was done" in end.reason
+    assert "not run, no thread was free for 0.05 s" in end.reason
 
 
 @pytest.mark.parametrize("taken_over", [True, False])

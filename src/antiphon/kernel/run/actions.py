@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any
 
 import msgspec
@@ -16,6 +16,7 @@ from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules.actions import LEFT, begin, end
 from antiphon.kernel.rules.next import Emit
 from antiphon.kernel.rules.team.compiled import CompiledTeam
+from antiphon.kernel.run.stopping import Stoppable
 from antiphon.values.actions import Act, ActionContext, CallOperation, Operation, StepOperation, perform
 from antiphon.values.codec import clean_text
 from antiphon.values.result import Outcome
@@ -114,7 +115,7 @@ async def act(
     try:
         if action is None:
             raise UserError(f"{activation.agent} has no action any more")
-        content = _text(await action(context))
+        content = _text(await _stoppable(action(context)))
     except asyncio.CancelledError:
         task = asyncio.current_task()
         if task is None or task.cancelling():
@@ -131,6 +132,15 @@ async def act(
     published = context.published if outcome == "completed" else ()
     ended = EffectFinished(opened.id, outcome, clean_text(content), reason=reason)
     return lambda emit: end(emit, state, activation, ended, changed, published)
+
+
+async def _stoppable(acting: Awaitable[Any]) -> Any:
+    if not isinstance(acting, Coroutine):
+        return await acting
+    try:
+        return await Stoppable(acting, acting.send(None))
+    except StopIteration as finished:
+        return finished.value
 
 
 def _text(found: Any) -> str:

@@ -6,8 +6,7 @@ An agent call needs no performer: it ends when the activation that it is returns
 from __future__ import annotations
 
 import asyncio
-import types
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any
 
@@ -23,7 +22,8 @@ from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules.calls import permit
 from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam, ModelOption
 from antiphon.kernel.run.start_token import LeaseStale, NotBegun, StartToken
-from antiphon.kernel.run.threads import Threads
+from antiphon.kernel.run.stopping import Stoppable
+from antiphon.kernel.run.threads import NoResult, Threads
 from antiphon.values.codec import clean_fields, clean_text, encode_value
 from antiphon.values.model import Emit, ModelRequest, Reply, Usage
 from antiphon.values.result import Failure
@@ -195,13 +195,14 @@ async def use_tool(
         if opened.crashes and tool.effect == "once":
             return await _reconcile(tool, effect_id, context(), threads)
         bound = tool.bind(arguments, context() if tool.takes_context else None)
-        found = result_of(await _call(bound, tool.is_async, tool.timeout, threads, token))
+        found = result_of(await _call(bound, tool, tool.is_async, threads, token))
     except LeaseStale:
         raise
-    except (NotBegun, TimeoutError) as error:
+    except (NotBegun, NoResult, TimeoutError) as error:
         if token is not None and not token.begun:
-            waited = f"[{tool.name}] it could not begin within {tool.timeout:g} s; nothing was done"
-            return EffectFinished(effect_id, "failed", reason=waited)
+            return EffectFinished(
+                effect_id, "failed", reason=f"[{tool.name}] it was given up before it began"
+            )
         reason = clean_text(f"[{tool.name}] {str(error) or f'no result after {tool.timeout:g} s'}")
         return (
             in_doubt(effect_id, reason)
@@ -232,7 +233,7 @@ async def _reconcile(tool: Tool, effect_id: str, context: ToolContext, threads: 
     reconcile = tool.reconcile
     if reconcile is not None:
         is_async = asyncio.iscoroutinefunction(reconcile)
-        found = await _call(lambda: reconcile(context), is_async, tool.timeout, threads)
+        found = await _call(lambda: reconcile(context), tool, is_async, threads)
         if found is not None:
             known = result_of(found)
             return EffectFinished(effect_id, content=known.content, attachments=known.attachments)
@@ -240,13 +241,13 @@ async def _reconcile(tool: Tool, effect_id: str, context: ToolContext, threads: 
 
 
 async def _call(
-    bound: Callable[[], Any], is_async: bool, timeout: float, threads: Threads,
-    token: StartToken | None = None,
-) -> Any:  # fmt: skip
+    bound: Callable[[], Any], tool: Tool, is_async: bool, threads: Threads, token: StartToken | None = None
+) -> Any:
+    """What a tool's function returns or raises; NoResult when it took too long."""
     if not is_async:
+        begin = bound if token is None else partial(_begin, token, bound)
         try:
-            async with asyncio.timeout(timeout):
-                return await threads.run(bound if token is None else partial(_begin, token, bound))
+            return await threads.run(begin, tool.name, tool.timeout)
         finally:
             if token is not None:
                 token.revoke()
@@ -257,28 +258,19 @@ async def _call(
         waits_for = coroutine.send(None)
     except StopIteration as finished:
         return finished.value
+    rest = Stoppable(coroutine, waits_for)
     # Only a tool that really waits pays for a timer.
-    async with asyncio.timeout(timeout):
-        return await _go_on(coroutine, waits_for)
+    try:
+        async with asyncio.timeout(tool.timeout):
+            return await rest
+    except TimeoutError:
+        if rest.closed:
+            raise TimeoutError(
+                f"no result after {tool.timeout:g} s; it ignored that and was closed"
+            ) from None
+        raise
 
 
 def _begin(token: StartToken, bound: Callable[[], Any]) -> Any:
     token.redeem()
     return bound()
-
-
-@types.coroutine
-def _go_on(coroutine: Coroutine[Any, Any, Any], waits_for: Any) -> Generator[Any, Any, Any]:
-    """The rest of a coroutine that has already been started and waits for something."""
-    try:
-        while True:
-            try:
-                value = yield waits_for
-            except BaseException as error:  # noqa: BLE001 - a cancellation above all: it is the coroutine's to handle
-                waits_for = coroutine.throw(error)
-            else:
-                waits_for = coroutine.send(value)
-    except StopIteration as finished:
-        return finished.value
-    finally:
-        coroutine.close()

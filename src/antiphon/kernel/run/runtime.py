@@ -49,14 +49,13 @@ from antiphon.kernel.run.commands import CancelEffect, Command, Signal, apply_co
 from antiphon.kernel.run.feed import Feed
 from antiphon.kernel.run.perform import PERFORMED, ToolExecutor, ask_model, capped
 from antiphon.kernel.run.rows import LARGE, pack
+from antiphon.kernel.run.stopping import stop, warn_of
 from antiphon.values.codec import clean_text, encode_value
 from antiphon.values.model import Delta, Emit
 from antiphon.values.tool import ToolContext
 
 EFFECTS_PER_YIELD = 64
 """Effects a driver performs before it lets timers and cancellations have the loop."""
-GRACE = 1.0
-"""Seconds that cancelled effects get to clean up when the run is left."""
 HEARTBEAT_SECONDS = 5.0
 """Seconds between two signs of life of an owner."""
 FOREVER = 1 << 62
@@ -461,11 +460,9 @@ class Runtime:
     async def leave(self, summary: bytes = b"") -> None:
         """Stop driving and give the run up; whoever claims it next goes on where it is."""
         tasks = [each for each in self._tasks if not each.done() and each is not asyncio.current_task()]
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks, timeout=GRACE)
-        self._tools.threads.close()
+        names = {task: f"effect {effect_id}" for effect_id, task in self._performing.items()}
+        left = await stop(tasks, names)
+        warn_of(self.run_id, left + self._tools.threads.close())
         self.feed.end()
         if self._failure is None:
             await self.journal.release(self._lease, summary)
