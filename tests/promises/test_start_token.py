@@ -37,7 +37,7 @@ def test_calls_that_wait_for_a_thread_when_the_run_is_left_never_begin():
                 await asyncio.get_running_loop().run_in_executor(None, busy.acquire)
         let_go.set()
         for each in worker_threads():
-            each.join()
+            await asyncio.to_thread(each.join)
 
     asyncio.run(left())
     assert len(began) == 32
@@ -70,7 +70,7 @@ def test_a_call_that_found_no_thread_in_its_time_has_done_nothing_and_never_will
             let_go.set()
             await run.result(request)
         for each in worker_threads():
-            each.join()
+            await asyncio.to_thread(each.join)
         return record.event
 
     end = asyncio.run(told())
