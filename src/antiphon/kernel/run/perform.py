@@ -111,7 +111,16 @@ class ToolExecutor:
         self._journal, self._lease, self._state, self._may_act = journal, lease, state, may_act
         self._deps, self._overrides = deps, overrides
         self._is_fresh = partial(journal.is_fresh, lease)
-        self.threads = Threads()
+        self._made: Threads | None = None
+
+    def close(self) -> list[str]:
+        """Let go of the threads; the names of the tools whose functions still run."""
+        return self._made.close() if self._made is not None else []
+
+    def _threads(self) -> Threads:
+        if self._made is None:
+            self._made = Threads()
+        return self._made
 
     def use(
         self, opened: OpenEffect, activation: Activation, team: CompiledTeam, member: CompiledAgent
@@ -124,7 +133,7 @@ class ToolExecutor:
         context = partial(self._context, opened, activation.agent)
         arguments = detail.arguments or activation.turn.calls[opened.index].arguments
         if tool is None or tool.effect == "read":
-            return use_tool(tool, arguments, opened, context, self.threads)
+            return use_tool(tool, arguments, opened, context, self._threads)
         if opened.crashes and tool.effect == "idempotent":
             return self._act_again(tool, arguments, opened, context, activation, team)
         return self._act(tool, arguments, opened, context)
@@ -149,7 +158,7 @@ class ToolExecutor:
             await self._may_act()
             token = StartToken(opened, self._is_fresh)
             try:
-                return await use_tool(tool, arguments, opened, context, self.threads, token)
+                return await use_tool(tool, arguments, opened, context, self._threads, token)
             except LeaseStale:
                 # It waited too long for a thread: the journal is asked again, and may refuse.
                 continue
@@ -181,7 +190,7 @@ class ToolExecutor:
 
 async def use_tool(
     tool: Tool | None, arguments: str, opened: OpenEffect, context: Callable[[], ToolContext],
-    threads: Threads, token: StartToken | None = None,
+    threads: Callable[[], Threads], token: StartToken | None = None,
 ) -> EffectFinished:  # fmt: skip
     """Run a tool; after a crash, do again only what its contract allows.
 
@@ -228,7 +237,9 @@ def in_doubt(effect_id: str, reason: str) -> EffectFinished:
     return EffectFinished(effect_id, "unknown", reason=f"{reason}; it may or may not have taken effect")
 
 
-async def _reconcile(tool: Tool, effect_id: str, context: ToolContext, threads: Threads) -> EffectFinished:
+async def _reconcile(
+    tool: Tool, effect_id: str, context: ToolContext, threads: Callable[[], Threads]
+) -> EffectFinished:
     """Ask what became of a `once` effect that a crash cut off; None from `reconcile`: nobody knows."""
     reconcile = tool.reconcile
     if reconcile is not None:
@@ -241,13 +252,17 @@ async def _reconcile(tool: Tool, effect_id: str, context: ToolContext, threads: 
 
 
 async def _call(
-    bound: Callable[[], Any], tool: Tool, is_async: bool, threads: Threads, token: StartToken | None = None
+    bound: Callable[[], Any],
+    tool: Tool,
+    is_async: bool,
+    threads: Callable[[], Threads],
+    token: StartToken | None = None,
 ) -> Any:
     """What a tool's function returns or raises; NoResult when it took too long."""
     if not is_async:
         begin = bound if token is None else partial(_begin, token, bound)
         try:
-            return await threads.run(begin, tool.name, tool.timeout)
+            return await threads().run(begin, tool.name, tool.timeout)
         finally:
             if token is not None:
                 token.revoke()

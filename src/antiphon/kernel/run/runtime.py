@@ -462,7 +462,7 @@ class Runtime:
         tasks = [each for each in self._tasks if not each.done() and each is not asyncio.current_task()]
         names = {task: f"effect {effect_id}" for effect_id, task in self._performing.items()}
         left = await stop(tasks, names)
-        warn_of(self.run_id, left + self._tools.threads.close())
+        warn_of(self.run_id, left + self._tools.close())
         self.feed.end()
         if self._failure is None:
             await self.journal.release(self._lease, summary)
