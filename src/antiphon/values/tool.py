@@ -12,6 +12,7 @@ import hashlib
 import inspect
 import json
 import re
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, overload
 
@@ -29,6 +30,7 @@ Effect = Literal["read", "idempotent", "once"]
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _CACHED = "__antiphon_tool__"
+_UNBOUND = frozenset({"reconcile", "examples", "isolated"})
 
 
 def _gone(handle: str) -> str | None:
@@ -103,8 +105,6 @@ class Tool(Struct, frozen=True, eq=False, weakref=True, kw_only=True):
     name: str
     description: str
     """What the model is told of it."""
-    parameters: dict[str, Any]
-    """JSON Schema of type object."""
     function: Callable[..., Any]
     effect: Effect = "once"
     """What happens when the process dies during a call, see the module."""
@@ -124,6 +124,14 @@ class Tool(Struct, frozen=True, eq=False, weakref=True, kw_only=True):
     """What its results carry, such as `untrusted`."""
     exclusive: bool = False
     """Never run beside another tool of the same reply."""
+    isolated: bool = False
+    """Each call runs in a process of its own, which is killed when it takes too long or is cancelled.
+
+    For functions that hang or crash; no sandbox. That process imports the function anew, so it must
+    stand at the top level of a module with a file, not in the program that was started; it shares
+    no memory with this process, and each call costs the start of an interpreter. `ctx` has no
+    `deps`, no dependencies and no outputs. Only runs do this: called directly it runs here.
+    """
     is_async: bool
     trusted: bool = True
     """Handed over in code by the developer; False when it came from a file or a server."""
@@ -135,6 +143,11 @@ class Tool(Struct, frozen=True, eq=False, weakref=True, kw_only=True):
     """32 hex characters of BLAKE2b over `spec` and the contract, `version` included."""
     _shape: Shape
     _reader: ArgumentParser
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """JSON Schema of type object."""
+        return self.spec.parameters
 
     @property
     def has_side_effects(self) -> bool:
@@ -224,6 +237,7 @@ def tool(
     finishes: bool = False,
     labels: tuple[str, ...] = (),
     exclusive: bool = False,
+    isolated: bool = False,
     trusted: bool = True,
     version: str = "",
 ) -> Callable[[Callable[..., Any]], Tool]: ...
@@ -259,6 +273,8 @@ def as_tool(obj: Tool | Callable[..., Any]) -> Tool:
             raise ToolDefinitionError(
                 f"{obj.name}: parameter 'self' is not bound; take the tool from an instance"
             )
+        if obj.isolated:
+            _check_found(obj)
         return obj
     if not callable(obj):
         raise ToolDefinitionError(f"{obj!r} is not a function and cannot be a tool")
@@ -299,12 +315,13 @@ def _made(
         raise ToolDefinitionError(f"{name}: a raw tool takes exactly one parameter, the text, of type str")
     if not contract.get("timeout", 1.0) > 0:
         raise ToolDefinitionError(f"{name}: timeout must be more than 0 seconds")
+    if contract.get("isolated"):
+        _check_importable(function, name)
     described = shape.described if description is None else description
     spec = ToolSpec(name, described, shape.parameters)
     return Tool(
         name=name,
         description=described,
-        parameters=shape.parameters,
         function=function,
         is_async=inspect.iscoroutinefunction(target),
         spec=spec,
@@ -323,9 +340,38 @@ def _made(
     )
 
 
+def _check_importable(function: Callable[..., Any], name: str) -> None:
+    """Whether another process could import it, as far as that is known where it is defined."""
+    module, qualname = getattr(function, "__module__", ""), getattr(function, "__qualname__", "")
+    file = getattr(sys.modules.get(module), "__file__", None)
+    if not inspect.isfunction(function) or not qualname.isidentifier() or file is None:
+        raise ToolDefinitionError(
+            f"{name}: with isolated=True another process imports the function, so it must stand at the top "
+            f"level of a module with a file; got {qualname or function!r} in {module}"
+        )
+    if module == "__main__":
+        raise ToolDefinitionError(
+            f"{name}: with isolated=True another process imports the function, and would run the program "
+            f"{file} again; put the function into a module that the program imports"
+        )
+
+
+def _check_found(offered: Tool) -> None:
+    function = offered.function
+    found = getattr(sys.modules.get(function.__module__), function.__qualname__, None)
+    if getattr(found, "function", found) is not function:
+        raise ToolDefinitionError(
+            f"{offered.name}: with isolated=True another process imports the function, and "
+            f"{function.__module__}.{function.__qualname__} is something else; give each a name of its own"
+        )
+
+
 def _digest(spec: ToolSpec, contract: dict[str, Any]) -> str:
-    """What a remembered approval and a recorded call are bound to; code and examples are not part of it."""
-    bound = {name: value for name, value in contract.items() if name not in ("reconcile", "examples")}
+    """What a remembered approval and a recorded call are bound to: what it does to the world.
+
+    Neither its code nor its examples are part of it, nor where it runs.
+    """
+    bound = {name: value for name, value in contract.items() if name not in _UNBOUND}
     canonical = msgspec.json.encode((spec, bound), order="sorted")
     return hashlib.blake2b(canonical, digest_size=16).hexdigest()
 

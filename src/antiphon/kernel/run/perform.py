@@ -21,6 +21,7 @@ from antiphon.kernel.facts.events import ActionEffect, EffectFinished, ModelEffe
 from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules.calls import permit
 from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam, ModelOption
+from antiphon.kernel.run.isolated import ChildCall
 from antiphon.kernel.run.start_token import LeaseStale, NotBegun, StartToken
 from antiphon.kernel.run.stopping import Stoppable
 from antiphon.kernel.run.threads import NoResult, Threads
@@ -203,15 +204,18 @@ async def use_tool(
     try:
         if opened.crashes and tool.effect == "once":
             return await _reconcile(tool, effect_id, context(), threads)
-        bound = tool.bind(arguments, context() if tool.takes_context else None)
-        found = result_of(await _call(bound, tool, tool.is_async, threads, token))
+        known = context() if tool.takes_context else None
+        if tool.isolated:
+            child = ChildCall(tool, arguments, known)
+            found = await _in_thread(child, tool, threads, token, child.stop)
+        else:
+            found = result_of(await _call(tool.bind(arguments, known), tool, tool.is_async, threads, token))
     except LeaseStale:
         raise
     except (NotBegun, NoResult, TimeoutError) as error:
         if token is not None and not token.begun:
-            return EffectFinished(
-                effect_id, "failed", reason=f"[{tool.name}] it was given up before it began"
-            )
+            unused = f"[{tool.name}] it was given up before it began"
+            return EffectFinished(effect_id, "failed", reason=unused)
         reason = clean_text(f"[{tool.name}] {str(error) or f'no result after {tool.timeout:g} s'}")
         return (
             in_doubt(effect_id, reason)
@@ -260,12 +264,7 @@ async def _call(
 ) -> Any:
     """What a tool's function returns or raises; NoResult when it took too long."""
     if not is_async:
-        begin = bound if token is None else partial(_begin, token, bound)
-        try:
-            return await threads().run(begin, tool.name, tool.timeout)
-        finally:
-            if token is not None:
-                token.revoke()
+        return await _in_thread(bound, tool, threads, token)
     if token is not None:
         token.redeem()
     coroutine = bound()
@@ -284,6 +283,18 @@ async def _call(
                 f"no result after {tool.timeout:g} s; it ignored that and was closed"
             ) from None
         raise
+
+
+async def _in_thread(
+    function: Callable[[], Any], tool: Tool, threads: Callable[[], Threads], token: StartToken | None,
+    stop: Callable[[], None] | None = None,
+) -> Any:  # fmt: skip
+    begin = function if token is None else partial(_begin, token, function)
+    try:
+        return await threads().run(begin, tool.name, tool.timeout, stop)
+    finally:
+        if token is not None:
+            token.revoke()
 
 
 def _begin(token: StartToken, bound: Callable[[], Any]) -> Any:

@@ -154,7 +154,7 @@ def with_context(given: Tool, protocol: Protocol | None) -> Tool:
     }
     required = [name for name in said.get("required", ()) if name in wanted]
     _say(parameters, wanted, required)
-    return replace(given, parameters=parameters, spec=replace(given.spec, parameters=parameters))
+    return replace(given, spec=replace(given.spec, parameters=parameters))
 
 
 def _mentions(schema: Any, name: str) -> bool:
