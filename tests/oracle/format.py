@@ -81,7 +81,7 @@ def said(record: Record) -> str:
             return _line(
                 f"{event.activation} {agent} history compacted",
                 retain=event.retain, summary=event.summary, next=event.next, last_turns=event.last_turns,
-                trimmed=event.trimmed,
+                oldest=event.oldest, trimmed=event.trimmed,
             )  # fmt: skip
         case TurnFinished():
             return _line(

@@ -61,6 +61,12 @@ def to_compact(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
     return answered or told
 
 
+def has_answered(messages: Sequence[ChatMessage]) -> bool:
+    """Whether there is more than earlier memory and what a user has just said."""
+    told = [message for message in messages if not is_memory(message)]
+    return _unanswered(told) > 0
+
+
 def _unanswered(messages: Sequence[ChatMessage]) -> int:
     """Where the messages of users begin that nobody has answered yet."""
     end = len(messages)
@@ -95,14 +101,30 @@ def read_summary(text: str) -> CompactionSummary | None:
     return CompactionSummary(retain, summary, steps) if retain or summary else None
 
 
+def oldest_piece(messages: Sequence[ChatMessage], sizes: Sequence[int], room: int) -> int:
+    """How many of the oldest messages of these sizes fit into the room; 0 when what agents did is not
+    among them. No result is ever parted from its call.
+    """
+    last = _unanswered(messages)
+    found = total = 0
+    for count in range(1, last + 1):
+        total += sizes[count - 1]
+        if total > room:
+            break
+        if count == last or messages[count].role != "tool":
+            found = count
+    return found if any(each.role != "user" for each in messages[:found]) else 0
+
+
 def remember(
-    messages: Sequence[ChatMessage], summary: CompactionSummary, last_turns: int
+    messages: Sequence[ChatMessage], summary: CompactionSummary, last_turns: int, oldest: int = 0
 ) -> list[tuple[ChatMessage, int]]:
     """The conversation after a compaction: retained facts, the newest summary, the last turns.
 
     Each message comes with the position of the one that it was, -1 for a new one. Facts of earlier
     compactions stay, each once. Of the last turns only what was said stays: no calls, results or
-    reasoning, so no result is ever without its call.
+    reasoning, so no result is ever without its call. oldest: the summary stands for so many of the oldest
+    messages; what a user said in the last turns and all others stay as they are.
     """
     facts: list[str] = []
     for message in messages:
@@ -115,7 +137,10 @@ def remember(
         steps = f"\nNext steps: {summary.next}" if summary.next else ""
         memory.append(ChatMessage("user", f"{SUMMARY}\n{summary.summary}{steps}"))
     said = _last_said(messages, last_turns)
-    if messages and messages[-1].role == "tool" and not (said and said[-1][0].role == "user"):
+    if oldest:
+        said = [(each, place) for each, place in said if place < oldest and each.role == "user"]
+        said += [(each, place) for place, each in enumerate(messages) if place >= oldest]
+    elif messages and messages[-1].role == "tool" and not (said and said[-1][0].role == "user"):
         said.append((ChatMessage("user", GO_ON), -1))
     return [*((each, -1) for each in memory), *said]
 

@@ -46,11 +46,16 @@ def model_request(
 
 def side_request(
     model: str, agent: Agent, prefix: PromptPrefix, transcript: Transcript, *, effect_id: str, session: str,
-    purpose: Literal["compact", "final"], question: str,
+    purpose: Literal["compact", "final"], question: str, oldest: int = 0,
 ) -> ModelRequest:  # fmt: skip
-    """What a model is asked beside the conversation, without tools; it leaves no trace in it."""
+    """What a model is asked beside the conversation, without tools; it leaves no trace in it.
+
+    oldest: about so many of the oldest messages, the memory of earlier compactions included; 0: about all.
+    """
     messages: Sequence[ChatMessage] = transcript.upto_now()
-    if purpose == "compact":
+    if oldest:
+        messages = messages[:oldest]
+    elif purpose == "compact":
         messages = to_compact(messages)
     return ModelRequest(
         model,

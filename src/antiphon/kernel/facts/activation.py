@@ -122,8 +122,8 @@ class Turn(Struct):
     suffix: str = ""
     offered_tools: tuple[str, ...] | None = None
     """See TurnStarted."""
-    compacted: bool = False
-    """A compaction was asked for."""
+    compactions: int = 0
+    """How often a compaction was asked for."""
     attempts: Attempts = field(default_factory=Attempts)
     finished_operations: dict[str, EffectFinished] | None = None
     """Of an acting turn, the ends of effects inside the action."""
@@ -161,12 +161,14 @@ class Conversation(Struct):
     """Of tool results in the transcript."""
     window_tokens: int = 0
     """Of the last model call, as billed; 0 when nobody said."""
-    compaction: Literal["", "asked", "done"] = ""
-    """Somebody asked to compact or replace it, and nothing else."""
+    compaction: Literal["", "asked", "tried", "compacted", "replaced"] = ""
+    """Somebody asked to compact or replace it, and nothing else: what came of that."""
     summary: str | None = None
     """What the model wrote when asked to compact."""
     summary_effect: str = ""
     """The call in which it did."""
+    summary_oldest: int = 0
+    """How many of the oldest messages that was about, 0 for all."""
 
 
 class Mailbox(Struct):

@@ -50,6 +50,8 @@ class ModelEffect(Struct, frozen=True, gc=False, tag="model", tag_field="kind", 
     """What is asked beside the conversation."""
     reason: str = ""
     """Why this is the final call, or a cheaper model is asked."""
+    oldest: int = 0
+    """Of a compaction, how many of the oldest messages it is about; 0: all that can be summed up."""
 
 
 class ToolEffect(Struct, frozen=True, gc=False, tag="tool", tag_field="kind", omit_defaults=True):
@@ -338,6 +340,8 @@ class TranscriptCompacted(Struct, frozen=True, gc=False, tag="transcript_compact
     """How many of the oldest tool results are shown as a handle only."""
     effect: str = ""
     """The model call that wrote the summary."""
+    oldest: int = 0
+    """How many of the oldest messages the summary stands for; 0: see `last_turns`."""
 
 
 class TurnFinished(Struct, frozen=True, gc=False, tag="turn_finished", omit_defaults=True):

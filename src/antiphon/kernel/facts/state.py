@@ -35,6 +35,16 @@ class Totals(Struct):
     """A provider billed more than was held for a call, at least once."""
 
 
+class ModelHistory(Struct):
+    """What a run has learned of its models, by name."""
+
+    failures: dict[str, tuple[int, float]] = field(default_factory=dict)
+    """How many calls failed in a row, and when the last one did."""
+    too_long: dict[str, int] = field(default_factory=dict)
+    """The smallest request that was found too long, by the tokens held for it: the window, as far as it is
+    learned."""
+
+
 class CutOutputs(Struct):
     """Tool results that a model was not shown whole, for reading by their handle."""
 
@@ -75,8 +85,7 @@ class RunState(Struct):
     cancelling: dict[str, str] = field(default_factory=dict)
     """Effects to stop, and why."""
     totals: Totals = field(default_factory=Totals)
-    failures: dict[str, tuple[int, float]] = field(default_factory=dict)
-    """Of each model, how many calls failed in a row, and when the last one did."""
+    models: ModelHistory = field(default_factory=ModelHistory)
     log: list[LoggedMessage] = field(default_factory=list)
     """Messages between agents, the latest LOGGED."""
     outputs: CutOutputs = field(default_factory=CutOutputs)

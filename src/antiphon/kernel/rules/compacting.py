@@ -4,17 +4,28 @@ from __future__ import annotations
 
 from typing import Literal
 
-from antiphon.kernel.context.compaction import CompactionSummary, read_summary, threshold, to_compact
+from antiphon.kernel.context.compaction import (
+    CompactionSummary,
+    has_answered,
+    oldest_piece,
+    read_summary,
+    threshold,
+    to_compact,
+)
 from antiphon.kernel.context.transcript import tokens_of
 from antiphon.kernel.facts.activation import Activation
 from antiphon.kernel.facts.events import TranscriptCompacted
 from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam
 from antiphon.values.agent import Agent, Compaction
-from antiphon.values.codec import clean_text
+from antiphon.values.codec import clean_text, encode_value
 
 MIN_TOOL_OUTPUT_TOKENS = 20_000
 """Tokens of tool results that a model is shown, however small its window is said to be."""
+MIN_PIECE = 4_000
+"""Bytes of messages below which a summary would hardly be shorter than they are."""
+MAX_COMPACTIONS = 12
+"""Summaries asked for in one turn; each piece is at most half of what did not fit."""
 
 
 def due(
@@ -27,7 +38,8 @@ def due(
     options = team.models[activation.agent]
     if not options:
         return None
-    window = options[activation.turn.attempts.fallback].window
+    option = options[activation.turn.attempts.fallback]
+    window = option.window
     total = run.options.outputs.total
     if total is not None and window is not None:
         # A quarter of the window, if that is less, but not too little.
@@ -35,7 +47,9 @@ def due(
     if total is not None and conversation.shown_tokens > total:
         return TranscriptCompacted(activation.id, trimmed=_to_trim(activation, total))
     compaction = member.agent.asking.compaction
-    if compaction is None or conversation.compaction == "done":
+    if run.models.too_long and _outgrown(run, member, activation, option.model.name):
+        return "compact" if can_compact(member.agent, activation) else None
+    if compaction is None or conversation.compaction in ("tried", "compacted", "replaced"):
         return None
     full = (
         window is not None and compaction.auto and conversation.window_tokens >= threshold(compaction, window)
@@ -46,8 +60,49 @@ def due(
 
 
 def can_compact(agent: Agent, activation: Activation) -> bool:
-    """Whether a provider's word that the conversation is too long can be followed: once in a turn."""
-    return agent.asking.compaction is not None and not activation.turn.compacted and _worth_it(activation)
+    """Whether a provider's word that the conversation is too long can be followed.
+
+    Again in the same turn as long as there is more to sum up than memory and what nobody has answered.
+    """
+    if agent.asking.compaction is None or activation.turn.compactions >= MAX_COMPACTIONS:
+        return False
+    if not activation.turn.compactions:
+        return _worth_it(activation)
+    return has_answered(activation.conversation.transcript.messages)
+
+
+def piece(run: RunState, member: CompiledAgent, activation: Activation, model: str) -> int:
+    """How many of the oldest messages to sum up in one question, 0 for all.
+
+    When the model's window is learned and the question about everything would not fit: those that take
+    half of the room, so that a few attempts find what fits, wherever the limit is.
+    """
+    known = run.models.too_long.get(model)
+    if known is None:
+        return 0
+    half = (known - _fixed(member, activation)) // 2
+    if half < MIN_PIECE:
+        return 0
+    return oldest_piece(activation.conversation.transcript.messages, sizes(activation), half)
+
+
+def sizes(activation: Activation) -> list[int]:
+    """Bytes of each message as JSON, as `Transcript.measure` adds them up."""
+    return [len(encode_value(each)) for each in activation.conversation.transcript.messages]
+
+
+def _outgrown(run: RunState, member: CompiledAgent, activation: Activation, model: str) -> bool:
+    """Whether the model has found a request of that size too long; its prompt alone says nothing."""
+    known, fixed = run.models.too_long.get(model), _fixed(member, activation)
+    if known is None or known <= fixed:
+        return False
+    return fixed + activation.conversation.transcript.measure()[0] >= known
+
+
+def _fixed(member: CompiledAgent, activation: Activation) -> int:
+    """What is held for a request beside its conversation."""
+    prefix = member.prefix if activation.caller else member.entry_prefix
+    return prefix.size + member.agent.asking.max_output_tokens
 
 
 def _worth_it(activation: Activation) -> bool:
@@ -71,6 +126,7 @@ def _compacted(agent: Agent, activation: Activation, text: str) -> TranscriptCom
     return TranscriptCompacted(
         activation.id, summary.retain, summary.summary, summary.next, compaction.last_turns,
         effect=activation.conversation.summary_effect,
+        oldest=activation.conversation.summary_oldest,
     )  # fmt: skip
 
 

@@ -32,7 +32,13 @@ from antiphon.values.hooks import Return
 CIRCUIT_FAILURES = 5
 """Failures of a model in a row after which it is not asked for COOL_DOWN seconds."""
 COOL_DOWN = 30.0
-COMPACTED = "The conversation was compacted."
+ON_DEMAND = {
+    "asked": "Nothing was compacted: there is too little to sum up, or the agent may not.",
+    "tried": "Nothing was compacted: the model gave no summary.",
+    "compacted": "The conversation was compacted.",
+    "replaced": "The conversation was replaced.",
+}
+"""The answer to somebody who asked to compact or replace a conversation, and nothing else."""
 _FRESH = Attempts()
 """Of a turn that has not begun; never changed."""
 
@@ -53,10 +59,7 @@ def ask(emit: Emit, run: RunState, team: CompiledTeam, member: CompiledAgent, ac
         return WAIT
     wanted = compacting.due(run, team, member, activation)
     if wanted == "compact":
-        asked = call_model(
-            run, team, member, activation, activation.turn.attempts.fallback, "compact",
-            beside=question(member.agent.asking.compaction or Compaction()),
-        )  # fmt: skip
+        asked = ask_to_compact(run, team, member, activation)
         if isinstance(asked, EffectStarted) and type(asked.detail) is ModelEffect:
             emit(asked)
             return WAIT
@@ -64,8 +67,17 @@ def ask(emit: Emit, run: RunState, team: CompiledTeam, member: CompiledAgent, ac
         emit(wanted)
         return AGAIN
     if activation.conversation.compaction:
-        return Return("completed", COMPACTED)
+        return Return("completed", ON_DEMAND[activation.conversation.compaction])
     return ask_option(emit, run, team, member, activation, activation.turn.attempts.fallback)
+
+
+def ask_to_compact(run: RunState, team: CompiledTeam, member: CompiledAgent, activation: Activation) -> Asked:
+    """Ask for a summary of the conversation, or of as much of it as the model's window is known to take."""
+    number = activation.turn.attempts.fallback
+    model = team.models[activation.agent][number].model.name
+    beside = question(member.agent.asking.compaction or Compaction())
+    oldest = compacting.piece(run, member, activation, model)
+    return call_model(run, team, member, activation, number, "compact", beside=beside, oldest=oldest)
 
 
 def ask_option(
@@ -144,16 +156,17 @@ def turns_used_up(activation: Activation, number: int) -> Breach | None:
 def call_model(
     run: RunState, team: CompiledTeam, member: CompiledAgent, activation: Activation, number: int,
     purpose: Purpose = "reply", reason: str = "", *, beside: str = "", next_turn: bool = False,
+    oldest: int = 0,
 ) -> Asked:  # fmt: skip
     """Ask the agent's model `number`, or wait for room; or what stands in the way.
 
     beside: what is asked after the conversation, and leaves no trace in it. next_turn: as the first of
-    the next turn, and not in this one.
+    the next turn, and not in this one. oldest: see ModelEffect.
     """
     options, turn = team.models[activation.agent], activation.turn
     if not options:
         return Return("failed", "", f"{activation.agent} has no model to ask; give it one, or the run")
-    if run.failures:
+    if run.models.failures:
         closed = _closed_circuit(run, options, number)
         if closed is None:
             return _all_failed(options, activation)
@@ -162,13 +175,16 @@ def call_model(
     suffix = beside or ("" if next_turn else turn.suffix)
     offered = None if next_turn or beside else turn.offered_tools
     size, conversation = activation.conversation.transcript.measure()
+    if oldest:
+        size = sum(compacting.sizes(activation)[:oldest])
     size += prefix.size
     if suffix:
         size += len(suffix.encode("utf-8", "replace")) + (1_000 if beside else 0)
-    tokens = size + member.agent.asking.max_output_tokens
+    output = member.agent.asking.max_output_tokens
+    tokens = size + output
     nano_usd = 0 if option.free else None
     if nano_usd is None and option.max_input_price is not None:
-        nano_usd = option.most(size, member.agent.asking.max_output_tokens)
+        nano_usd = option.most(size, output)
     for place, scope in enumerate(activation.scopes):
         if nano_usd is None and scope.limits.usd is not None:
             reason = (
@@ -186,7 +202,7 @@ def call_model(
     attempts = _FRESH if next_turn else turn.attempts
     detail = ModelEffect(
         option.model.name,
-        _digest(option.seed, prefix.seed, conversation, purpose, suffix, offered),
+        _digest(option.seed, prefix.seed, conversation, purpose, suffix, offered, oldest),
         tokens,
         purpose,
         prefix.digest if prefix.digest != activation.conversation.prefix else "",
@@ -194,6 +210,7 @@ def call_model(
         number,
         beside,
         reason,
+        oldest,
     )
     return EffectStarted(ids.model_id(activation.id, turn.number + next_turn, attempts.count + 1), detail)
 
@@ -205,10 +222,13 @@ def _digest(
     purpose: str,
     suffix: str,
     offered: tuple[str, ...] | None,
+    oldest: int = 0,
 ) -> str:
     """The digest of exactly what a model is asked; every part before the last has a fixed length."""
     asked = model + prefix + conversation
-    if suffix or offered is not None or purpose != "reply":
+    if oldest:
+        asked += encode_value((purpose, suffix, offered, oldest))
+    elif suffix or offered is not None or purpose != "reply":
         asked += encode_value((purpose, suffix, offered))
     return b2a_base64(blake2b(asked, digest_size=16).digest(), newline=False)[:22].decode()
 
@@ -218,7 +238,7 @@ def _closed_circuit(run: RunState, options: tuple[ModelOption, ...], number: int
     for index in range(number, len(options)):
         if options[index].spare and index != number:
             continue
-        failed, last = run.failures.get(options[index].model.name, (0, 0.0))
+        failed, last = run.models.failures.get(options[index].model.name, (0, 0.0))
         if failed < CIRCUIT_FAILURES or run.at - last >= COOL_DOWN:
             return index
     return None

@@ -6,7 +6,6 @@ from __future__ import annotations
 from hashlib import blake2b
 
 from antiphon.errors import RETRYABLE
-from antiphon.kernel.context.compaction import question
 from antiphon.kernel.facts import ids
 from antiphon.kernel.facts.activation import Activation
 from antiphon.kernel.facts.events import EffectStarted, ModelEffect, TimerEffect
@@ -15,7 +14,7 @@ from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules import compacting, models
 from antiphon.kernel.rules.next import WAIT, Emit, Next
 from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam
-from antiphon.values.agent import Compaction, RetryPolicy
+from antiphon.values.agent import RetryPolicy
 from antiphon.values.hooks import Return
 from antiphon.values.result import Failure
 
@@ -33,8 +32,7 @@ def retry(
         emit(waits)
         return WAIT
     if failure.kind == "context_length" and compacting.can_compact(member.agent, activation):
-        beside = question(member.agent.asking.compaction or Compaction())
-        asked = models.call_model(run, team, member, activation, attempts.fallback, "compact", beside=beside)
+        asked = models.ask_to_compact(run, team, member, activation)
         if isinstance(asked, EffectStarted) and type(asked.detail) is ModelEffect:
             emit(asked)
             return WAIT

@@ -70,7 +70,7 @@ def request_of(
     if type(detail) is ModelEffect and detail.purpose != "reply":
         return side_request(
             model, member.agent, prefix, transcript, effect_id=opened.id, session=session,
-            purpose=detail.purpose, question=detail.question,
+            purpose=detail.purpose, question=detail.question, oldest=detail.oldest,
         )  # fmt: skip
     turn = activation.turn
     return model_request(

@@ -3,6 +3,8 @@
 import pytest
 
 from antiphon import Agent, ModelOptions
+from antiphon.kernel.context.compaction import SUMMARY
+from antiphon.kernel.context.transcript import Transcript
 from antiphon.kernel.facts.activation import Activation
 from antiphon.kernel.facts.events import TranscriptCompacted
 from antiphon.kernel.rules.compacting import _compacted, can_compact
@@ -34,10 +36,13 @@ def test_it_is_summed_up_all_the_same_when_somebody_asks():
     assert can_compact(AGENT, activation) is True
 
 
-def test_once_in_a_turn_and_only_where_it_is_wanted():
+def test_as_long_as_there_is_something_to_sum_up_and_only_where_it_is_wanted():
     activation = talk(3)
     assert can_compact(Agent("a", asking=ModelOptions(compaction=None)), activation) is False
-    activation.turn.compacted = True
+    activation.turn.compactions = 1
+    activation.conversation.transcript = Transcript(
+        [ChatMessage("user", f"{SUMMARY}\nx"), ChatMessage("user", "go")]
+    )
     assert can_compact(AGENT, activation) is False
 
 

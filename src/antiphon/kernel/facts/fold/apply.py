@@ -107,7 +107,7 @@ def _forked(run: RunState, run_id: str, shift: float) -> None:
     scopes = {id(scope): scope for each in run.activations.values() for scope in each.scopes}
     for scope in scopes.values():
         scope.asked_at += shift
-    run.failures = {model: (count, at + shift) for model, (count, at) in run.failures.items()}
+    run.models.failures = {model: (count, at + shift) for model, (count, at) in run.models.failures.items()}
 
 
 def _message_posted(run: RunState, event: MessagePosted) -> None:

@@ -21,6 +21,7 @@ from antiphon.kernel.facts.ledger import Charge, hold, raise_limits, settle
 from antiphon.kernel.facts.state import RunState, Totals, keep_outputs, mark_ready
 from antiphon.values.model import ChatMessage
 
+UNBOUNDED = 1 << 62
 BLAMELESS = frozenset({"validation", "context_length", "refusal"})
 """Failures that say something of the request, and nothing of the model's health."""
 
@@ -36,8 +37,8 @@ def model_started(run: RunState, activation: Activation, opened: OpenEffect, det
     attempts.count += 1
     activation.phase = "waiting"
     if detail.purpose == "compact":
-        activation.turn.compacted = True
-        conversation.compaction = "done" if conversation.compaction else ""
+        activation.turn.compactions += 1
+        conversation.compaction = "tried" if conversation.compaction else ""
     else:
         attempts.tries = attempts.tries + 1 if detail.fallback == attempts.fallback else 1
         attempts.fallback = detail.fallback
@@ -59,17 +60,19 @@ def model_finished(run: RunState, activation: Activation, opened: OpenEffect, ev
         run.freed[activation.request] = None
     reply, failure = event.reply, event.failure
     if reply is not None:
-        if run.failures:
-            run.failures.pop(detail.model, None)
+        if run.models.failures:
+            run.models.failures.pop(detail.model, None)
     elif event.outcome == "failed" and (failure is None or failure.kind not in BLAMELESS):
-        run.failures[detail.model] = run.failures.get(detail.model, (0, 0.0))[0] + 1, run.at
+        run.models.failures[detail.model] = run.models.failures.get(detail.model, (0, 0.0))[0] + 1, run.at
+    if failure is not None or run.models.too_long:
+        _learn_window(run, detail, event)
     turn, conversation = activation.turn, activation.conversation
     if event.outcome == "interrupted":
         activation.phase, turn.attempts.since = "asking", 0.0
     elif detail.purpose == "compact":
         activation.phase, conversation.window_tokens = "asking", 0
         conversation.summary = reply.content if reply is not None else ""
-        conversation.summary_effect = event.id
+        conversation.summary_effect, conversation.summary_oldest = event.id, detail.oldest
     elif detail.purpose == "final":
         take_up(activation, ())
         turn.breached_limit = detail.reason
@@ -89,6 +92,17 @@ def model_finished(run: RunState, activation: Activation, opened: OpenEffect, ev
         activation.phase = "failed"
 
 
+def _learn_window(run: RunState, detail: ModelEffect, event: EffectFinished) -> None:
+    """What a model found too long bounds its window from above, until something as long is answered."""
+    if event.failure is not None and event.failure.kind == "context_length":
+        known = run.models.too_long.get(detail.model)
+        run.models.too_long[detail.model] = (
+            detail.held_tokens if known is None else min(known, detail.held_tokens)
+        )
+    elif event.reply is not None and run.models.too_long.get(detail.model, UNBOUNDED) <= detail.held_tokens:
+        del run.models.too_long[detail.model]
+
+
 def _book(totals: Totals, model: str, charged: Charge) -> None:
     """Add a call to what the whole run has used."""
     totals.nano_usd += charged.nano_usd
@@ -100,7 +114,10 @@ def _book(totals: Totals, model: str, charged: Charge) -> None:
 def transcript_compacted(run: RunState, event: TranscriptCompacted) -> None:
     """What a model is shown from now on."""
     activation = run.activations[event.activation]
-    activation.conversation.summary = None
+    conversation = activation.conversation
+    conversation.summary = None
+    if conversation.compaction == "tried" and (event.retain or event.summary):
+        conversation.compaction = "compacted"
     keep_outputs(run, compact(activation, event))
     mark_ready(run, activation)
 

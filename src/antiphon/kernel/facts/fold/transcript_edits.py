@@ -95,7 +95,7 @@ def compact(activation: Activation, event: TranscriptCompacted) -> Removed:
         replace_transcript(activation, kept, transcript.origins)
         return removed
     if summary.retain or summary.summary:
-        pairs = remember(transcript.messages, summary, event.last_turns)
+        pairs = remember(transcript.messages, summary, event.last_turns, event.oldest)
         origins = [transcript.origins[place] if place >= 0 else event.effect for _, place in pairs]
         replace_transcript(activation, [each for each, _ in pairs], origins)
     return ()

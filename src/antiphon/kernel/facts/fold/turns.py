@@ -67,7 +67,7 @@ def _show(activation: Activation, taken: tuple[Message, ...], shown: tuple[ChatM
         if message.intent == COMPACT and message.sender == USER:
             conversation.compaction = "asked"
         elif message.intent == HISTORY and message.sender == USER:
-            conversation.compaction = "done"
+            conversation.compaction = "replaced"
             messages = read_history(message.content)
             replace_transcript(activation, messages, [message.id] * len(messages))
         elif shown is None and (message.content or message.attachments or not message.calls):

@@ -19,7 +19,7 @@ from antiphon.kernel.facts.events import FORMAT
 from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam, ModelOption
 from antiphon.values.tool import Tool
 
-RULES_VERSION = 1
+RULES_VERSION = 2
 """Grows when the same facts are answered by other events."""
 
 
