@@ -46,13 +46,21 @@ class AuditLedger(Struct):
         self.first = self.first or self.limits
         self.limits = raised(self.limits, self.first)
 
-    def excess(self, *, starts: bool = False) -> str:
-        """What is beyond the limits, if anything; unless something starts, what exceeded a hold may be."""
+    def excess(self, started: type | None = None) -> str:
+        """What is beyond the limits, if anything. started: the effect that has just begun.
+
+        A model call begins only where all that is spent and held has room; any other call only where a scope
+        that stops at its limits is within them. At other times what exceeded a hold may be beyond.
+        """
         usd = None if self.limits.usd is None else round(self.limits.usd * NANO)
-        beyond = (0, 0) if starts else (self.overpaid, self.overrun)
+        money, tokens = self.paid + self.reserved, self.spent + self.held
+        if started is not ModelEffect:
+            money, tokens = money - self.overpaid, tokens - self.overrun
+        if started is not None and self.limits.on_breach == "stop":
+            money, tokens = max(money, self.paid), max(tokens, self.spent)
         for what, used, limit in (
-            ("nano-USD", self.paid + self.reserved - beyond[0], usd),
-            ("tokens", self.spent + self.held - beyond[1], self.limits.tokens),
+            ("nano-USD", money, usd),
+            ("tokens", tokens, self.limits.tokens),
             ("calls", self.calls, self.limits.calls),
             ("activations", self.activations, self.limits.activations),
         ):

@@ -35,6 +35,7 @@ from antiphon.kernel.facts.events import (
     TurnFinished,
     TurnStarted,
 )
+from antiphon.kernel.facts.ledger import run_scope
 from antiphon.kernel.facts.options import Options
 from antiphon.kernel.run.rows import events_of
 from antiphon.testing.audit_ledger import INVARIANTS, AuditedActivation, AuditLedger
@@ -77,7 +78,7 @@ class Audit:
         self._keeping: dict[str, tuple[int, str]] = {}
         self._detached: set[str] = set()
         self._books: dict[int, AuditLedger] = {}
-        self._born = self._accounts = 0
+        self._born = self._accounts = self._shared = 0
         self._command = 0
         self._open: dict[str, EffectStarted] = {}
         self._known: set[str] = set()
@@ -117,13 +118,13 @@ class Audit:
         if self._options is not None:
             self._broken("started", "the run started again")
         self._options = event.options
+        if event.options.run_limits is not None:
+            self._accounts = self._shared = 1
+            self._books[1] = AuditLedger(run_scope(event.options.run_limits).limits)
         self._seats[0] = AuditedActivation("user")
 
-    def _run_resumed(self, event: RunResumed) -> None:
-        """Nothing to check: whatever was in flight stays in flight."""
-
-    def _cancel_requested(self, event: CancelRequested) -> None:
-        """Nothing to check: a target that is gone is simply too late."""
+    def _anything_goes(self, event: RunResumed | CancelRequested) -> None:
+        """Nothing to check: what was in flight stays in flight, a target that is gone is simply too late."""
 
     def _run_closed(self, event: RunClosed) -> None:
         if self._open:
@@ -224,7 +225,7 @@ class Audit:
             seat.attempt = index
             for books in self._chain(seat):
                 books.hold(detail)
-                self._within(books, starts=True)
+                self._within(books, ModelEffect)
         elif kind == "x":
             self._action_started(event, seat, index)
         elif kind == "c" and not event.id.endswith("?"):
@@ -272,7 +273,7 @@ class Audit:
         detail, call = event.detail, seat.calls[index - 1]
         for books in self._chain(seat):
             books.calls += 1
-            self._within(books, starts=books.limits.on_breach == "stop")
+            self._within(books, type(detail))
         if type(detail) is ToolEffect:
             self._permitted(event.id, detail, seat.agent, detail.arguments or call.arguments)
         elif type(detail) is CallEffect:
@@ -296,10 +297,9 @@ class Audit:
         for _ in range(detail.outside):
             scope = self._books[scope].parent
         if not seat.scope:
-            # The user's request stands on the run's limits, and on the agent's own before them.
             self._accounts += 1
             scope = self._accounts
-            self._books[scope] = AuditLedger((self._options or Options()).limits)
+            self._books[scope] = AuditLedger((self._options or Options()).limits, self._shared)
         if detail.limits is not None:
             self._accounts += 1
             self._books[self._accounts] = AuditLedger(detail.limits, scope)
@@ -449,8 +449,8 @@ class Audit:
             number = books.parent
         return found
 
-    def _within(self, books: AuditLedger, *, starts: bool = False) -> None:
-        excess = books.excess(starts=starts)
+    def _within(self, books: AuditLedger, started: type | None = None) -> None:
+        excess = books.excess(started)
         if excess:
             self._broken("limits", excess)
 
@@ -460,7 +460,7 @@ class Audit:
 
 _CHECKS: dict[type, Callable[[Audit, Any], None]] = {
     RunStarted: Audit._run_started,
-    RunResumed: Audit._run_resumed,
+    RunResumed: Audit._anything_goes,
     MessagePosted: Audit._message_posted,
     TurnStarted: Audit._turn_started,
     EffectStarted: Audit._effect_started,
@@ -469,7 +469,7 @@ _CHECKS: dict[type, Callable[[Audit, Any], None]] = {
     StateChanged: Audit._state_changed,
     TurnFinished: Audit._turn_finished,
     TranscriptCompacted: Audit._transcript_compacted,
-    CancelRequested: Audit._cancel_requested,
+    CancelRequested: Audit._anything_goes,
     RunClosed: Audit._run_closed,
 }
 

@@ -69,6 +69,27 @@ DEFAULTS = Limits()
 UNLIMITED = Limits(None, None, None, None, None, None)
 
 
+class RunLimits(Struct, frozen=True, gc=False, omit_defaults=True):
+    """What all requests of a run may use together, beside what `Limits` say of each. None: no such limit.
+
+    Raises UserError for a limit that is no finite number.
+    """
+
+    tokens: int | None = None
+    usd: float | None = None
+    calls: int | None = None
+    activations: int | None = None
+    """As in `Limits`. A request that comes when `calls` or `activations` are used up ends with `limit`."""
+    on_breach: Literal["stop", "ask"] = "stop"
+    """As in `Limits`."""
+
+    def __post_init__(self) -> None:
+        for name, kind in _KINDS:
+            value = getattr(self, name, None)
+            if value is not None and not (type(value) is kind and isfinite(value)):
+                force_setattr(self, name, exact(kind, value, f"RunLimits({name}=...)"))
+
+
 def tightest(one: Limits | None, other: Limits | None) -> Limits | None:
     """Of each limit the lower one."""
     if one is None or other is None:

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from antiphon.kernel.facts.events import EffectFinished, ModelEffect
-from antiphon.values.limits import Limits
+from antiphon.values.limits import UNLIMITED, Limits, RunLimits
 from antiphon.values.model import Usage
 
 NANO = 1_000_000_000
@@ -179,11 +179,22 @@ def no_more_calls(scopes: Iterable[LedgerScope]) -> str:
 
 
 def call_scopes(
-    own: Limits | None, outer: tuple[LedgerScope, ...], request: Limits
+    own: Limits | None, outer: tuple[LedgerScope, ...], request: Limits, run: tuple[LedgerScope, ...]
 ) -> tuple[LedgerScope, ...]:
-    """The scopes of a callee, innermost first: its own if it has limits, its caller's or the request's."""
-    around = outer or (LedgerScope(request),)
+    """The scopes of a callee, innermost first: its own if it has limits; its caller's, or for a request of
+    the user a new one within the run's."""
+    around = outer or (LedgerScope(request), *run)
     return (LedgerScope(own), *around) if own is not None else around
+
+
+def run_scope(limits: RunLimits) -> LedgerScope:
+    """The outermost scope, on which all requests of a run stand."""
+    return LedgerScope(
+        msgspec.structs.replace(
+            UNLIMITED, calls=limits.calls, tokens=limits.tokens, activations=limits.activations,
+            usd=limits.usd, on_breach=limits.on_breach,
+        )
+    )  # fmt: skip
 
 
 def raised(limits: Limits, first: Limits) -> Limits:

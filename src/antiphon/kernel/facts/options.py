@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from antiphon.values.limits import DEFAULTS, Limits, OutputLimits
+from antiphon.values.limits import DEFAULTS, Limits, OutputLimits, RunLimits
 from antiphon.values.policy import Policy
 
 
@@ -29,3 +29,5 @@ class Options(Struct, frozen=True, omit_defaults=True):
     extra_for: tuple[tuple[str, str], ...] = ()
     """Instructions by agent."""
     outputs: OutputLimits = OutputLimits()
+    run_limits: RunLimits | None = None
+    """Of all requests together."""

@@ -14,6 +14,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from antiphon.kernel.facts.activation import Activation, LoggedMessage, OpenEffect
+from antiphon.kernel.facts.ledger import LedgerScope
 from antiphon.kernel.facts.options import Options
 from antiphon.values.message import Message
 from antiphon.values.model import Usage
@@ -31,8 +32,10 @@ class Totals(Struct):
     nano_usd: int = 0
     unpriced: int = 0
     """Model calls of unknown price, which `nano_usd` lacks."""
-    overrun: bool = False
-    """A provider billed more than was held for a call, at least once."""
+    overruns: int = 0
+    """Model calls that were billed more than was held for them."""
+    scopes: tuple[LedgerScope, ...] = ()
+    """The ledger scope that all requests stand on, if the run has limits of its own."""
 
 
 class ModelHistory(Struct):
@@ -101,6 +104,15 @@ def mark_ready(run: RunState, activation: Activation) -> None:
     if not activation.queued:
         activation.queued = True
         run.ready.append(activation)
+
+
+def room_made(run: RunState, activation: Activation) -> None:
+    """Note where there may be room now that a hold of the activation was settled, or a limit of it raised."""
+    if run.totals.scopes:
+        # What is freed there may be anybody's; `admit` takes the last one first.
+        run.freed.update(dict.fromkeys(reversed(run.waiting)))
+    elif activation.request in run.waiting:
+        run.freed[activation.request] = None
 
 
 def log(run: RunState, request: str, message: Message) -> None:

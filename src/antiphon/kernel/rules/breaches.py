@@ -47,7 +47,7 @@ def on_breach(
     call_model: CallModel,
 ) -> EffectStarted | Return | Iterable[Event]:  # fmt: skip
     """What the limits say of their own breach. Events: another agent takes over."""
-    if run.totals.overrun and (reason := overspent(activation.scopes)):
+    if run.totals.overruns and (reason := overspent(activation.scopes)):
         return Return("budget", activation.progress.best_text, reason)
     limits, progress = activation.scopes[breach.scope].limits, activation.progress
     if (
@@ -67,7 +67,7 @@ def on_breach(
     elif (
         limits.on_breach == "handoff" and not progress.raise_declined and limits.breach_target in team.members
     ):
-        found = _hand_over(team, activation, limits.breach_target, breach)
+        found = _hand_over(run, team, activation, limits.breach_target, breach)
     if found is None and breach.outcome == "limit" and member.agent.loop.summarize_at_limit:
         number = activation.turn.attempts.fallback
         found = call_model(run, team, member, activation, number, "final", breach.reason, beside=LAST_WORD)
@@ -91,12 +91,12 @@ def _degrade(
 
 
 def _hand_over(
-    team: CompiledTeam, activation: Activation, to: str, breach: Breach
+    run: RunState, team: CompiledTeam, activation: Activation, to: str, breach: Breach
 ) -> tuple[Event, ...] | None:
     """Another agent goes on: its result is this activation's own."""
     # Money that is used up is nobody's to spend: the other agent needs a scope outside of it.
     outside = breach.scope + 1 if breach.outcome == "budget" else 0
-    if outside >= len(activation.scopes) or no_more_calls(activation.scopes):
+    if outside >= len(activation.scopes) - len(run.totals.scopes) or no_more_calls(activation.scopes):
         return None
     messages = activation.conversation.transcript.messages
     task = next((each.content for each in messages if each.role == "user"), "")

@@ -31,6 +31,7 @@ from antiphon.kernel.facts.events import (
 from antiphon.kernel.facts.fold.calls import planned_above
 from antiphon.kernel.facts.fold.inbox import full
 from antiphon.kernel.facts.fold.transcript_edits import read_history
+from antiphon.kernel.facts.ledger import no_more_calls
 from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules.next import Emit
 from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam
@@ -221,6 +222,8 @@ def cannot_call(
             return "not_found", f"{name} is a tool, not an agent; call it directly as {name}(...)"
         others = sorted(each for each in known if each != caller.agent)
         return "not_found", f"Unknown agent: {name}. Available agents: {', '.join(others) or '(none)'}"
+    if run.totals.scopes and not caller.id and (used_up := no_more_calls(run.totals.scopes)):
+        return "limit", f"of all requests of the run, {used_up}"
     for scope in caller.scopes:
         limits = scope.limits
         if limits.depth is not None and caller.depth + 1 > limits.depth:

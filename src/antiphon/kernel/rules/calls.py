@@ -35,7 +35,7 @@ def advance(
 ) -> Next:
     """Start as many of the turn's calls as its agent lets run at once."""
     turn, agent = activation.turn, member.agent
-    if run.totals.overrun and overspent(activation.scopes):
+    if run.totals.overruns and overspent(activation.scopes):
         _start_none(emit, run, team, member, activation)
         return WAIT if activation.phase == "calling" else AGAIN
     if turn.pending:

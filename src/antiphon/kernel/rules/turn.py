@@ -136,7 +136,7 @@ def wait(
 def end(emit: Emit, run: RunState, team: CompiledTeam, member: CompiledAgent, activation: Activation) -> Next:
     """What follows a settled turn: another one, or the return."""
     turn = activation.turn
-    if run.totals.overrun and (reason := overspent(activation.scopes)):
+    if run.totals.overruns and (reason := overspent(activation.scopes)):
         ended = turn.finish or turn.action_end
         text = ended.content if ended is not None else ""
         return Return("budget", text or activation.progress.best_text, reason)

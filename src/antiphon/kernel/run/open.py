@@ -28,7 +28,7 @@ from antiphon.kernel.run.runtime import Runtime
 from antiphon.values.agent import Agent
 from antiphon.values.codec import clean_text
 from antiphon.values.fields import check_fields
-from antiphon.values.limits import DEFAULTS, Limits, OutputLimits
+from antiphon.values.limits import DEFAULTS, Limits, OutputLimits, RunLimits
 from antiphon.values.message import new_id
 from antiphon.values.model import Model
 from antiphon.values.policy import Policy
@@ -45,6 +45,7 @@ async def open_run(
     model: str | Model | None = None,
     context_windows: Mapping[str, int] | None = None,
     limits: Limits | None = None,
+    run_limits: RunLimits | None = None,
     policy: Policy | None = None,
     interactive: bool = True,
     background: bool = False,
@@ -58,19 +59,19 @@ async def open_run(
     clock: Clock | None = None,
     env: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Run]:
-    """Open a new run, or with `run_id` one that the journal holds, and go on with it.
+    """Open a new run; or with `run_id` one that the journal holds, and go on with it as it was started.
 
-    agents: the team. journal: a Journal, `sqlite:///path`, or None for memory (ANTIPHON_HOME
-    makes it durable). model: for every agent, instead of its own. interactive: somebody can answer
-    questions. background: agents may call without waiting. extra_instructions: added to the prompt
-    of the agents that the user asks, or of `all`; a mapping has a text for each agent it names.
-    deps: handed to tools. dependency_overrides: what `ctx.resolve` makes instead, by dependency id.
-    data: JSON kept with the run. create: start the run under `run_id` if the journal has none.
+    agents: the team. journal: a Journal, `sqlite:///path`, or None for memory (ANTIPHON_HOME makes it
+    durable). model: for every agent, instead of its own. limits: of each request; run_limits: of all
+    together. interactive: somebody can answer questions. background: agents may call without waiting.
+    extra_instructions: added to the prompt of the agents that the user asks, or of `all`; a mapping has a
+    text for each it names. deps: handed to tools. dependency_overrides: what `ctx.resolve` makes instead,
+    by dependency id. data: JSON kept with the run. create: start it under `run_id` if the journal has none.
     context_windows: tokens that models take, by name. output_limits: tool results shown to a model.
-    A run that is opened again keeps its options; a policy given then rules beside the first one, this time.
+    A policy given when a run is opened again rules beside the first one, this time.
     """
     options = Options(
-        limits or DEFAULTS, policy or Policy(), interactive, background,
+        limits or DEFAULTS, policy or Policy(), interactive, background, run_limits=run_limits,
         disabled=_names("disabled_tools", disabled_tools), outputs=output_limits or OutputLimits(),
     )  # fmt: skip
     options = _instructed(options, extra_instructions, extra_scope)

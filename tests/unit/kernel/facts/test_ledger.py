@@ -7,6 +7,7 @@ from antiphon import UNLIMITED, Limits, Usage
 from antiphon.kernel.facts import ledger
 from antiphon.kernel.facts.events import EffectFinished, ModelEffect
 from antiphon.kernel.facts.ledger import NANO, Charge, LedgerScope, charge_of, fits
+from antiphon.values.limits import RunLimits
 from antiphon.values.model import Reply
 from antiphon.values.result import Failure
 
@@ -166,9 +167,11 @@ def test_calls_and_activations_end():
 
 def test_the_scopes_of_a_callee():
     outer, own, request = (LedgerScope(Limits(turns=3)),), Limits(turns=1), Limits(turns=9)
-    assert ledger.call_scopes(None, outer, request) == outer
-    assert ledger.call_scopes(own, outer, request) == (LedgerScope(own), *outer)
-    assert ledger.call_scopes(None, (), request) == (LedgerScope(request),)
+    run = (ledger.run_scope(RunLimits(calls=5)),)
+    assert ledger.call_scopes(None, outer, request, run) == outer
+    assert ledger.call_scopes(own, outer, request, run) == (LedgerScope(own), *outer)
+    assert ledger.call_scopes(None, (), request, ()) == (LedgerScope(request),)
+    assert ledger.call_scopes(None, (), request, run) == (LedgerScope(request), *run)
 
 
 # -- raising, and waiting for people --------------------------------------------------------------

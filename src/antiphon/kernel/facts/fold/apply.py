@@ -41,6 +41,7 @@ from antiphon.kernel.facts.events import (
 from antiphon.kernel.facts.fold import calls, hops, models, turns
 from antiphon.kernel.facts.fold.inbox import deliver
 from antiphon.kernel.facts.ids import activation_of, index_of, located
+from antiphon.kernel.facts.ledger import run_scope
 from antiphon.kernel.facts.state import OwnerInfo, RunState, log, mark_ready
 from antiphon.values.message import USER
 from antiphon.values.policy import Grant
@@ -81,6 +82,8 @@ def _run_started(run: RunState, event: RunStarted) -> None:
     run.run_id, run.options, run.data = event.run_id, event.options, event.data
     run.owner = OwnerInfo(event.manifest)
     run.activations[0] = Activation(0, USER)
+    if event.options.run_limits is not None:
+        run.totals.scopes = (run_scope(event.options.run_limits),)
 
 
 def _run_resumed(run: RunState, event: RunResumed) -> None:

@@ -149,7 +149,8 @@ def call_started(run: RunState, caller: Activation, opened: OpenEffect, detail: 
 
 def _callee(run: RunState, caller: Activation, opened: OpenEffect, detail: CallEffect) -> Activation:
     """The activation that a call is."""
-    scopes = call_scopes(detail.limits, caller.scopes[detail.outside :], run.options.limits)
+    outer = caller.scopes[detail.outside :]
+    scopes = call_scopes(detail.limits, outer, run.options.limits, run.totals.scopes)
     request = caller.request or opened.id
     # Plans add no depth, and an agent that asks its own model is still the same agent.
     deeper = caller.id > 0 and not caller.turn.planned and not detail.own_model
@@ -380,7 +381,7 @@ def _release(
     if callee.open:
         raise ValueError(f"activation {callee.id} returned with effects in flight")
     _log_return(run, caller, callee.agent, event, callee.task_id or caller.task_id)
-    own = len(callee.scopes) - len(caller.scopes)
+    own = len(callee.scopes) - len(caller.scopes if caller.id else run.totals.scopes)
     usage = callee.scopes[own - 1].usage if own > 0 else Usage()
     if not detail.stays_dormant:
         _forget(run, callee)

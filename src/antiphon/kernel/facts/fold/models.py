@@ -18,7 +18,7 @@ from antiphon.kernel.facts.fold.calls import people_answered, people_asked
 from antiphon.kernel.facts.fold.transcript_edits import compact
 from antiphon.kernel.facts.fold.turns import end_turn, next_turn, take_up
 from antiphon.kernel.facts.ledger import Charge, hold, raise_limits, settle
-from antiphon.kernel.facts.state import RunState, Totals, keep_outputs, mark_ready
+from antiphon.kernel.facts.state import RunState, Totals, keep_outputs, mark_ready, room_made
 from antiphon.values.model import ChatMessage
 
 UNBOUNDED = 1 << 62
@@ -55,9 +55,9 @@ def model_finished(run: RunState, activation: Activation, opened: OpenEffect, ev
     if charged.tokens:
         _book(run.totals, detail.model, charged)
     if charged.exceeds_hold:
-        run.totals.overrun = True
-    if activation.request in run.waiting:
-        run.freed[activation.request] = None
+        run.totals.overruns += 1
+    if run.waiting:
+        room_made(run, activation)
     reply, failure = event.reply, event.failure
     if reply is not None:
         if run.models.failures:
@@ -158,7 +158,7 @@ def limit_answered(run: RunState, activation: Activation, opened: OpenEffect, ev
         and type(opened.detail) is LimitEffect
     ):
         raise_limits(activation.scopes[opened.detail.scope])
-        run.freed[activation.request] = None
+        room_made(run, activation)
     else:
         activation.progress.raise_declined = True
     activation.phase = "asking"
