@@ -67,7 +67,8 @@ class LoopOptions(Checked, frozen=True, gc=False, omit_defaults=True):
     max_parallel_calls: int | None = None
     """Calls of one turn that run at once with `tool_execution="parallel"`. None: all of them."""
     max_reminders: int = 3
-    """How often an agent that stopped short of its end is told to continue; then it ends `no_progress`."""
+    """How often an agent that stopped short of its end is told to continue, or may repeat a turn whose calls
+    were all refused; then it ends `no_progress`."""
     finish_mode: Literal["wins", "in_order"] = "wins"
     """Of several calls in a reply, one that ends the task `wins` and the others are skipped; or they are
     done `in_order`, and only those after it are skipped."""

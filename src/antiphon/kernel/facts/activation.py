@@ -22,6 +22,10 @@ Phase = Literal["idle", "asking", "waiting", "failed", "calling", "acting", "set
 model, a retry, room or a higher limit; its model call failed; doing calls; its action runs; all done."""
 
 
+REFUSED = frozenset({"invalid_arguments", "not_found", "denied"})
+"""Outcomes of a call that will be the same when the same is called again."""
+
+
 class OpenEffect(Struct):
     """An effect in flight."""
 
@@ -137,6 +141,12 @@ class Progress(Struct):
     """The last text of its model: the best output yet."""
     reminders: int = 0
     """How often in a row it was told to go on."""
+    refused: int = 0
+    """Calls of this turn of its model that were refused before they ran, see REFUSED."""
+    refused_calls: tuple[tuple[str, str], ...] = ()
+    """Names and arguments of the calls of its model's last turn that had any, if all were refused."""
+    repeats: int = 0
+    """How often in a row its model repeated those."""
     empty_turns: int = 0
     """Planned turns in a row that had no message and made no call."""
     earlier_turns: int = 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from antiphon.kernel.facts import ids
-from antiphon.kernel.facts.activation import Activation
+from antiphon.kernel.facts.activation import Activation, Turn
 from antiphon.kernel.facts.agent_call import INCOMPLETE
 from antiphon.kernel.facts.events import EffectFinished, TurnFinished, TurnStarted
 from antiphon.kernel.facts.ledger import overspent
@@ -14,6 +14,9 @@ from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam, rem
 from antiphon.values.agent import Agent
 from antiphon.values.hooks import Continue, ModelInput, Return, TurnContext, TurnPlan
 from antiphon.values.result import Incomplete
+
+STOPPED_SHORT = frozenset({"limit", "budget", "no_progress"})
+"""Outcomes of an activation that was stopped before it had done its task."""
 
 # -- the beginning --------------------------------------------------------------------------------
 
@@ -237,6 +240,9 @@ def _after_model(
 ) -> Next:
     """What follows a turn of a model: its results are shown to it, or its text is the result."""
     agent, turn, progress = member.agent, activation.turn, activation.progress
+    repeats = turn.calls and progress.repeats and not activation.mailbox.inbox
+    if repeats and progress.repeats >= agent.loop.max_reminders:
+        return Return("no_progress", progress.best_text, _repeated(turn, progress.repeats))
     if turn.calls or activation.mailbox.inbox:
         if not activation.mailbox.inbox and not member.begins:
             asked = models.next_turn(run, team, member, activation)
@@ -252,6 +258,15 @@ def _after_model(
         return _another(emit, activation, reminder(member))
     return Return(
         "no_progress", progress.best_text, f"{agent.loop.max_reminders} reminders to finish were not followed"
+    )
+
+
+def _repeated(turn: Turn, repeats: int) -> str:
+    """What a model called again and again, and what it was told each time."""
+    result = turn.results[0]
+    error = result.content.removeprefix("Error: ") if result is not None else ""
+    return (
+        f"{turn.calls[0].name} was called {repeats + 1} times in a row in the same way, and refused: {error}"
     )
 
 
@@ -282,12 +297,11 @@ def give_back(emit: Emit, run: RunState, activation: Activation, ending: Return)
     cancelling.close(emit, run, activation)
     finish, call, incomplete = activation.turn.finish, activation.call, _incomplete(activation, ending)
     attachments = finish.attachments if finish is not None else ()
+    output = ending.output or (_so_far(activation, ending) if ending.outcome in STOPPED_SHORT else "")
     reason = ending.reason
     if incomplete:
         reason = "; ".join([reason, INCOMPLETE[incomplete]] if reason else [INCOMPLETE[incomplete]])
-    emit(
-        EffectFinished(call, ending.outcome, ending.output, attachments, reason=reason, incomplete=incomplete)
-    )
+    emit(EffectFinished(call, ending.outcome, output, attachments, reason=reason, incomplete=incomplete))
     _end_waits(emit, run, call)
 
 
@@ -301,6 +315,15 @@ def _incomplete(activation: Activation, ending: Return) -> Incomplete:
     if turn.stop == "length" or turn.stop == "refusal":
         return turn.stop if turn.reply in ending.output else ""
     return ""
+
+
+def _so_far(activation: Activation, ending: Return) -> str:
+    """What there is of a task that was stopped and has no text: the last result of a call; else, for the
+    user, that there is none and why. A plan has nobody who would answer."""
+    for message in reversed(activation.conversation.transcript.messages):
+        if message.role == "tool" and message.content and not message.is_error:
+            return message.content
+    return "" if activation.caller or activation.turn.planned else f"There is no answer yet: {ending.reason}."
 
 
 def break_off(emit: Emit, run: RunState, activation: Activation, ending: Next) -> None:

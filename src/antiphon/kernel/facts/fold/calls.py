@@ -10,6 +10,7 @@ import msgspec
 from antiphon.kernel.context.output_store import DONE
 from antiphon.kernel.facts import ids
 from antiphon.kernel.facts.activation import (
+    REFUSED,
     Activation,
     AnsweredCall,
     FinishedCall,
@@ -317,6 +318,8 @@ def never_started(run: RunState, event: EffectFinished) -> None:
     if index < 0 or ids.is_approval(event.id):
         _operations(activation.turn, event.id)[event.id] = event
         return
+    if event.outcome in REFUSED and not activation.turn.planned:
+        activation.progress.refused += 1
     if event.outcome == "limit":
         activation.turn.breached_limit = event.reason
     elif not event.finishes:

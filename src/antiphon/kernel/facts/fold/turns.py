@@ -93,9 +93,22 @@ def settle_turn(run: RunState, activation: Activation) -> None:
     activation.phase = "settled"
     if not activation.id or turn.planned:
         return
+    if activation.progress.refused or activation.progress.refused_calls:
+        _count_repeats(activation)
     removed = append_results(activation, run.options.outputs.message)
     if removed:
         keep_outputs(run, removed)
+
+
+def _count_repeats(activation: Activation) -> None:
+    """Note that every call of a turn was refused, and whether the turn before was the same."""
+    turn, progress = activation.turn, activation.progress
+    calls: tuple[tuple[str, str], ...] = ()
+    if progress.refused == len(turn.calls):
+        calls = tuple([(each.name, each.arguments) for each in turn.calls])
+    same = bool(calls) and calls == progress.refused_calls
+    progress.refused, progress.refused_calls = 0, calls
+    progress.repeats = progress.repeats + 1 if same else 0
 
 
 def turn_finished(run: RunState, event: TurnFinished) -> None:
