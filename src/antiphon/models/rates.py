@@ -26,12 +26,15 @@ _FREE = ("script", "local")
 class Rates(Struct, frozen=True, eq=False):
     """window: tokens of one call, None when unknown. max_input_price, max_output_price: of a token, at most,
     in nano-USD; bill: what some usage costs, in whole nano-USD. None when the price is unknown.
+    cached_share: the part of an input token's price, at most, that one costs that is read from the provider's
+    cache; 1 when it is unknown.
     """
 
     window: int | None = None
     max_input_price: float | None = None
     max_output_price: float | None = None
     bill: Callable[[Usage], int | None] | None = None
+    cached_share: float = 1.0
 
 
 def rates_of(model: Model, env: Mapping[str, str]) -> Rates:
@@ -73,7 +76,18 @@ def _rates(spec: ModelSpec) -> Rates:
         _dearest(of_input) if prices.input is not None else None,
         _dearest(of_output) if prices.output is not None else None,
         functools.partial(_bill, spec),
+        _cached_share(prices),
     )
+
+
+def _cached_share(prices: Prices) -> float:
+    shares = []
+    for whole, cached in [(prices.input, prices.cached_input)] + [
+        (tier.input, tier.cached_input) for tier in prices.tiers
+    ]:
+        whole, cached = whole or prices.input, prices.cached_input if cached is None else cached
+        shares.append(cached / whole if whole and cached is not None else Decimal(1))
+    return float(min(max(shares), Decimal(1)))
 
 
 def _dearest(prices: list[Decimal | None]) -> float:

@@ -79,10 +79,11 @@ def _paid(started: ModelEffect, event: EffectFinished, used: int) -> int:
 
 
 def _used(started: ModelEffect, event: EffectFinished) -> int:
-    """Tokens of a model call: as billed; all that was held where a bill may come that nobody saw."""
+    """Tokens of a model call: as billed, those from a cache at their share; else what was held, if it ran."""
     usage = event.reply.usage if event.reply is not None else event.usage
     if usage is not None:
-        return usage.total
+        cached = min(usage.cache_read_tokens, usage.input_tokens)
+        return usage.total - cached + round(cached * started.cached_share)
     if event.reply is not None:
         return started.held_tokens
     cut = event.failure is not None and event.failure.kind in ("disconnected", "timeout")

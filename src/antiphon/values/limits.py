@@ -48,6 +48,10 @@ class Limits(Struct, frozen=True, gc=False, omit_defaults=True):
     stop."""
     breach_target: str = ""
     """Name of that model or agent."""
+    cached_share: float | None = None
+    """What part of a token one counts for `tokens` that was read from the provider's cache, 0 to 1. None: the
+    part of the input's price that it costs, and 1 where no price is known. Of limits that stand within one
+    another the largest part binds."""
 
     def __post_init__(self) -> None:
         for name, kind in _KINDS:
@@ -55,6 +59,12 @@ class Limits(Struct, frozen=True, gc=False, omit_defaults=True):
             # Limits are read back with every call that has its own: what is right is left alone.
             if value is not None and not (type(value) is kind and isfinite(value)):
                 force_setattr(self, name, exact(kind, value, f"Limits({name}=...)"))
+        share = self.cached_share
+        if share is not None:
+            share = exact(float, share, "Limits(cached_share=...)")
+            if not 0 <= share <= 1:
+                raise UserError(f"Limits(cached_share=...) is a part of a token, 0 to 1; got {share:g}")
+            force_setattr(self, "cached_share", share)
         if type(self.breach_target) is not str:
             raise UserError(
                 f"Limits(breach_target=...) is the name of a model or agent; got {self.breach_target!r}"
@@ -91,7 +101,7 @@ class RunLimits(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 def tightest(one: Limits | None, other: Limits | None) -> Limits | None:
-    """Of each limit the lower one."""
+    """Of each limit the lower one, which for `cached_share` is the larger part."""
     if one is None or other is None:
         return one or other
     least = {
@@ -100,6 +110,8 @@ def tightest(one: Limits | None, other: Limits | None) -> Limits | None:
         )
         for name, _ in _KINDS
     }
+    shares = [each.cached_share for each in (one, other) if each.cached_share is not None]
+    least["cached_share"] = max(shares, default=None)
     return msgspec.structs.replace(one, **least)
 
 

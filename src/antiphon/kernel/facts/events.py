@@ -52,6 +52,8 @@ class ModelEffect(Struct, frozen=True, gc=False, tag="model", tag_field="kind", 
     """Why this is the final call, or a cheaper model is asked."""
     oldest: int = 0
     """Of a compaction, how many of the oldest messages it is about; 0: all that can be summed up."""
+    cached_share: float = 1.0
+    """What part of a token one counts for limits that is read from the provider's cache."""
 
 
 class ToolEffect(Struct, frozen=True, gc=False, tag="tool", tag_field="kind", omit_defaults=True):

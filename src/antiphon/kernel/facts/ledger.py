@@ -93,6 +93,7 @@ class Charge(Struct, frozen=True, gc=False):
     """What a model call came to."""
 
     tokens: int
+    """As they count: input that was read from the provider's cache at its share."""
     nano_usd: int
     priced: bool
     """Its price is known."""
@@ -115,6 +116,9 @@ def charge_of(detail: ModelEffect, event: EffectFinished) -> Charge:
     usage = reply.usage if reply is not None else event.usage
     if usage is not None:
         tokens = usage.input_tokens + usage.output_tokens
+        if usage.cache_read_tokens and detail.cached_share != 1.0:
+            cached = min(usage.cache_read_tokens, usage.input_tokens)
+            tokens -= cached - round(cached * detail.cached_share)
     else:
         ran = reply is not None or event.outcome in ("interrupted", "cancelled")
         may_have_run = ran or (event.failure is not None and event.failure.kind in MAY_HAVE_RUN)
@@ -135,7 +139,7 @@ def settle(scopes: Collection[LedgerScope], detail: ModelEffect, event: EffectFi
         scope.held_tokens -= held
         scope.held_nano_usd -= detail.held_nano_usd
         scope.nano_usd += charged.nano_usd
-        if tokens:
+        if tokens or charged.usage.input_tokens:
             scope.tokens += tokens
             scope.usage = scope.usage + charged.usage
             scope.unpriced += not charged.priced

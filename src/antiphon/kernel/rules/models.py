@@ -185,7 +185,11 @@ def call_model(
     nano_usd = 0 if option.free else None
     if nano_usd is None and option.max_input_price is not None:
         nano_usd = option.most(size, output)
+    share: float | None = None
     for place, scope in enumerate(activation.scopes):
+        said = scope.limits.cached_share
+        if said is not None:
+            share = said if share is None else max(said, share)
         if nano_usd is None and scope.limits.usd is not None:
             reason = (
                 f"the price of {option.model.name} is unknown, and there is a limit in USD; give it a price"
@@ -211,6 +215,7 @@ def call_model(
         beside,
         reason,
         oldest,
+        option.cached_share if share is None else share,
     )
     return EffectStarted(ids.model_id(activation.id, turn.number + next_turn, attempts.count + 1), detail)
 

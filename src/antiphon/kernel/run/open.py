@@ -170,7 +170,8 @@ def _option(model: Model, windows: Mapping[str, int], env: Mapping[str, str]) ->
 
     known = rates_of(model, env)
     window = windows.get(model.name) or known.window
-    return ModelOption(model, window, known.max_input_price, known.max_output_price, known.bill)
+    prices = known.max_input_price, known.max_output_price
+    return ModelOption(model, window, *prices, known.bill, known.cached_share)
 
 
 class _Roster:

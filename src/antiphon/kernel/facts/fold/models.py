@@ -52,7 +52,7 @@ def model_finished(run: RunState, activation: Activation, opened: OpenEffect, ev
     """The hold is settled; a reply goes into the conversation, and its calls are next."""
     detail: Any = opened.detail
     charged = settle(activation.scopes, detail, event)
-    if charged.tokens:
+    if charged.tokens or charged.usage.input_tokens:
         _book(run.totals, detail.model, charged)
     if charged.exceeds_hold:
         run.totals.overruns += 1

@@ -52,6 +52,8 @@ class ModelOption(Struct, frozen=True, eq=False):
     """The most that one token costs, in nano-USD; None when unknown."""
     bill: Callable[[Usage], int | None] | None = None
     """What some usage costs, in nano-USD."""
+    cached_share: float = 1.0
+    """What part of a token's price one costs that is read from the provider's cache."""
     spare: str = ""
     """Only asked in place of another that a limit has no room for; by this name it was asked for."""
     seed: bytes = b""
