@@ -7,7 +7,8 @@ import threading
 import pytest
 
 from antiphon import Agent, Hooks, Limits, open_run, run, run_sync, tool
-from antiphon.kernel.run import stopping, threads
+from antiphon.kernel.run import stopping
+from antiphon.kernel.run.tools import threads
 from antiphon.models.script import Script, call
 from antiphon.testing.census import census
 

@@ -15,7 +15,7 @@ import pytest
 
 from antiphon import Agent, open_run, tool
 from antiphon.errors import ToolDefinitionError
-from antiphon.kernel.run import isolated
+from antiphon.kernel.run.tools import isolated
 from antiphon.models.script import Script, call
 from antiphon.values.limits import OutputLimits
 from antiphon.values.tool import as_tool
@@ -179,7 +179,7 @@ def test_only_so_many_processes_run_at_once(monkeypatch):
             return code
 
     monkeypatch.setattr(isolated.subprocess, "Popen", Counted)
-    monkeypatch.setattr("antiphon.kernel.run.threads.MAX_PROCESSES", 2)
+    monkeypatch.setattr("antiphon.kernel.run.tools.threads.MAX_PROCESSES", 2)
     assert results(*[call("wait", seconds=0)] * 5) == ["waited"] * 5
     assert most == [2]
 

@@ -45,7 +45,7 @@ MUTATORS = {
 }  # fmt: skip
 # Where user code is imported: what the command line names, and the module of a tool that the developer
 # handed over, again in a process of its own.
-IMPORTERS = ("src/antiphon/cli/target.py", "src/antiphon/kernel/run/isolated_child.py")
+IMPORTERS = ("src/antiphon/cli/target.py", "src/antiphon/kernel/run/tools/isolated_child.py")
 UNSAFE_LOADERS = {"Loader", "CLoader", "FullLoader", "CFullLoader", "UnsafeLoader", "CUnsafeLoader"}
 BANNED_MODULES = {
     "pickle", "cPickle", "cloudpickle", "dill", "marshal", "shelve", "runpy", "jinja2", "mako",

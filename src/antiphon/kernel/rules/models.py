@@ -191,18 +191,12 @@ def call_model(
         if said is not None:
             share = said if share is None else max(said, share)
         if nano_usd is None and scope.limits.usd is not None:
-            reason = (
-                f"the price of {option.model.name} is unknown, and there is a limit in USD; give it a price"
-            )
-            return Breach("budget", reason, place, raisable=False)
+            return _no_price(option, place)
         fit = fits(scope, tokens, nano_usd or 0)
         if fit == "never":
             return Breach("budget", _spent(scope, tokens), place)
         if fit == "later":
-            room = ids.room_id(activation.id, turn.number, turn.attempts.room + 1)
-            return EffectStarted(
-                room, RoomEffect(tokens, nano_usd or 0, after_failure=activation.phase == "failed")
-            )
+            return _wait_for_room(activation, tokens, nano_usd or 0)
     attempts = _FRESH if next_turn else turn.attempts
     detail = ModelEffect(
         option.model.name,
@@ -218,6 +212,17 @@ def call_model(
         option.cached_share if share is None else share,
     )
     return EffectStarted(ids.model_id(activation.id, turn.number + next_turn, attempts.count + 1), detail)
+
+
+def _no_price(option: ModelOption, scope: int) -> Breach:
+    reason = f"the price of {option.model.name} is unknown, and there is a limit in USD; give it a price"
+    return Breach("budget", reason, scope, raisable=False)
+
+
+def _wait_for_room(activation: Activation, tokens: int, nano_usd: int) -> EffectStarted:
+    turn = activation.turn
+    room = ids.room_id(activation.id, turn.number, turn.attempts.room + 1)
+    return EffectStarted(room, RoomEffect(tokens, nano_usd, after_failure=activation.phase == "failed"))
 
 
 def _digest(

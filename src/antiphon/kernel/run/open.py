@@ -67,8 +67,8 @@ async def open_run(
     extra_instructions: added to the prompt of the agents that the user asks, or of `all`; a mapping has a
     text for each it names. deps: handed to tools. dependency_overrides: what `ctx.resolve` makes instead,
     by dependency id. data: JSON kept with the run. create: start it under `run_id` if the journal has none.
-    context_windows: tokens that models take, by name. output_limits: tool results shown to a model.
-    A policy given when a run is opened again rules beside the first one, this time.
+    context_windows: tokens that models take, by name. output_limits: tool results shown to a model. A
+    policy given for a run that is there rules beside its first one, this time.
     """
     options = Options(
         limits or DEFAULTS, policy or Policy(), interactive, background, run_limits=run_limits,
@@ -77,17 +77,15 @@ async def open_run(
     options = _instructed(options, extra_instructions, extra_scope)
     check_fields(options)
     store, owned = _journal(journal, os.environ if env is None else env)
-    roster = _Roster(tuple(agents), model, env, context_windows or {})
+    roster, clock = _Roster(tuple(agents), model, env, context_windows or {}), clock or SystemClock()
     try:
         roster.team(options)
         lease, state, cast = await _reopen(store, run_id or new_id(), create or run_id is None)
-        runtime = Runtime(
-            store, lease, roster.team, state, cast, clock or SystemClock(), deps, dependency_overrides
-        )
+        runtime = Runtime(store, lease, roster.team, state, cast, clock, deps, dependency_overrides)
         # A process can die between its claim and its first record: then nothing was started yet.
-        resumed = RunResumed(interactive, policy=policy)
+        again = RunResumed(interactive, policy=policy) if lease.seq else None
         try:
-            runtime.start(resumed if lease.seq else RunStarted(lease.run_id, options, data))
+            runtime.start(again or RunStarted(lease.run_id, options, data))
             if store.durability != "none" or not owned:
                 runtime.open_commands()
             yield Run(runtime, store)

@@ -21,10 +21,10 @@ from antiphon.kernel.facts.events import ActionEffect, EffectFinished, ModelEffe
 from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules.calls import permit
 from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam, ModelOption
-from antiphon.kernel.run.isolated import ChildCall
-from antiphon.kernel.run.start_token import LeaseStale, NotBegun, StartToken
 from antiphon.kernel.run.stopping import Stoppable
-from antiphon.kernel.run.threads import NoResult, Threads
+from antiphon.kernel.run.tools.isolated import ChildCall
+from antiphon.kernel.run.tools.start_token import LeaseStale, NotBegun, StartToken
+from antiphon.kernel.run.tools.threads import NoResult, Threads
 from antiphon.values.codec import clean_fields, clean_text, encode_value
 from antiphon.values.model import Emit, ModelRequest, Reply, Usage
 from antiphon.values.result import Failure

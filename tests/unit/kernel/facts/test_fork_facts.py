@@ -65,8 +65,8 @@ def test_instants_of_the_origin_are_moved_by_the_time_between() -> None:
         if isinstance(opened.detail, TimerEffect):
             assert moved.detail.due_at == opened.detail.due_at + DAY
     assert {type(each.detail) for each in fork.open.values()} >= {TimerEffect}
-    (model,) = origin.failures
-    assert fork.failures[model] == (1, origin.failures[model][1] + DAY)
+    (model,) = origin.models.failures
+    assert fork.models.failures[model] == (1, origin.models.failures[model][1] + DAY)
 
 
 def test_a_question_stays_open_for_the_same_time() -> None:

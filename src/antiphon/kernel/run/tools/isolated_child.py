@@ -21,7 +21,7 @@ import msgspec
 
 from antiphon.errors import ToolError
 from antiphon.kernel.rules.team.manifest import code_digest
-from antiphon.kernel.run.isolated import ChildAnswer, ChildRequest
+from antiphon.kernel.run.tools.isolated import ChildAnswer, ChildRequest
 from antiphon.values.codec import clean_text
 from antiphon.values.message import ToolResult
 from antiphon.values.tool import Dependency, Done, Tool, ToolContext, as_tool, result_of

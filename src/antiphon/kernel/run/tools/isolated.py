@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from antiphon.errors import ToolError
 from antiphon.kernel.rules.team.manifest import code_digest
-from antiphon.kernel.run.threads import NoResult
+from antiphon.kernel.run.tools.threads import NoResult
 from antiphon.values.message import ToolResult
 from antiphon.values.tool import Done, Tool, ToolContext
 
@@ -34,7 +34,7 @@ PLAIN = ("run_id", "effect_id", "agent", "idempotency_key", "attempt")
 
 _PROGRAM = (
     "import json, sys; sys.path[:] = json.loads(sys.stdin.buffer.readline()); "
-    "from antiphon.kernel.run.isolated_child import main; main()"
+    "from antiphon.kernel.run.tools.isolated_child import main; main()"
 )
 
 
