@@ -16,6 +16,7 @@ import pytest
 from antiphon import Agent, open_run, tool
 from antiphon.errors import ToolDefinitionError
 from antiphon.kernel.run.tools import isolated
+from antiphon.kernel.run.tools.threads import NoResult
 from antiphon.models.script import Script, call
 from antiphon.values.limits import OutputLimits
 from antiphon.values.tool import as_tool
@@ -198,6 +199,14 @@ def test_code_that_has_changed_since_it_was_imported_is_not_run(tmp_path, monkey
         said += [each.content for each in model.requests[-1].messages if each.role == "tool"]
     assert said[0] == ""
     assert said[1].startswith(f"Error: [act] not run: act in {file} has changed since the run's process")
+
+
+def test_a_call_that_was_stopped_before_it_began_starts_no_process(monkeypatch):
+    stopped = isolated.ChildCall(isolated_tools.square, '{"number":1}', None)
+    stopped.stop()
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    with pytest.raises(NoResult, match="stopped before"):
+        stopped()
 
 
 def test_a_process_that_cannot_be_started_is_a_failure(monkeypatch):

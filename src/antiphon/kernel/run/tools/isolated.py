@@ -71,12 +71,14 @@ class ChildCall:
     def __init__(self, tool: Tool, arguments: str, context: ToolContext | None) -> None:
         self._request = _request(tool, arguments, context)
         self._process: subprocess.Popen[bytes] | None = None
-        self._stopped = False
+        self._stopped = threading.Event()
         # Whoever kills a process must know that its id has not been given to another one.
         self._alive = threading.Lock()
 
     def __call__(self) -> ToolResult:
         """The tool's result. Raises ToolError, Done; NoResult when the process ended without one."""
+        if self._stopped.is_set():
+            raise NoResult("it was stopped before its process was started")
         try:
             process = subprocess.Popen(
                 [sys.executable, "-P", "-c", _PROGRAM],
@@ -87,7 +89,7 @@ class ChildCall:
         except OSError as error:
             raise ToolError(f"not run, its process could not be started: {error}") from error
         self._process = process
-        if self._stopped:
+        if self._stopped.is_set():
             self.stop()
         try:
             line = self._exchange(process)
@@ -105,7 +107,7 @@ class ChildCall:
 
     def stop(self) -> None:
         """Kill the process, and what it started; a call that has not begun then does not."""
-        self._stopped = True
+        self._stopped.set()
         with self._alive:
             if self._process is not None:
                 _kill(self._process)
