@@ -11,6 +11,8 @@ from pathlib import Path
 import apsw
 
 from antiphon import Agent, Hooks, Limits, Policy, open_run, tool
+from antiphon.journal.memory import MemoryJournal
+from antiphon.journal.port import StoredRun
 from antiphon.journal.row_writer import put
 from antiphon.journal.sqlite import SqliteJournal
 from antiphon.journal.sqlite_file import MIGRATIONS
@@ -98,6 +100,16 @@ async def fork(journal):
         await put(journal, lease, row, blobs)
 
 
+async def moved(journal):
+    """A run that was taken in from elsewhere, as it is after it was opened here once."""
+    there = MemoryJournal()
+    await write_story(there, lambda fact: None)
+    rows = await there.read("run 1")
+    blobs = {digest: await there.blob("run 1", digest) for row in rows for _, digest in row.refs}
+    await journal.restore(StoredRun("moved", rows, blobs, "run 1", "from elsewhere", b"summary"))
+    await journal.release(await journal.claim("moved"))
+
+
 def as_json(run_id, rows, commands, blobs):
     """What a run holds, in plain text."""
     return {
@@ -131,9 +143,10 @@ async def contents(journal):
         blobs = {digest: await journal.blob(entry.run_id, digest) for digest in names}
         told = as_json(entry.run_id, rows, await journal.commands(entry.run_id), blobs)
         told |= {"epoch": entry.epoch, "summary": entry.summary.decode()}
-        # Names came with format 2, origins with 3.
+        # Names came with format 2, origins with 3, imported runs with 5.
         told |= {"name": entry.name} if entry.name else {}
-        found.append(told | ({"origin": entry.origin} if entry.origin else {}))
+        told |= {"origin": entry.origin} if entry.origin else {}
+        found.append(told | ({"imported": True} if entry.imported else {}))
     return found
 
 
@@ -143,6 +156,7 @@ async def write(path):
     await write_story(journal, lambda fact: None)
     await journal.rename("run 0", "the first")
     await fork(journal)
+    await moved(journal)
     await talk(journal)
     path.with_suffix(".json").write_text(json.dumps(await contents(journal), indent=1) + "\n")
     await journal.close()

@@ -13,36 +13,22 @@ so that all cases may share one store.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Awaitable, Sequence
 from functools import partial
 
 from antiphon.errors import JournalCorrupt, JournalError, LeaseLost, RunInUse, UnknownName, UserError
-from antiphon.journal.port import MAX_NAME, Journal, Lease, Row, blob_digest, chain, genesis
-from antiphon.journal.row_writer import PATIENCE_S, Nonconformant, RowWriter, put
-
-OpenStore = Callable[[], AbstractAsyncContextManager[Journal]]
-Case = Callable[[OpenStore], Awaitable[None]]
+from antiphon.journal.check_runs import CASES as WHOLE_RUNS
+from antiphon.journal.check_runs import Case, OpenStore
+from antiphon.journal.port import MAX_NAME, Lease, Row, blob_digest, chain, genesis
+from antiphon.journal.row_writer import PATIENCE_S, RowWriter, put
+from antiphon.journal.row_writer import raises as _raises
+from antiphon.journal.row_writer import same as _same
 
 
 async def check_journal(open_store: OpenStore) -> None:
     """Run every case against one store. Raises Nonconformant at the first that fails."""
     for case in CASES:
         await case(open_store)
-
-
-def _same(got: object, wanted: object, what: str) -> None:
-    if got != wanted:
-        raise Nonconformant(f"{what}: got {got!r}, wanted {wanted!r}")
-
-
-async def _raises(kind: type[BaseException], what: str, doing: Awaitable[object]) -> BaseException:
-    try:
-        async with asyncio.timeout(PATIENCE_S):
-            got = await doing
-    except kind as error:
-        return error
-    raise Nonconformant(f"{what}: wanted {kind.__name__}, got {got!r}")
 
 
 async def order(open_store: OpenStore) -> None:
@@ -477,4 +463,5 @@ CASES: tuple[Case, ...] = (
     closing,
     reopening,
     two_openings,
+    *WHOLE_RUNS,
 )

@@ -13,24 +13,29 @@ from antiphon.journal.port import (
     Row,
     RunInfo,
     StoredCommand,
+    StoredRun,
+    begin,
     blob_digest,
+    check_id,
     check_name,
     check_origin,
     follows,
-    genesis,
     wrong_given,
 )
+from antiphon.journal.transfer import check_run, named_blobs, present
 
 
 class _MemoryRun:
-    """writes: the epoch whose rows are taken, 0 when none are; refusal: why the last one's are not."""
+    """writes: the epoch whose rows are taken, 0 when none are; refusal: why the last one's are not;
+    start: what the first row follows."""
 
     def __init__(self, run_id: str, origin: str, created: float) -> None:
         self.run_id, self.created, self.summary, self.refusal = run_id, created, b"", ""
+        self.start = begin(run_id, origin)
         self.origin = origin if origin != run_id else ""
         self.name = ""
         self.seq = self.epoch = self.writes = 0
-        self.held = False
+        self.held = self.imported = False
         self.rows: list[Row] = []
         self.commands: list[StoredCommand] = []
         self.keys: set[str] = set()
@@ -55,11 +60,8 @@ class _MemoryRun:
             self.summary,
             self.name,
             self.origin,
+            self.imported,
         )
-
-    def start(self) -> bytes:
-        """What the first row follows."""
-        return genesis(self.run_id, self.origin)
 
 
 class MemoryJournal:
@@ -79,15 +81,17 @@ class MemoryJournal:
     async def claim(self, run_id: str, *, create: bool = False, origin: str = "") -> Lease:
         """See `port.Journal.claim`; every owner is in this process."""
         if create and run_id not in self._runs and not self._closed:
-            self._runs[run_id] = _MemoryRun(run_id, origin, self._clock())
-        run = self._known(run_id)
+            run = self._runs[run_id] = _MemoryRun(run_id, origin, self._clock())
+        else:
+            run = self._known(run_id)
         if origin:
             check_origin(run_id, run.origin, origin)
         if run.writes:
             raise RunInUse(run_id, "this process")
         run.epoch += 1
         run.held, run.writes, run.refusal = True, run.epoch, ""
-        return Lease(run_id, run.epoch, run.seq, run.rows[-1].digest if run.rows else run.start())
+        end = run.rows[-1].digest if run.rows else run.start
+        return Lease(run_id, run.epoch, run.seq, end, run.imported)
 
     def append(self, lease: Lease, row: Row, blobs: Mapping[str, bytes], done: Done) -> None:
         """See `port.Journal.append`; `done` is called before this returns."""
@@ -116,7 +120,7 @@ class MemoryJournal:
         first = len(run.rows)
         while first and run.rows[first - 1].seq > after:
             first -= 1
-        digest = run.rows[first - 1].digest if first else run.start()
+        digest = run.rows[first - 1].digest if first else run.start
         for row in run.rows[first:]:
             if not follows(row, digest):
                 raise JournalCorrupt(run_id, row.seq, "the digest does not match")
@@ -144,6 +148,7 @@ class MemoryJournal:
 
     async def post(self, run_id: str, key: str, body: bytes) -> bool:
         """See `port.Journal.post`."""
+        check_id("key", key)
         run = self._known(run_id)
         if key in run.keys:
             return False
@@ -172,6 +177,21 @@ class MemoryJournal:
         """See `port.Journal.rename`."""
         check_name(name)
         self._known(run_id).name = name
+
+    async def restore(self, run: StoredRun) -> None:
+        """See `port.Journal.restore`."""
+        check_run(run)
+        if self._closed:
+            raise JournalError("The journal was closed; open another")
+        if run.run_id in self._runs:
+            raise present(run.run_id)
+        made = _MemoryRun(run.run_id, run.origin, self._clock())
+        made.rows, made.summary, made.name, made.imported = list(run.rows), run.summary, run.name, True
+        if run.rows:
+            made.seq, made.epoch = run.rows[-1].seq, run.rows[-1].epoch
+        made.blobs.update(named_blobs(run.rows))
+        self._blobs.update(run.blobs)
+        self._runs[run.run_id] = made
 
     async def runs(self) -> Sequence[RunInfo]:
         """See `port.Journal.runs`."""

@@ -23,6 +23,8 @@ Refs = tuple[tuple[str, str], ...]
 
 MAX_NAME = 120
 """Characters of a run's name."""
+MAX_ID = 200
+"""Characters of a run's id, and of a command's key."""
 
 Done = Callable[[BaseException | None], None]
 
@@ -48,12 +50,17 @@ class Row(Struct, frozen=True, gc=False):
 
 
 class Lease(Struct, frozen=True):
-    """The right to append to one run. `seq` and `digest` are the chain's end when it was claimed."""
+    """The right to append to one run. `seq` and `digest` are the chain's end when it was claimed.
+
+    imported: the run came in through `restore`, so that what it says was decided elsewhere. True for as
+    long as this journal keeps it.
+    """
 
     run_id: str
     epoch: int
     seq: int
     digest: bytes
+    imported: bool = False
 
 
 class StoredCommand(Struct, frozen=True, gc=False):
@@ -68,7 +75,7 @@ class RunInfo(Struct, frozen=True):
     """One line of the list of runs. `summary` is what the owner last wrote there (JSON), or empty.
 
     owner: who holds the run now, as text; empty when nobody alive does. name: what people call it.
-    origin: the run from whose id its chain starts, where that is not its own.
+    origin: the run from whose id its chain starts, where that is not its own. imported: as in its lease.
     """
 
     run_id: str
@@ -80,6 +87,21 @@ class RunInfo(Struct, frozen=True):
     summary: bytes
     name: str = ""
     origin: str = ""
+    imported: bool = False
+
+
+class StoredRun(Struct, frozen=True):
+    """A whole run, as it moves from one journal to another.
+
+    blobs: the bytes of every blob that a row names, by its digest. summary: for the list of runs.
+    """
+
+    run_id: str
+    rows: Sequence[Row]
+    blobs: Mapping[str, bytes]
+    origin: str = ""
+    name: str = ""
+    summary: bytes = b""
 
 
 def chain(
@@ -150,6 +172,25 @@ def check_name(name: str) -> None:
         raise UserError(f"A run's name is one line of at most {MAX_NAME} characters; give it a shorter one")
 
 
+def check_id(what: str, text: str) -> None:
+    """Raise UserError for a text that cannot name a run or a command.
+
+    An id is shown in terminals, logs and addresses: it has 1 to MAX_ID characters, all of them visible. So no
+    controls, no halves of surrogate pairs, nothing that turns the direction of what follows.
+    """
+    if not 0 < len(text) <= MAX_ID or not text.isprintable():
+        raise UserError(
+            f"{what} is {text[:40]!a} ({len(text)} characters);"
+            f" it must be 1 to {MAX_ID} visible characters, without controls. Give another one"
+        )
+
+
+def begin(run_id: str, origin: str = "") -> bytes:
+    """The digest that the first row of a new run follows. Raises UserError as `check_id`."""
+    check_id("run_id", run_id)
+    return genesis(run_id, origin)
+
+
 class Journal(Protocol):
     """What the runtime needs of a store. Everything raises `JournalError` and its kinds only.
 
@@ -169,7 +210,8 @@ class Journal(Protocol):
 
         Raises UnknownName (no such run, unless `create`), RunInUse (a living owner has it: another process,
         or somebody with a lease of this very instance that was neither released nor broken by an error),
-        UserError (it is there with another origin), JournalCorrupt, JournalTooNew.
+        UserError (it is there with another origin; with `create`, an id as `check_id` refuses it), JournalCorrupt,
+        JournalTooNew.
         """
         ...
 
@@ -203,7 +245,10 @@ class Journal(Protocol):
         ...
 
     async def post(self, run_id: str, key: str, body: bytes) -> bool:
-        """Post a command for the run's owner, durable on return; False when the key was used before."""
+        """Post a command for the run's owner, durable on return; False when the key was used before.
+
+        Raises UnknownName, and UserError for a key as `check_id` refuses it.
+        """
         ...
 
     async def commands(self, run_id: str, after: int = 0) -> Sequence[StoredCommand]:
@@ -222,6 +267,14 @@ class Journal(Protocol):
 
         A label beside the records, which do not change: a closed run may have one too. Raises UnknownName,
         and UserError as `check_name`.
+        """
+        ...
+
+    async def restore(self, run: StoredRun) -> None:
+        """Store a run from elsewhere as it was: all of it in one step, durable on return, or nothing.
+
+        Nobody holds it then; its epoch is that of its last row, and its leases say `imported`. Raises
+        UserError (its id is here already, or what `transfer.check_run` finds wrong), JournalError.
         """
         ...
 

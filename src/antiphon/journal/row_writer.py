@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 
 from antiphon.journal.port import Journal, Lease, Refs, Row, chain
 
@@ -13,6 +13,22 @@ PATIENCE_S = 10.0
 
 class Nonconformant(AssertionError):
     """A journal broke the port's contract; the text says which sentence."""
+
+
+def same(got: object, wanted: object, what: str) -> None:
+    """Raise Nonconformant unless a journal did what was wanted of it."""
+    if got != wanted:
+        raise Nonconformant(f"{what}: got {got!r}, wanted {wanted!r}")
+
+
+async def raises(kind: type[BaseException], what: str, doing: Awaitable[object]) -> BaseException:
+    """The error of that kind that a journal raises. Raises Nonconformant when it raises none."""
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            got = await doing
+    except kind as error:
+        return error
+    raise Nonconformant(f"{what}: wanted {kind.__name__}, got {got!r}")
 
 
 class RowWriter:

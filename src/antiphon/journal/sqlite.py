@@ -14,6 +14,7 @@ import apsw
 
 from antiphon.errors import ConfigError, JournalCorrupt, JournalError, LeaseLost, RunInUse, UnknownName
 from antiphon.journal import sqlite_reader as reading
+from antiphon.journal import sqlite_runs as storing
 from antiphon.journal.owner import Owner, is_dead, this_process
 from antiphon.journal.port import (
     Done,
@@ -21,6 +22,8 @@ from antiphon.journal.port import (
     Row,
     RunInfo,
     StoredCommand,
+    StoredRun,
+    check_id,
     check_name,
     check_origin,
     genesis,
@@ -29,13 +32,10 @@ from antiphon.journal.port import (
 from antiphon.journal.sqlite_file import SYNCHRONOUS, open_file, open_reading, value
 from antiphon.journal.sqlite_reader import ReadQuery, SqliteReader
 from antiphon.journal.sqlite_writer import Append, Ended, SqliteWriter, Tail, WriteJob
+from antiphon.journal.transfer import check_run
 
 T = TypeVar("T")
 
-_ADD_RUN = (
-    "insert into runs(run_id, created, updated, epoch, seq, last, digest, commands, owner, summary, origin)"
-    " values(?, ?, ?, 0, 0, 0, ?, 0, null, x'', ?)"
-)
 _OWNER_OF = "select owner from runs where key = ?"
 _HELD = "select epoch, owner from runs where key = ?"
 _OWNER = "select host, boot, pid, started, wall, steady from owners where key = ?"
@@ -58,7 +58,8 @@ _POST = (
 _COUNT_COMMANDS = "update runs set commands = ? where key = ?"
 _RENAME = "update runs set name = ? where key = ?"
 _RUNS = (
-    "select run_id, created, updated, seq, epoch, owner, summary, name, origin from runs order by key desc"
+    "select run_id, created, updated, seq, epoch, owner, summary, name, origin, imported from runs"
+    " order by key desc"
 )
 
 
@@ -136,6 +137,7 @@ class SqliteJournal:
 
     async def post(self, run_id: str, key: str, body: bytes) -> bool:
         """See `port.Journal.post`; needs no lease."""
+        check_id("key", key)
         return await self._write(partial(self._post, run_id, key, body))
 
     async def commands(self, run_id: str, after: int = 0) -> Sequence[StoredCommand]:
@@ -162,6 +164,11 @@ class SqliteJournal:
         """See `port.Journal.rename`; needs no lease."""
         check_name(name)
         await self._write(partial(self._rename, run_id, name))
+
+    async def restore(self, run: StoredRun) -> None:
+        """See `port.Journal.restore`."""
+        await asyncio.to_thread(check_run, run)
+        await self._write(partial(storing.restore, self._writer.connection, run, self._wall()))
 
     async def runs(self) -> Sequence[RunInfo]:
         """See `port.Journal.runs`."""
@@ -214,13 +221,14 @@ class SqliteJournal:
 
     def _claim(self, run_id: str, create: bool, origin: str, job: WriteJob) -> Lease:
         connection = self._writer.connection
+        if create:
+            check_id("run_id", run_id)
         try:
             top = reading.head(connection, run_id)
         except UnknownName:
             if not create:
                 raise
-            now, kept = self._wall(), origin if origin != run_id else ""
-            connection.execute(_ADD_RUN, (run_id, now, now, genesis(run_id, kept), kept))
+            storing.add_run(connection, run_id, origin if origin != run_id else "", self._wall())
             top = reading.head(connection, run_id)
         if origin:
             check_origin(run_id, top.origin, origin)
@@ -246,7 +254,7 @@ class SqliteJournal:
         if before is not None and before != self._owner_key:
             connection.execute(_FORGET_OWNER, (before,))
         job.claimed = Tail(run_id, top.key, top.epoch + 1, top.seq, top.last, (top.seq, top.last))
-        return Lease(run_id, top.epoch + 1, top.seq, top.digest)
+        return Lease(run_id, top.epoch + 1, top.seq, top.digest, bool(top.imported))
 
     def _lives(
         self, key: int, host: str, boot: str, pid: int, started: str, wall: float, steady: float
@@ -328,8 +336,10 @@ class SqliteJournal:
             found: list[tuple[Any, ...]] = connection.execute(_RUNS).fetchall()
         names = {key: str(Owner(*rest[:4])) for key, *rest in owners if self._lives(key, *rest)}
         return [
-            RunInfo(run_id, created, updated, seq, epoch, names.get(owner, ""), summary, name, origin)
-            for run_id, created, updated, seq, epoch, owner, summary, name, origin in found
+            RunInfo(
+                run_id, created, updated, seq, epoch, names.get(owner, ""), summary, name, origin, bool(moved)
+            )
+            for run_id, created, updated, seq, epoch, owner, summary, name, origin, moved in found
         ]
 
     # Between the threads and the loop.

@@ -4,12 +4,13 @@ The tables of the newest format:
 
     meta     format, and when the file was created
     runs     the head of each run: epoch, seq, digest, `last` (its newest row), `commands` (its newest one),
-             `name`, what people call it, and `origin`, the run from whose id its chain starts
+             `name`, what people call it, `origin`, the run from whose id its chain starts, and `imported`
     rows     every run's rows in the order they were committed; `step` leads back to the run's row before,
              `given` of its `count` events came from outside
     blobs    large texts, each once; run_blobs says which runs keep it
     commands what outsiders posted for the owner, a key once per run
     owners   the processes that hold runs, and when they were last heard
+    removed  runs that were deleted, until the last of their rows is gone; their keys are never used again
 
 Rows are one log and not keyed by run, because a commit of a thousand runs then writes 90 pages
 and not a thousand (six times the rate), and because bodies up to 4 KiB stay on their own page.
@@ -69,7 +70,14 @@ FORMAT_4 = (
     "create unique index commands_by_key on commands(run, key)",
     "update meta set value = 4 where name = 'format'",
 )
-MIGRATIONS: tuple[tuple[str, ...], ...] = (FORMAT_1, FORMAT_2, FORMAT_3, FORMAT_4)
+FORMAT_5 = (
+    "alter table runs add column imported integer not null default 0",
+    "create table removed(run integer primary key, last integer not null, sweep integer not null)",
+    "create index run_blobs_by_blob on run_blobs(blob)",
+    "insert into meta values('newest_removed', 0)",
+    "update meta set value = 5 where name = 'format'",
+)
+MIGRATIONS: tuple[tuple[str, ...], ...] = (FORMAT_1, FORMAT_2, FORMAT_3, FORMAT_4, FORMAT_5)
 """Entry k leads from format k to k + 1. Released entries never change; the last statement that
 touches `meta` names the new format."""
 

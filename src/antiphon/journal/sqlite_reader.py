@@ -24,7 +24,7 @@ NEAR = 8
 """Rows of a run that lie closer than this in the file are read many at once."""
 WINDOW = 256
 
-_HEAD = "select key, epoch, seq, last, digest, commands, origin from runs where run_id = ?"
+_HEAD = "select key, epoch, seq, last, digest, commands, origin, imported from runs where run_id = ?"
 _KNOWN = "select run_id from runs order by key desc limit 20"
 _ROW = "select n, step, seq, count, epoch, at, digest, blobs, body, given from rows where n = ? and run = ?"
 _ROWS = (
@@ -46,6 +46,7 @@ class RunHead(msgspec.Struct, frozen=True):
     digest: bytes
     commands: int
     origin: str
+    imported: int
 
 
 def head(connection: apsw.Connection, run_id: str) -> RunHead:

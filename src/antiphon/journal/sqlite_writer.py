@@ -18,17 +18,17 @@ from antiphon.journal.sqlite_file import CHECKPOINT_PAGES, is_fatal, is_refusal_
 
 BATCH = 1_000
 
-_NEWEST = "select coalesce(max(n), 0) from rows"
+NEWEST = "select coalesce(max(n), 0) from rows"
 _MOVE_HEAD = (
     "update runs set seq = ?, last = ?, digest = ?, updated = ? where key = ? and epoch = ? and seq = ?"
 )
 _HAS_MOVED = "select count(*) from runs where key = ? and epoch = ? and last = ?"
-_ADD_ROW = (
+ADD_ROW = (
     "insert into rows(n, step, run, seq, count, given, epoch, at, digest, blobs, body)"
     " values(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
-_ADD_BLOB = "insert into blobs(digest, data) values(?, ?) on conflict do nothing"
-_KEEP_BLOB = "insert into run_blobs select ?, key from blobs where digest = ? on conflict do nothing"
+ADD_BLOB = "insert into blobs(digest, data) values(?, ?) on conflict do nothing"
+KEEP_BLOB = "insert into run_blobs select ?, key from blobs where digest = ? on conflict do nothing"
 
 
 class Tail(msgspec.Struct, gc=False):
@@ -203,7 +203,7 @@ class SqliteWriter:
         """Write the staged rows: one compare-and-set per run, then the rows of those that matched."""
         if not self._staged:
             return
-        n: int = value(self.connection, _NEWEST)
+        n: int = value(self.connection, NEWEST)
         heads: list[tuple[apsw.SQLiteValue, ...]] = []
         rows: dict[int, list[tuple[apsw.SQLiteValue, ...]]] = {}
         keep: list[tuple[int, Append]] = []
@@ -231,7 +231,7 @@ class SqliteWriter:
                 if not value(self.connection, _HAS_MOVED, (tail.key, tail.epoch, tail.last)):
                     del rows[tail.key]
                     self._fence(tail, staged, ended)
-        self.connection.executemany(_ADD_ROW, chain.from_iterable(rows.values()))
+        self.connection.executemany(ADD_ROW, chain.from_iterable(rows.values()))
         for key, item in keep:
             if key in rows:
                 self._keep(key, item)
@@ -245,10 +245,10 @@ class SqliteWriter:
 
     def _keep(self, key: int, item: Append) -> None:
         for digest, data in item.blobs.items():
-            self.connection.execute(_ADD_BLOB, (stored(digest), data))
+            self.connection.execute(ADD_BLOB, (stored(digest), data))
         named = {*item.blobs, *item.row.blobs, *(digest for _, digest in item.row.refs)}
         for digest in sorted(named):
-            self.connection.execute(_KEEP_BLOB, (key, stored(digest)))
+            self.connection.execute(KEEP_BLOB, (key, stored(digest)))
 
     def _undo(
         self, items: list[Append | WriteJob], error: Exception

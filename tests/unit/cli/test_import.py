@@ -1,8 +1,13 @@
 """`antiphon runs import`: a run from elsewhere is the same run here."""
 
+import asyncio
 import json
 
+import pytest
+
+from antiphon.cli import export_file
 from antiphon.journal.port import chain, genesis
+from antiphon.journal.sqlite import SqliteJournal
 
 TEAM = """
 entry: bot
@@ -121,3 +126,105 @@ def test_what_is_no_export_is_told_apart(shell):
     shell.write("notes.json", "[1, 2]")
     assert "is no exported run" in shell("runs", "import", "notes.json").err
     assert "cannot be read" in shell("runs", "import", "nothing.json").err
+
+
+def sealed(found):
+    """The export with every digest made right: what somebody who means harm would send."""
+    digest = genesis(found["run_id"], found["origin"])
+    for row in found["rows"]:
+        refs = tuple(map(tuple, row["refs"]))
+        fields = (row["seq"], row["count"], row["epoch"], row["at"], row["body"].encode(), refs)
+        digest = chain(digest, *fields, tuple(row["blobs"]), row["given"])
+        row["digest"] = digest.hex()
+    return found
+
+
+def first_row(**changes):
+    def change(found):
+        found["rows"][0] |= changes
+
+    return change
+
+
+def replaced(old, new):
+    def change(found):
+        for row in found["rows"]:
+            row["body"] = row["body"].replace(old, new)
+
+    return change
+
+
+FORGED = {
+    "an id with an escape sequence": lambda found: found.update(run_id="\x1b]0;owned\x07"),
+    "an id of many characters": lambda found: found.update(run_id="x" * 201),
+    "an id of none": lambda found: found.update(run_id=""),
+    "an id that turns the direction": lambda found: found.update(run_id="\u202eabc"),
+    "an origin with an escape sequence": lambda found: found.update(origin="\x1b[2J"),
+    "a name of two lines": lambda found: found.update(name="two\nlines"),
+    "an epoch no run had": first_row(epoch=2**62),
+    "an epoch of zero": first_row(epoch=0),
+    "a time that no calendar has": first_row(at=1e308),
+    "a time before all others": first_row(at=-1.0),
+    "an effect id with an escape sequence": replaced("1/1.m1", "1/1.\\u001b[31mm1"),
+    "an effect id that is none": replaced("1/1.m1", "m1"),
+    "an activation that is not there": replaced("1/1.m1", "7/1.m1"),
+    "a row that is no JSON": first_row(body="[{"),
+    "a row that is no list of events": first_row(body="7"),
+    "a row of no kind": first_row(body='[{"type":"no such event"}]'),
+    "deep JSON": first_row(body="[" * 100_000 + "]" * 100_000),
+}
+
+
+@pytest.mark.parametrize("what", FORGED)
+def test_what_no_journal_could_have_written_is_refused_before_anything_is_written(what, shell):
+    exported(shell, resumed=False)
+    found = json.loads((shell.folder / "run.json").read_text())
+    FORGED[what](found)
+    (shell.folder / "forged.json").write_text(json.dumps(sealed(found)))
+    said = shell("runs", "import", "forged.json", "--journal", "here.db")
+    assert (said.code, said.out) == (5, "")
+    assert "was not taken in" in said.err
+    assert "\x1b" not in said.err
+    assert not (shell.folder / "here.db").exists()
+    assert shell("runs", "verify", "forged.json").code == 5
+
+
+def test_the_same_without_a_fault_is_taken_in(shell):
+    """What was forged above was refused for its fault, and not because it was sealed anew."""
+    exported(shell, resumed=False)
+    found = json.loads((shell.folder / "run.json").read_text())
+    (shell.folder / "sealed.json").write_text(json.dumps(sealed(found)))
+    assert shell("runs", "import", "sealed.json", "--journal", "here.db").code == 0
+
+
+@pytest.mark.parametrize(
+    "text", ['{"antiphon_export": 2, "run_id": "\\ud800"', "[" * 100_000, "\xff\x00", ""]
+)
+def test_what_is_no_json_is_no_export(text, shell):
+    (shell.folder / "bad.json").write_bytes(text.encode("latin-1"))
+    said = shell("runs", "import", "bad.json")
+    assert said.code == 5
+    assert "is no exported run, or is damaged" in said.err
+
+
+def test_a_file_without_end_is_not_read_to_it(shell, monkeypatch):
+    monkeypatch.setattr(export_file, "MAX_FILE", 1_000_000)
+    said = shell("runs", "import", "/dev/zero")
+    assert said.code == 5
+    assert "is larger than" in said.err
+
+
+def test_an_imported_run_says_so_as_long_as_it_is_there(shell):
+    """Whoever opens it is told, also when it has gone on here; a run made here is none."""
+    run_id = exported(shell)
+    assert shell("runs", "import", "run.json", "--journal", "here.db").code == 0
+    assert shell("runs", "resume", run_id, "team.yaml", "--journal", "here.db").code in (0, 1)
+
+    async def imported(path):
+        journal = SqliteJournal(path)
+        lease = await journal.claim(run_id)
+        await journal.close()
+        return lease.imported
+
+    assert asyncio.run(imported("here.db"))
+    assert not asyncio.run(imported("there.db"))

@@ -6,9 +6,8 @@ import pytest
 
 from antiphon import Agent, Hooks, UserError, open_run
 from antiphon.journal.memory import MemoryJournal
-from antiphon.journal.port import chain, genesis
+from antiphon.journal.port import StoredRun, chain, genesis
 from antiphon.journal.row_writer import RowWriter
-from antiphon.journal.transfer import restore
 from antiphon.kernel.run.rows import events_of
 from antiphon.models.script import Script
 
@@ -49,7 +48,7 @@ def test_a_run_restored_with_its_origin_has_it():
     async def main():
         here, there = MemoryJournal(), MemoryJournal()
         rows = await RowWriter(there, await there.claim("fork", create=True, origin="run")).write(b"a", b"b")
-        await restore(here, "fork", rows, {}, origin="run")
+        await here.restore(StoredRun("fork", rows, {}, origin="run"))
         assert await here.read("fork") == rows
         assert [entry.origin for entry in await here.runs()] == ["run"]
         await here.claim("another", create=True)

@@ -11,8 +11,9 @@ import click
 
 from antiphon import Record
 from antiphon.cli import exit_codes
+from antiphon.cli.commands.export import export, import_run
 from antiphon.cli.commands.manage import cancel, rename, resume
-from antiphon.cli.commands.verify import export, import_run, verify
+from antiphon.cli.commands.verify import verify
 from antiphon.cli.display import terminal_escape
 from antiphon.cli.display.draw import Drawing, cost_text, dollars, parts, seconds, tokens
 from antiphon.cli.display.record_line import told

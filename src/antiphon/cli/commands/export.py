@@ -1,0 +1,76 @@
+"""`runs export` and `runs import`: a run as a file, and back."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+import click
+
+from antiphon.cli import exit_codes, export_file
+from antiphon.cli.display import terminal_escape
+from antiphon.cli.export_file import Export
+from antiphon.cli.store import SHORT, find, journal_option, opened, url_of
+from antiphon.config.dotenv import environment
+from antiphon.errors import JournalError
+from antiphon.journal import open_journal
+from antiphon.journal.port import StoredRun
+
+
+@click.command("export", short_help="Write a run as one JSON file.")
+@click.argument("run_id", metavar="RUN")
+@journal_option
+@click.option(
+    "--out", metavar="FILE", help="Write to a new file that only you can read. [default: standard output]"
+)
+@click.option("--yes", "-y", is_flag=True, help="Replace FILE when it exists.")
+def export(run_id: str, journal: str | None, out: str | None, yes: bool) -> int:
+    """Write a run as one JSON file, with its blobs and digests; `runs verify FILE` checks it anywhere."""
+    if out is not None and Path(out).exists() and not yes:
+        raise click.UsageError(f"{out} exists; say --yes to replace it, or name another file.")
+    found = asyncio.run(_export(run_id, journal))
+    data = terminal_escape.json_text(found) + "\n"
+    if out is None:
+        sys.stdout.write(data)
+        sys.stdout.flush()
+        return exit_codes.COMPLETED
+    export_file.write(Path(out), data.encode())
+    click.echo(
+        f"run {found.run_id[:SHORT]}: {len(found.rows):,} rows and {len(found.blobs):,} blobs in {out}",
+        err=True,
+    )
+    return exit_codes.COMPLETED
+
+
+async def _export(prefix: str, option: str | None) -> Export:
+    async with opened(option) as journal:
+        return await export_file.export_of(journal, await find(journal, prefix))
+
+
+@click.command("import", short_help="Take in a run that was exported elsewhere.")
+@click.argument("file", metavar="FILE")
+@journal_option
+def import_run(file: str, journal: str | None) -> int:
+    """Take in a run from the FILE that `runs export` wrote; it keeps its id, and is marked as imported.
+
+    All of it is checked first, then all of it is stored in one step, or nothing. Exit code 5 when the file is
+    damaged or was not written by `runs export`.
+    """
+    loaded = export_file.load(file)
+    try:
+        run = export_file.checked(loaded)
+    except JournalError as error:
+        raise JournalError(f"{file} is damaged and was not taken in: {error}") from error
+    asyncio.run(_import(run, journal))
+    records = run.rows[-1].seq if run.rows else 0
+    click.echo(f"run {run.run_id[:SHORT]}: {records:,} records taken in")
+    return exit_codes.COMPLETED
+
+
+async def _import(run: StoredRun, option: str | None) -> None:
+    journal = open_journal(url_of(option, environment()))
+    try:
+        await journal.restore(run)
+    finally:
+        await journal.close()
