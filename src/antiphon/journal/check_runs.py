@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import struct
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 
 from msgspec.structs import replace
 
-from antiphon.errors import JournalError, UnknownName, UserError
+from antiphon.errors import JournalError, RunInUse, UnknownName, UserError
 from antiphon.journal.port import (
     MAX_ID,
     MAX_NAME,
@@ -167,6 +168,75 @@ def _one_row(good: StoredRun, **changes: object) -> StoredRun:
     return replace(good, rows=[replace(row, digest=digest)], blobs=good.blobs if row.refs else {})
 
 
+async def deleting(open_store: OpenStore) -> None:
+    """A run that nobody holds is removed with all it held; its id may be used anew, other runs stay."""
+    shared, own = b"shared" * 2_000, b"own" * 3_000
+    names = blob_digest(shared), blob_digest(own)
+    async with open_store() as journal:
+        await raises(UnknownName, "deleting what is not there", journal.delete("deleting nobody"))
+        pens = [
+            RowWriter(journal, await journal.claim(f"deleting {n}", create=True)) for n in ("it", "another")
+        ]
+        for pen, kept in zip(pens, (names, names[:1]), strict=True):
+            for number in range(5):
+                await pen.put(pen.row(b"%d" % number, blobs=kept), {names[0]: shared, names[1]: own})
+            await journal.post(pen.lease.run_id, "k", b"command")
+        await journal.rename("deleting it", "called")
+        await raises(RunInUse, "deleting a run that is held", journal.delete("deleting it"))
+        same(len(await journal.read("deleting it")), 5, "rows of a run that is held")
+        waiter = asyncio.ensure_future(journal.wait("deleting it", 99, 99))
+        await journal.runs()
+        await journal.release(pens[0].lease)
+        await journal.delete("deleting it")
+        await raises(UnknownName, "waiting for a run that is deleted", waiter)
+        await raises(UnknownName, "deleting it twice", journal.delete("deleting it"))
+        for doing in (
+            journal.claim("deleting it"),
+            _as(journal.read("deleting it")),
+            journal.post("deleting it", "k", b""),
+            _as(journal.commands("deleting it")),
+            journal.blob("deleting it", names[0]),
+            journal.rename("deleting it", "x"),
+        ):
+            await raises(UnknownName, "using a deleted run", doing)
+        same("deleting it" in {entry.run_id for entry in await journal.runs()}, False, "listed")
+        await raises(JournalError, "a row under its lease", pens[0].put(pens[0].row(b"late")))
+        await _made_anew(journal, names)
+        same(await journal.blob("deleting another", names[0]), shared, "a blob that another run names")
+        same(len(await pens[1].write(b"more")), 1, "the other run goes on")
+        same(len(await journal.commands("deleting another")), 1, "its commands")
+
+
+async def _made_anew(journal: Journal, names: tuple[str, str]) -> None:
+    """A run under the id of a deleted one knows nothing of it."""
+    lease = await journal.claim("deleting it", create=True)
+    same(lease, Lease("deleting it", 1, 0, genesis("deleting it")), "the lease of a new run of that id")
+    same(list(await journal.read("deleting it")), [], "its rows")
+    same(await journal.post("deleting it", "k", b"new"), True, "a key used in the deleted run")
+    entry = await _entry(journal, "deleting it")
+    same((entry.name, entry.summary), ("", b""), "its entry")
+    # Named without being given: found only where somebody else keeps it.
+    pen = RowWriter(journal, lease)
+    await pen.put(pen.row(b"x", blobs=names[:1]))
+    await journal.blob("deleting it", names[0])
+    await raises(JournalError, "a blob that nobody named any more", journal.blob("deleting it", names[1]))
+
+
+async def compacting(open_store: OpenStore) -> None:
+    """Space is given back when nobody holds a run, and everything is as it was."""
+    async with open_store() as journal:
+        if any(entry.owner for entry in await journal.runs()):
+            # Cases before this one hold some, where the store is one instance.
+            return
+        pen = RowWriter(journal, await journal.claim("compacting", create=True))
+        rows = await pen.write(b"a", b"b")
+        await raises(RunInUse, "compacting while a run is held", journal.compact())
+        await journal.release(pen.lease)
+        same(await journal.compact() >= 0, True, "bytes given back")
+        same(list(await journal.read("compacting")), rows, "rows")
+        same((await journal.claim("compacting")).epoch, 2, "the next lease")
+
+
 async def _entry(journal: Journal, run_id: str) -> RunInfo:
     return next(entry for entry in await journal.runs() if entry.run_id == run_id)
 
@@ -175,4 +245,4 @@ async def _as(doing: Awaitable[object]) -> object:
     return await doing
 
 
-CASES: tuple[Case, ...] = (ids, restoring, foreign_runs)
+CASES: tuple[Case, ...] = (ids, restoring, foreign_runs, deleting, compacting)

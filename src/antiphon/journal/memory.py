@@ -193,6 +193,26 @@ class MemoryJournal:
         self._blobs.update(run.blobs)
         self._runs[run.run_id] = made
 
+    async def delete(self, run_id: str) -> None:
+        """See `port.Journal.delete`."""
+        run = self._known(run_id)
+        if run.held:
+            raise RunInUse(run_id, "this process")
+        del self._runs[run_id]
+        for digest in run.blobs:
+            if not any(digest in other.blobs for other in self._runs.values()):
+                self._blobs.pop(digest, None)
+        for _, _, waiter in run.waiting:
+            if not waiter.done():
+                waiter.set_exception(UnknownName("run", run_id, self._runs))
+
+    async def compact(self) -> int:
+        """Nothing to give back: what is deleted is gone. See `port.Journal.compact`."""
+        for run in self._runs.values():
+            if run.held:
+                raise RunInUse(run.run_id, "this process")
+        return 0
+
     async def runs(self) -> Sequence[RunInfo]:
         """See `port.Journal.runs`."""
         return [run.entry() for run in reversed(self._runs.values())]

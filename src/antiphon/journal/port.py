@@ -258,7 +258,8 @@ class Journal(Protocol):
     async def wait(self, run_id: str, seq: int, command: int) -> None:
         """Return when the run has rows past `seq` or commands past `command`; at once if it has.
 
-        For owners (commands) and for watchers in other processes (rows); wakes within 0.25 s.
+        For owners (commands) and for watchers in other processes (rows); wakes within 0.25 s. Raises
+        UnknownName, also when the run is deleted meanwhile.
         """
         ...
 
@@ -275,6 +276,24 @@ class Journal(Protocol):
 
         Nobody holds it then; its epoch is that of its last row, and its leases say `imported`. Raises
         UserError (its id is here already, or what `transfer.check_run` finds wrong), JournalError.
+        """
+        ...
+
+    async def delete(self, run_id: str) -> None:
+        """Remove a run that nobody holds: its rows, commands, name, and the blobs that no other run names.
+
+        It is gone at once and for all; what it held is then cleared away in pieces, so that nobody who writes
+        waits for long. Killed in between, the next `delete` or `compact` goes on. The id may be used anew.
+
+        Raises UnknownName, RunInUse (a living owner holds it, this instance too).
+        """
+        ...
+
+    async def compact(self) -> int:
+        """Give the space of what was deleted back to the system; how many bytes the store became smaller by.
+
+        Raises RunInUse while a living owner holds any run (it would wait until all is rewritten),
+        JournalFull when there is not room enough to rewrite it, JournalError.
         """
         ...
 

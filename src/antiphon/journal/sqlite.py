@@ -47,6 +47,10 @@ _BEAT = "update owners set wall = ?, steady = ? where key = ?"
 _FORGET_OWNER = (
     "delete from owners where key = ? and not exists(select 1 from runs where runs.owner = owners.key)"
 )
+_HOLDERS = (
+    "select runs.run_id, owners.key, host, boot, pid, started, wall, steady from owners"
+    " join runs on runs.owner = owners.key where ?1 is null or runs.key = ?1"
+)
 _LAST_ROW = "select seq, digest from rows where n = ? and run = ?"
 _CLAIM = "update runs set epoch = epoch + 1, owner = ? where key = ?"
 _RELEASE = "update runs set owner = null where key = ? and epoch = ?"
@@ -89,7 +93,7 @@ class SqliteJournal:
         if durability not in SYNCHRONOUS:
             raise ConfigError(f"durability is {durability!r}; it is one of: {', '.join(sorted(SYNCHRONOUS))}")
         self.path, self.durability, self._ttl = Path(path), durability, ttl
-        self._wall, self._steady = wall, steady
+        self._vfs, self._wall, self._steady = vfs, wall, steady
         self._me = this_process()
         self._owner_key = 0
         self._heard_at = float("-inf")
@@ -169,6 +173,27 @@ class SqliteJournal:
         """See `port.Journal.restore`."""
         await asyncio.to_thread(check_run, run)
         await self._write(partial(storing.restore, self._writer.connection, run, self._wall()))
+
+    async def delete(self, run_id: str) -> None:
+        """See `port.Journal.delete`."""
+        await self._write(partial(self._delete, run_id))
+        self._wake({run_id: reading.GONE})
+        await self._clear()
+
+    async def compact(self) -> int:
+        """See `port.Journal.compact`: SQLite's VACUUM, over a connection and on a thread of its own.
+
+        Whoever wants to write meanwhile waits up to 10 s. Readers are not disturbed, but as long as one of
+        them has not ended its reading, the file stays as large as it was: JournalError then, try again.
+        """
+        await self._clear()
+        await self._write(self._held_by_nobody)
+        return await asyncio.to_thread(storing.compact, self.path, self.durability, self._vfs)
+
+    async def _clear(self) -> None:
+        """Clear away what deleted runs held, of whomever, a piece in each transaction."""
+        while await self._write(partial(storing.clear, self._writer.connection)):
+            continue
 
     async def runs(self) -> Sequence[RunInfo]:
         """See `port.Journal.runs`."""
@@ -320,6 +345,25 @@ class SqliteJournal:
         connection = self._writer.connection
         connection.execute(_RENAME, (name, reading.head(connection, run_id).key))
 
+    def _delete(self, run_id: str, job: WriteJob) -> None:
+        connection = self._writer.connection
+        top = reading.head(connection, run_id)
+        owner = value(connection, _OWNER_OF, (top.key,))
+        self._check_holders(top.key)
+        storing.take_out(connection, top)
+        if owner is not None:
+            connection.execute(_FORGET_OWNER, (owner,))
+
+    def _held_by_nobody(self, job: WriteJob) -> None:
+        self._check_holders(None)
+
+    def _check_holders(self, key: int | None) -> None:
+        """Raise RunInUse when a living owner, this one or another, holds the run (None: any run)."""
+        found: list[tuple[Any, ...]] = self._writer.connection.execute(_HOLDERS, (key,)).fetchall()
+        for run_id, owner, *rest in found:
+            if self._lives(owner, *rest):
+                raise RunInUse(run_id, str(Owner(*rest[:4])))
+
     def _give_up(self, job: WriteJob) -> None:
         connection = self._writer.connection
         for tail in self._writer.tails.values():
@@ -402,7 +446,11 @@ class SqliteJournal:
             return
         for run_id, (seq, command) in moved.items():
             for after, read, waiter in self._waiting.get(run_id, ()):
-                if (seq > after or command > read) and not waiter.done():
+                if waiter.done():
+                    continue
+                if (seq, command) == reading.GONE:
+                    waiter.set_exception(UnknownName("run", run_id))
+                elif seq > after or command > read:
                     waiter.set_result(None)
 
 

@@ -72,7 +72,8 @@ FORMAT_4 = (
 )
 FORMAT_5 = (
     "alter table runs add column imported integer not null default 0",
-    "create table removed(run integer primary key, last integer not null, sweep integer not null)",
+    "create table removed(run integer primary key, last integer not null, seq integer not null,"
+    " sweep integer not null)",
     "create index run_blobs_by_blob on run_blobs(blob)",
     "insert into meta values('newest_removed', 0)",
     "update meta set value = 5 where name = 'format'",

@@ -160,6 +160,21 @@ def position(connection: apsw.Connection, run_id: str) -> tuple[int, int]:
     return top.seq, top.commands
 
 
+GONE = (-1, -1)
+"""The position of a run that was deleted while somebody waited for it."""
+
+
+def positions(connection: apsw.Connection, run_ids: list[str]) -> dict[str, tuple[int, int]]:
+    """Where several runs are."""
+    found = {}
+    for run_id in run_ids:
+        try:
+            found[run_id] = position(connection, run_id)
+        except UnknownName:
+            found[run_id] = GONE
+    return found
+
+
 class ReadQuery:
     """A question for the reader; `done` gets its end on the reader's thread."""
 
@@ -225,9 +240,6 @@ class SqliteReader:
             if version == self._version:
                 return
             self._version = version
-            self._moved({run_id: position(self._connection, run_id) for run_id in list(self.watched)})
-        except UnknownName:
-            # Deleted while somebody waited; the next look asks again, the waiter's own end decides.
-            self._version = -1
+            self._moved(positions(self._connection, list(self.watched)))
         except Exception as error:  # noqa: BLE001 - the answer of whoever waits
             self._moved(meaning(error, self._path, "watching"))

@@ -1,13 +1,23 @@
-"""Whole runs in an SQLite journal: added, and taken in from elsewhere in one transaction."""
+"""Whole runs in an SQLite journal: added, taken in from elsewhere, taken out; and their space given back.
+
+A run that is taken out is gone in one transaction that only moves its head from `runs` to `removed`. Its
+rows, blobs and commands follow in pieces, each a transaction, so that nobody who writes waits for long,
+however much it held. A process that is killed in between leaves `removed` to whoever deletes next.
+"""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import apsw
 
+from antiphon.errors import JournalError, JournalFull
 from antiphon.journal.port import StoredRun, genesis
-from antiphon.journal.sqlite_file import value
+from antiphon.journal.sqlite_file import meaning, open_file, value
+from antiphon.journal.sqlite_reader import RunHead
 from antiphon.journal.sqlite_writer import ADD_BLOB, ADD_ROW, KEEP_BLOB, NEWEST, WriteJob, pack, stored
 from antiphon.journal.transfer import named_blobs, present
 
@@ -23,6 +33,34 @@ _SET_HEAD = (
     "update runs set seq = ?, last = ?, epoch = ?, digest = ?, updated = ?, name = ?, summary = ?,"
     " imported = 1 where key = ?"
 )
+
+
+_TAKE_OUT = "insert into removed(run, last, seq, sweep) values(?, ?, ?, 0)"
+_NEVER_AGAIN = "update meta set value = max(value, ?) where name = 'newest_removed'"
+_DROP_HEAD = "delete from runs where key = ?"
+_REMOVED = "select run, last, seq, sweep from removed limit 1"
+_MOVE = "update removed set last = ?, seq = ?, sweep = ? where run = ?"
+_CLEARED = "delete from removed where run = ?"
+_DROP_ROW = "delete from rows where n = ? and run = ? returning step, seq, count"
+_DROP_ROWS = "delete from rows where n > ? and n <= ? and run = ?"
+_SOME_BLOBS = (
+    "select blob, (select length(data) from blobs where key = blob) from run_blobs where run = ? limit 500"
+)
+_LET_GO = "delete from run_blobs where run = ? and blob = ?"
+_DROP_BLOB = "delete from blobs where key = ?1 and not exists(select 1 from run_blobs where blob = ?1)"
+_DROP_COMMANDS = (
+    "delete from commands where run = ?1 and number <"
+    " (select min(number) from commands where run = ?1) + 1000"
+)
+_BYTES_IN_USE = (
+    "select (page_count - freelist_count) * page_size"
+    " from pragma_page_count, pragma_freelist_count, pragma_page_size"
+)
+ROWS = 1_000
+"""Rows that one piece of clearing away follows; WINDOW: of those of all runs it looks through."""
+WINDOW = 20_000
+BYTES = 32 << 20
+"""After so many bytes of blobs a piece ends."""
 
 
 def add_run(connection: apsw.Connection, run_id: str, origin: str, now: float) -> int:
@@ -55,3 +93,98 @@ def _rows(run: StoredRun, key: int, newest: int) -> Iterator[tuple[apsw.SQLiteVa
         named = pack(row) if row.refs or row.blobs else None
         where = (newest + number + 1, 1 if number else 0, key, row.seq, row.count, row.given)
         yield (*where, row.epoch, row.at, row.digest, named, row.body)
+
+
+def take_out(connection: apsw.Connection, top: RunHead) -> None:
+    """Make a run no run any more, inside the caller's transaction; `clear` does the rest."""
+    connection.execute(_TAKE_OUT, (top.key, top.last, top.seq))
+    connection.execute(_NEVER_AGAIN, (top.key,))
+    connection.execute(_DROP_HEAD, (top.key,))
+
+
+def clear(connection: apsw.Connection, job: WriteJob) -> bool:
+    """Clear away a piece of what runs that were taken out held; whether there may be more."""
+    found: tuple[int, int, int, int] | None = connection.execute(_REMOVED).fetchone()
+    if found is None:
+        return False
+    run, last, seq, sweep = found
+    if last:
+        connection.execute(_MOVE, (*_follow(connection, run, last, seq), run))
+    elif sweep:
+        after = max(sweep - WINDOW, 0)
+        connection.execute(_DROP_ROWS, (after, sweep, run))
+        connection.execute(_MOVE, (0, 0, after, run))
+    elif not _let_blobs_go(connection, run):
+        connection.execute(_DROP_COMMANDS, (run,))
+        if not connection.changes():
+            connection.execute(_CLEARED, (run,))
+    return True
+
+
+def _follow(connection: apsw.Connection, run: int, n: int, seq: int) -> tuple[int, int, int]:
+    """Delete rows from the newest back, the first of them `n`, which ends at `seq`.
+
+    (row to go on with, where it ends, row from which all are to be looked through): the last when a
+    damaged run does not lead from row to row.
+    """
+    for _ in range(ROWS):
+        step, end, count = connection.execute(_DROP_ROW, (n, run)).fetchone() or (0, 0, 0)
+        if step < 0 or count < 1 or end != seq or (step == 0) != (end == count):
+            return 0, 0, value(connection, NEWEST)
+        if not step:
+            return 0, 0, 0
+        n, seq = n - step, end - count
+    return n, seq, 0
+
+
+def _let_blobs_go(connection: apsw.Connection, run: int) -> bool:
+    """Let the run keep some blobs no longer, delete those that no run keeps; whether there were any."""
+    size = 0
+    found: list[tuple[Any, ...]] = connection.execute(_SOME_BLOBS, (run,)).fetchall()
+    for key, length in found:
+        connection.execute(_LET_GO, (run, key))
+        connection.execute(_DROP_BLOB, (key,))
+        size += length or 0
+        if size > BYTES:
+            break
+    return bool(found)
+
+
+def compact(path: Path, durability: str, vfs: str | None) -> int:
+    """Rewrite the file without its free pages; how many bytes it and its log became smaller by.
+
+    Raises JournalFull, JournalError.
+    """
+    connection = open_file(path, durability, vfs)
+    try:
+        before = _size(path)
+        # Once as a temporary file and once in the log, before the file itself becomes smaller.
+        needed, free = 2 * value(connection, _BYTES_IN_USE), shutil.disk_usage(path.parent).free
+        if free < needed:
+            raise JournalFull(
+                f"Journal {path}: to be compacted it needs {needed:,} free bytes, there are {free:,};"
+                " free some and try again"
+            )
+        connection.execute("vacuum")
+        _truncate(connection, path)
+        return before - _size(path)
+    except apsw.Error as error:
+        raise meaning(error, path, "compacting") from error
+    finally:
+        connection.close(force=True)
+
+
+def _truncate(connection: apsw.Connection, path: Path) -> None:
+    """Move the log into the file, which becomes as small as what it holds."""
+    try:
+        connection.wal_checkpoint("main", apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    except apsw.BusyError as error:
+        raise JournalError(
+            f"Journal {path} is rewritten, but another process read it all the time, so its file is still as"
+            " large as it was; end that process or try again"
+        ) from error
+
+
+def _size(path: Path) -> int:
+    log = Path(f"{path}-wal")
+    return path.stat().st_size + (log.stat().st_size if log.exists() else 0)
