@@ -29,11 +29,11 @@ PRIVATE_WORDS = {
 # Names that a design document prescribes are exempt.
 PRESCRIBED_NAMES: dict[str, str] = {"CostManager": "environment"}  # name: style
 # Where tasks may be born, beside the runtime.
-# The conformance suite of journals races owners against waiters. The environment's subscriptions
+# The conformance suite of journals (check.py, check_runs.py) races owners against waiters. The environment's subscriptions
 # wait for many of the user's own triggers at once, outside any run.
 TASK_MAKERS = (
     "src/antiphon/kernel/run/runtime.py",
-    "src/antiphon/journal/check.py",
+    "src/antiphon/journal/check",
     "src/antiphon/styles/environment/metagpt/subscription.py",
 )
 # Where a journal may be appended to, beside the runtime: the suite that tries journals out.

@@ -13,11 +13,12 @@ from antiphon.cli import exit_codes
 COMMANDS: Mapping[str, str] = {
     "run": "Ask a team of agents and watch it work.",
     "chat": "Chat with an agent or team. Saved; resume it any time.",
-    "runs": "Look at runs, resume or cancel them, check and export them.",
+    "runs": "Look at runs, resume, cancel or delete them, check and export them.",
     "answer": "Answer what a run asks, from another terminal or process.",
     "graph": "Draw who reaches whom in a team.",
     "profiles": "Check agents described in YAML.",
     "models": "Show model prices, context windows and features.",
+    "journal": "Look after the journal that holds the runs.",
     "doctor": "Check that everything a run needs is there.",
 }
 CONTEXT: Mapping[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -48,6 +49,8 @@ class Commands(click.Group):
             from antiphon.cli.commands.profiles import profiles as found
         elif cmd_name == "models":
             from antiphon.cli.commands.models import models as found
+        elif cmd_name == "journal":
+            from antiphon.cli.commands.journal import journal as found
         else:
             from antiphon.cli.commands.doctor import doctor as found
         return found

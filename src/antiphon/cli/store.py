@@ -122,6 +122,15 @@ async def stored_summary(journal: Journal, entry: RunInfo) -> RunSummary:
     return summary_of(await fold(journal, entry.run_id), entry.seq)
 
 
+def state_of(entry: RunInfo, known: RunSummary) -> str:
+    """A run's state in one word: whether somebody drives it, waits, or how it ended."""
+    if known.state in ("open", "waiting"):
+        if not entry.owner:
+            return "suspended"
+        return "running" if known.state == "open" else "waiting"
+    return known.outcome or ("closed" if known.state == "closed" else "idle")
+
+
 def program() -> str:
     """How a person calls this program from here."""
     if shutil.which("antiphon"):

@@ -43,7 +43,7 @@ def test_examples(shell, monkeypatch):
             got = [line.replace(real, RUN) for line in (said.err + said.out).splitlines()]
             for line in lines:
                 assert any(shown(line).fullmatch(each) for each in got), (command, line, got)
-    assert commands == 14
+    assert commands == 17
 
 
 def test_every_exit_code_is_told():
@@ -56,7 +56,7 @@ def test_every_exit_code_is_told():
 
 def test_every_command_and_option_is_told(shell):
     text = DOCUMENT.read_text("utf-8")
-    for group in ("runs", "models", "profiles"):
+    for group in ("runs", "journal", "models", "profiles"):
         for name in re.findall(r"^  (\w+)  ", shell(group, "--help").out, re.MULTILINE):
             assert f"`antiphon {group} {name}" in text
     for name in COMMANDS:

@@ -104,7 +104,7 @@ def test_ls_lists_a_damaged_run_too(shell, run_id):
 )
 def test_states(state, owner, shown):
     entry = RunInfo("r", 0.0, 0.0, 1, 1, owner, b"")
-    assert runs.state_of(entry, RunSummary(1, state=state)) == shown
+    assert store.state_of(entry, RunSummary(1, state=state)) == shown
 
 
 @pytest.mark.parametrize(

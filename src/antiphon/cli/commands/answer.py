@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from antiphon.cli import exit_codes
 from antiphon.cli.display import terminal_escape
+from antiphon.cli.duration import seconds_of
 from antiphon.cli.session.questions import MORE, laid_out, ruled, verdict
 from antiphon.cli.session.request import manner_of
 from antiphon.cli.store import (
@@ -42,8 +43,6 @@ from antiphon.view.nodes import EffectNode
 PATIENCE = 5.0
 """Seconds that an owner gets to take an answer in before the command reports without it."""
 EFFECT = re.compile(r"\d+/\d+\.[clx]\S*")
-SPAN = re.compile(r"(\d+(?:\.\d+)?)(s|m|h|d)")
-_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 class OpenQuestion(Struct, frozen=True):
@@ -233,11 +232,7 @@ def _pattern(said: str) -> tuple[str, str]:
 
 
 def _until(span: str | None) -> float:
-    if span is None:
-        return 0.0
-    if not span or SPAN.sub("", span):
-        raise click.UsageError(f"--expires-in is a time such as 45s, 30m, 2h or 1d; got {span!r}.")
-    return time.time() + sum(float(number) * _SECONDS[unit] for number, unit in SPAN.findall(span))
+    return time.time() + seconds_of("--expires-in", span) if span is not None else 0.0
 
 
 def _grant(question: OpenQuestion, content: str, reach: _Reach) -> Grant | None:

@@ -1,4 +1,4 @@
-"""`antiphon runs`: look at runs, follow, resume, rename, cancel, check and export them."""
+"""`antiphon runs`: look at runs, follow, resume, rename, cancel, delete, check and export them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from antiphon import Record
 from antiphon.cli import exit_codes
 from antiphon.cli.commands.export import export, import_run
 from antiphon.cli.commands.manage import cancel, rename, resume
+from antiphon.cli.commands.retention import prune, rm
 from antiphon.cli.commands.verify import verify
 from antiphon.cli.display import terminal_escape
 from antiphon.cli.display.draw import Drawing, cost_text, dollars, parts, seconds, tokens
@@ -20,7 +21,16 @@ from antiphon.cli.display.record_line import told
 from antiphon.cli.display.tree import CallBranch, CallTree, Remark, name_of, outcome_of, text_of
 from antiphon.cli.display.watch import terminal
 from antiphon.cli.session.request import manner_of
-from antiphon.cli.store import SHORT, RecordReader, find, journal_option, json_option, opened, stored_summary
+from antiphon.cli.store import (
+    SHORT,
+    RecordReader,
+    find,
+    journal_option,
+    json_option,
+    opened,
+    state_of,
+    stored_summary,
+)
 from antiphon.errors import JournalError
 from antiphon.journal.port import MAX_NAME, RunInfo
 from antiphon.kernel.facts.summary import RunSummary, summary_of
@@ -32,11 +42,11 @@ run_argument = click.argument("run_id", metavar="RUN")
 
 
 @click.group(
-    commands=[cancel, rename, resume, verify, export, import_run],
+    commands=[cancel, rename, resume, verify, export, import_run, rm, prune],
     epilog="RUN is the start of a run's id, as long as only one run begins so, or its name.",
 )
 def runs() -> None:
-    """Look at runs, resume, rename or cancel them, check and export them."""
+    """Look at runs, resume, rename, cancel or delete them, check and export them."""
 
 
 @runs.command("ls", short_help="List the newest runs.")
@@ -80,15 +90,6 @@ async def _ls(option: str | None, as_json: bool, limit: int) -> int:
 def terminal_width() -> int:
     """Columns of the standard output; 0 when it is no terminal and nothing needs to be cut."""
     return terminal().size.width if sys.stdout.isatty() else 0
-
-
-def state_of(entry: RunInfo, known: RunSummary) -> str:
-    """A run's state in one word: whether somebody drives it, waits, or how it ended."""
-    if known.state in ("open", "waiting"):
-        if not entry.owner:
-            return "suspended"
-        return "running" if known.state == "open" else "waiting"
-    return known.outcome or ("closed" if known.state == "closed" else "idle")
 
 
 def _listed(entry: RunInfo, known: RunSummary | None, state: str) -> dict[str, Any]:
