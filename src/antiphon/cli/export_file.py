@@ -26,7 +26,7 @@ from antiphon.kernel.facts.events import decode as decode_events
 from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.facts.summary import encode as encode_summary
 from antiphon.kernel.facts.summary import summary_of
-from antiphon.kernel.run.rows import fold_row, unpack
+from antiphon.kernel.run.rows import UNREADABLE, fold_row, unpack
 
 FORMAT = 2
 """Of an exported file; those of format 1, whose rows do not say what was given, are read too."""
@@ -131,7 +131,7 @@ def fold_rows(run_id: str, rows: Sequence[Row], blobs: Mapping[str, bytes]) -> R
             for event in events:
                 _check_id(event)
             fold_row(state, row, events)
-        except (JournalError, LookupError, ValueError, TypeError, AttributeError, RecursionError) as error:
+        except (JournalError, *UNREADABLE) as error:
             raise JournalCorrupt(run_id, row.seq, str(error)) from error
     return state
 

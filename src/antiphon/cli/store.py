@@ -20,7 +20,7 @@ from antiphon.journal import Journal, open_journal
 from antiphon.journal.port import RunInfo
 from antiphon.kernel.facts.records import ActivationIndex, Record
 from antiphon.kernel.facts.summary import RunSummary, decode, summary_of
-from antiphon.kernel.run.rows import events_of, fold
+from antiphon.kernel.run.rows import fold, records_of
 
 FOLDER = ".antiphon"
 FILE = "antiphon.db"
@@ -99,10 +99,7 @@ class RecordReader:
         """The records that are new. Raises Corrupt."""
         found: list[Record] = []
         for row in await self._journal.read(self._run_id, self.seq):
-            events = await events_of(self._journal, self._run_id, row)
-            for number, event in enumerate(events, row.seq - len(events) + 1):
-                self._index.learn(event)
-                found.append(self._index.record(number, row.at, self._run_id, event))
+            found += await records_of(self._journal, self._run_id, row, self._index)
             self.seq = row.seq
         return found
 

@@ -9,7 +9,8 @@ import pytest
 from antiphon import Agent, Record, open_run
 from antiphon.cli import exit_codes, store
 from antiphon.cli.commands import manage, runs
-from antiphon.journal.port import RunInfo
+from antiphon.journal.port import Row, RunInfo, chain
+from antiphon.journal.row_writer import RowWriter, put
 from antiphon.journal.sqlite import SqliteJournal
 from antiphon.kernel.facts.events import ModelEffect
 from antiphon.kernel.facts.summary import RunSummary
@@ -52,6 +53,57 @@ def test_ls(shell, run_id):
     limited = shell("runs", "ls", "--limit", "1").out.splitlines()
     assert limited[1].endswith("second")
     assert limited[2].startswith("1 older runs are not shown")
+
+
+BODIES = {
+    "no JSON": b"[{",
+    "no text": b"\xff\x00",
+    "no list": b"7",
+    "no events": b"[1, 2]",
+    "an event of no kind": b'[{"type":"no such event"}]',
+    "an end of what never began": b'[{"type":"finished","id":"7/1.m1"}]',
+    "an end of no effect": b'[{"type":"finished","id":"what"}]',
+    "a message to nobody": b'[{"type":"message","to":9,"message":{"id":"","sender":"a","receiver":"b"}}]',
+    "nested deeper than anything": b"[" * 100_000 + b"]" * 100_000,
+}
+
+
+@pytest.mark.parametrize("body", BODIES)
+def test_ls_lists_the_others_when_a_run_cannot_be_read(shell, run_id, body):
+    """The digests of its rows are right, as if somebody had meant to. It is that run's damage alone."""
+
+    async def forge():
+        journal = SqliteJournal(shell.folder / JOURNAL)
+        await RowWriter(journal, await journal.claim("forged", create=True)).write(BODIES[body])
+        await journal.close()
+
+    asyncio.run(forge())
+    found = {entry["run_id"]: entry["state"] for entry in shell("runs", "ls", "--json").value}
+    assert found == {run_id: "completed", "forged": "damaged"}
+    lines = shell("runs", "ls").out.splitlines()
+    assert len(lines) == 3
+    assert "antiphon runs verify forged" in lines[1]
+    for words in (("show", "forged"), ("tail", "forged"), ("verify",), ("resume", "forged", "team.yaml")):
+        said = shell("runs", *words)
+        assert said.code == 5, words
+        assert "fault of Antiphon" not in said.err
+    assert shell("answer").code == 0
+
+
+def test_a_time_that_no_clock_shows_is_told_as_such(shell, run_id):
+    async def forge():
+        journal = SqliteJournal(shell.folder / JOURNAL)
+        lease = await journal.claim("forged", create=True)
+        body = b'[{"type":"run_started","run_id":"forged"}]'
+        digest = chain(lease.digest, 1, 1, 1, 1e308, body, ())
+        await put(journal, lease, Row(1, 1, 1, 1e308, body, (), digest))
+        await journal.close()
+
+    asyncio.run(forge())
+    assert shell("runs", "ls").code == 0
+    said = shell("runs", "tail", "forged")
+    assert (said.code, said.out.split()[:2]) == (0, ["1", "?"])
+    assert shell("runs", "rm", "forged").code == 0
 
 
 def test_a_run_is_renamed_listed_and_found_by_its_name(shell, run_id):

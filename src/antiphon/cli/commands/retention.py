@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from antiphon.cli import exit_codes
 from antiphon.cli.display import terminal_escape
+from antiphon.cli.display.draw import clock
 from antiphon.cli.duration import seconds_of
 from antiphon.cli.store import SHORT, choose, journal_option, json_option, opened, state_of
 from antiphon.errors import JournalError, RunInUse
@@ -160,7 +161,7 @@ async def _delete(journal: Journal, found: list[Candidate], as_json: bool, yes: 
 
 def _line(found: Candidate) -> str:
     entry = found.entry
-    day = time.strftime("%Y-%m-%d", time.localtime(entry.updated_at))
+    day = clock("%Y-%m-%d", entry.updated_at)
     title = terminal_escape.line(f"[{entry.name}] {found.title}" if entry.name else found.title, 60)
     return (
         f"{terminal_escape.line(entry.run_id[:SHORT])}  {day}  {found.state}  {entry.seq:,} records  {title}"

@@ -16,7 +16,7 @@ from antiphon.cli.commands.manage import cancel, rename, resume
 from antiphon.cli.commands.retention import prune, rm
 from antiphon.cli.commands.verify import verify
 from antiphon.cli.display import terminal_escape
-from antiphon.cli.display.draw import Drawing, cost_text, dollars, parts, seconds, tokens
+from antiphon.cli.display.draw import Drawing, clock, cost_text, dollars, parts, seconds, tokens
 from antiphon.cli.display.record_line import told
 from antiphon.cli.display.tree import CallBranch, CallTree, Remark, name_of, outcome_of, text_of
 from antiphon.cli.display.watch import terminal
@@ -304,5 +304,4 @@ async def _tail(prefix: str, option: str | None, follow: bool, as_json: bool, li
 
 
 def _line(record: Record, tree: CallTree) -> str:
-    clock = time.strftime("%H:%M:%S", time.localtime(record.at))
-    return f"{record.seq:>6}  {clock}  {told(record, tree)}"
+    return f"{record.seq:>6}  {clock('%H:%M:%S', record.at)}  {told(record, tree)}"

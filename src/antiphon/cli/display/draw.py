@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 from rich.text import Text
@@ -34,6 +35,14 @@ GUIDES = ("├─ ", "└─ ", "│  ", "   ")
 ASCII_GUIDES = ("|- ", "`- ", "|  ", "   ")
 FOLDED = 200
 """A tree of more nodes shows what has ended in one line each."""
+
+
+def clock(form: str, at: float) -> str:
+    """An instant as the local clock shows it; `?` for one that no clock does, as in a run that was forged."""
+    try:
+        return time.strftime(form, time.localtime(at))
+    except (OverflowError, ValueError, OSError):
+        return "?"
 
 
 def seconds(span: float) -> str:

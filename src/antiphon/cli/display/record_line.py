@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 
 from antiphon import Record
 from antiphon.cli.display import terminal_escape
-from antiphon.cli.display.draw import waiting
+from antiphon.cli.display.draw import clock, waiting
 from antiphon.cli.display.tree import CallTree, ends_task, name_of, short_arguments
 from antiphon.values.message import Message
 from antiphon.view.changes import (
@@ -107,7 +106,7 @@ def _started(effect: EffectNode, tree: CallTree) -> str:
 
 def _due(effect: EffectNode) -> str:
     due = effect.wait.due_at if effect.wait is not None else 0.0
-    return f"has until {time.strftime('%H:%M:%S', time.localtime(due))}"
+    return f"has until {clock('%H:%M:%S', due)}"
 
 
 def _used(effect: EffectNode) -> str:

@@ -17,6 +17,10 @@ from antiphon.values.codec import encode_value
 
 LARGE = 4096
 """Bytes above which a payload is stored once, by its digest, beside the rows."""
+UNREADABLE = (
+    msgspec.MsgspecError, LookupError, ValueError, TypeError, AttributeError, ArithmeticError, RecursionError,
+)  # fmt: skip
+"""What reading rows raises whose digests are right and which are no events, or events of no run."""
 
 
 def pack(events: Sequence[Event]) -> tuple[bytes, Refs, dict[str, bytes]]:
@@ -79,13 +83,13 @@ def _unescape(part: str) -> str:
 
 async def events_of(journal: Journal, run_id: str, row: Row) -> list[Event]:
     """The events of one stored row, payloads in place. Raises JournalCorrupt, JournalTooNew."""
-    if not row.refs:
-        return decode(row.body)
-    blobs = {name: await journal.blob(run_id, name) for _, name in row.refs}
     try:
+        if not row.refs:
+            return decode(row.body)
+        blobs = {name: await journal.blob(run_id, name) for _, name in row.refs}
         return decode(unpack(row.body, row.refs, blobs))
-    except (LookupError, ValueError, TypeError) as error:
-        raise JournalCorrupt(run_id, row.seq, f"a payload does not fit its place ({error})") from error
+    except UNREADABLE as error:
+        raise JournalCorrupt(run_id, row.seq, f"its events cannot be read ({error})") from error
 
 
 async def fold(journal: Journal, run_id: str, seen: Callable[[Event], None] | None = None) -> RunState:
@@ -95,11 +99,11 @@ async def fold(journal: Journal, run_id: str, seen: Callable[[Event], None] | No
         events = await events_of(journal, run_id, row)
         try:
             fold_row(state, row, events)
-        except JournalCorrupt as error:
-            raise JournalCorrupt(run_id, row.seq, str(error)) from error
-        if seen is not None:
-            for event in events:
-                seen(event)
+            if seen is not None:
+                for event in events:
+                    seen(event)
+        except (JournalCorrupt, *UNREADABLE) as error:
+            raise JournalCorrupt(run_id, row.seq, f"its events do not follow ({error})") from error
     return state
 
 
@@ -111,12 +115,20 @@ def fold_row(state: RunState, row: Row, events: Sequence[Event]) -> None:
 
 async def read(journal: Journal, run_id: str, after: int = 0) -> list[Record]:
     """The stored records of a run numbered above `after`. Raises UnknownName, JournalCorrupt."""
-    cast, records = ActivationIndex(), []
+    cast, records = ActivationIndex(), list[Record]()
     for row in await journal.read(run_id):
-        events = await events_of(journal, run_id, row)
-        for index, event in enumerate(events):
-            cast.learn(event)
-            record = cast.record(row.seq - len(events) + 1 + index, row.at, run_id, event)
-            if record.seq > after:
-                records.append(record)
+        records += await records_of(journal, run_id, row, cast)
+    return [record for record in records if record.seq > after] if after else records
+
+
+async def records_of(journal: Journal, run_id: str, row: Row, index: ActivationIndex) -> list[Record]:
+    """The records of one stored row, of which the index learns. Raises JournalCorrupt."""
+    events = await events_of(journal, run_id, row)
+    records = []
+    try:
+        for number, event in enumerate(events, row.seq - len(events) + 1):
+            index.learn(event)
+            records.append(index.record(number, row.at, run_id, event))
+    except UNREADABLE as error:
+        raise JournalCorrupt(run_id, row.seq, f"its events do not follow ({error})") from error
     return records
