@@ -55,6 +55,14 @@ HINT: dict[str, str] = {
 """What a kind of model error means for whoever reads it, where its name does not say it."""
 
 
+def visible(text: str) -> str:
+    """A name as an error quotes it: as it is, or with every character escaped that cannot be seen.
+
+    A name may come from a file that somebody else wrote; what it is quoted in stays one line.
+    """
+    return text if text.isprintable() else ascii(text)
+
+
 class AntiphonError(Exception):
     """The root; catch it to catch everything that is Antiphon's to say."""
 
@@ -76,8 +84,8 @@ class UnknownName(UserError):
     """`name` is not a known `what`; the text lists those that are."""
 
     def __init__(self, what: str, name: str, known: Iterable[str] = ()) -> None:
-        listed = ", ".join(sorted(known)) or "(none)"
-        super().__init__(f"Unknown {what}: {name}. Known: {listed}")
+        listed = ", ".join(map(visible, sorted(known))) or "(none)"
+        super().__init__(f"Unknown {what}: {visible(name)}. Known: {listed}")
         self.what, self.name = what, name
 
 
@@ -145,7 +153,7 @@ class RunInUse(JournalError):
     """A living owner holds the run; `owner` says which process on which host."""
 
     def __init__(self, run_id: str, owner: str) -> None:
-        super().__init__(f"Run {run_id} is owned by {owner}; post to it, or wait until it ends")
+        super().__init__(f"Run {visible(run_id)} is owned by {owner}; post to it, or wait until it ends")
         self.run_id, self.owner = run_id, owner
 
 
@@ -153,7 +161,9 @@ class JournalCorrupt(JournalError):
     """A record does not match its digest. Nothing is repaired; restore a copy of the file."""
 
     def __init__(self, run_id: str, seq: int, text: str) -> None:
-        super().__init__(f"Run {run_id} is damaged at record {seq}: {text}. Restore the journal from a copy")
+        super().__init__(
+            f"Run {visible(run_id)} is damaged at record {seq}: {text}. Restore the journal from a copy"
+        )
         self.run_id, self.seq = run_id, seq
 
 
@@ -169,7 +179,7 @@ class RunSuspended(AntiphonError):
     """The run stopped without an outcome; `run_id` resumes it. The cause is `__cause__`."""
 
     def __init__(self, run_id: str, text: str) -> None:
-        super().__init__(f"Run {run_id} is suspended: {text}")
+        super().__init__(f"Run {visible(run_id)} is suspended: {text}")
         self.run_id = run_id
 
 

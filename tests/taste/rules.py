@@ -39,6 +39,12 @@ TASK_MAKERS = (
 # Where a journal may be appended to, beside the runtime: the suite that tries journals out.
 APPENDERS = ("src/antiphon/kernel/run/runtime.py", "src/antiphon/journal/", "src/antiphon/testing/")
 
+# What writes to the terminal, as it is called.
+WAYS_OUT = {
+    "Console", "click.confirm", "click.echo", "click.echo_via_pager", "click.pause", "click.prompt",
+    "click.secho", "input", "print", "rich.print", "sys.stderr.write", "sys.stdout.buffer.write",
+    "sys.stdout.write", "traceback.print_exc", "traceback.print_exception",
+}  # fmt: skip
 MUTATORS = {
     "add", "append", "appendleft", "clear", "discard", "extend", "insert", "pop", "popitem",
     "popleft", "remove", "reverse", "setdefault", "sort", "update",
@@ -407,14 +413,13 @@ def impurity(source: Source) -> Iterator[Finding]:
 
 
 def prints(source: Source) -> Iterator[Finding]:
-    """Only the command line prints."""
+    """Only the command line writes to the terminal, and only cli/display/output.py, which cleans it."""
+    if source.path == "src/antiphon/cli/display/output.py":
+        return
     for call, _ in source.calls():
-        if (
-            isinstance(call.func, ast.Name)
-            and call.func.id == "print"
-            and not source.inside("src/antiphon/cli/")
-        ):
-            yield call.lineno, "print()"
+        name = ast.unparse(call.func)
+        if name in WAYS_OUT or name.endswith(".file.write"):
+            yield call.lineno, f"{name}()"
 
 
 def sleeps(source: Source) -> Iterator[Finding]:

@@ -14,13 +14,11 @@ from __future__ import annotations
 
 import errno
 import os
-import sys
-import traceback
 from collections.abc import Mapping
 
 import click
 
-from antiphon.cli.display import terminal_escape
+from antiphon.cli.display import output
 from antiphon.errors import (
     AntiphonError,
     JournalError,
@@ -72,13 +70,13 @@ def code_of(error: BaseException) -> int:
 
 
 def complain(text: str) -> None:
-    """Say on the error output what is wrong; the text is cleaned first."""
-    print(f"error: {terminal_escape.clean(text)}", file=sys.stderr)
+    """Say on the error output what is wrong."""
+    output.tell(f"error: {text}")
 
 
 def remark(text: str) -> None:
-    """Say on the error output what is worth knowing though nothing is wrong; the text is cleaned first."""
-    print(f"note: {terminal_escape.clean(text)}", file=sys.stderr)
+    """Say on the error output what is worth knowing though nothing is wrong."""
+    output.tell(f"note: {text}")
 
 
 def failed(error: BaseException) -> int:
@@ -86,7 +84,7 @@ def failed(error: BaseException) -> int:
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code
     if isinstance(error, click.ClickException):
-        error.show()
+        output.usage_error(error)
         return error.exit_code
     if isinstance(error, click.Abort | KeyboardInterrupt):
         return INTERRUPTED
@@ -98,10 +96,7 @@ def failed(error: BaseException) -> int:
         return JOURNAL
     complain(f"{type(error).__name__}: {error}")
     if os.environ.get("ANTIPHON_DEBUG"):
-        traceback.print_exception(error)
+        output.fault(error)
     else:
-        print(
-            "This is a fault of Antiphon; what was recorded is safe. ANTIPHON_DEBUG=1 shows where.",
-            file=sys.stderr,
-        )
+        output.tell("This is a fault of Antiphon; what was recorded is safe. ANTIPHON_DEBUG=1 shows where.")
     return FAULT

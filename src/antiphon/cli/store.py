@@ -15,6 +15,7 @@ import click
 import msgspec
 
 from antiphon.cli import exit_codes
+from antiphon.cli.display import terminal_escape
 from antiphon.config.dotenv import environment
 from antiphon.journal import Journal, open_journal
 from antiphon.journal.port import RunInfo
@@ -26,6 +27,16 @@ FOLDER = ".antiphon"
 FILE = "antiphon.db"
 SHORT = 12
 """Characters of a run's id that are shown; they name it among very many."""
+
+
+def short_id(run_id: str) -> str:
+    """A run's id as it is shown: its beginning, on one line whatever it holds."""
+    return _one_line(run_id[:SHORT])
+
+
+def _one_line(text: str) -> str:
+    return text if text.isprintable() else terminal_escape.line(text)
+
 
 journal_option = click.option(
     "--journal",
@@ -77,11 +88,12 @@ def choose(runs: Sequence[RunInfo], prefix: str) -> RunInfo:
     if len(found) == 1:
         return found[0]
     if not found:
-        newest = ", ".join(entry.run_id[:SHORT] for entry in runs[:5]) or "(none)"
+        newest = ", ".join(short_id(entry.run_id) for entry in runs[:5]) or "(none)"
         raise exit_codes.NotFound(
             f"No run starts with {prefix!r}. The newest: {newest}. `antiphon runs ls` lists all"
         )
-    listed = ", ".join(entry.run_id[: max(SHORT, len(prefix) + 4)] for entry in found[:8])
+    length = max(SHORT, len(prefix) + 4)
+    listed = ", ".join(terminal_escape.line(entry.run_id[:length]) for entry in found[:8])
     said = "are called" if exact else "start with"
     raise exit_codes.NotFound(
         f"{len(found)} runs {said} {prefix!r}: {listed}. Give more characters of the id"
@@ -125,7 +137,7 @@ def state_of(entry: RunInfo, known: RunSummary) -> str:
         if not entry.owner:
             return "suspended"
         return "running" if known.state == "open" else "waiting"
-    return known.outcome or ("closed" if known.state == "closed" else "idle")
+    return terminal_escape.line(known.outcome, 20) or ("closed" if known.state == "closed" else "idle")
 
 
 def program() -> str:
@@ -139,6 +151,6 @@ def program() -> str:
 
 
 def command(*words: str, journal: str | None) -> str:
-    """A command line to be pasted, with the journal where it is not the default."""
+    """A command to be pasted, one line whatever it holds; with the journal where it is not the default."""
     given = ["--journal", journal] if journal is not None else []
-    return f"{program()} {shlex.join([*words, *given])}"
+    return f"{program()} {_one_line(shlex.join([*words, *given]))}"

@@ -16,11 +16,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import click
 from msgspec import Struct
 
 from antiphon import Agent, Tool
-from antiphon.cli.display import terminal_escape
+from antiphon.cli.display import output
 from antiphon.cli.team_file import SETS, read_team, toolbox
 from antiphon.errors import AntiphonError, ConfigError
 from antiphon.styles.profiles import ProfileTeam
@@ -200,7 +199,7 @@ def _team(text: str, found: Any, folder: str | None) -> Target:
 def _drawn(text: str, found: Any) -> Target:
     """An environment, a team of profiles: whatever says itself which agents it is, the first one asked."""
     for finding in getattr(found, "findings", ()):
-        click.echo(terminal_escape.clean(str(finding)), err=True)
+        output.tell(str(finding))
     agents = tuple(found.agents())
     drawn = found.graph() if callable(getattr(found, "graph", None)) else None
     return Target(text, agents[0].name, agents, drawn)

@@ -210,8 +210,8 @@ class Journal(Protocol):
 
         Raises UnknownName (no such run, unless `create`), RunInUse (a living owner has it: another process,
         or somebody with a lease of this very instance that was neither released nor broken by an error),
-        UserError (it is there with another origin; with `create`, an id as `check_id` refuses it), JournalCorrupt,
-        JournalTooNew.
+        UserError (it is there with another origin; with `create`, an id as `check_id` refuses it),
+        JournalCorrupt, JournalTooNew.
         """
         ...
 

@@ -1,12 +1,17 @@
 """Texts from models and tools, made fit for a terminal."""
 
+import io
 import json
+import re
 import unicodedata
 
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Group
+from rich.live import Live
+from rich.text import Text
 
-from antiphon.cli.display import terminal_escape
+from antiphon.cli.display import output, terminal_escape
 from antiphon.cli.display.tree import short_arguments
 
 ANYTHING = st.text(st.characters(codec=None), max_size=200)
@@ -57,3 +62,27 @@ def test_arguments_on_one_line():
     assert short_arguments('{"a": "x\\ny", "n": [1, 2]}') == 'a="x\\ny", n=[1,2]'
     assert short_arguments('{"a": "' + "x" * 500 + '"}', 20) == 'a="xxxxxxxxxxxxxxxx…'
     assert short_arguments("not json\x1b") == "not json␛"
+
+
+@given(ANYTHING)
+def test_what_is_drawn_on_a_terminal_is_cleaned_and_its_colours_stay(text):
+    screen = io.StringIO()
+    console = output.CleanConsole(file=screen, force_terminal=True, width=60, color_system="standard")
+    console.print(Text(text, "red"), soft_wrap=True)
+    with Live(console=console, auto_refresh=False) as live:
+        live.update(Group(Text(text, "bold"), Text.assemble("x", (text, "dim"))), refresh=True)
+    drawn = screen.getvalue()
+    # Colours, erased lines, the cursor up and shown again: what rich itself says, and nothing else.
+    assert harmless(re.sub("\x1b\\[[0-9;?]*[mKAhl]|\r", "", drawn))
+
+
+def test_a_terminal_that_lacks_a_sign_is_shown_its_number(monkeypatch):
+    raw = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(raw, encoding="ascii"))
+    output.say("Z\u00fcrich")
+    assert raw.getvalue() == b"Z\\xfcrich\n"
+
+
+def test_a_program_without_a_console_says_nothing(monkeypatch):
+    monkeypatch.setattr("sys.stderr", None)
+    output.tell("nobody hears it")

@@ -15,18 +15,18 @@ import msgspec
 from msgspec import Struct
 
 from antiphon.cli import exit_codes
-from antiphon.cli.display import terminal_escape
+from antiphon.cli.display import output, terminal_escape
 from antiphon.cli.duration import seconds_of
 from antiphon.cli.session.questions import MORE, laid_out, ruled, verdict
 from antiphon.cli.session.request import manner_of
 from antiphon.cli.store import (
-    SHORT,
     RecordReader,
     command,
     find,
     journal_option,
     json_option,
     opened,
+    short_id,
     stored_summary,
 )
 from antiphon.errors import JournalError
@@ -117,14 +117,14 @@ async def _answer(
                 raise click.UsageError("--arguments comes with an answer: yes or always.")
             shown = [question] if question is not None else asked
             if as_json:
-                click.echo(terminal_escape.json_text(_plain(entry, shown)))
+                output.say(terminal_escape.json_text(_plain(entry, shown)))
             elif not shown:
-                click.echo(f"run {entry.run_id[:SHORT]} asks nothing now")
+                output.say(f"run {short_id(entry.run_id)} asks nothing now")
             else:
                 _list(shown, entry, option)
             return exit_codes.COMPLETED
         if question is None:
-            raise exit_codes.NotFound(f"Run {entry.run_id[:SHORT]} asks nothing now")
+            raise exit_codes.NotFound(f"Run {short_id(entry.run_id)} asks nothing now")
         content = _content(question, text)
         edited = _edited(question, text, arguments)
         command = AnswerInput(question.id, content, edited, by or _me(), _grant(question, content, reach))
@@ -141,15 +141,15 @@ async def _inbox(option: str | None, as_json: bool) -> int:
                 if (await stored_summary(journal, entry)).state == "waiting":
                     found.append((entry, open_questions(RunTree.of(await read(journal, entry.run_id)))))
     if as_json:
-        click.echo(
+        output.say(
             terminal_escape.json_text([each for entry, asked in found for each in _plain(entry, asked)])
         )
         return exit_codes.COMPLETED
     for entry, asked in found:
-        click.echo(f"run {entry.run_id[:SHORT]}{'' if entry.owner else ' (nobody drives it now)'}")
+        output.say(f"run {short_id(entry.run_id)}{'' if entry.owner else ' (nobody drives it now)'}")
         _list(asked, entry, option)
     if not found:
-        click.echo("no run asks anything now")
+        output.say("no run asks anything now")
     return exit_codes.COMPLETED
 
 
@@ -177,7 +177,7 @@ def _chosen(
         if ended is not None and ended.asks_person and ended.outcome:
             raise exit_codes.Settled(f"{words[0]} is settled already: {_how(ended)}")
         listed = ", ".join(each.short for each in asked) or "(none)"
-        raise exit_codes.NotFound(f"Run {entry.run_id[:SHORT]} does not ask {words[0]!r}. Open: {listed}")
+        raise exit_codes.NotFound(f"Run {short_id(entry.run_id)} does not ask {words[0]!r}. Open: {listed}")
     if len(asked) > 1:
         listed = ", ".join(each.short for each in asked)
         raise click.UsageError(f"{len(asked)} things are asked; say which one is meant: {listed}")
@@ -257,7 +257,7 @@ async def _send(
     journal: Journal, entry: RunInfo, tree: RunTree, command: AnswerInput, option: str | None
 ) -> int:
     """Post the answer under the question's own key, so that a question is answered once."""
-    short = entry.run_id[:SHORT]
+    short = short_id(entry.run_id)
     if not await journal.post(entry.run_id, f"answer:{command.effect_id}", encode(command)):
         waiting = await _waiting(journal, entry.run_id, command.effect_id)
         same = waiting is not None and (waiting.content, waiting.arguments, waiting.grant) == (
@@ -276,10 +276,10 @@ async def _send(
             )
     if entry.owner:
         return await _told(journal, entry, command)
-    click.echo(f"run {short}: nobody drives it now; the answer waits for whoever resumes it")
+    output.say(f"run {short}: nobody drives it now; the answer waits for whoever resumes it")
     manner = manner_of(tree.data, option)
     if manner is not None:
-        click.echo(f"  {terminal_escape.clean(manner.resume(entry.run_id))}")
+        output.say(f"  {manner.resume(entry.run_id)}")
     return exit_codes.COMPLETED
 
 
@@ -295,7 +295,7 @@ async def _waiting(journal: Journal, run_id: str, effect_id: str) -> AnswerInput
 
 async def _told(journal: Journal, entry: RunInfo, command: AnswerInput) -> int:
     """See whether the owner takes it in, or something else came first."""
-    short, reader, tree = entry.run_id[:SHORT], RecordReader(journal, entry.run_id), RunTree(recent=True)
+    short, reader, tree = short_id(entry.run_id), RecordReader(journal, entry.run_id), RunTree(recent=True)
     owner, asked = terminal_escape.line(entry.owner, 80), None
     try:
         async with asyncio.timeout(PATIENCE):
@@ -308,11 +308,11 @@ async def _told(journal: Journal, entry: RunInfo, command: AnswerInput) -> int:
                         raise exit_codes.Settled(
                             f"{command.effect_id} was settled before the answer came: {_how(asked)}"
                         )
-                    click.echo(f"run {short}: {_how(asked)}, taken in by {owner}")
+                    output.say(f"run {short}: {_how(asked)}, taken in by {owner}")
                     return exit_codes.COMPLETED
                 await reader.wait()
     except TimeoutError:
-        click.echo(
+        output.say(
             f"run {short}: {owner} has been told, but did not answer within {PATIENCE:g} s; it will take"
             " the answer in when it reads its commands"
         )
@@ -320,22 +320,20 @@ async def _told(journal: Journal, entry: RunInfo, command: AnswerInput) -> int:
 
 
 def _list(asked: list[OpenQuestion], entry: RunInfo, option: str | None) -> None:
-    short = entry.run_id[:SHORT]
+    short = short_id(entry.run_id)
     for each in asked:
         agent = terminal_escape.line(each.agent, 60)
         if not each.tool:
-            click.echo(
-                f"{each.short}  {agent} asks:\n  {terminal_escape.clean(each.text)}".replace("\n", "\n  ")
-            )
+            output.say(f"{each.short}  {agent} asks:\n  {each.text}".replace("\n", "\n  "))
             continue
-        click.echo(f"{each.short}  {agent} asks to use {terminal_escape.line(each.tool, 64)}")
+        output.say(f"{each.short}  {agent} asks to use {terminal_escape.line(each.tool, 64)}")
         for line in laid_out(each.arguments):
-            click.echo(f"  {line}")
+            output.say(f"  {line}")
         if each.text:
-            click.echo(f"  ({terminal_escape.line(each.text, 200)})")
+            output.say(f"  ({terminal_escape.line(each.text, 200)})")
     first = asked[0]
     said = "yes" if first.tool else "your answer"
-    click.echo(f"\nto answer: {command('answer', short, first.short, said, journal=option)}")
+    output.say(f"\nto answer: {command('answer', short, first.short, said, journal=option)}")
 
 
 def _plain(entry: RunInfo, asked: list[OpenQuestion]) -> list[dict[str, Any]]:
@@ -346,9 +344,17 @@ def _plain(entry: RunInfo, asked: list[OpenQuestion]) -> list[dict[str, Any]]:
             "kind": "approval" if each.tool else "question",
             "agent": each.agent,
             "tool": each.tool,
-            "arguments": msgspec.json.decode(each.arguments) if each.arguments else None,
+            "arguments": _decoded(each.arguments) if each.arguments else None,
             "text": each.text,
             "since": each.since,
         }
         for each in asked
     ]
+
+
+def _decoded(arguments: str) -> Any:
+    """Arguments as JSON; the text itself where it is none, as in a run that was forged."""
+    try:
+        return msgspec.json.decode(arguments)
+    except (msgspec.DecodeError, RecursionError):
+        return arguments

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,11 +12,11 @@ from msgspec.structs import replace
 from antiphon import Agent, Policy, open_run
 from antiphon.cli import exit_codes
 from antiphon.cli.commands.run import folder_option, model_option
-from antiphon.cli.display import terminal_escape
+from antiphon.cli.display import output, terminal_escape
 from antiphon.cli.session.request import CHAT, DisplayOptions, manner_of
 from antiphon.cli.session.slash import obey
 from antiphon.cli.session.talk import Opening, Person, Talk, name_of
-from antiphon.cli.store import SHORT, find, journal_option, stored_summary, url_of
+from antiphon.cli.store import find, journal_option, short_id, stored_summary, url_of
 from antiphon.cli.target import FORMS, Target, load_target
 from antiphon.config.dotenv import environment
 from antiphon.errors import AntiphonError, RunSuspended
@@ -168,7 +167,7 @@ class _Sessions:
             kept = await _kept(self._journal, entry)
             if kept is not None and kept.target != self._manner.target:
                 raise exit_codes.NotFound(
-                    f"Run {run_id[:SHORT]} is a conversation with"
+                    f"Run {short_id(run_id)} is a conversation with"
                     f" {terminal_escape.line(kept.target, 80) or 'the plain assistant'}:"
                     f" {replace(kept, journal=self._manner.journal).resume(run_id)}"
                 )
@@ -186,16 +185,15 @@ class _Sessions:
         if any(env.get(name, "").strip() for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL")):
             return KEYED
         if not self._manner.quiet:
-            print(
+            output.tell(
                 f"No model is set, so this is {TINY}: tiny, in this process, and often wrong."
-                " --model or ANTIPHON_MODEL names a real one.",
-                file=sys.stderr,
+                " --model or ANTIPHON_MODEL names a real one."
             )
         return TINY
 
 
 def _farewell(manner: DisplayOptions, run_id: str) -> str:
-    return f"run {run_id[:SHORT]}; to go on: {manner.resume(run_id)}"
+    return f"run {short_id(run_id)}; to go on: {manner.resume(run_id)}"
 
 
 async def _newest(journal: Journal) -> RunInfo:

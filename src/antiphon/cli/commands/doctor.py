@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from antiphon import UserError, __version__
 from antiphon.cli import exit_codes
-from antiphon.cli.display import terminal_escape
+from antiphon.cli.display import output, terminal_escape
 from antiphon.cli.store import journal_option, json_option, url_of
 from antiphon.config.dotenv import environment
 from antiphon.errors import JournalError
@@ -62,14 +62,14 @@ def doctor(journal: str | None, model: str | None, as_json: bool) -> int:
         exit_codes.CONFIG if any(check.needed and not check.ok for check in checks) else exit_codes.COMPLETED
     )
     if as_json:
-        click.echo(terminal_escape.json_text({"ok": code == exit_codes.COMPLETED, "checks": checks}))
+        output.say(terminal_escape.json_text({"ok": code == exit_codes.COMPLETED, "checks": checks}))
         return code
     width = max(len(check.name) for check in checks)
     for check in checks:
         mark = "ok     " if check.ok else "problem" if check.needed else "missing"
-        click.echo(f"{mark}  {check.name.ljust(width)}  {terminal_escape.clean(check.found)}")
+        output.say(f"{mark}  {check.name.ljust(width)}  {check.found}")
         if check.advice and not check.ok:
-            click.echo(f"{' ' * (width + 11)}-> {terminal_escape.clean(check.advice)}")
+            output.say(f"{' ' * (width + 11)}-> {check.advice}")
     return code
 
 

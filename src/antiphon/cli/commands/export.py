@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from pathlib import Path
 
 import click
 
 from antiphon.cli import exit_codes, export_file
-from antiphon.cli.display import terminal_escape
+from antiphon.cli.display import output, terminal_escape
 from antiphon.cli.export_file import Export
-from antiphon.cli.store import SHORT, find, journal_option, opened, url_of
+from antiphon.cli.store import find, journal_option, opened, short_id, url_of
 from antiphon.config.dotenv import environment
 from antiphon.errors import JournalError
 from antiphon.journal import open_journal
@@ -32,13 +31,11 @@ def export(run_id: str, journal: str | None, out: str | None, yes: bool) -> int:
     found = asyncio.run(_export(run_id, journal))
     data = terminal_escape.json_text(found) + "\n"
     if out is None:
-        sys.stdout.write(data)
-        sys.stdout.flush()
+        output.say(data, end="")
         return exit_codes.COMPLETED
     export_file.write(Path(out), data.encode())
-    click.echo(
-        f"run {found.run_id[:SHORT]}: {len(found.rows):,} rows and {len(found.blobs):,} blobs in {out}",
-        err=True,
+    output.tell(
+        f"run {short_id(found.run_id)}: {len(found.rows):,} rows and {len(found.blobs):,} blobs in {out}"
     )
     return exit_codes.COMPLETED
 
@@ -64,7 +61,7 @@ def import_run(file: str, journal: str | None) -> int:
         raise JournalError(f"{file} is damaged and was not taken in: {error}") from error
     asyncio.run(_import(run, journal))
     records = run.rows[-1].seq if run.rows else 0
-    click.echo(f"run {run.run_id[:SHORT]}: {records:,} records taken in")
+    output.say(f"run {short_id(run.run_id)}: {records:,} records taken in")
     return exit_codes.COMPLETED
 
 

@@ -8,7 +8,7 @@ from html import escape
 import click
 
 from antiphon.cli import exit_codes
-from antiphon.cli.display import terminal_escape
+from antiphon.cli.display import output, terminal_escape
 from antiphon.cli.target import load_target
 from antiphon.values.message import USER
 from antiphon.view.graph import Edge, Graph, graph_of, short
@@ -29,9 +29,9 @@ def graph(target: str, form: str, folder: str | None) -> int:
     """
     found = load_target(target, folder)
     drawn = found.graph or graph_of(found.agents, found.entry)
-    click.echo({"text": text, "mermaid": mermaid, "svg": svg}[form](drawn))
+    output.say({"text": text, "mermaid": mermaid, "svg": svg}[form](drawn))
     for finding in drawn.findings:
-        click.echo(f"note: {terminal_escape.line(finding, 300)}", err=True)
+        output.tell(f"note: {terminal_escape.line(finding, 300)}")
     return exit_codes.COMPLETED
 
 

@@ -7,7 +7,7 @@ import asyncio
 import click
 
 from antiphon.cli import exit_codes
-from antiphon.cli.display import terminal_escape
+from antiphon.cli.display import output, terminal_escape
 from antiphon.cli.store import journal_option, json_option, opened
 
 
@@ -27,9 +27,9 @@ def vacuum(journal: str | None, as_json: bool) -> int:
     """
     freed = asyncio.run(_vacuum(journal))
     if as_json:
-        click.echo(terminal_escape.json_text({"freed_bytes": freed}))
+        output.say(terminal_escape.json_text({"freed_bytes": freed}))
     else:
-        click.echo(f"{max(freed, 0):,} bytes given back")
+        output.say(f"{max(freed, 0):,} bytes given back")
     return exit_codes.COMPLETED
 
 

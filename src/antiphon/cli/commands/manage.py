@@ -17,10 +17,10 @@ from antiphon.cli.commands.run import (
     quiet_option,
     target_argument,
 )
-from antiphon.cli.display import terminal_escape
+from antiphon.cli.display import output, terminal_escape
 from antiphon.cli.display.tree import CallTree
 from antiphon.cli.session.request import COMMAND_LINE, DisplayOptions, Request, finish, perform
-from antiphon.cli.store import SHORT, RecordReader, find, journal_option, opened
+from antiphon.cli.store import RecordReader, find, journal_option, opened, short_id
 from antiphon.cli.target import Target, load_target
 from antiphon.errors import UserError
 from antiphon.journal import Journal
@@ -80,7 +80,7 @@ async def _told_again(journal: Journal, entry: RunInfo, state: RunState, manner:
     ended = list(state.activations[0].done.items())
     if not ended:
         raise exit_codes.NotFound(
-            f"Run {entry.run_id[:SHORT]} has no request to go on with; ask anew with `antiphon run`"
+            f"Run {short_id(entry.run_id)} has no request to go on with; ask anew with `antiphon run`"
         )
     tree = CallTree()
     for record in await read(journal, entry.run_id):
@@ -93,7 +93,7 @@ async def _told_again(journal: Journal, entry: RunInfo, state: RunState, manner:
         incomplete=event.incomplete,
     )  # fmt: skip
     if not manner.quiet and not manner.as_json:
-        print(f"run {entry.run_id[:SHORT]} had ended already", file=sys.stderr)
+        output.tell(f"run {short_id(entry.run_id)} had ended already")
     return finish([result], manner, entry.run_id, tree, entry.updated_at - entry.created_at)
 
 
@@ -118,8 +118,8 @@ async def _rename(prefix: str, name: str, option: str | None) -> int:
     async with opened(option) as journal:
         entry = await find(journal, prefix)
         await journal.rename(entry.run_id, name)
-    short = entry.run_id[:SHORT]
-    click.echo(
+    short = short_id(entry.run_id)
+    output.say(
         f"run {short} is called {terminal_escape.line(name, MAX_NAME)}"
         if name
         else f"run {short} has no name"
@@ -142,9 +142,9 @@ async def _cancel(prefix: str, effect: str, option: str | None, reason: str, yes
     async with opened(option) as journal:
         entry = await find(journal, prefix)
         state = await fold(journal, entry.run_id)
-        short = entry.run_id[:SHORT]
+        short = short_id(entry.run_id)
         if state.closed:
-            click.echo(f"run {short} has ended already; nothing to cancel")
+            output.say(f"run {short} has ended already; nothing to cancel")
             return exit_codes.COMPLETED
         if effect and effect not in state.open:
             opened_now = (
@@ -154,16 +154,16 @@ async def _cancel(prefix: str, effect: str, option: str | None, reason: str, yes
                 f"Run {short} has no open effect {effect!r}. Open: {terminal_escape.line(opened_now, 400)}"
             )
         if not yes and not _agreed(f"cancel {'effect ' + effect + ' of ' if effect else ''}run {short}?"):
-            click.echo("not cancelled")
+            output.say("not cancelled")
             return exit_codes.COMPLETED
         if entry.owner:
             return await _post(journal, entry, CancelEffect(effect, reason))
         if effect:
             await journal.post(entry.run_id, uuid4().hex, encode(CancelEffect(effect, reason)))
-            click.echo(f"run {short} is suspended; {effect} will be cancelled when it is resumed")
+            output.say(f"run {short} is suspended; {effect} will be cancelled when it is resumed")
             return exit_codes.COMPLETED
         await cancel_run(journal, entry.run_id, reason)
-        click.echo(f"run {short} is cancelled")
+        output.say(f"run {short} is cancelled")
         return exit_codes.COMPLETED
 
 
@@ -171,12 +171,12 @@ def _agreed(question: str) -> bool:
     """Ask the person; without one, nothing is destroyed."""
     if not (sys.stdin is not None and sys.stdin.isatty()):
         raise click.UsageError(f"{question} Say --yes where nobody can be asked.")
-    return click.confirm(question, default=False, err=True)
+    return output.confirm(question)
 
 
 async def _post(journal: Journal, entry: RunInfo, command: CancelEffect) -> int:
     """Tell the owner, and see whether it listens."""
-    short = entry.run_id[:SHORT]
+    short = short_id(entry.run_id)
     reader, tree = RecordReader(journal, entry.run_id), RunTree(recent=True)
     await reader.read()
     await journal.post(entry.run_id, uuid4().hex, encode(command))
@@ -186,10 +186,10 @@ async def _post(journal: Journal, entry: RunInfo, command: CancelEffect) -> int:
                 await reader.wait()
                 for record in await reader.read():
                     if any(isinstance(change, CancelRequest) for change in tree.add(record)):
-                        click.echo(f"run {short}: cancelled by {terminal_escape.line(entry.owner, 80)}")
+                        output.say(f"run {short}: cancelled by {terminal_escape.line(entry.owner, 80)}")
                         return exit_codes.COMPLETED
     except TimeoutError:
-        click.echo(
+        output.say(
             f"run {short}: {terminal_escape.line(entry.owner, 80)} has been told, but did not answer within"
             f" {PATIENCE:g} s; it will cancel when it reads its commands"
         )

@@ -11,7 +11,7 @@ import click
 
 from antiphon.cli import exit_codes
 from antiphon.cli.commands.runs import terminal_width
-from antiphon.cli.display import terminal_escape
+from antiphon.cli.display import output, terminal_escape
 from antiphon.cli.store import json_option
 from antiphon.config.dotenv import environment
 from antiphon.models.catalog import Catalog, ModelSpec, Prices, load_catalog
@@ -38,16 +38,16 @@ def ls(pattern: str, provider: str, as_json: bool) -> int:
     catalog = load_catalog(env=env)
     found = [spec for spec in catalog.models(provider) if _matches(spec, pattern)]
     if as_json:
-        click.echo(terminal_escape.json_text([_plain(spec) for spec in found]))
+        output.say(terminal_escape.json_text([_plain(spec) for spec in found]))
         return exit_codes.COMPLETED
     if not found:
         names = ", ".join(dict.fromkeys(spec.provider for spec in catalog.models()))
         raise exit_codes.NotFound(f"No model is called like that. Providers: {names}")
     for line in _table([list(COLUMNS), *map(_row, found)]):
-        click.echo(line)
-    click.echo(f"\n{len(found):,} models, as of {catalog.as_of}")
+        output.say(line)
+    output.say(f"\n{len(found):,} models, as of {catalog.as_of}")
     for line in _configured(catalog, env):
-        click.echo(line)
+        output.say(line)
     return exit_codes.COMPLETED
 
 
@@ -66,13 +66,13 @@ def show(model_id: str, as_json: bool) -> int:
             f"Nothing is known of {model_id!r}.{more} ANTIPHON_MODELS names a file with your own figures"
         )
     if as_json:
-        click.echo(terminal_escape.json_text({**_plain(spec), "as_of": catalog.as_of}))
+        output.say(terminal_escape.json_text({**_plain(spec), "as_of": catalog.as_of}))
         return exit_codes.COMPLETED
     rows = [*_facts(spec), *_prices(spec.prices), ("prices as of", catalog.as_of)]
     width = max(len(name) for name, _ in rows)
-    click.echo(f"{spec.provider}:{spec.id}")
+    output.say(f"{spec.provider}:{spec.id}")
     for name, text in rows:
-        click.echo(f"  {name.ljust(width)}  {terminal_escape.line(text, 400)}")
+        output.say(f"  {name.ljust(width)}  {terminal_escape.line(text, 400)}")
     return exit_codes.COMPLETED
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from antiphon.cli import exit_codes
-from antiphon.cli.display import terminal_escape
+from antiphon.cli.display import output, terminal_escape
 from antiphon.cli.store import json_option
 from antiphon.cli.team_file import SETS, toolbox
 from antiphon.styles.profiles import SHAPES, TOOLSETS, Diagnostic, Library, json_schema, load_profiles
@@ -31,11 +31,11 @@ def check(folder: str, as_json: bool) -> int:
     library = load_profiles(folder, toolsets=_installed())
     errors = [finding for finding in library.findings if finding.severity == "error"]
     if as_json:
-        click.echo(terminal_escape.json_text(_plain(library)))
+        output.say(terminal_escape.json_text(_plain(library)))
     else:
         for finding in library.findings:
-            click.echo(terminal_escape.line(str(finding), WIDTH))
-        click.echo(_summary(library, len(errors)))
+            output.say(terminal_escape.line(str(finding), WIDTH))
+        output.say(_summary(library, len(errors)))
     return exit_codes.CONFIG if errors else exit_codes.COMPLETED
 
 
@@ -43,7 +43,7 @@ def check(folder: str, as_json: bool) -> int:
 @click.argument("kind", type=click.Choice(list(SHAPES)), default="profile")
 def schema(kind: str) -> int:
     """Print the JSON Schema of a kind of file. Editors complete and check YAML by it."""
-    click.echo(terminal_escape.json_text(json_schema(kind)))
+    output.say(terminal_escape.json_text(json_schema(kind)))
     return exit_codes.COMPLETED
 
 

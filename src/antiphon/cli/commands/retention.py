@@ -12,10 +12,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from antiphon.cli import exit_codes
-from antiphon.cli.display import terminal_escape
+from antiphon.cli.display import output, terminal_escape
 from antiphon.cli.display.draw import clock
 from antiphon.cli.duration import seconds_of
-from antiphon.cli.store import SHORT, choose, journal_option, json_option, opened, state_of
+from antiphon.cli.store import choose, journal_option, json_option, opened, short_id, state_of
 from antiphon.errors import JournalError, RunInUse
 from antiphon.journal import Journal
 from antiphon.journal.port import RunInfo
@@ -140,7 +140,7 @@ async def _delete(journal: Journal, found: list[Candidate], as_json: bool, yes: 
                 continue
         deleted.append(each)
     if as_json:
-        click.echo(
+        output.say(
             terminal_escape.json_text({
                 "dry": not yes,
                 "deleted": [_listed(each) for each in deleted],
@@ -149,13 +149,13 @@ async def _delete(journal: Journal, found: list[Candidate], as_json: bool, yes: 
         )  # fmt: skip
         return code
     for each in deleted:
-        click.echo(_line(each))
+        output.say(_line(each))
     for each in kept:
-        click.echo(f"{_line(each)}  KEPT: {terminal_escape.line(each.kept, 100)}")
+        output.say(f"{_line(each)}  KEPT: {terminal_escape.line(each.kept, 100)}")
     if yes:
-        click.echo(f"{len(deleted):,} runs deleted; `antiphon journal vacuum` gives their space back")
+        output.say(f"{len(deleted):,} runs deleted; `antiphon journal vacuum` gives their space back")
     else:
-        click.echo(f"{len(deleted):,} runs would be deleted; nothing is without --yes")
+        output.say(f"{len(deleted):,} runs would be deleted; nothing is without --yes")
     return code
 
 
@@ -163,9 +163,7 @@ def _line(found: Candidate) -> str:
     entry = found.entry
     day = clock("%Y-%m-%d", entry.updated_at)
     title = terminal_escape.line(f"[{entry.name}] {found.title}" if entry.name else found.title, 60)
-    return (
-        f"{terminal_escape.line(entry.run_id[:SHORT])}  {day}  {found.state}  {entry.seq:,} records  {title}"
-    ).rstrip()
+    return (f"{short_id(entry.run_id)}  {day}  {found.state}  {entry.seq:,} records  {title}").rstrip()
 
 
 def _listed(found: Candidate) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import click
 from msgspec.structs import replace
 
 from antiphon import Limits, Policy
-from antiphon.cli.display import terminal_escape
+from antiphon.cli.display import output, terminal_escape
 from antiphon.cli.session.request import DisplayOptions, Request, perform
 from antiphon.cli.store import journal_option, url_of
 from antiphon.cli.target import FORMS, Target, load_target
@@ -102,12 +102,7 @@ def _message(given: str | None, target: Target) -> str:
     """The message: as given, else from the standard input; asked for when that is a terminal."""
     if given is None and sys.stdin is not None:
         if sys.stdin.isatty():
-            print(
-                f"What do you want from {terminal_escape.line(target.entry, 60)}? ",
-                end="",
-                file=sys.stderr,
-                flush=True,
-            )
+            output.tell(f"What do you want from {terminal_escape.line(target.entry, 60)}? ", end="")
             given = sys.stdin.readline()
         else:
             given = sys.stdin.read(MAX_MESSAGE + 1)

@@ -15,19 +15,18 @@ from antiphon.cli.commands.export import export, import_run
 from antiphon.cli.commands.manage import cancel, rename, resume
 from antiphon.cli.commands.retention import prune, rm
 from antiphon.cli.commands.verify import verify
-from antiphon.cli.display import terminal_escape
+from antiphon.cli.display import output, terminal_escape
 from antiphon.cli.display.draw import Drawing, clock, cost_text, dollars, parts, seconds, tokens
 from antiphon.cli.display.record_line import told
 from antiphon.cli.display.tree import CallBranch, CallTree, Remark, name_of, outcome_of, text_of
-from antiphon.cli.display.watch import terminal
 from antiphon.cli.session.request import manner_of
 from antiphon.cli.store import (
-    SHORT,
     RecordReader,
     find,
     journal_option,
     json_option,
     opened,
+    short_id,
     state_of,
     stored_summary,
 )
@@ -75,21 +74,21 @@ async def _ls(option: str | None, as_json: bool, limit: int) -> int:
     except exit_codes.NotFound as error:
         found = []
         if not as_json:
-            click.echo(terminal_escape.clean(str(error)))
+            output.say(str(error))
     if as_json:
-        click.echo(terminal_escape.json_text([_listed(*row) for row in rows]))
+        output.say(terminal_escape.json_text([_listed(*row) for row in rows]))
         return exit_codes.COMPLETED
     if rows:
         for line in _table(rows, terminal_width()):
-            click.echo(line)
+            output.say(line)
     if len(found) > limit:
-        click.echo(f"{len(found) - limit:,} older runs are not shown; --limit shows more")
+        output.say(f"{len(found) - limit:,} older runs are not shown; --limit shows more")
     return exit_codes.COMPLETED
 
 
 def terminal_width() -> int:
     """Columns of the standard output; 0 when it is no terminal and nothing needs to be cut."""
-    return terminal().size.width if sys.stdout.isatty() else 0
+    return output.terminal().size.width if sys.stdout.isatty() else 0
 
 
 def _listed(entry: RunInfo, known: RunSummary | None, state: str) -> dict[str, Any]:
@@ -115,10 +114,10 @@ def _table(rows: list[tuple[RunInfo, RunSummary | None, str]], width: int) -> li
     now = time.time()
     cells = [["RUN", "AGE", "STATE", "ENTRY", "TOKENS", "COST", "OWNER", "MESSAGE"]]
     for entry, known, state in rows:
-        title = known.title if known is not None else f"antiphon runs verify {entry.run_id[:SHORT]}"
+        title = known.title if known is not None else f"antiphon runs verify {short_id(entry.run_id)}"
         title = f"[{entry.name}] {title}" if entry.name else title
         cells.append([
-            entry.run_id[:SHORT],
+            short_id(entry.run_id),
             age(now - entry.created_at),
             state,
             terminal_escape.line(known.entry, 20) if known is not None else "",
@@ -169,7 +168,7 @@ async def _show(prefix: str, option: str | None, as_json: bool) -> int:
     known = summary_of(state, entry.seq)
     messages = [logged.message for logged in state.log]
     if as_json:
-        click.echo(terminal_escape.json_text(_shown(entry, known, tree, messages)))
+        output.say(terminal_escape.json_text(_shown(entry, known, tree, messages)))
         return exit_codes.COMPLETED
     facts = [
         state_of(entry, known),
@@ -178,35 +177,35 @@ async def _show(prefix: str, option: str | None, as_json: bool) -> int:
         tokens(tree),
     ]
     called = f" ({terminal_escape.line(entry.name, MAX_NAME)})" if entry.name else ""
-    click.echo(f"run {entry.run_id}{called}: {', '.join(facts)}")
+    output.say(f"run {terminal_escape.line(entry.run_id)}{called}: {', '.join(facts)}")
     if entry.owner:
-        click.echo(f"held by {terminal_escape.line(entry.owner, 80)}")
+        output.say(f"held by {terminal_escape.line(entry.owner, 80)}")
     elif (manner := manner_of(state.data, option)) is not None:
         if known.state in ("open", "waiting"):
-            click.echo(f"to resume it: {terminal_escape.clean(manner.resume(entry.run_id))}")
+            output.say(f"to resume it: {manner.resume(entry.run_id)}")
         elif manner.chat and known.state == "idle":
-            click.echo(f"to go on with it: {terminal_escape.clean(manner.resume(entry.run_id))}")
+            output.say(f"to go on with it: {manner.resume(entry.run_id)}")
     for model, totals in tree.run.models.items():
         if totals.reported:
             name = terminal_escape.line(model, 60)
-            click.echo(f"  {name}: {parts(totals.usage)}, {cost_text(totals.cost)}")
-    click.echo()
+            output.say(f"  {name}: {parts(totals.usage)}, {cost_text(totals.cost)}")
+    output.say()
     encoding = (sys.stdout.encoding or "").lower()
     drawing = Drawing(tree, terminal_width(), ascii_only=not encoding.startswith("utf"), whole=True)
     for line in drawing.lines(entry.updated_at):
-        click.echo(line.plain)
+        output.say(line.plain)
     if messages:
-        click.echo("\nmessages")
+        output.say("\nmessages")
     for message in messages:
         arrow = ">" if message.type == "forward" else "<"
         pair = (message.sender, message.receiver) if arrow == ">" else (message.receiver, message.sender)
-        text = terminal_escape.clean(message.content).replace("\n", "\n      ")
-        click.echo(
+        text = message.content.replace("\n", "\n      ")
+        output.say(
             f"  {terminal_escape.line(pair[0], 40)} {arrow} {terminal_escape.line(pair[1], 40)}\n      {text}"
         )
     for dead in tree.run.dead_letters:
         text = terminal_escape.line(dead.message.content, 200)
-        click.echo(f"  not delivered ({terminal_escape.line(dead.reason)}): {text}")
+        output.say(f"  not delivered ({terminal_escape.line(dead.reason)}): {text}")
     return exit_codes.COMPLETED
 
 
@@ -297,7 +296,7 @@ async def _tail(prefix: str, option: str | None, follow: bool, as_json: bool, li
             for place, record in enumerate(found):
                 tree.take(record)
                 if place >= skipped:
-                    click.echo(terminal_escape.json_line(record) if as_json else _line(record, tree))
+                    output.say(terminal_escape.json_line(record) if as_json else _line(record, tree))
             if not follow or tree.run.closed:
                 return exit_codes.COMPLETED
             await reader.wait()

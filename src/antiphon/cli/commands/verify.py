@@ -11,8 +11,8 @@ import msgspec
 from msgspec import Struct
 
 from antiphon.cli import exit_codes, export_file
-from antiphon.cli.display import terminal_escape
-from antiphon.cli.store import SHORT, find, journal_option, json_option, opened
+from antiphon.cli.display import output, terminal_escape
+from antiphon.cli.store import find, journal_option, json_option, opened, short_id
 from antiphon.errors import JournalError
 from antiphon.journal import Journal
 from antiphon.journal.port import Row
@@ -52,19 +52,21 @@ def verify(run_id: str | None, journal: str | None, as_json: bool) -> int:
         durability, found = asyncio.run(_verify(run_id, journal))
     damaged = [each for each in found if each.damage]
     if as_json:
-        click.echo(
+        output.say(
             terminal_escape.json_text({"durability": durability, "runs": found, "damaged": len(damaged)})
         )
         return exit_codes.JOURNAL if damaged else exit_codes.COMPLETED
     for each in found:
         if each.damage:
-            click.echo(f"{each.run_id[:SHORT]}  DAMAGED  {terminal_escape.clean(each.damage)}")
+            output.say(f"{short_id(each.run_id)}  DAMAGED  {terminal_escape.line(each.damage)}")
         else:
             commands = f", {each.commands:,} commands" if each.commands else ""
-            click.echo(f"{each.run_id[:SHORT]}  ok  {each.records:,} records, {each.blobs:,} blobs{commands}")
+            output.say(
+                f"{short_id(each.run_id)}  ok  {each.records:,} records, {each.blobs:,} blobs{commands}"
+            )
     if durability:
-        click.echo(f"durability: {durability} ({PROMISES[durability]})")
-    click.echo(f"{len(found):,} runs checked, {len(damaged):,} damaged")
+        output.say(f"durability: {durability} ({PROMISES[durability]})")
+    output.say(f"{len(found):,} runs checked, {len(damaged):,} damaged")
     return exit_codes.JOURNAL if damaged else exit_codes.COMPLETED
 
 

@@ -59,7 +59,7 @@ def told(record: Record, tree: CallTree) -> str:
         case RunResume():
             return "run resumed"
         case RunStart(run_id):
-            return f"run started: {run_id}"
+            return f"run started: {terminal_escape.line(run_id)}"
         case RunClose(reason):
             return f"run closed{_why(reason)}"
         case None:

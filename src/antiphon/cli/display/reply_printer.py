@@ -9,8 +9,7 @@ import sys
 from rich.text import Text
 
 from antiphon import ReplyDelta
-from antiphon.cli.display import terminal_escape
-from antiphon.cli.display.watch import terminal
+from antiphon.cli.display import output
 
 _MESSAGE = re.compile(r'\s*\{\s*"message"\s*:\s*"')
 _WHOLE = re.compile(r'(?:[^"\\]|\\u[0-9a-fA-F]{4}|\\[^u])*')
@@ -23,7 +22,7 @@ class Screen:
     """
 
     def __init__(self, quiet: bool = False) -> None:
-        self.console = terminal()
+        self.console = output.terminal()
         self.live = sys.stdout.isatty() and self.console.is_terminal
         self._moves = self.live and not self.console.is_dumb_terminal
         self.quiet = quiet
@@ -37,7 +36,7 @@ class Screen:
         """A part of an answer."""
         if text:
             self._clear()
-            print(terminal_escape.clean(text), end="", flush=True)
+            output.say(text, end="")
             self._line_open = not text.endswith("\n")
 
     def status(self, text: str) -> None:
@@ -51,13 +50,13 @@ class Screen:
         """A line of its own that is no answer; `wrap` breaks it between words, not fit to be copied."""
         self.end_line()
         if not self.quiet:
-            self.console.print(Text(terminal_escape.clean(text), style), soft_wrap=not wrap)
+            self.console.print(Text(text, style), soft_wrap=not wrap)
 
     def end_line(self) -> None:
         """Whatever follows begins a line."""
         self._clear()
         if self._line_open:
-            print(flush=True)
+            output.say()
         if self._prompted:
             self.console.print()
         self._line_open = self._prompted = False
@@ -75,8 +74,7 @@ class Screen:
 
     def _clear(self) -> None:
         if self._status:
-            self.console.file.write("\r\x1b[2K")
-            self.console.file.flush()
+            self.console.erase_line()
             self._status = False
 
 

@@ -16,7 +16,7 @@ from rich.live import Live
 from rich.text import Text
 
 from antiphon import Record, ReplyDelta
-from antiphon.cli.display import terminal_escape
+from antiphon.cli.display import output, terminal_escape
 from antiphon.cli.display.draw import Drawing, seconds, tokens
 from antiphon.cli.display.record_line import progress, spoken
 from antiphon.cli.display.tree import CallTree
@@ -45,11 +45,6 @@ class Watcher(Protocol):
         ...
 
 
-def terminal() -> Console:
-    """The error output as rich knows it: no colour under NO_COLOR, none where nobody looks."""
-    return Console(stderr=True, highlight=False, emoji=False, markup=False)
-
-
 def interactive() -> bool:
     """Whether somebody can answer: a terminal to read from, and one to ask on."""
     return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
@@ -61,8 +56,7 @@ def watcher(tree: CallTree, *, as_json: bool, quiet: bool) -> Watcher:
         return JsonLines()
     if quiet:
         return Silent()
-    console = terminal()
-    if console.is_terminal and not console.is_dumb_terminal:
+    if sys.stderr.isatty() and not (console := output.terminal()).is_dumb_terminal:
         return LiveTree(tree, console)
     return PlainLines(tree)
 
@@ -92,7 +86,7 @@ class JsonLines(Silent):
     def take(self, found: Record | ReplyDelta) -> None:
         """See Watcher."""
         if self._started and isinstance(found, Record):
-            print(terminal_escape.json_line(found), flush=True)
+            output.say(terminal_escape.json_line(found))
 
 
 class PlainLines(Silent):
@@ -109,7 +103,7 @@ class PlainLines(Silent):
         """See Watcher."""
         if self._started and isinstance(found, Record):
             for text in filter(None, (spoken(self._tree), progress(found, self._tree))):
-                print(text, file=sys.stderr, flush=True)
+                output.tell(text)
 
 
 class LiveTree:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -14,8 +13,9 @@ from msgspec import Struct
 
 from antiphon import Record, Result, Run, RunFailed, UserError
 from antiphon.cli import exit_codes
+from antiphon.cli.display import output
 from antiphon.cli.display.tree import CallTree
-from antiphon.cli.display.watch import Watcher, terminal
+from antiphon.cli.display.watch import Watcher
 from antiphon.cli.session.questions import Keyboard, Question, Questions, show, verdict
 from antiphon.journal import Journal
 from antiphon.kernel.run.feed import Subscription
@@ -148,7 +148,7 @@ class Driver:
                 self._keyboard.close()
             self._drive.watcher.stop()
         if self._open and self._stop.asked:
-            print("suspending the run (Ctrl-C once more: leave at once)", file=sys.stderr, flush=True)
+            output.tell("suspending the run (Ctrl-C once more: leave at once)")
             await run.until_durable()
             return None
         return [await _result(run, call) for call in self._drive.calls]
@@ -179,7 +179,7 @@ class Driver:
             self._announced = True
             self._pausing(self._drive.announce)
         if self._asking is not None and not self._questions.is_open(self._asking):
-            print("\n(it was settled elsewhere)", file=sys.stderr)
+            output.tell("\n(it was settled elsewhere)")
             self._asking = None
             self._drive.watcher.start()
         self._ask()
@@ -208,7 +208,7 @@ class Driver:
             return
         self._drive.watcher.pause()
         self._keyboard.listen()
-        show(terminal(), question)
+        show(output.terminal(), question)
 
     def _on_line(self, line: str | None) -> None:
         self._typed.append(line)
@@ -232,12 +232,12 @@ class Driver:
             answer = verdict(line)
         if not answer:
             whole = bool(question.tool) and line.strip().lower() in ("v", "view")
-            show(terminal(), question, whole)
+            show(output.terminal(), question, whole)
             return
         try:
             await self._drive.run.answer(question.id, answer)
         except UserError:
-            print("(it was settled elsewhere)", file=sys.stderr)
+            output.tell("(it was settled elsewhere)")
         self._questions.answered(question, answer)
         self._asking = None
         if self._questions.next() is None:

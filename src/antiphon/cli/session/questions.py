@@ -77,7 +77,7 @@ def show(console: Console, question: Question, whole: bool = False) -> None:
     console.print()
     if not question.tool:
         console.print(Text.assemble((agent, "bold"), " asks you:"))
-        console.print(Text(terminal_escape.clean(question.text)))
+        console.print(Text(question.text))
         console.print(Text("your answer: ", "bold"), end="")
         return
     console.print(

@@ -12,12 +12,12 @@ from msgspec import Struct
 
 from antiphon import Limits, Policy, Result, open_run
 from antiphon.cli import exit_codes
-from antiphon.cli.display import terminal_escape
+from antiphon.cli.display import output, terminal_escape
 from antiphon.cli.display.draw import seconds, tokens
 from antiphon.cli.display.tree import CallTree
 from antiphon.cli.display.watch import interactive, watcher
 from antiphon.cli.session.drive import Drive, Driver, Stop, WakeSignal
-from antiphon.cli.store import SHORT, command
+from antiphon.cli.store import SHORT, command, short_id
 from antiphon.cli.target import Target
 from antiphon.errors import RunSuspended
 from antiphon.journal import Journal
@@ -139,9 +139,9 @@ class Announcement:
         if self._manner.quiet or self._manner.as_json:
             return
         if self._durability == "none":
-            _say(f"run {self._run_id[:SHORT]} (kept in memory only)")
+            _say(f"run {short_id(self._run_id)} (kept in memory only)")
         else:
-            _say(f"run {self._run_id[:SHORT]}; to resume it: {self._manner.resume(self._run_id)}")
+            _say(f"run {short_id(self._run_id)}; to resume it: {self._manner.resume(self._run_id)}")
 
 
 def _warn_of_tiny_models(target: Target, manner: DisplayOptions) -> None:
@@ -155,11 +155,10 @@ def _warn_of_tiny_models(target: Target, manner: DisplayOptions) -> None:
 
 def _suspended(manner: DisplayOptions, run_id: str, code: int) -> int:
     if manner.as_json:
-        print(
+        output.say(
             terminal_escape.json_line(
                 {"type": "RunSuspended", "run_id": run_id, "resume": manner.resume(run_id)}
-            ),
-            flush=True,
+            )
         )
     else:
         _say(_how_to_resume(manner, run_id))
@@ -167,7 +166,8 @@ def _suspended(manner: DisplayOptions, run_id: str, code: int) -> int:
 
 
 def _how_to_resume(manner: DisplayOptions, run_id: str) -> str:
-    return f"run {run_id[:SHORT]} is suspended; nothing is lost. To resume it:\n  {manner.resume(run_id)}"
+    command_line = manner.resume(run_id)
+    return f"run {short_id(run_id)} is suspended; nothing is lost. To resume it:\n  {command_line}"
 
 
 def finish(results: list[Result], manner: DisplayOptions, run_id: str, tree: CallTree, spent: float) -> int:
@@ -177,13 +177,13 @@ def finish(results: list[Result], manner: DisplayOptions, run_id: str, tree: Cal
     code = exit_codes.LIMIT if worst.incomplete else exit_codes.OUTCOMES[worst.outcome]
     if manner.as_json:
         for each in results:
-            print(terminal_escape.json_line({"type": "Result", **_plain(each)}), flush=True)
+            output.say(terminal_escape.json_line({"type": "Result", **_plain(each)}))
         return code
     if not manner.quiet and sys.stderr.isatty():
         _say("")
     for each in results:
         if each.output:
-            print(terminal_escape.clean(each.output).rstrip("\n"), flush=True)
+            output.say(each.output.rstrip("\n"))
     if worst.incomplete:
         exit_codes.complain(f"this is not the whole answer: {worst.reason}")
     elif worst.outcome == "completed" and worst.reason:
@@ -193,7 +193,7 @@ def finish(results: list[Result], manner: DisplayOptions, run_id: str, tree: Cal
         if worst.outcome == "failed" and any(mark in worst.reason for mark in ("network:", "auth:")):
             _say("`antiphon doctor` checks the model's settings and endpoint.")
     if not manner.quiet:
-        _say(f"\nrun {run_id[:SHORT]}: {worst.outcome}, {seconds(spent)}, {tokens(tree)}")
+        _say(f"\nrun {short_id(run_id)}: {worst.outcome}, {seconds(spent)}, {tokens(tree)}")
         for line in commands(manner, run_id):
             _say(f"  {line}")
     return code
@@ -225,4 +225,4 @@ def _plain(result: Result) -> dict[str, Any]:
 
 
 def _say(text: str) -> None:
-    print(terminal_escape.clean(text), file=sys.stderr, flush=True)
+    output.tell(text)

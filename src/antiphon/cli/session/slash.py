@@ -10,7 +10,7 @@ from antiphon import Agent
 from antiphon.cli.display import terminal_escape
 from antiphon.cli.display.draw import cost_text, parts, tokens
 from antiphon.cli.session.talk import Opening, Talk, exchange
-from antiphon.cli.store import SHORT
+from antiphon.cli.store import short_id
 from antiphon.config.dotenv import environment
 from antiphon.models.catalog import load_catalog
 from antiphon.models.usage import context_left
@@ -126,7 +126,7 @@ async def _clear(talk: Talk, rest: str) -> None:
 
 async def _resume(talk: Talk, rest: str) -> None:
     if not rest:
-        talk.screen.note(f"This is run {talk.run.run_id[:SHORT]}; `antiphon runs ls` lists all")
+        talk.screen.note(f"This is run {short_id(talk.run.run_id)}; `antiphon runs ls` lists all")
         return
     talk.next, talk.leaving = Opening(rest, talk.model), True
 

@@ -382,7 +382,7 @@ def exchange(screen: Screen, node: ActivationNode, *, whole: bool) -> None:
     said = node.content if node.outcome == "completed" else f"({node.outcome or 'at work'}: {node.reason})"
     screen.end_line()
     for mark, text in (("> ", node.asked), ("", said)):
-        shown = terminal_escape.clean(text) if whole else terminal_escape.line(text, 400)
+        shown = text if whole else terminal_escape.line(text, 400)
         screen.console.print(Text(mark + shown, "bold" if mark else ""), soft_wrap=True)
 
 
