@@ -19,7 +19,7 @@ from functools import partial
 from antiphon.errors import JournalCorrupt, JournalError, LeaseLost, RunInUse, UnknownName, UserError
 from antiphon.journal.check_runs import CASES as WHOLE_RUNS
 from antiphon.journal.check_runs import Case, OpenStore
-from antiphon.journal.port import MAX_NAME, Lease, Row, blob_digest, chain, genesis
+from antiphon.journal.port import MAX_NAME, Lease, Row, StoredRun, blob_digest, chain, genesis
 from antiphon.journal.row_writer import PATIENCE_S, RowWriter, put
 from antiphon.journal.row_writer import raises as _raises
 from antiphon.journal.row_writer import same as _same
@@ -381,6 +381,9 @@ async def closing(open_store: OpenStore) -> None:
         await _raises(JournalError, "read after close", _as(journal.read("closing")))
         await _raises(JournalError, "claim after close", journal.claim("closing", create=True))
         await _raises(JournalError, "post after close", journal.post("closing", "k", b""))
+        await _raises(JournalError, "restore after close", journal.restore(StoredRun("closing", [], {})))
+        await _raises(JournalError, "delete after close", journal.delete("closing"))
+        await _raises(JournalError, "compact after close", journal.compact())
 
 
 async def reopening(open_store: OpenStore) -> None:

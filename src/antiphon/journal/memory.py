@@ -181,8 +181,7 @@ class MemoryJournal:
     async def restore(self, run: StoredRun) -> None:
         """See `port.Journal.restore`."""
         check_run(run)
-        if self._closed:
-            raise JournalError("The journal was closed; open another")
+        self._check_open()
         if run.run_id in self._runs:
             raise present(run.run_id)
         made = _MemoryRun(run.run_id, run.origin, self._clock())
@@ -208,6 +207,7 @@ class MemoryJournal:
 
     async def compact(self) -> int:
         """Nothing to give back: what is deleted is gone. See `port.Journal.compact`."""
+        self._check_open()
         for run in self._runs.values():
             if run.held:
                 raise RunInUse(run.run_id, "this process")
@@ -239,9 +239,12 @@ class MemoryJournal:
                 if not waiter.done():
                     waiter.set_exception(JournalError("The journal was closed"))
 
-    def _known(self, run_id: str) -> _MemoryRun:
+    def _check_open(self) -> None:
         if self._closed:
             raise JournalError("The journal was closed; open another")
+
+    def _known(self, run_id: str) -> _MemoryRun:
+        self._check_open()
         run = self._runs.get(run_id)
         if run is None:
             raise UnknownName("run", run_id, self._runs)

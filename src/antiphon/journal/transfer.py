@@ -13,8 +13,8 @@ from antiphon.errors import UserError
 from antiphon.journal.port import Row, StoredRun, blob_digest, check_id, check_name, follows, genesis
 
 MAX_ROWS = 1_000_000
-MAX_BYTES = 1 << 30
-"""Bodies and blobs of one run together, in bytes."""
+MAX_BYTES = 512 << 20
+"""Bodies and blobs of one run together, in bytes: what is stored in less time than others wait for a lock."""
 MAX_SEQ = 1 << 40
 MAX_EPOCH = 1 << 32
 """Far more owners than a run can have had, and far from where SQLite's integers end."""

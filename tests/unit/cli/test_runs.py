@@ -62,6 +62,12 @@ BODIES = {
     "no events": b"[1, 2]",
     "an event of no kind": b'[{"type":"no such event"}]',
     "an end of what never began": b'[{"type":"finished","id":"7/1.m1"}]',
+    "an end of what the user never asked": b'[{"type":"finished","id":"0/1.c1"}]',
+    "an end of a turn that never began": b'[{"type":"turn_finished","activation":0}]',
+    "a change of nobody": b'[{"type":"state_changed","activation":-1}]',
+    "an effect of no place": b'[{"type":"started","id":"0/1.","detail":{"kind":"timer"}}]',
+    "a call of nobody": b'[{"type":"started","id":"0/1.c1","detail":{"kind":"call","agent":"a"}}]',
+    "an approval of nothing": b'[{"type":"permission_decided","id":"0/1.c1","allowed":true}]',
     "an end of no effect": b'[{"type":"finished","id":"what"}]',
     "a message to nobody": b'[{"type":"message","to":9,"message":{"id":"","sender":"a","receiver":"b"}}]',
     "nested deeper than anything": b"[" * 100_000 + b"]" * 100_000,
@@ -85,7 +91,8 @@ def test_ls_lists_the_others_when_a_run_cannot_be_read(shell, run_id, body):
     assert "antiphon runs verify forged" in lines[1]
     for words in (("show", "forged"), ("tail", "forged"), ("verify",), ("resume", "forged", "team.yaml")):
         said = shell("runs", *words)
-        assert said.code == 5, words
+        # Records that are each in order are printed, though they are those of no run.
+        assert said.code == 5 or (words[0] == "tail" and not said.code), words
         assert "fault of Antiphon" not in said.err
     assert shell("answer").code == 0
 

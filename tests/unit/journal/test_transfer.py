@@ -10,6 +10,7 @@ import pytest
 
 from antiphon import Agent, UserError, open_run
 from antiphon.errors import JournalError
+from antiphon.journal import transfer
 from antiphon.journal.check_runs import story
 from antiphon.journal.memory import MemoryJournal
 from antiphon.journal.port import Row, StoredRun, chain, genesis
@@ -84,6 +85,7 @@ def test_rows_that_do_not_follow_are_refused():
 KILLED_AT = """
 import asyncio, os, signal, sys
 from antiphon.journal import sqlite_runs
+from antiphon.journal import transfer
 from antiphon.journal.check_runs import story
 from antiphon.journal.sqlite import SqliteJournal
 
@@ -169,5 +171,18 @@ def test_an_epoch_is_set_and_not_counted_up_to():
         journal = MemoryJournal()
         await journal.restore(run)
         assert (await journal.claim("moved")).epoch == MAX_EPOCH + 1
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(("bound", "most"), [("MAX_ROWS", 2), ("MAX_BYTES", 1_000)])
+def test_a_run_larger_than_its_bounds_is_refused(bound, most, monkeypatch):
+    monkeypatch.setattr(transfer, bound, most)
+
+    async def main():
+        journal = MemoryJournal()
+        with pytest.raises(UserError, match=f"at most {most:,} are taken in"):
+            await journal.restore(story("moved"))
+        assert await journal.runs() == []
 
     asyncio.run(main())
