@@ -2,10 +2,14 @@
 
 import asyncio
 
+import apsw
 import pytest
 
-from antiphon.journal import sqlite_writer
+from antiphon.journal import sqlite_runs, sqlite_writer
+from antiphon.journal.check_runs import story
+from antiphon.journal.port import blob_digest
 from antiphon.journal.row_writer import RowWriter
+from antiphon.journal.transfer import named_blobs
 from antiphon.testing.power import RecordingDisk
 from tests.unit.journal.writing import facts, look, opened, write_story
 
@@ -65,3 +69,68 @@ def test_control_the_weaker_setting_does_lose_them(every, seeds, tmp_path):
     cuts, lost, refused = play(tmp_path, "process", every, range(seeds))
     assert not refused
     assert len(lost) > cuts / 4
+
+
+async def moved_and_deleted(path, disk, vfs):
+    """Two runs are written, one is taken in, one deleted, and the file is compacted."""
+    async with opened(path, vfs=vfs) as journal:
+        for run_id in ("kept", "gone"):
+            pen = RowWriter(journal, await journal.claim(run_id, create=True))
+            for number in range(4):
+                data = (b"%d " % number) * 2_000 + run_id.encode()
+                await pen.put(pen.row(b"x", blobs=(blob_digest(data),)), {blob_digest(data): data})
+            await journal.release(pen.lease)
+            disk.mark(run_id)
+        await journal.restore(story("moved"))
+        disk.mark("moved")
+        await journal.delete("gone")
+        disk.mark("deleted")
+        await journal.compact()
+        disk.mark("compacted")
+
+
+async def whole_runs(path):
+    """The ids of the runs that are there, each read with all it holds, before and after it is compacted."""
+    async with opened(path, vfs="quiet") as journal:
+        for _ in range(2):
+            listed = {entry.run_id: entry.seq for entry in await journal.runs()}
+            for run_id, seq in listed.items():
+                rows = await journal.read(run_id)
+                assert [row.seq for row in rows][-1:] == ([seq] if seq else [])
+                for name in named_blobs(rows):
+                    await journal.blob(run_id, name)
+            await journal.compact()
+    with apsw.Connection(str(path)) as file:
+        assert file.pragma("integrity_check") == "ok"
+        assert file.execute("select count(*) from removed").fetchall() == [(0,)]
+        orphans = "select count(*) from rows where run not in (select key from runs)"
+        assert file.execute(orphans).fetchall() == [(0,)]
+        nobodys = "select count(*) from blobs where key not in (select blob from run_blobs)"
+        assert file.execute(nobodys).fetchall() == [(0,)]
+    return listed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("every", "seeds"), [(5, 1), pytest.param(1, 3, marks=pytest.mark.deep)])
+def test_a_run_is_taken_in_and_deleted_whole_or_not_at_all(every, seeds, tmp_path, monkeypatch):
+    """A run that was promised is there, one whose deletion was promised is not, and no part is left."""
+    monkeypatch.setattr(sqlite_runs, "ROWS", 2)
+    disk = RecordingDisk(f"recording {tmp_path}")
+    asyncio.run(moved_and_deleted(tmp_path / "journal.db", disk, f"recording {tmp_path}"))
+    seen = set()
+    for cut in range(0, disk.operations + 1, every):
+        for seed in range(seeds):
+            place = tmp_path / f"cut {cut} {seed}"
+            place.mkdir()
+            disk.restore(cut, seed, place)
+            listed = asyncio.run(whole_runs(place / "journal.db"))
+            promised = set(disk.marked(cut))
+            assert promised & {"kept", "moved"} <= listed.keys(), (cut, seed)
+            assert ("gone" in listed) <= ("deleted" not in promised), (cut, seed)
+            if "gone" in promised and "gone" not in listed:
+                # Its deletion began when the other one had been taken in, and not before.
+                assert "moved" in promised, (cut, seed)
+            assert listed.get("moved", 6) == 6
+            seen.add(frozenset(listed))
+    disk.unregister()
+    assert {frozenset(), frozenset({"kept", "moved"}), frozenset({"kept", "gone", "moved"})} <= seen
