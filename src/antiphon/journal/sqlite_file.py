@@ -26,6 +26,7 @@ from typing import Any
 import apsw
 
 from antiphon.errors import JournalError, JournalFull, JournalTooNew
+from antiphon.journal.private import keep_out_of_git, tighten
 
 APPLICATION = 0x416E7470
 """`pragma application_id` of our files: "Antp"."""
@@ -136,6 +137,7 @@ def open_file(path: Path, durability: str, vfs: str | None = None) -> apsw.Conne
     """
     try:
         _create(path)
+        tighten(path)
     except OSError as error:
         raise JournalFull(f"Journal {path}: {error.strerror}; {_MODE}, or give another path") from error
     try:
@@ -176,6 +178,8 @@ def _create(path: Path) -> None:
         if not folder.exists():
             folder.mkdir(mode=0o700, exist_ok=True)
             _sync_folder(folder.parent)
+    if not path.exists():
+        keep_out_of_git(path.absolute().parent)
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
 
 

@@ -2,12 +2,14 @@
 
 import asyncio
 import os
+import subprocess
 import threading
+from pathlib import Path
 
 import apsw
 import pytest
 
-from antiphon.errors import ConfigError, JournalError
+from antiphon.errors import ConfigError, JournalError, JournalFull
 from antiphon.journal.port import blob_digest
 from antiphon.journal.row_writer import RowWriter
 from antiphon.journal.sqlite import SqliteJournal
@@ -27,6 +29,48 @@ def test_files_are_for_the_owner_alone(tmp_path):
         assert [each.name for each in path.parent.iterdir()] == ["journal.db"]
 
     asyncio.run(modes())
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o660, 0o604])
+def test_files_that_others_may_use_are_tightened_when_they_are_opened(mode, tmp_path):
+    async def modes():
+        path = tmp_path / "journal.db"
+        async with opened(path) as journal:
+            await journal.claim("run", create=True)
+            files = [path, Path(f"{path}-wal"), Path(f"{path}-shm")]
+            for each in files:
+                each.chmod(mode)
+            async with opened(path):
+                assert [each.stat().st_mode & 0o777 for each in files] == [0o600] * 3
+
+    asyncio.run(modes())
+
+
+def test_a_wide_file_of_somebody_else_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "journal.db"
+    path.touch(mode=0o600)
+    path.chmod(0o644)
+    monkeypatch.setattr(os, "geteuid", lambda: path.stat().st_uid + 1)
+    with pytest.raises(JournalFull, match=r"others may use it \(mode 644\).*have its owner `chmod 600` it"):
+        SqliteJournal(path)
+
+
+def test_the_folder_of_a_project_keeps_itself_out_of_git(tmp_path):
+    async def make(path):
+        async with opened(path):
+            pass
+
+    asyncio.run(make(tmp_path / ".antiphon" / "antiphon.db"))
+    found = tmp_path / ".antiphon" / ".gitignore"
+    assert found.read_text().splitlines()[-1] == "*"
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    status = ["git", "-C", tmp_path, "status", "--porcelain", "--untracked-files=all"]
+    assert subprocess.run(status, check=True, capture_output=True).stdout == b""
+    # Whoever takes it out wants it so; a folder of another name is none of ours.
+    found.unlink()
+    asyncio.run(make(tmp_path / ".antiphon" / "antiphon.db"))
+    asyncio.run(make(tmp_path / "runs" / "antiphon.db"))
+    assert [*tmp_path.glob("*/.gitignore")] == []
 
 
 @pytest.mark.parametrize(("durability", "synchronous"), [("power", 2), ("process", 1)])

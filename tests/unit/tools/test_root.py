@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from antiphon.errors import ConfigError, ToolError
 from antiphon.tools.folder import root
+from antiphon.tools.folder.documents import Index
 from antiphon.tools.folder.root import MAX_BYTES, MAX_DEPTH, Root, decoded
 
 
@@ -30,6 +31,7 @@ def folder(tmp_path: Path) -> Path:
     (inside / "link.txt").symlink_to(tmp_path / "secret.txt")
     (inside / "own.md").symlink_to(inside / "README.md")
     (inside / "away").symlink_to(tmp_path)
+    (inside / "hard.txt").hardlink_to(tmp_path / "secret.txt")
     os.mkfifo(inside / "pipe")
     return inside
 
@@ -63,6 +65,7 @@ REFUSED = [
     ("node_modules/index.js", "left out"),
     ("link.txt", "symbolic link"),
     ("own.md", "symbolic link"),
+    ("hard.txt", "hard link: the same file has another name"),
     ("away/secret.txt", "symbolic link"),
     ("away/inside/README.md", "symbolic link"),
     ("pipe", "not a regular file"),
@@ -154,3 +157,10 @@ def test_no_path_reads_the_secret(folder: Path, parts: list[str]) -> None:
     except ToolError:
         return
     assert b"secret" not in data
+
+
+def test_a_hard_link_is_no_document_and_a_copy_of_it_is(folder: Path) -> None:
+    index = Index(Root(folder))
+    assert not index.search("secret", 5)
+    (folder / "copy.txt").write_bytes((folder / "hard.txt").read_bytes())
+    assert [found.passage.path for found in index.search("secret", 5)] == ["copy.txt"]

@@ -71,7 +71,11 @@ class OpenQuestion(Struct, frozen=True):
 @click.option(
     "--expires-in", "span", metavar="TIME", help="With always: only for so long, such as 30m, 2h or 1d."
 )
-@click.option("--by", metavar="NAME", help="Who answers, as it is recorded. [default: your user name]")
+@click.option(
+    "--by",
+    metavar="NAME",
+    help="Who answers: recorded as `outsider NAME`, since nobody checks it. [default: your user name]",
+)
 @journal_option
 @json_option
 def answer(

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from antiphon.errors import UserError
 from antiphon.kernel.facts.agent_call import AgentCall
@@ -106,6 +107,8 @@ Command = AskAgent | PostMessage | AnswerInput | CancelEffect | FinishEffect
 encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Command).decode
 VERDICTS = ("yes", "no", "always")
+OUTSIDER = "outsider"
+"""Who answers through the journal; a name that they gave themselves stands behind it."""
 
 
 def decode(body: bytes) -> Command:
@@ -193,10 +196,30 @@ def _finished(state: RunState, command: FinishEffect, number: int) -> Event:
 def apply_stored(state: RunState, body: bytes, number: int) -> Event:
     """`apply_command` for one as it was posted; what is no command is a dead letter, and stops no run."""
     try:
-        command = clean_fields(decode(body))
+        command = from_outside(clean_fields(decode(body)))
     except (msgspec.DecodeError, RecursionError) as error:
         return _dead("", USER, f"command {number} cannot be read: {clean_text(str(error))}", number)
     return apply_command(state, command, number)
+
+
+def from_outside(command: Command) -> Command:
+    """A stored command without the names that its poster chose.
+
+    The journal does not know who posted, only that it was no code of the owner's: so nobody gets to be
+    an agent, or the owner's own user. An answer keeps the name that was given, marked as an `OUTSIDER`'s.
+    """
+    if isinstance(command, AnswerInput | FinishEffect):
+        name = "" if command.by == USER else command.by
+        return replace(command, by=f"{OUTSIDER} {name}".strip())
+    if isinstance(command, AskAgent) and command.inbox:
+        return replace(command, inbox=tuple(_from_user(each) for each in command.inbox))
+    if isinstance(command, PostMessage) and command.message is not None:
+        return replace(command, message=_from_user(command.message))
+    return command
+
+
+def _from_user(message: Message) -> Message:
+    return replace(message, type="forward", sender=USER)
 
 
 def _dead(text: str, receiver: str, reason: str, number: int) -> MessagePosted:

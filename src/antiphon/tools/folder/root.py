@@ -3,6 +3,7 @@
 Every path is opened one component at a time without following symbolic links, relative to the folder
 opened before it, so that a link swapped in between is refused and not followed. Where the system can
 not do that (Windows), links are looked for first; a swap within that moment is the remaining risk.
+A file that has a second name (a hard link) is left out too: that name may be outside of the folder.
 """
 
 from __future__ import annotations
@@ -84,6 +85,11 @@ class Root:
                 raise ToolError(f"{name} is a folder, not a file; try folder_statistics or list_files")
             if not stat.S_ISREG(found.st_mode):
                 raise ToolError(f"{name} is not a regular file")
+            if found.st_nlink > 1:
+                raise ToolError(
+                    f"{name} is a hard link: the same file has another name, perhaps outside of the folder; "
+                    "such files are not read. A copy of it would be"
+                )
             if found.st_size > limit:
                 raise ToolError(f"{name} has {found.st_size} bytes; at most {limit} are read")
             with open(handle, "rb", closefd=False) as file:
@@ -160,7 +166,7 @@ class Root:
         finally:
             if handle >= 0:
                 os.close(handle)
-        return sorted((name, status) for name, status in named if _plain(status.st_mode))
+        return sorted((name, status) for name, status in named if _plain(status))
 
     def _open(self, parts: tuple[str, ...], flags: int) -> int:
         if not _BY_COMPONENT:
@@ -200,8 +206,8 @@ def _shown(entry: os.DirEntry[str]) -> bool:
     return not entry.name.startswith(".") and entry.name not in SKIPPED
 
 
-def _plain(mode: int) -> bool:
-    return stat.S_ISREG(mode) or stat.S_ISDIR(mode)
+def _plain(status: os.stat_result) -> bool:
+    return stat.S_ISDIR(status.st_mode) or (stat.S_ISREG(status.st_mode) and status.st_nlink <= 1)
 
 
 def decoded(data: bytes, name: str) -> str:
