@@ -125,13 +125,31 @@ def test_an_owner_on_another_host_is_replaced_after_its_time(tmp_path):
     asyncio.run(claiming())
 
 
+EARLIER = "5b4e4d4c-0f9f-4c11-a1f5-0d6f3c2b1a00 pid:[4026531836]"
+
+
+def test_an_owner_of_an_earlier_boot_is_replaced_at_once_whatever_its_clock_said(tmp_path):
+    async def claim():
+        path = tmp_path / "journal.db"
+        async with opened(path, wall=Clock(lambda: time.time() + 86_400)) as ahead:
+            await ahead.claim("run", create=True)
+            with apsw.Connection(str(path)) as other:
+                other.execute("update owners set boot = ?", (EARLIER,))
+            async with opened(path) as journal:
+                assert (await journal.claim("run")).epoch == 2
+
+    asyncio.run(claim())
+
+
 def test_a_reused_process_number_is_not_taken_for_the_owner():
     me = this_process()
     assert not is_dead(me, me)
     assert is_dead(Owner(me.host, me.boot, me.pid, me.started + "1"), me)
     assert is_dead(Owner(me.host, me.boot, 2**22 + 1, "1"), me)
     assert not is_dead(Owner("elsewhere", me.boot, 2**22 + 1, "1"), me)
+    # A boot that is not told as one, and a namespace of processes that is not ours.
     assert not is_dead(Owner(me.host, "another boot", 2**22 + 1, "1"), me)
+    assert not is_dead(Owner(me.host, f"{me.boot}0", 2**22 + 1, "1"), me)
     assert not is_dead(Owner(me.host, "", 2**22 + 1, "1"), Owner(me.host, "", 1, "1"))
 
 

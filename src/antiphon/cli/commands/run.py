@@ -86,7 +86,7 @@ def run(
     """
     loaded = load_target(target, folder)
     manner = DisplayOptions(target, journal, folder, model, as_json, quiet)
-    request = Request(_message(message, loaded), policy=Policy(policy), limits=_limits(limits))
+    request = Request(policy=Policy(policy), message=_message(message, loaded), limits=_limits(limits))
     return asyncio.run(_run(request, loaded, manner))
 
 

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import Protocol
+
+from msgspec import Struct
+
+LONGEST_NAP = 60.0
+"""Seconds after which a sleeper looks again: an event loop does not count while the machine is asleep."""
 
 
 class Clock(Protocol):
@@ -19,12 +26,23 @@ class Clock(Protocol):
         ...
 
 
-class SystemClock:
-    """The machine's own clock; a jump backwards only makes a wait longer."""
+def _steady() -> Callable[[], float]:
+    for name in ("CLOCK_BOOTTIME", "CLOCK_MONOTONIC"):
+        if hasattr(time, name):
+            return partial(time.clock_gettime, getattr(time, name))
+    return time.monotonic
 
-    now = staticmethod(time.time)
+
+STEADY = _steady()
+"""Seconds of a clock that nobody sets; it counts while the machine is asleep, where there is such a one."""
+
+
+class SystemClock(Struct, frozen=True):
+    """The machine's own time, which passes at a steady pace. Made by `system_clock`."""
+
+    now: Callable[[], float]
 
     async def sleep_until(self, instant: float) -> None:
         """See `Clock.sleep_until`."""
-        while (left := instant - time.time()) > 0:  # noqa: ASYNC110 - the wall clock may be set meanwhile
-            await asyncio.sleep(min(left, 60.0))
+        while (left := instant - self.now()) > 0:  # noqa: ASYNC110 - the loop's clock is another one
+            await asyncio.sleep(min(left, LONGEST_NAP))

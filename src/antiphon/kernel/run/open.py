@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
@@ -21,7 +22,7 @@ from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules.next import Emit
 from antiphon.kernel.rules.team.compile import make_team
 from antiphon.kernel.rules.team.compiled import CompiledTeam, ModelOption
-from antiphon.kernel.run.clock import Clock, SystemClock
+from antiphon.kernel.run.clock import STEADY, Clock, SystemClock
 from antiphon.kernel.run.rows import fold
 from antiphon.kernel.run.run import Run
 from antiphon.kernel.run.runtime import Runtime
@@ -77,11 +78,12 @@ async def open_run(
     options = _instructed(options, extra_instructions, extra_scope)
     check_fields(options)
     store, owned = _journal(journal, os.environ if env is None else env)
-    roster, clock = _Roster(tuple(agents), model, env, context_windows or {}), clock or SystemClock()
+    roster = _Roster(tuple(agents), model, env, context_windows or {})
     try:
         roster.team(options)
         lease, state, cast = await _reopen(store, run_id or new_id(), create or run_id is None)
-        runtime = Runtime(store, lease, roster.team, state, cast, clock, deps, dependency_overrides)
+        time_of = clock or system_clock(state.at)
+        runtime = Runtime(store, lease, roster.team, state, cast, time_of, deps, dependency_overrides)
         # A process can die between its claim and its first record: then nothing was started yet.
         again = RunResumed(interactive, policy=policy) if lease.seq else None
         try:
@@ -129,6 +131,16 @@ async def _reopen(
     return lease, state, cast
 
 
+def system_clock(not_before: float = 0.0, steady: Callable[[], float] = STEADY) -> SystemClock:
+    """The machine's clock, looked at once: from then on setting it neither stretches nor shortens a limit.
+
+    not_before: the time of the last record; where the machine's clock says less, time goes on from there.
+    """
+    anchor = max(time.time(), not_before) - steady()
+    # Without a call of Python's: every record asks for the time.
+    return SystemClock(map(anchor.__add__, iter(steady, None)).__next__)
+
+
 async def cancel_run(journal: Journal, run_id: str, reason: str = "") -> None:
     """Cancel every request of a run that nobody drives, and close it; its agents are not needed.
 
@@ -137,7 +149,7 @@ async def cancel_run(journal: Journal, run_id: str, reason: str = "") -> None:
     """
     lease, state, cast = await _reopen(journal, run_id)
     runtime = Runtime(
-        journal, lease, lambda options: CompiledTeam({}, {}, False), state, cast, SystemClock(), None
+        journal, lease, lambda options: CompiledTeam({}, {}, False), state, cast, system_clock(state.at), None
     )
     try:
         # In one append: nothing that was in flight is taken up again in between.

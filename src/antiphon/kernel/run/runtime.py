@@ -155,7 +155,7 @@ class Runtime:
         """
         state = self.state
         # A clock that counts in whole seconds is read back with a fraction.
-        state.at = float(self.clock.now())
+        state.at = max(float(self.clock.now()), state.at)
         folding = self._folding
         batch = folding.batch = []
         if callable(given):
