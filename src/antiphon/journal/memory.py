@@ -24,6 +24,9 @@ from antiphon.journal.port import (
 )
 from antiphon.journal.transfer import check_run, named_blobs, present
 
+ROWS_PER_YIELD = 256
+"""Rows that are verified before other work gets the event loop."""
+
 
 class _MemoryRun:
     """writes: the epoch whose rows are taken, 0 when none are; refusal: why the last one's are not;
@@ -121,11 +124,14 @@ class MemoryJournal:
         while first and run.rows[first - 1].seq > after:
             first -= 1
         digest = run.rows[first - 1].digest if first else run.start
-        for row in run.rows[first:]:
+        found = run.rows[first:]
+        for number, row in enumerate(found, 1):
             if not follows(row, digest):
                 raise JournalCorrupt(run_id, row.seq, "the digest does not match")
             digest = row.digest
-        return run.rows[first:]
+            if number % ROWS_PER_YIELD == 0:
+                await asyncio.sleep(0)
+        return found
 
     async def blob(self, run_id: str, digest: str) -> bytes:
         """See `port.Journal.blob`."""

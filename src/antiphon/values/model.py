@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 
+from antiphon.errors import ModelError
 from antiphon.values.message import Attachment, ToolCall
 
 Stop = Literal["stop", "calls", "length", "refusal"]
@@ -139,6 +140,10 @@ class Delta(Struct, frozen=True, gc=False, omit_defaults=True):
     index: int = 0
 
 
+MAX_CALLS = 256
+"""Tool calls that one reply may hold; one with more fails as `provider`, and nothing of it is done."""
+
+
 class Reply(Struct, frozen=True, gc=False, omit_defaults=True):
     """A whole answer.
 
@@ -167,3 +172,12 @@ class Model(Protocol):
     async def complete(self, request: ModelRequest, emit: Emit) -> Reply:
         """Ask once. Cancellation must close the connection; raises only `ModelError`."""
         ...
+
+
+def too_many_calls(where: str, count: int) -> ModelError:
+    """The error for a reply with more than `MAX_CALLS` calls."""
+    return ModelError(
+        "provider",
+        f"{where} asked for {count:,} calls or more in one reply; at most {MAX_CALLS} are taken,"
+        " so none was done",
+    )

@@ -18,7 +18,7 @@ from antiphon.kernel.facts.events import (
     Event,
 )
 from antiphon.kernel.facts.records import ActivationIndex, Record, ReplyDelta
-from antiphon.kernel.run.rows import read
+from antiphon.kernel.run.rows import EVENTS_PER_YIELD, read
 from antiphon.values.model import Delta
 
 RECENT = 10_000
@@ -155,6 +155,9 @@ class Subscription:
             if self.position < feed.durable:
                 if not self._read:
                     self._read.extend(reversed(await self._next()))
+                if self._read[-1].seq % EVENTS_PER_YIELD == 0:
+                    # Whoever reads a long run awaits nothing else.
+                    await asyncio.sleep(0)
                 event = self._read[-1].event
                 if self._buffer and isinstance(event, EffectFinished):
                     # What was said comes before the record that it was said.

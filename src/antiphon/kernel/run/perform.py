@@ -26,7 +26,7 @@ from antiphon.kernel.run.tools.isolated import ChildCall
 from antiphon.kernel.run.tools.start_token import LeaseStale, NotBegun, StartToken
 from antiphon.kernel.run.tools.threads import NoResult, Threads
 from antiphon.values.codec import clean_fields, clean_text, encode_value
-from antiphon.values.model import Emit, ModelRequest, Reply, Usage
+from antiphon.values.model import MAX_CALLS, Emit, ModelRequest, Reply, Usage, too_many_calls
 from antiphon.values.result import Failure
 from antiphon.values.tool import Done, Tool, ToolContext, result_of
 
@@ -85,10 +85,13 @@ _NOTHING_USED = Usage()
 
 
 def _received(reply: Reply, *, free: bool) -> Reply:
-    """A reply as it will be read back, whatever the adapter made it of. Raises TypeError, ValueError.
+    """A reply as it will be read back, whatever the adapter made it of.
 
-    free: the model is known to cost nothing, so that a usage of zeros is one.
+    free: the model is known to cost nothing, so that a usage of zeros is one. Raises TypeError, ValueError;
+    ModelError when it holds more calls than an event loop can bear.
     """
+    if len(getattr(reply, "calls", ())) > MAX_CALLS:
+        raise too_many_calls("the model", len(reply.calls))
     told = reply.usage
     if not (free and told == _NOTHING_USED):
         known = Usage.reported(*astuple(told)) if isinstance(told, Usage) else None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -15,6 +16,8 @@ from antiphon.kernel.facts.records import ActivationIndex, Record
 from antiphon.kernel.facts.state import RunState
 from antiphon.values.codec import encode_value
 
+EVENTS_PER_YIELD = 256
+"""Events that are read and folded before other work gets the event loop: a few milliseconds."""
 LARGE = 4096
 """Bytes above which a payload is stored once, by its digest, beside the rows."""
 UNREADABLE = (
@@ -92,11 +95,25 @@ async def events_of(journal: Journal, run_id: str, row: Row) -> list[Event]:
         raise JournalCorrupt(run_id, row.seq, f"its events cannot be read ({error})") from error
 
 
+async def rows_of(journal: Journal, run_id: str) -> AsyncIterator[tuple[Row, list[Event]]]:
+    """The rows of a run and their events; other work gets the event loop in between.
+
+    Raises UnknownName, JournalCorrupt, JournalTooNew.
+    """
+    count = 0
+    for row in await journal.read(run_id):
+        events = await events_of(journal, run_id, row)
+        count += len(events)
+        if count >= EVENTS_PER_YIELD:
+            count = 0
+            await asyncio.sleep(0)
+        yield row, events
+
+
 async def fold(journal: Journal, run_id: str, seen: Callable[[Event], None] | None = None) -> RunState:
     """The state of a stored run; `seen` is shown each event. Raises JournalCorrupt."""
     state = RunState()
-    for row in await journal.read(run_id):
-        events = await events_of(journal, run_id, row)
+    async for row, events in rows_of(journal, run_id):
         try:
             fold_row(state, row, events)
             if seen is not None:
@@ -115,15 +132,18 @@ def fold_row(state: RunState, row: Row, events: Sequence[Event]) -> None:
 
 async def read(journal: Journal, run_id: str, after: int = 0) -> list[Record]:
     """The stored records of a run numbered above `after`. Raises UnknownName, JournalCorrupt."""
-    cast, records = ActivationIndex(), list[Record]()
-    for row in await journal.read(run_id):
-        records += await records_of(journal, run_id, row, cast)
+    index, records = ActivationIndex(), list[Record]()
+    async for row, events in rows_of(journal, run_id):
+        records += _records(run_id, row, events, index)
     return [record for record in records if record.seq > after] if after else records
 
 
 async def records_of(journal: Journal, run_id: str, row: Row, index: ActivationIndex) -> list[Record]:
     """The records of one stored row, of which the index learns. Raises JournalCorrupt."""
-    events = await events_of(journal, run_id, row)
+    return _records(run_id, row, await events_of(journal, run_id, row), index)
+
+
+def _records(run_id: str, row: Row, events: Sequence[Event], index: ActivationIndex) -> list[Record]:
     records = []
     try:
         for number, event in enumerate(events, row.seq - len(events) + 1):

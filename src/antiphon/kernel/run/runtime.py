@@ -413,6 +413,8 @@ class Runtime:
                 for command in await self.journal.commands(self.run_id, self.state.command):
                     self.record(apply_stored(self.state, command.body, command.number))
                     self._deliver()
+                    if command.number % EFFECTS_PER_YIELD == 0:
+                        await asyncio.sleep(0)
                 await self.journal.wait(self.run_id, FOREVER, self.state.command)
         except (AntiphonError, ValueError) as error:
             if self._failure is None:
@@ -475,7 +477,5 @@ class Runtime:
 
 
 _read_first = msgspec.json.Decoder(RunStarted | RunResumed).decode
-
-
 _unheard: Emit = deque[Delta](maxlen=0).append
 """Nobody watches: the reply will hold it all."""

@@ -13,7 +13,7 @@ from antiphon.errors import ModelError
 from antiphon.models.openai.failures import body_error
 from antiphon.models.openai.tags import TagDivider, strip_reasoning
 from antiphon.values.message import ToolCall, new_id
-from antiphon.values.model import Delta, Emit, Reply, Stop, Usage
+from antiphon.values.model import MAX_CALLS, Delta, Emit, Reply, Stop, Usage, too_many_calls
 from antiphon.values.secret import shown
 
 _STOPS: dict[str, Stop] = {
@@ -256,6 +256,8 @@ class ReplyMaker:
         return self._slots[-1]
 
     def _opened(self) -> _PendingCall:
+        if len(self._slots) == MAX_CALLS:
+            raise too_many_calls(self._where, len(self._slots) + 1)
         self._slots.append(_PendingCall(len(self._slots)))
         return self._slots[-1]
 

@@ -20,7 +20,7 @@ from pydantic_ai.messages import (
 from antiphon.errors import ModelError
 from antiphon.models.providers.kept import pack
 from antiphon.values.message import ToolCall, new_id
-from antiphon.values.model import Delta, Emit, Reply, Stop, Usage
+from antiphon.values.model import MAX_CALLS, Delta, Emit, Reply, Stop, Usage, too_many_calls
 
 _STOPS: dict[str, Stop] = {
     "stop": "stop",
@@ -88,6 +88,8 @@ def reply_of(response: ModelResponse, where: str) -> Reply:
         elif isinstance(part, ThinkingPart):
             thoughts.append(part.content)
         elif isinstance(part, ToolCallPart):
+            if len(calls) == MAX_CALLS:
+                raise too_many_calls(where, len(calls) + 1)
             calls.append(_call(part, calls, stop, where))
         else:
             raise ModelError("provider", f"{where} sent a {part.part_kind} part, which has no place here")
