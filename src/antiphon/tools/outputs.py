@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 
 from antiphon.errors import ToolError
 from antiphon.kernel.context import output_store
+from antiphon.tools.child import run_alone
 from antiphon.values.tool import ToolContext, tool
 
 SECONDS = 5.0
@@ -64,20 +64,18 @@ def _search(lines: list[str], pattern: str) -> list[int]:
 
     In a process of its own: Python's matcher lets no other thread run, and some patterns never end.
     """
+    given = json.dumps({"pattern": pattern, "lines": lines})
     try:
-        done = subprocess.run(
-            [sys.executable, "-I", "-S", "-c", _PROGRAM],
-            input=json.dumps({"pattern": pattern, "lines": lines}),
-            capture_output=True,
-            text=True,
-            timeout=SECONDS * 0.8,
-            check=True,
-        )
+        told = run_alone(_PROGRAM, given, seconds=SECONDS * 0.8)
     except subprocess.TimeoutExpired as error:
         raise ToolError("The search took too long; use a simpler pattern") from error
-    except (OSError, subprocess.CalledProcessError) as error:
+    except subprocess.CalledProcessError as error:
+        if error.returncode < 0:
+            raise ToolError("The search took too long; use a simpler pattern") from error
+        raise ToolError("The search needs too much memory; use a simpler pattern, or regex=false") from error
+    except OSError as error:
         raise ToolError("Regular expressions cannot be searched for here; use regex=false") from error
-    found = json.loads(done.stdout)
+    found = json.loads(told)
     if isinstance(found, str):
         raise ToolError(f"The pattern is not a regular expression: {found}")
     return list(found)
