@@ -220,8 +220,10 @@ def cannot_call(
     if name not in known or name not in team.members:
         if member is not None and name in member.tools:
             return "not_found", f"{name} is a tool, not an agent; call it directly as {name}(...)"
-        others = sorted(each for each in known if each != caller.agent)
-        return "not_found", f"Unknown agent: {name}. Available agents: {', '.join(others) or '(none)'}"
+        others = ", ".join(sorted(each for each in known if each != caller.agent)) or "(none)"
+        if name not in team.members and any(name == each for _, each in run.dormant):
+            return "not_found", f"the team has no agent {name} any more. Available agents: {others}"
+        return "not_found", f"Unknown agent: {name}. Available agents: {others}"
     if run.totals.scopes and not caller.id and (used_up := no_more_calls(run.totals.scopes)):
         return "limit", f"of all requests of the run, {used_up}"
     for scope in caller.scopes:

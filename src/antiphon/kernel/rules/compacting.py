@@ -38,7 +38,7 @@ def due(
     options = team.models[activation.agent]
     if not options:
         return None
-    option = options[activation.turn.attempts.fallback]
+    option = options[min(activation.turn.attempts.fallback, len(options) - 1)]
     window = option.window
     total = run.options.outputs.total
     if total is not None and window is not None:

@@ -74,7 +74,8 @@ def ask(emit: Emit, run: RunState, team: CompiledTeam, member: CompiledAgent, ac
 def ask_to_compact(run: RunState, team: CompiledTeam, member: CompiledAgent, activation: Activation) -> Asked:
     """Ask for a summary of the conversation, or of as much of it as the model's window is known to take."""
     number = activation.turn.attempts.fallback
-    model = team.models[activation.agent][number].model.name
+    options = team.models[activation.agent]
+    model = options[min(number, len(options) - 1)].model.name if options else ""
     beside = question(member.agent.asking.compaction or Compaction())
     oldest = compacting.piece(run, member, activation, model)
     return call_model(run, team, member, activation, number, "compact", beside=beside, oldest=oldest)
@@ -166,6 +167,8 @@ def call_model(
     options, turn = team.models[activation.agent], activation.turn
     if not options:
         return Return("failed", "", f"{activation.agent} has no model to ask; give it one, or the run")
+    # A run that is resumed with another team may know fewer models.
+    number = min(number, len(options) - 1)
     if run.models.failures:
         closed = _closed_circuit(run, options, number)
         if closed is None:

@@ -60,7 +60,9 @@ def _advance(emit: Emit, run: RunState, team: CompiledTeam, activation: Activati
     """Lead one activation on until it waits, or has returned."""
     member = team.members.get(activation.agent)
     if member is None:
-        turn.leave(emit, run, activation)
+        # What is dormant stays so: it costs nothing, and another team may know it again.
+        if activation.call:
+            turn.leave(emit, run, activation)
         return
     following = retries.deadline(emit, run, activation) if activation.progress.overdue else AGAIN
     if following is not AGAIN and following is not WAIT:

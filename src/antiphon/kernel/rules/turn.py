@@ -341,8 +341,9 @@ def break_off(emit: Emit, run: RunState, activation: Activation, ending: Next) -
 def leave(emit: Emit, run: RunState, activation: Activation) -> None:
     """The team has lost the agent: its call fails."""
     cancelling.close(emit, run, activation)
-    reason = f"the team has no agent {activation.agent} any more"
-    emit(EffectFinished(activation.call, "failed", activation.progress.best_text, reason=reason))
+    reason, call = f"the team has no agent {activation.agent} any more", activation.call
+    emit(EffectFinished(call, "failed", activation.progress.best_text, reason=reason))
+    _end_waits(emit, run, call)
 
 
 def _end_waits(emit: Emit, run: RunState, call: str) -> None:

@@ -83,7 +83,7 @@ async def open_run(
         roster.team(options)
         lease, state, cast = await _reopen(store, run_id or new_id(), create or run_id is None)
         time_of = clock or system_clock(state.at)
-        runtime = Runtime(store, lease, roster.team, state, cast, time_of, deps, dependency_overrides)
+        runtime = Runtime(store, lease, roster.known_team, state, cast, time_of, deps, dependency_overrides)
         # A process can die between its claim and its first record: then nothing was started yet.
         again = RunResumed(interactive, policy=policy) if lease.seq else None
         try:
@@ -203,6 +203,14 @@ class _Roster:
         if self._team is None or self._team[0] != options:
             self._team = options, make_team(self._agents, options, partial(self._models_of, options))
         return self._team[1]
+
+    def known_team(self, options: Options) -> CompiledTeam:
+        """The team for the options that a stored run was started with, but for agents that are gone."""
+        names = {agent.name for agent in self._agents}
+        limits, extra = options.limits, tuple(each for each in options.extra_for if each[0] in names)
+        if limits.on_breach == "handoff" and limits.breach_target not in names:
+            limits = msgspec.structs.replace(limits, on_breach="stop")
+        return self.team(msgspec.structs.replace(options, limits=limits, extra_for=extra))
 
     def _models_of(self, options: Options, agent: Agent) -> tuple[ModelOption, ...]:
         first = self._model if self._model is not None else agent.model
