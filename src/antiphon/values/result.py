@@ -1,4 +1,5 @@
-"""Result: how a request ended; ActivationInfo: a look at one that has not."""
+"""Result: how a request ended; ActivationInfo: a look at one that has not; Difference: what another team
+means for a run at rest."""
 
 from __future__ import annotations
 
@@ -85,3 +86,19 @@ class ActivationInfo(Struct, frozen=True):
     """What an agent with an action has taken and published."""
     unread: Mapping[str, int] = {}
     """How many messages its dormant callees have not read, by agent."""
+
+
+class Difference(Struct, frozen=True):
+    """One thing of a team that is not as a stored run knows it, and what that means for the run."""
+
+    agent: str
+    """Whose; empty for what is the whole run's."""
+    what: Literal["agent", "tool", "hook", "model", "prompt", "option", "rules"]
+    name: str
+    """Of the tool, hook, model or option; of an agent its own name."""
+    change: Literal["gone", "new", "changed"]
+    means: str
+    """What becomes of it when the run is opened so."""
+    blocks: bool = False
+    """It stands in the way: work in flight fails or is done by other code, a conversation is out of reach,
+    or a person has to decide again."""

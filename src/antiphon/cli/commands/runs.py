@@ -11,6 +11,7 @@ import click
 
 from antiphon import Record
 from antiphon.cli import exit_codes
+from antiphon.cli.commands.check import check
 from antiphon.cli.commands.export import export, import_run
 from antiphon.cli.commands.manage import cancel, rename, resume
 from antiphon.cli.commands.retention import prune, rm
@@ -41,7 +42,7 @@ run_argument = click.argument("run_id", metavar="RUN")
 
 
 @click.group(
-    commands=[cancel, rename, resume, verify, export, import_run, rm, prune],
+    commands=[cancel, check, rename, resume, verify, export, import_run, rm, prune],
     epilog="RUN is the start of a run's id, as long as only one run begins so, or its name.",
 )
 def runs() -> None:

@@ -22,6 +22,8 @@ from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules.next import Emit
 from antiphon.kernel.rules.team.compile import make_team
 from antiphon.kernel.rules.team.compiled import CompiledTeam, ModelOption
+from antiphon.kernel.rules.team.differences import differences
+from antiphon.kernel.rules.team.manifest import manifest_of
 from antiphon.kernel.run.clock import STEADY, Clock, SystemClock
 from antiphon.kernel.run.rows import fold
 from antiphon.kernel.run.run import Run
@@ -33,6 +35,7 @@ from antiphon.values.limits import DEFAULTS, Limits, OutputLimits, RunLimits
 from antiphon.values.message import new_id
 from antiphon.values.model import Model
 from antiphon.values.policy import Policy
+from antiphon.values.result import Difference
 from antiphon.values.tool import ToolContext
 
 
@@ -158,6 +161,32 @@ async def cancel_run(journal: Journal, run_id: str, reason: str = "") -> None:
         await runtime.close(reason)
     finally:
         await runtime.leave(summary.encode(summary.summary_of(runtime.state, runtime.seq)))
+
+
+async def compare_team(
+    journal: Journal, run_id: str, agents: Iterable[Agent], *, model: str | Model | None = None,
+    env: Mapping[str, str] | None = None,
+) -> list[Difference] | None:  # fmt: skip
+    """What opening a stored run with these agents would meet, against its last team; nothing is changed.
+
+    None when the run never had a team. Raises UnknownName, JournalCorrupt; UserError for a team that
+    cannot be.
+    """
+    manifests: list[str] = []
+
+    def note(event: Event) -> None:
+        if isinstance(event, RunStarted | RunResumed) and event.manifest:
+            manifests.append(event.manifest)
+
+    state, roster = await fold(journal, run_id, note), _Roster(tuple(agents), model, env, {})
+    try:
+        given = manifest_of(roster.known_team(state.options)).data
+    finally:
+        await roster.close()
+    if not manifests:
+        return None
+    known = await journal.blob(run_id, manifests[-1])
+    return differences(state, msgspec.json.decode(known), msgspec.json.decode(given))
 
 
 def _resumed_to_cancel(first: Event, reason: str, emit: Emit) -> None:

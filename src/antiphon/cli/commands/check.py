@@ -1,0 +1,67 @@
+"""`runs check`: what resuming a run with a target would meet, before it is resumed."""
+
+from __future__ import annotations
+
+import asyncio
+
+import click
+
+from antiphon.cli import exit_codes
+from antiphon.cli.commands.run import folder_option, model_option, target_argument
+from antiphon.cli.display import terminal_escape
+from antiphon.cli.store import SHORT, find, journal_option, json_option, opened
+from antiphon.cli.target import Target, load_target
+from antiphon.config.dotenv import environment
+from antiphon.kernel.run.open import compare_team
+from antiphon.values.result import Difference
+
+CHOICES = (
+    "Nothing was changed. `runs resume` with this target goes on as said above; resume with the earlier team"
+    " to keep what is gone, or `runs cancel` what is in flight."
+)
+
+
+@click.command("check", short_help="Say what resuming a run with a team would meet.")
+@click.argument("run_id", metavar="RUN")
+@target_argument
+@model_option
+@folder_option
+@journal_option
+@json_option
+def check(
+    run_id: str, target: str, model: str | None, folder: str | None, journal: str | None, as_json: bool
+) -> int:
+    """Compare the agents of TARGET with those that RUN was last opened with, and change nothing.
+
+    Said are agents, tools, hooks, models, prompts and options that differ, and what each means for the run;
+    `!` marks what stands in the way: work in flight that fails or is done by other code, a conversation at
+    rest that is out of reach, a permission that holds no more. The exit code is 0 when nothing does, else 1.
+    """
+    return asyncio.run(_check(run_id, load_target(target, folder), model, journal, as_json))
+
+
+async def _check(prefix: str, target: Target, model: str | None, option: str | None, as_json: bool) -> int:
+    async with opened(option) as journal:
+        entry = await find(journal, prefix)
+        found = await compare_team(journal, entry.run_id, target.agents, model=model, env=environment())
+    blocked = any(each.blocks for each in found or ())
+    if as_json:
+        said = {"run_id": entry.run_id, "known": found is not None, "blocked": blocked}
+        click.echo(terminal_escape.json_text({**said, "differences": found or []}))
+    elif found is None:
+        click.echo(f"run {entry.run_id[:SHORT]} names no team; there is nothing to compare")
+    else:
+        for each in found:
+            click.echo(_line(each))
+        count = sum(each.blocks for each in found)
+        click.echo(f"{len(found)} differences, {count} in the way" if found else "the team is the same")
+        if blocked:
+            click.echo(CHOICES, err=True)
+    return exit_codes.FAILED if blocked else exit_codes.COMPLETED
+
+
+def _line(found: Difference) -> str:
+    """One difference in one line."""
+    whose = "" if found.agent in ("", found.name) else f" of {found.agent}"
+    text = f"{'!' if found.blocks else ' '} {found.what} {found.name}{whose} {found.change}: {found.means}"
+    return terminal_escape.line(text, 400)
