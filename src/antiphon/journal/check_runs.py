@@ -88,6 +88,7 @@ async def restoring(open_store: OpenStore) -> None:
         same(lease, Lease("restoring", 4, 6, run.rows[-1].digest, imported=True), "its lease")
         rows = [*run.rows, *await RowWriter(journal, lease).write(b"here")]
         same(list(await journal.read("restoring")), rows, "its rows, when it has gone on")
+        await journal.release(lease)
         same((await journal.claim("restoring")).imported, True, "imported, also when it was held before")
         same(await journal.post("restoring", "k", b"x"), True, "a command for it")
         await journal.restore(StoredRun("restoring nothing", [], {}))

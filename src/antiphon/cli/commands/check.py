@@ -8,8 +8,8 @@ import click
 
 from antiphon.cli import exit_codes
 from antiphon.cli.commands.run import folder_option, model_option, target_argument
-from antiphon.cli.display import terminal_escape
-from antiphon.cli.store import SHORT, find, journal_option, json_option, opened
+from antiphon.cli.display import output, terminal_escape
+from antiphon.cli.store import find, journal_option, json_option, opened, short_id
 from antiphon.cli.target import Target, load_target
 from antiphon.config.dotenv import environment
 from antiphon.kernel.run.open import compare_team
@@ -47,16 +47,16 @@ async def _check(prefix: str, target: Target, model: str | None, option: str | N
     blocked = any(each.blocks for each in found or ())
     if as_json:
         said = {"run_id": entry.run_id, "known": found is not None, "blocked": blocked}
-        click.echo(terminal_escape.json_text({**said, "differences": found or []}))
+        output.say(terminal_escape.json_text({**said, "differences": found or []}))
     elif found is None:
-        click.echo(f"run {entry.run_id[:SHORT]} names no team; there is nothing to compare")
+        output.say(f"run {short_id(entry.run_id)} names no team; there is nothing to compare")
     else:
         for each in found:
-            click.echo(_line(each))
+            output.say(_line(each))
         count = sum(each.blocks for each in found)
-        click.echo(f"{len(found)} differences, {count} in the way" if found else "the team is the same")
+        output.say(f"{len(found)} differences, {count} in the way" if found else "the team is the same")
         if blocked:
-            click.echo(CHOICES, err=True)
+            output.tell(CHOICES)
     return exit_codes.FAILED if blocked else exit_codes.COMPLETED
 
 

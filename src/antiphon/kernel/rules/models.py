@@ -167,8 +167,7 @@ def call_model(
     options, turn = team.models[activation.agent], activation.turn
     if not options:
         return Return("failed", "", f"{activation.agent} has no model to ask; give it one, or the run")
-    # A run that is resumed with another team may know fewer models.
-    number = min(number, len(options) - 1)
+    number = min(number, len(options) - 1)  # of another team than the one that began, perhaps
     if run.models.failures:
         closed = _closed_circuit(run, options, number)
         if closed is None:
