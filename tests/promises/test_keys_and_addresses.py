@@ -188,3 +188,6 @@ def test_a_settings_file_that_names_a_server_gets_no_key_of_the_shell(folder, mo
     # Whoever writes the address in code means it.
     made = ModelSettings("openai:m", EVIL, api_key_env="OPENAI_API_KEY").environment(os.environ)
     assert resolve_model("openai:m", made).base_url == EVIL
+    keyed = ModelSettings("openai:m", api_key_env="OPENAI_API_KEY")
+    with pytest.raises(ConfigError, match="comes from the settings made in code"):
+        resolve_model("openai:m", keyed.environment(settings(folder, {"OPENAI_BASE_URL": EVIL}, os.environ)))

@@ -26,7 +26,7 @@ from typing import Any
 import yaml
 from msgspec import Struct
 
-from antiphon.config.dotenv import LayeredSettings, layered
+from antiphon.config.dotenv import Layer, LayeredSettings, layered
 from antiphon.config.yaml import YamlReader, compose_file, is_null
 from antiphon.errors import ConfigError, UnknownName
 from antiphon.values.secret import Secret
@@ -107,7 +107,8 @@ class ModelSettings(Struct, frozen=True):
             taken[provider.key] = self.api_key_env
         if self.file:
             return layered(env).overlaid(self.file, own, taken)
-        return layered({**env, **own, **{name: env[variable] for name, variable in taken.items()}})
+        own.update({name: env[variable] for name, variable in taken.items()})
+        return LayeredSettings(Layer("the settings made in code", own), *layered(env).layers)
 
 
 class Settings(Struct, frozen=True):
