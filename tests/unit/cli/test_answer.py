@@ -45,14 +45,14 @@ def test_another_process_answers_while_the_first_one_waits(shell, waiting):
     screen, run_id = waiting("one")
     said = shell.apart("answer", run_id, "1/1.c1", "yes", "--by", "eve")
     assert (said.code, said.err) == (0, "")
-    assert f"answered 'yes' by eve, taken in by process {screen.process.pid}" in said.out
+    assert f"answered 'yes' by outsider eve, taken in by process {screen.process.pid}" in said.out
     rest = plain(screen.end())
     assert screen.code == 0
     assert "settled elsewhere" in rest
     assert sent(shell) == ["ann\x1b[2J"]
     again = shell("answer", run_id, "1/1.c1", "no")
     assert again.code == 10
-    assert "1/1.c1 is settled already: answered 'yes' by eve" in again.err
+    assert "1/1.c1 is settled already: answered 'yes' by outsider eve" in again.err
     assert shell("answer", run_id, "yes").code == 4
     assert shell("answer", run_id).out == f"run {run_id[:12]} asks nothing now\n"
 
@@ -110,7 +110,7 @@ def test_a_killed_run_takes_the_answer_in_when_it_is_resumed(shell):
     assert shell("answer", run_id, "yes", "--by", "eve").code == 0  # repeated: posted once
     other = shell("answer", run_id, "no")
     assert other.code == 10
-    assert "has an answer already, which waits to be read: 'yes' by eve" in other.err
+    assert "has an answer already, which waits to be read: 'yes' by outsider eve" in other.err
     assert len(mail(shell, run_id)) == 1
     assert sent(shell) == []
     resumed = shell.paste(said.out.splitlines()[-1])
@@ -128,7 +128,7 @@ def test_a_no_by_mail_denies(shell):
     shell("answer", run_id, "no", "--by", "eve")
     resumed = shell.apart("runs", "resume", run_id, "code.py:one")
     assert resumed.code == 0
-    assert "permission denied by eve" in resumed.err
+    assert "permission denied by outsider eve" in resumed.err
     assert sent(shell) == []
 
 

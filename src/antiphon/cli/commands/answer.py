@@ -33,7 +33,7 @@ from antiphon.errors import JournalError
 from antiphon.journal import Journal
 from antiphon.journal.port import RunInfo
 from antiphon.kernel.facts import ids
-from antiphon.kernel.run.commands import VERDICTS, AnswerInput, decode, encode
+from antiphon.kernel.run.commands import VERDICTS, AnswerInput, decode, encode, from_outside
 from antiphon.kernel.run.rows import read
 from antiphon.values.message import USER
 from antiphon.values.policy import Grant
@@ -292,7 +292,7 @@ async def _waiting(journal: Journal, run_id: str, effect_id: str) -> AnswerInput
     for posted in await journal.commands(run_id):
         if posted.key == f"answer:{effect_id}":
             with suppress(msgspec.DecodeError, RecursionError):
-                found = decode(posted.body)
+                found = from_outside(decode(posted.body))
                 return found if isinstance(found, AnswerInput) else None
     return None
 
