@@ -54,11 +54,15 @@ class OpenEffect(Struct):
 
 
 class FinishedCall(Struct, frozen=True):
-    """How a call in the background ended."""
+    """How a call in the background ended. A request of the user is one."""
 
     event: EffectFinished
     usage: Usage
     """Tokens of its whole tree."""
+    agent: str = ""
+    """Who was called; empty when it came to no call."""
+    messages: tuple[Message, ...] = ()
+    """Between agents, of a request that was found in the journal again."""
 
 
 class LoggedMessage(Struct, frozen=True):

@@ -7,14 +7,19 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
-from antiphon.errors import JournalCorrupt
+from antiphon.errors import AntiphonError, JournalCorrupt
 from antiphon.journal.port import Journal, Refs, Row, blob_digest
-from antiphon.kernel.facts.events import Event, decode
+from antiphon.kernel.facts.activation import FinishedCall
+from antiphon.kernel.facts.events import EffectFinished, Event, decode
 from antiphon.kernel.facts.fold.apply import apply_all
+from antiphon.kernel.facts.fold.calls import KEPT
+from antiphon.kernel.facts.ids import opening_id
 from antiphon.kernel.facts.records import ActivationIndex, Record
 from antiphon.kernel.facts.state import RunState
 from antiphon.values.codec import encode_value
+from antiphon.values.message import Message
 
 EVENTS_PER_YIELD = 256
 """Events that are read and folded before other work gets the event loop: a few milliseconds."""
@@ -122,6 +127,51 @@ async def fold(journal: Journal, run_id: str, seen: Callable[[Event], None] | No
         except (JournalCorrupt, *UNREADABLE) as error:
             raise JournalCorrupt(run_id, row.seq, f"its events do not follow ({error})") from error
     return state
+
+
+class EndedRequests:
+    """Ends of a run's requests that its state has forgotten, found in the journal again.
+
+    Whoever asks for one will ask for its neighbours: those are kept, KEPT in all, until another is wanted.
+    """
+
+    def __init__(self, journal: Journal, run_id: str) -> None:
+        self._journal, self._run_id = journal, run_id
+        self._found: dict[str, FinishedCall] = {}
+
+    async def find(self, call_id: str) -> FinishedCall:
+        """How a request ended. Reads the run from its beginning; AntiphonError when there was none."""
+        if call_id not in self._found and call_id.startswith("0/"):
+            self._found = await self._around(call_id)
+        if call_id not in self._found:
+            raise AntiphonError(f"Run {self._run_id} has no request {call_id}")
+        return self._found[call_id]
+
+    async def _around(self, call_id: str) -> dict[str, FinishedCall]:
+        state, found = RunState(), dict[str, FinishedCall]()
+        for row in await self._journal.read(self._run_id):
+            for event in await events_of(self._journal, self._run_id, row):
+                fold_row(state, row, (event,))
+                if type(event) is not EffectFinished or event.id not in state.activations[0].done:
+                    continue
+                ended = state.activations[0].done[event.id]
+                found[event.id] = replace(ended, messages=_messages_of(state, event.id))
+                if call_id in found and len(found) >= KEPT:
+                    return found
+                if call_id not in found and len(found) > KEPT // 2:
+                    del found[next(iter(found))]
+        return found if call_id in found else {}
+
+
+def _messages_of(state: RunState, call_id: str) -> tuple[Message, ...]:
+    """The messages of a request that has just ended, from the last one back to the one that opened it."""
+    messages: list[Message] = []
+    for logged in reversed(state.log):
+        if logged.request == call_id:
+            messages.append(logged.message)
+            if logged.message.id == opening_id(call_id):
+                break
+    return tuple(reversed(messages))
 
 
 def fold_row(state: RunState, row: Row, events: Sequence[Event]) -> None:

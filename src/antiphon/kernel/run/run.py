@@ -114,13 +114,12 @@ class Run:
         ended = await self._runtime.result(call_id)
         event = ended.event
         log = self._runtime.state.log
-        messages = tuple(logged.message for logged in log if logged.request == call_id)
+        messages = ended.messages or tuple(each.message for each in log if each.request == call_id)
         # A request that could not even be made (no such agent, too long) failed.
         outcome: Outcome = (
             "failed" if event.outcome in ("not_found", "invalid_arguments", "denied") else event.outcome
         )
-        agent = next((each.receiver for each in messages if each.id == call_id + ">"), "")
-        member = self._runtime.team.members.get(agent)
+        member = self._runtime.team.members.get(ended.agent)
         answer = member.answer if member is not None and outcome == "completed" else None
         found = Result(
             event.content,

@@ -48,7 +48,7 @@ from antiphon.kernel.run.clock import Clock
 from antiphon.kernel.run.commands import CancelEffect, Command, Signal, apply_command, apply_stored, posted
 from antiphon.kernel.run.feed import Feed
 from antiphon.kernel.run.perform import PERFORMED, ToolExecutor, ask_model, capped
-from antiphon.kernel.run.rows import LARGE, pack
+from antiphon.kernel.run.rows import LARGE, EndedRequests, pack
 from antiphon.kernel.run.stopping import stop, warn_of
 from antiphon.values.codec import clean_text, encode_value
 from antiphon.values.model import Delta, Emit
@@ -95,6 +95,7 @@ class Runtime:
         self._barriers: list[tuple[int, asyncio.Future[None]]] = []
         self._results: list[tuple[str, asyncio.Future[None]]] = []
         self._tools = ToolExecutor(journal, lease, state, self.until_may_act, deps, overrides or {})
+        self._ended_requests: EndedRequests | None = None
         self._failure: BaseException | None = None
         self._effects_performed = 0
 
@@ -371,29 +372,27 @@ class Runtime:
     async def result(self, call_id: str) -> FinishedCall:
         """How a user's request ended, durably: its end, and the tokens it used."""
         user = self.state.activations[0]
-        if call_id not in user.done:
-            if call_id not in user.open:
-                raise AntiphonError(f"Run {self.run_id} has no request {call_id}")
+        if call_id in user.open:
             if self._failure is not None:
                 raise self._suspended()
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._results.append((call_id, waiter))
             await waiter
-        ended = user.done[call_id]
+        ended = user.done.get(call_id)
         await self.until_durable()
-        return ended
+        if ended is not None:
+            return ended
+        if self._ended_requests is None:
+            self._ended_requests = EndedRequests(self.journal, self.run_id)
+        return await self._ended_requests.find(call_id)
 
     def _deliver(self) -> None:
         """Wake whoever waits for a request that has ended."""
-        done = self.state.activations[0].done
-        if len(self._results) == 1 and self._results[0][0] not in done:
-            return
-        for wanted in list(self._results):
-            call_id, waiter = wanted
-            if call_id in done or waiter.done():
-                self._results.remove(wanted)
-                if not waiter.done():
-                    waiter.set_result(None)
+        still = self.state.activations[0].open
+        for wanted in [each for each in self._results if each[0] not in still or each[1].done()]:
+            self._results.remove(wanted)
+            if not wanted[1].done():
+                wanted[1].set_result(None)
 
     # -- commands -------------------------------------------------------------------------------
 

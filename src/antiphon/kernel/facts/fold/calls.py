@@ -41,7 +41,8 @@ from antiphon.values.model import Usage
 SHOWN_ARGUMENTS = 1_000
 """Characters of arguments that a model is told its own were read as."""
 KEPT = 1_000
-"""Ends of background calls that an activation remembers; the oldest are forgotten first."""
+"""Ends of background calls that the user and a planning agent remember; the oldest are forgotten first. Those
+of the user's requests are found in the journal again, and a plan was shown its own."""
 
 # -- starts ---------------------------------------------------------------------------------------
 
@@ -242,7 +243,7 @@ def call_finished(run: RunState, caller: Activation, opened: OpenEffect, event: 
         mailbox.background_results = (*mailbox.background_results, (opened.detached, event))
         caller.another_turn = True
     elif detail.background:
-        _background_finished(run, caller, detail.agent, FinishedCall(event, usage))
+        _background_finished(caller, FinishedCall(event, usage, detail.agent))
     else:
         caller.turn.waiting -= 1
         if detail.finishes and event.outcome == "completed":
@@ -250,13 +251,17 @@ def call_finished(run: RunState, caller: Activation, opened: OpenEffect, event: 
         _book(run, caller, opened.index, event, result_of(event), detail.finishes)
 
 
-def _background_finished(run: RunState, caller: Activation, agent: str, ended: FinishedCall) -> None:
-    """Whoever waits for messages takes a turn, and its hooks see the end."""
+def _remember(caller: Activation, ended: FinishedCall) -> None:
     caller.done[ended.event.id] = ended
-    if len(caller.done) > KEPT:
+    if len(caller.done) > KEPT and (not caller.id or caller.turn.planned):
         del caller.done[next(iter(caller.done))]
+
+
+def _background_finished(caller: Activation, ended: FinishedCall) -> None:
+    """Whoever waits for messages takes a turn, and its hooks see the end."""
+    _remember(caller, ended)
     if caller.id:
-        call = ToolCall(ended.event.id, CALL_AGENT, encode_value(AgentCall(agent)).decode())
+        call = ToolCall(ended.event.id, CALL_AGENT, encode_value(AgentCall(ended.agent)).decode())
         mailbox = caller.mailbox
         mailbox.background_results = (*mailbox.background_results, (call, ended.event))
         caller.another_turn = caller.another_turn or caller.phase == "idle"
@@ -327,7 +332,7 @@ def never_started(run: RunState, event: EffectFinished) -> None:
             scope.calls += 1
     if not activation.id:
         # A request that never became a call: whoever asked is told how it ended all the same.
-        activation.done[event.id] = FinishedCall(event, Usage())
+        _remember(activation, FinishedCall(event, Usage()))
     _book(run, activation, index, event, result_of(event))
     mark_ready(run, activation)
 
