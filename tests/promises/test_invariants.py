@@ -29,6 +29,7 @@ from antiphon.kernel.facts.events import (
 from antiphon.kernel.facts.options import Options
 from antiphon.kernel.run.commands import AskAgent, request
 from antiphon.testing.invariants import INVARIANTS, InvariantBroken, check_journal, check_run
+from antiphon.values.limits import RunLimits
 from antiphon.values.message import Message, ToolCall
 from antiphon.values.model import Reply, Usage
 
@@ -97,6 +98,23 @@ def check(events, *, reading=("look",), spoil=None):
 
 def without(events, gone):
     return [event for place, event in enumerate(events, 1) if place != gone]
+
+
+def billed(events, usage):
+    """The same with another bill of the first model call."""
+    reply = Reply("", (ACT, LOOK), "calls", usage)
+    return [
+        EffectFinished("1/1.m1", reply=reply) if getattr(each, "reply", None) is not None else each
+        for each in events
+    ]
+
+
+def unsaid(events):
+    return billed(events, None)
+
+
+def overrun(events, tokens):
+    return billed(events, Usage(tokens))
 
 
 def ruled_by_command(number):
@@ -174,6 +192,19 @@ BROKEN = {
     ),
     "spent and held together": (
         "limits", 18, [*WHOLE[:17], model("1/2.m1", 900)],
+    ),
+    "a call after a bill that nobody said, which counts as held": (
+        "limits", 18, [*unsaid(WHOLE[:17]), model("1/2.m1", 500)],
+    ),
+    "a model call after a bill beyond its hold": (
+        "limits", 18, [*overrun(WHOLE[:17], 900), model("1/2.m1", 200)],
+    ),
+    "a tool after a bill beyond the limit": (
+        "limits", 9, [*overrun(ASKED, 1_001), tool("1/1.c2", "look")],
+    ),
+    "more for all requests together than the run may use": (
+        "limits", 7,
+        [RunStarted("r", Options(run_limits=RunLimits(tokens=500))), *START[1:7]],
     ),
     "more calls than allowed": (
         "limits", 13,

@@ -7,6 +7,7 @@ import pytest
 
 from antiphon import Agent, Limits, Record, ToolCall, UserError, open_run, run_sync, tool
 from antiphon.errors import DuplicateName, UnknownName
+from antiphon.kernel.facts.fold import calls as fold_calls
 from antiphon.models.script import Script, call, finish
 from antiphon.styles.delegation import trace
 from tests.transcript import Gate, effects, line, lines, recorded, results_shown, sent, shown
@@ -60,6 +61,16 @@ def test_a_thousand_calls_deep_is_no_recursion() -> None:
 
 
 # -- in the background --------------------------------------------------------------------------
+
+
+def test_every_background_result_can_be_fetched(monkeypatch) -> None:
+    monkeypatch.setattr(fold_calls, "KEPT", 2)
+    begun = [[ask("b", background=True) for _ in range(5)]]
+    fetched = [call("get_result", call_id=f"1/1.c{number}") for number in (5, 1, 2)]
+    model = Script({"a": [*begun, *fetched, "end"], "b": [finish(str(number)) for number in range(5)]})
+    _, records = recorded(A, "go", agents=PAIR, model=model, background=True)
+    found = [each for each in effects(records, "c") if each.startswith(("1/2", "1/3", "1/4"))]
+    assert sum(" completed: " in each for each in found) == 3
 
 
 def test_the_caller_goes_on_while_a_background_call_works() -> None:
