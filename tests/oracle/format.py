@@ -44,7 +44,10 @@ def said(record: Record) -> str:
         case RunStarted():
             return _line("run started", **_said(event.options), data=event.data)
         case RunResumed():
-            return _line("run resumed", interactive=event.interactive, policy=event.policy)
+            return _line(
+                "run resumed", interactive=event.interactive, policy=event.policy, renamed=event.renamed,
+                dropped=event.dropped,
+            )  # fmt: skip
         case RunClosed():
             return _line("run closed", why=event.reason)
         case MessagePosted(message=message):

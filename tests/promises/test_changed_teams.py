@@ -10,11 +10,12 @@ import pytest
 from msgspec.structs import replace
 
 from antiphon import Agent, AntiphonError, Hooks, LoopOptions, ModelError, ModelOptions, RunFailed, open_run
-from antiphon.errors import UnknownName
+from antiphon.errors import UnknownName, UserError
 from antiphon.journal.memory import MemoryJournal
 from antiphon.journal.port import Row
 from antiphon.kernel.facts.events import EffectStarted
 from antiphon.kernel.run.open import cancel_run
+from antiphon.kernel.run.rows import fold
 from antiphon.models.script import Script, call
 from antiphon.testing.clock import VirtualClock
 from antiphon.testing.invariants import check_journal
@@ -88,7 +89,7 @@ CHANGES: Sequence[Callable[[Team], Iterator[tuple[str, Team]]]] = (without, rena
 
 
 async def opened_anew(
-    run_id: str, rows: Sequence[Row], blobs: dict[str, bytes], team: Team, clock: VirtualClock
+    run_id: str, rows: Sequence[Row], blobs: dict[str, bytes], team: Team, clock: VirtualClock, **options: Any
 ) -> str:
     """Open what is stored so far with a team, tell it something, cancel all of it, close it."""
     journal = MemoryJournal()
@@ -101,7 +102,8 @@ async def opened_anew(
     said = Script(lambda request: "as you say")
     try:
         async with asyncio.timeout(PATIENCE):
-            async with open_run(team, journal=journal, run_id=run_id, clock=clock, env={}, model=said) as run:
+            options |= {"clock": clock, "env": {}, "model": said}
+            async with open_run(team, journal=journal, run_id=run_id, **options) as run:
                 request = await run.post(team[0].name, "Are you there?")
                 for _ in range(3):
                     await asyncio.sleep(0)
@@ -129,11 +131,15 @@ async def refused(name: str, folder: Path) -> tuple[int, list[str]]:
         for end in range(1, len(rows)):
             for change in CHANGES:
                 for what, other in change(team):
-                    tried += 1
-                    clock = VirtualClock(rows[end - 1].at)
-                    why = await opened_anew(run_id, rows[:end], blobs, other, clock)
-                    if why:
-                        found.append(f"{name}, row {end}, {what}: {why}")
+                    names = {each.name for each in team}
+                    new = {each.name[:-1]: each.name for each in other if each.name not in names}
+                    mapped = what.endswith("renamed")
+                    for options in ({}, {"renamed": new}, {"missing": "drop"}) if mapped else ({},):
+                        tried += 1
+                        clock = VirtualClock(rows[end - 1].at)
+                        why = await opened_anew(run_id, rows[:end], blobs, other, clock, **options)
+                        if why and not ("renamed" in options and "of the run in renamed" in why):
+                            found.append(f"{name}, row {end}, {what}, {options}: {why}")
     return tried, found
 
 
@@ -181,6 +187,96 @@ def test_what_rests_stays_at_rest_when_its_agent_is_gone(after: list[str]) -> No
         await check_journal(journal)
 
     asyncio.run(play())
+
+
+def at_rest(journal: MemoryJournal) -> str:
+    """A run in which b rests for a, and both for the user."""
+    asks = call("call_agent", agent_name="b", message="remember 7")
+
+    async def play() -> str:
+        first = [kept("a", Script([asks, "asked"])), kept("b", Script(["noted"]))]
+        async with open_run(first, journal=journal) as run:
+            await run.result(await run.post("a", "go"))
+        return run.run_id
+
+    return asyncio.run(play())
+
+
+def again(journal: MemoryJournal, run_id: str, **options: Any) -> list[str]:
+    """What an agent `scribe` that a calls is shown, once the run was opened with these options."""
+    asks, scribe = call("call_agent", agent_name="scribe", message="what was it?"), Script(["it was 7"])
+
+    async def play() -> None:
+        team = [kept("a", Script([asks, "done"])), kept("scribe", scribe)]
+        async with open_run(team, journal=journal, run_id=run_id, **options) as run:
+            await run.result(await run.post("a", "go on"))
+            if "renamed" in options:
+                assert [each.agent for each in await run.records() if each.activation == 2][-1] == "scribe"
+        await check_journal(journal)
+
+    asyncio.run(play())
+    return [each.content for each in scribe.requests[0].messages]
+
+
+def test_an_agent_goes_on_under_another_name() -> None:
+    journal = MemoryJournal()
+    run_id = at_rest(journal)
+    assert again(journal, run_id, renamed={"b": "scribe"}) == ["remember 7", "noted", "what was it?"]
+
+
+def test_what_rests_can_be_forgotten() -> None:
+    journal = MemoryJournal()
+    run_id = at_rest(journal)
+
+    async def forgotten() -> int:
+        async with open_run([kept("a", Script([]))], journal=journal, run_id=run_id, missing="drop"):
+            pass
+        await check_journal(journal)
+        state = await fold(journal, run_id)
+        return len(state.dormant)
+
+    assert asyncio.run(forgotten()) == 1
+
+
+def test_an_agent_at_work_goes_on_under_another_name() -> None:
+    journal = MemoryJournal()
+    asks = call("call_agent", agent_name="b", message="slowly")
+
+    async def play() -> str:
+        team = [Agent("a", model=Script([asks])), Agent("b", model=Script([never]))]
+        async with open_run(team, journal=journal) as run:
+            request = await run.post("a", "go")
+            async for record in run.events(deltas=False):
+                if isinstance(record.event, EffectStarted) and record.event.id == "2/1.m1":
+                    break
+        seen = Script(lambda request: request.messages[-1].content)
+        after = [Agent("a", model=seen), Agent("scribe", model=Script(["written"]))]
+        async with open_run(after, journal=journal, run_id=run.run_id, renamed={"b": "scribe"}) as run:
+            found = (await run.result(request)).output
+        await check_journal(journal)
+        return found
+
+    assert asyncio.run(play()) == "written"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"missing": "refuse"}, "has agents that the team lacks: b. Map them with renamed"),
+        ({"missing": "forget"}, "is 'rest', 'drop' or 'refuse'"),
+        ({"renamed": {"c": "scribe"}}, "Unknown agent of the run in renamed: c"),
+        ({"renamed": {"b": "clerk"}}, "Unknown agent of the team in renamed: clerk"),
+        ({"renamed": {"b": "a"}}, "b cannot become a"),
+    ],
+)
+def test_what_cannot_be_is_refused_and_leaves_the_run_as_it_was(options: Any, said: str) -> None:
+    journal = MemoryJournal()
+    run_id = at_rest(journal)
+    before = list(asyncio.run(journal.read(run_id)))
+    with pytest.raises(UserError, match=said):
+        again(journal, run_id, **options)
+    assert list(asyncio.run(journal.read(run_id))) == before
+    assert again(journal, run_id, missing="rest") == ["what was it?"]
 
 
 def test_a_model_that_calls_who_is_gone_is_told() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
-from antiphon.kernel.facts.events import EffectFinished, ModelEffect
+from antiphon.kernel.facts.events import EffectFinished, ModelEffect, RunResumed
 from antiphon.kernel.facts.ledger import NANO, raised
 from antiphon.values.limits import Limits
 from antiphon.values.message import Message, ToolCall
@@ -127,3 +127,19 @@ INVARIANTS = {
     "every scope's limits; only what a provider billed beyond its hold may exceed them",
 }
 """What is checked, by name."""
+
+
+def another_team(
+    event: RunResumed, seats: dict[int, AuditedActivation],
+    resting: dict[tuple[int, str], tuple[int, AuditedActivation]], keeping: dict[str, tuple[int, str]],
+) -> None:  # fmt: skip
+    """Agents go on under the names that an event gives them, or are forgotten."""
+    new = event.renamed
+    for seat in (*seats.values(), *(each for _, each in resting.values())):
+        seat.agent = new.get(seat.agent, seat.agent)
+    kept = {(caller, new.get(name, name)): each for (caller, name), each in resting.items()
+            if name not in event.dropped}  # fmt: skip
+    resting.clear()
+    resting.update(kept)
+    for call, (caller, name) in keeping.items():
+        keeping[call] = caller, new.get(name, name)

@@ -38,7 +38,7 @@ from antiphon.kernel.facts.events import (
 from antiphon.kernel.facts.ledger import run_scope
 from antiphon.kernel.facts.options import Options
 from antiphon.kernel.run.rows import events_of
-from antiphon.testing.audit_ledger import INVARIANTS, AuditedActivation, AuditLedger
+from antiphon.testing.audit_ledger import INVARIANTS, AuditedActivation, AuditLedger, another_team
 from antiphon.values.message import Message, ToolCall
 
 Acts = Callable[[str, str], bool]
@@ -123,8 +123,12 @@ class Audit:
             self._books[1] = AuditLedger(run_scope(event.options.run_limits).limits)
         self._seats[0] = AuditedActivation("user")
 
-    def _anything_goes(self, event: RunResumed | CancelRequested) -> None:
-        """Nothing to check: what was in flight stays in flight, a target that is gone is simply too late."""
+    def _run_resumed(self, event: RunResumed) -> None:
+        """Whatever was in flight stays in flight; agents may have other names, or be forgotten."""
+        another_team(event, self._seats, self._resting, self._keeping)
+
+    def _cancel_requested(self, event: CancelRequested) -> None:
+        """Nothing to check: a target that is gone is simply too late."""
 
     def _run_closed(self, event: RunClosed) -> None:
         if self._open:
@@ -460,7 +464,7 @@ class Audit:
 
 _CHECKS: dict[type, Callable[[Audit, Any], None]] = {
     RunStarted: Audit._run_started,
-    RunResumed: Audit._anything_goes,
+    RunResumed: Audit._run_resumed,
     MessagePosted: Audit._message_posted,
     TurnStarted: Audit._turn_started,
     EffectStarted: Audit._effect_started,
@@ -469,7 +473,7 @@ _CHECKS: dict[type, Callable[[Audit, Any], None]] = {
     StateChanged: Audit._state_changed,
     TurnFinished: Audit._turn_finished,
     TranscriptCompacted: Audit._transcript_compacted,
-    CancelRequested: Audit._anything_goes,
+    CancelRequested: Audit._cancel_requested,
     RunClosed: Audit._run_closed,
 }
 

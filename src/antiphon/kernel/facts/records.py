@@ -12,6 +12,7 @@ from antiphon.kernel.facts.events import (
     HumanInput,
     MessagePosted,
     PermissionDecided,
+    RunResumed,
     StateChanged,
     TranscriptCompacted,
     TurnFinished,
@@ -73,6 +74,8 @@ class ActivationIndex:
             detail = event.detail
             if type(detail) is CallEffect and not detail.reactivates:
                 self._names.append((detail.agent, activation_of(event.id)))
+        elif type(event) is RunResumed and event.renamed:
+            self._names = [(event.renamed.get(name, name), caller) for name, caller in self._names]
 
     def record(self, seq: int, at: float, run_id: str, event: Event) -> Record:
         """The record of an event that was learned."""

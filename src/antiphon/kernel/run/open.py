@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Literal
 
 import msgspec
 
-from antiphon.errors import UserError
+from antiphon.errors import UnknownName, UserError
 from antiphon.journal import Journal, open_journal
 from antiphon.journal.port import Lease
 from antiphon.kernel.facts import summary
@@ -44,15 +44,13 @@ async def open_run(
     agents: Iterable[Agent] = (),
     *,
     journal: Journal | str | None = None,
-    run_id: str | None = None,
-    create: bool = False,
+    run_id: str | None = None, create: bool = False,
     model: str | Model | None = None,
     context_windows: Mapping[str, int] | None = None,
     limits: Limits | None = None,
     run_limits: RunLimits | None = None,
     policy: Policy | None = None,
-    interactive: bool = True,
-    background: bool = False,
+    interactive: bool = True, background: bool = False,
     extra_instructions: str | Mapping[str, str] = "",
     extra_scope: Literal["entry", "all"] = "entry",
     disabled_tools: Iterable[str] = (),
@@ -60,9 +58,9 @@ async def open_run(
     deps: Any = None,
     dependency_overrides: Mapping[str, Callable[[ToolContext], Any]] | None = None,
     data: Any = None,
-    clock: Clock | None = None,
-    env: Mapping[str, str] | None = None,
-) -> AsyncIterator[Run]:
+    renamed: Mapping[str, str] | None = None, missing: Literal["rest", "drop", "refuse"] = "rest",
+    clock: Clock | None = None, env: Mapping[str, str] | None = None,
+) -> AsyncIterator[Run]:  # fmt: skip
     """Open a new run; or with `run_id` one that the journal holds, and go on with it as it was started.
 
     agents: the team. journal: a Journal, `sqlite:///path`, or None for memory (ANTIPHON_HOME makes it
@@ -71,8 +69,10 @@ async def open_run(
     extra_instructions: added to the prompt of the agents that the user asks, or of `all`; a mapping has a
     text for each it names. deps: handed to tools. dependency_overrides: what `ctx.resolve` makes instead,
     by dependency id. data: JSON kept with the run. create: start it under `run_id` if the journal has none.
-    context_windows: tokens that models take, by name. output_limits: tool results shown to a model. A
-    policy given for a run that is there rules beside its first one, this time.
+    context_windows: tokens that models take, by name. output_limits: tool results shown to a model.
+    Of a run that is there, `policy` rules beside its first one, this time. renamed: new names of its agents,
+    by their old ones. missing: what becomes of those at rest that the team lacks: they stay so, are
+    forgotten (`drop`), or the run is not opened (`refuse`).
     """
     options = Options(
         limits or DEFAULTS, policy or Policy(), interactive, background, run_limits=run_limits,
@@ -88,9 +88,12 @@ async def open_run(
         time_of = clock or system_clock(state.at)
         runtime = Runtime(store, lease, roster.known_team, state, cast, time_of, deps, dependency_overrides)
         # A process can die between its claim and its first record: then nothing was started yet.
-        again = RunResumed(interactive, policy=policy) if lease.seq else None
         try:
-            runtime.start(again or RunStarted(lease.run_id, options, data))
+            first: RunStarted | RunResumed = RunStarted(lease.run_id, options, data)
+            if lease.seq:
+                again = RunResumed(interactive, policy=policy)
+                first = _resumed(state, cast, runtime.team.members, again, renamed or {}, missing)
+            runtime.start(first)
             if store.durability != "none" or not owned:
                 runtime.open_commands()
             yield Run(runtime, store)
@@ -100,6 +103,36 @@ async def open_run(
         await roster.close()
         if owned:
             await store.close()
+
+
+def _resumed(
+    run: RunState, cast: ActivationIndex, known: Collection[str], again: RunResumed,
+    renamed: Mapping[str, str], missing: str,
+) -> RunResumed:  # fmt: skip
+    """The first event of a run that is opened again, perhaps with another team that `known` names.
+
+    Raises UnknownName, UserError: names that nobody has, and agents that are missing where that is refused.
+    """
+    if missing not in ("rest", "drop", "refuse"):
+        raise UserError(f"open_run(missing=...) is 'rest', 'drop' or 'refuse'; got {missing!r}")
+    present = {each.agent for each in run.activations.values() if each.id}
+    for old, new in renamed.items():
+        if old not in present:
+            raise UnknownName("agent of the run in renamed", old, present)
+        if new not in known:
+            raise UnknownName("agent of the team in renamed", new, known)
+        if new in present or list(renamed.values()).count(new) > 1:
+            raise UserError(f"{old} cannot become {new}: another agent of the run has that name")
+    gone = sorted(present - set(known) - renamed.keys())
+    if gone and missing == "refuse":
+        raise UserError(
+            f"Not opened: run {run.run_id} has agents that the team lacks: {', '.join(gone)}. Map them with"
+            " renamed={old: new}, leave them at rest (missing='rest') or forget them (missing='drop')"
+        )
+    dropped = tuple(gone) if missing == "drop" else ()
+    resumed = msgspec.structs.replace(again, renamed=dict(renamed), dropped=dropped)
+    cast.learn(resumed)
+    return resumed
 
 
 def _names(option: str, names: Iterable[str]) -> tuple[str, ...]:

@@ -38,7 +38,7 @@ from antiphon.kernel.facts.events import (
     TurnFinished,
     TurnStarted,
 )
-from antiphon.kernel.facts.fold import calls, hops, models, turns
+from antiphon.kernel.facts.fold import agents, calls, hops, models, turns
 from antiphon.kernel.facts.fold.inbox import deliver
 from antiphon.kernel.facts.ids import activation_of, index_of, located
 from antiphon.kernel.facts.ledger import run_scope
@@ -90,6 +90,10 @@ def _run_resumed(run: RunState, event: RunResumed) -> None:
     run.options = msgspec.structs.replace(run.options, interactive=event.interactive)
     if event.fork is not None:
         _forked(run, event.run_id, event.fork.shift)
+    if event.renamed:
+        agents.rename(run, event.renamed)
+    if event.dropped:
+        agents.drop(run, event.dropped)
     for activation in run.activations.values():
         if event.fork is None:
             for opened in activation.open.values():

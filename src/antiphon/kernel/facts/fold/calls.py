@@ -392,12 +392,12 @@ def _release(
     own = len(callee.scopes) - len(caller.scopes if caller.id else run.totals.scopes)
     usage = callee.scopes[own - 1].usage if own > 0 else Usage()
     if not detail.stays_dormant:
-        _forget(run, callee)
+        forget(run, callee)
         return usage
     keep_outputs(run, abandon(callee, "cancelled before it was done", run.options.outputs.message))
     other = run.dormant.get((caller.id, callee.agent))
     if other is not None:
-        _forget(run, run.activations[other])
+        forget(run, run.activations[other])
     run.dormant[caller.id, callee.agent] = callee.id
     if callee.mailbox.inbox:
         note_unread(caller, callee)
@@ -412,7 +412,7 @@ def note_unread(caller: Activation, callee: Activation) -> None:
     caller.mailbox.unread[callee.agent] = len(callee.mailbox.inbox)
 
 
-def _forget(run: RunState, gone: Activation) -> None:
+def forget(run: RunState, gone: Activation) -> None:
     """Drop an activation, and those that are dormant for it."""
     lost = [gone.id]
     while lost:
