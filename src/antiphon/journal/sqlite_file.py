@@ -10,7 +10,9 @@ The tables of the newest format:
     blobs    large texts, each once; run_blobs says which runs keep it
     commands what outsiders posted for the owner, a key once per run
     owners   the processes that hold runs, and when they were last heard
-    removed  runs that were deleted, until the last of their rows is gone; their keys are never used again
+    removed  runs that were deleted, until the last of their rows is gone
+
+Keys of runs and numbers of rows only grow: `meta` says which were the highest when something was deleted.
 
 Rows are one log and not keyed by run, because a commit of a thousand runs then writes 90 pages
 and not a thousand (six times the rate), and because bodies up to 4 KiB stay on their own page.
@@ -76,7 +78,8 @@ FORMAT_5 = (
     "create table removed(run integer primary key, last integer not null, seq integer not null,"
     " sweep integer not null)",
     "create index run_blobs_by_blob on run_blobs(blob)",
-    "insert into meta values('newest_removed', 0)",
+    "insert into meta values('newest_removed_run', 0)",
+    "insert into meta values('newest_removed_row', 0)",
     "update meta set value = 5 where name = 'format'",
 )
 MIGRATIONS: tuple[tuple[str, ...], ...] = (FORMAT_1, FORMAT_2, FORMAT_3, FORMAT_4, FORMAT_5)

@@ -26,7 +26,7 @@ _ADD_RUN = (
     "insert into runs"
     "(key, run_id, created, updated, epoch, seq, last, digest, commands, owner, summary, origin)"
     " select 1 + max(value, coalesce((select max(key) from runs), 0)),"
-    " ?, ?, ?, 0, 0, 0, ?, 0, null, x'', ? from meta where name = 'newest_removed' returning key"
+    " ?, ?, ?, 0, 0, 0, ?, 0, null, x'', ? from meta where name = 'newest_removed_run' returning key"
 )
 _IS_HERE = "select count(*) from runs where run_id = ?"
 _SET_HEAD = (
@@ -36,7 +36,8 @@ _SET_HEAD = (
 
 
 _TAKE_OUT = "insert into removed(run, last, seq, sweep) values(?, ?, ?, 0)"
-_NEVER_AGAIN = "update meta set value = max(value, ?) where name = 'newest_removed'"
+_NO_KEY_AGAIN = "update meta set value = max(value, ?) where name = 'newest_removed_run'"
+_NO_ROW_AGAIN = "update meta set value = ? where name = 'newest_removed_row'"
 _DROP_HEAD = "delete from runs where key = ?"
 _REMOVED = "select run, last, seq, sweep from removed limit 1"
 _MOVE = "update removed set last = ?, seq = ?, sweep = ? where run = ?"
@@ -98,7 +99,8 @@ def _rows(run: StoredRun, key: int, newest: int) -> Iterator[tuple[apsw.SQLiteVa
 def take_out(connection: apsw.Connection, top: RunHead) -> None:
     """Make a run no run any more, inside the caller's transaction; `clear` does the rest."""
     connection.execute(_TAKE_OUT, (top.key, top.last, top.seq))
-    connection.execute(_NEVER_AGAIN, (top.key,))
+    connection.execute(_NO_KEY_AGAIN, (top.key,))
+    connection.execute(_NO_ROW_AGAIN, (value(connection, NEWEST),))
     connection.execute(_DROP_HEAD, (top.key,))
 
 

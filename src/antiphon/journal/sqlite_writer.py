@@ -18,7 +18,9 @@ from antiphon.journal.sqlite_file import CHECKPOINT_PAGES, is_fatal, is_refusal_
 
 BATCH = 1_000
 
-NEWEST = "select coalesce(max(n), 0) from rows"
+NEWEST = (
+    "select max(value, coalesce((select max(n) from rows), 0)) from meta where name = 'newest_removed_row'"
+)
 _MOVE_HEAD = (
     "update runs set seq = ?, last = ?, digest = ?, updated = ? where key = ? and epoch = ? and seq = ?"
 )

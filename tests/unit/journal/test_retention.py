@@ -13,6 +13,7 @@ import pytest
 
 from antiphon.errors import JournalError, JournalFull, LeaseLost, RunInUse, UnknownName
 from antiphon.journal import sqlite_file, sqlite_runs
+from antiphon.journal.check_runs import story
 from antiphon.journal.port import blob_digest
 from antiphon.journal.row_writer import RowWriter
 from tests.unit.journal.writing import opened
@@ -163,11 +164,11 @@ def test_a_damaged_run_is_deleted_whole(tmp_path, monkeypatch):
     path = tmp_path / "journal.db"
     monkeypatch.setattr(sqlite_runs, "WINDOW", 5)
     for damage in (
-        "update rows set step = 0 where n = 7",
-        "update rows set step = 5 where n = 7",
-        "update rows set step = -2 where n = 7",
-        "delete from rows where n = 7",
-        "update runs set last = 1000",
+        "update rows set step = 0 where seq = 7",
+        "update rows set step = 5 where seq = 7",
+        "update rows set step = -2 where seq = 7",
+        "delete from rows where seq = 7",
+        "update runs set last = last + 1000",
     ):
 
         async def main(damage=damage):
@@ -201,6 +202,31 @@ def test_who_was_away_too_long_writes_nothing_into_a_run_made_anew(tmp_path):
                 await pen.write(b"zombie")
             assert len(await RowWriter(here, lease).write(b"mine")) == 1
             assert [row.body for row in await here.read("run")] == [b"mine"]
+
+    asyncio.run(main())
+
+
+def test_keys_of_runs_and_numbers_of_rows_are_never_used_again(tmp_path):
+    """Whatever remembers one, an owner or a note outside the file, never meets another thing under it."""
+    path, seen = tmp_path / "journal.db", set()
+
+    async def main():
+        async with opened(path) as journal:
+            for run_id in ("one", "two", "two"):
+                await write_run(journal, run_id, 3)
+                with apsw.Connection(str(path)) as file:
+                    found = {("run", key) for (key,) in file.execute("select key from runs")}
+                    found |= {("row", n) for (n,) in file.execute("select n from rows where run != 1")}
+                if run_id == "two":
+                    assert not (found - {("run", 1)}) & seen
+                    seen.update(found)
+                    await journal.delete("two")
+                    await journal.compact()
+            await journal.restore(story("two"))
+            with apsw.Connection(str(path)) as file:
+                assert not {("run", k) for (k,) in file.execute("select key from runs where key > 1")} & seen
+                assert not {("row", n) for (n,) in file.execute("select n from rows where run > 1")} & seen
+            assert await journal.read("two") == story("two").rows
 
     asyncio.run(main())
 
