@@ -176,9 +176,10 @@ class SqliteJournal:
 
     async def delete(self, run_id: str) -> None:
         """See `port.Journal.delete`."""
-        await self._write(partial(self._delete, run_id))
+        more = await self._write(partial(self._delete, run_id))
         self._wake({run_id: reading.GONE})
-        await self._clear()
+        if more:
+            await self._clear()
 
     async def compact(self) -> int:
         """See `port.Journal.compact`: SQLite's VACUUM, over a connection and on a thread of its own.
@@ -345,7 +346,8 @@ class SqliteJournal:
         connection = self._writer.connection
         connection.execute(_RENAME, (name, reading.head(connection, run_id).key))
 
-    def _delete(self, run_id: str, job: WriteJob) -> None:
+    def _delete(self, run_id: str, job: WriteJob) -> bool:
+        """Take the run out, and clear away the first piece, of most runs all; whether there is more."""
         connection = self._writer.connection
         top = reading.head(connection, run_id)
         owner = value(connection, _OWNER_OF, (top.key,))
@@ -353,6 +355,7 @@ class SqliteJournal:
         storing.take_out(connection, top)
         if owner is not None:
             connection.execute(_FORGET_OWNER, (owner,))
+        return storing.clear(connection, job)
 
     def _held_by_nobody(self, job: WriteJob) -> None:
         self._check_holders(None)

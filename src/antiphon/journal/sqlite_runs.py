@@ -45,7 +45,7 @@ _CLEARED = "delete from removed where run = ?"
 _DROP_ROW = "delete from rows where n = ? and run = ? returning step, seq, count"
 _DROP_ROWS = "delete from rows where n > ? and n <= ? and run = ?"
 _SOME_BLOBS = (
-    "select blob, (select length(data) from blobs where key = blob) from run_blobs where run = ? limit 500"
+    "select blob, (select length(data) from blobs where key = blob) from run_blobs where run = ? limit ?"
 )
 _LET_GO = "delete from run_blobs where run = ? and blob = ?"
 _DROP_BLOB = "delete from blobs where key = ?1 and not exists(select 1 from run_blobs where blob = ?1)"
@@ -53,6 +53,7 @@ _DROP_COMMANDS = (
     "delete from commands where run = ?1 and number <"
     " (select min(number) from commands where run = ?1) + 1000"
 )
+_HAS_COMMANDS = "select exists(select 1 from commands where run = ?)"
 _BYTES_IN_USE = (
     "select (page_count - freelist_count) * page_size"
     " from pragma_page_count, pragma_freelist_count, pragma_page_size"
@@ -60,8 +61,8 @@ _BYTES_IN_USE = (
 ROWS = 1_000
 """Rows that one piece of clearing away follows; WINDOW: of those of all runs it looks through."""
 WINDOW = 20_000
-BYTES = 32 << 20
-"""After so many bytes of blobs a piece ends."""
+BLOBS, BYTES = 500, 32 << 20
+"""After so many blobs, or bytes of them, a piece ends."""
 
 
 def add_run(connection: apsw.Connection, run_id: str, origin: str, now: float) -> int:
@@ -105,22 +106,23 @@ def take_out(connection: apsw.Connection, top: RunHead) -> None:
 
 
 def clear(connection: apsw.Connection, job: WriteJob) -> bool:
-    """Clear away a piece of what runs that were taken out held; whether there may be more."""
+    """Clear away a piece of what runs that were taken out held; whether there is more."""
     found: tuple[int, int, int, int] | None = connection.execute(_REMOVED).fetchone()
     if found is None:
         return False
     run, last, seq, sweep = found
     if last:
-        connection.execute(_MOVE, (*_follow(connection, run, last, seq), run))
+        last, seq, sweep = _follow(connection, run, last, seq)
     elif sweep:
         after = max(sweep - WINDOW, 0)
         connection.execute(_DROP_ROWS, (after, sweep, run))
-        connection.execute(_MOVE, (0, 0, after, run))
-    elif not _let_blobs_go(connection, run):
+        sweep = after
+    connection.execute(_MOVE, (last, seq, sweep, run))
+    if not last and not sweep and not _let_blobs_go(connection, run):
         connection.execute(_DROP_COMMANDS, (run,))
-        if not connection.changes():
+        if not value(connection, _HAS_COMMANDS, (run,)):
             connection.execute(_CLEARED, (run,))
-    return True
+    return connection.execute(_REMOVED).fetchone() is not None
 
 
 def _follow(connection: apsw.Connection, run: int, n: int, seq: int) -> tuple[int, int, int]:
@@ -140,16 +142,16 @@ def _follow(connection: apsw.Connection, run: int, n: int, seq: int) -> tuple[in
 
 
 def _let_blobs_go(connection: apsw.Connection, run: int) -> bool:
-    """Let the run keep some blobs no longer, delete those that no run keeps; whether there were any."""
+    """Let the run keep some blobs no longer, delete those that no run keeps; whether it may keep more."""
     size = 0
-    found: list[tuple[Any, ...]] = connection.execute(_SOME_BLOBS, (run,)).fetchall()
+    found: list[tuple[Any, ...]] = connection.execute(_SOME_BLOBS, (run, BLOBS)).fetchall()
     for key, length in found:
         connection.execute(_LET_GO, (run, key))
         connection.execute(_DROP_BLOB, (key,))
         size += length or 0
         if size > BYTES:
-            break
-    return bool(found)
+            return True
+    return len(found) == BLOBS
 
 
 def compact(path: Path, durability: str, vfs: str | None) -> int:
