@@ -96,6 +96,7 @@ async def opened_anew(
     lease = await journal.claim(run_id, create=True)
     for row in rows:
         while lease.epoch < row.epoch:
+            await journal.release(lease)
             lease = await journal.claim(run_id)
         journal.append(lease, row, blobs, lambda error: None)
     await journal.release(lease)

@@ -124,11 +124,9 @@ class Audit:
         self._seats[0] = AuditedActivation("user")
 
     def _run_resumed(self, event: RunResumed) -> None:
-        """Whatever was in flight stays in flight; agents may have other names, or be forgotten."""
         another_team(event, self._seats, self._resting, self._keeping)
 
-    def _cancel_requested(self, event: CancelRequested) -> None:
-        """Nothing to check: a target that is gone is simply too late."""
+    def _cancel_requested(self, event: CancelRequested) -> None: ...
 
     def _run_closed(self, event: RunClosed) -> None:
         if self._open:
