@@ -192,9 +192,16 @@ class SqliteJournal:
         return await asyncio.to_thread(storing.compact, self.path, self.durability, self._vfs)
 
     async def _clear(self) -> None:
-        """Clear away what deleted runs held, of whomever, a piece in each transaction."""
-        while await self._write(partial(storing.clear, self._writer.connection)):
-            continue
+        """Clear away what deleted runs held, of whomever, a piece in each transaction.
+
+        Who waits for SQLite's lock only looks for it now and then: without a pause as long as the piece, it
+        would find it taken each time.
+        """
+        loop, more = asyncio.get_running_loop(), True
+        while more:
+            began = loop.time()
+            more = await self._write(partial(storing.clear, self._writer.connection))
+            await asyncio.sleep(min(loop.time() - began, 0.1) if more else 0)
 
     async def runs(self) -> Sequence[RunInfo]:
         """See `port.Journal.runs`."""
