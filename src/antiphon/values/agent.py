@@ -8,13 +8,12 @@ from typing import Any, Final, Literal
 from msgspec.structs import force_setattr, replace
 
 from antiphon.errors import UserError
-from antiphon.values.codec import exact
 from antiphon.values.fields import Checked, check_at_least
 from antiphon.values.hooks import Hooks
 from antiphon.values.limits import Limits
 from antiphon.values.message import USER
 from antiphon.values.model import Example, Model
-from antiphon.values.policy import Policy
+from antiphon.values.policy import Policy, Preset
 from antiphon.values.tool import Tool, as_tool
 
 ALL: Final = ("*",)
@@ -58,7 +57,8 @@ class RetryPolicy(Checked, frozen=True, gc=False, omit_defaults=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_at_least(self, "max_attempts", 1)
+        check_at_least(self, 1, "max_attempts")
+        check_at_least(self, 0, "initial_delay", "max_delay", "max_elapsed", "max_retry_after")
 
 
 class LoopOptions(Checked, frozen=True, gc=False, omit_defaults=True):
@@ -80,8 +80,8 @@ class LoopOptions(Checked, frozen=True, gc=False, omit_defaults=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_at_least(self, "max_parallel_calls", 1)
-        check_at_least(self, "max_reminders", 0)
+        check_at_least(self, 1, "max_parallel_calls")
+        check_at_least(self, 0, "max_reminders")
 
 
 class ModelOptions(Checked, frozen=True, kw_only=True):
@@ -104,11 +104,8 @@ class ModelOptions(Checked, frozen=True, kw_only=True):
     """`auto`, `required`, `none`, or the name of the tool that must be called."""
 
     def __post_init__(self) -> None:
-        if type(self.max_output_tokens) is not int:
-            exactly = exact(int, self.max_output_tokens, "ModelOptions(max_output_tokens=...)")
-            force_setattr(self, "max_output_tokens", exactly)
         super().__post_init__()
-        check_at_least(self, "max_output_tokens", 1)
+        check_at_least(self, 1, "max_output_tokens")
 
 
 class Topics(Checked, frozen=True):
@@ -144,8 +141,9 @@ class Agent(Checked, frozen=True, eq=False):
     """Names of the agents that it may call. Default: all of the team."""
     limits: Limits | None = None
     """Limits of one activation and all below it, beside those of the run."""
-    policy: Policy | None = None
-    """Rules on its tools and those of its callees, beside those of the run."""
+    policy: Policy | Preset | None = None
+    """Rules on its tools and those of its callees, beside those of the run; a preset's name is the policy
+    that is only that."""
     context: Literal["fresh", "continue"] = "fresh"
     """`fresh` begins anew at every call; `continue` resumes the conversation of the caller's last call."""
     examples: tuple[Example, ...] = ()
@@ -171,6 +169,8 @@ class Agent(Checked, frozen=True, eq=False):
         super().__post_init__()
         if not self.name.strip() or not self.name.isprintable() or self.name == USER:
             raise UserError(f"An agent's name must be printable and not {USER!r}; got {self.name!r}")
+        if isinstance(self.policy, str):
+            force_setattr(self, "policy", Policy(self.policy))
         if self.tools:
             force_setattr(self, "tools", tuple([as_tool(each) for each in self.tools]))
         if self.system_prompt:

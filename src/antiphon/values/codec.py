@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from operator import is_not
 from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
-
-from antiphon.errors import UserError
 
 _encoder = msgspec.json.Encoder()
 encode_value = _encoder.encode
@@ -25,39 +22,22 @@ def stored(value: _Value) -> _Value:
     return msgspec.json.decode(_encoder.encode(value), type=type(value))
 
 
-_Number = TypeVar("_Number", int, float)
-
-
-def exact(kind: type[_Number], value: Any, what: str) -> _Number:
-    """A number as it will be read back: 60 seconds are 60.0, and 3.0 turns are 3.
-
-    Raises UserError for what is no such number.
-    """
-    refused = UserError(f"{what} takes a finite {kind.__name__}; got {value!r}")
-    try:
-        found = kind(value)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise refused from error
-    if isinstance(value, bool | str) or not math.isfinite(found) or (kind is int and found != value):
-        raise refused
-    return found
-
-
 S = TypeVar("S", bound=Struct)
 
 
 def clean_text(text: str) -> str:
     """The text with each half of a surrogate pair replaced, so that it can be stored and sent.
 
-    Raises TypeError for anything but a text, bytes too.
+    One of a class of its own (an enum, a marked-up text) is a plain text then. Raises TypeError for anything
+    but a text, bytes too.
     """
     if str.isascii(text):
-        return text
+        return text if type(text) is str else str.__str__(text)
     try:
-        text.encode()
+        str.encode(text)
     except UnicodeEncodeError:
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return text
+        return str.encode(text, "utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text if type(text) is str else str.__str__(text)
 
 
 def clean_fields(found: S) -> S:
@@ -69,6 +49,8 @@ def clean_fields(found: S) -> S:
         if kind is str:
             if not value.isascii() and (text := clean_text(value)) is not value:
                 changed[name] = text
+        elif isinstance(value, str):
+            changed[name] = clean_text(value)
         elif kind is tuple and value:
             items = tuple([clean_fields(each) if isinstance(each, Struct) else each for each in value])
             if any(map(is_not, items, value)):

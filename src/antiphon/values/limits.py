@@ -8,21 +8,18 @@ effects run at once.
 
 from __future__ import annotations
 
-from math import isfinite
 from typing import Literal
 
 import msgspec
-from msgspec import Struct
-from msgspec.structs import force_setattr
 
 from antiphon.errors import UserError
-from antiphon.values.codec import exact
+from antiphon.values.fields import AtLeastZero
 
 
-class Limits(Struct, frozen=True, gc=False, omit_defaults=True):
-    """What one request may use, its whole call tree included. None lifts a limit.
+class Limits(AtLeastZero, frozen=True, gc=False, omit_defaults=True):
+    """What one request may use, its whole call tree included. None lifts a limit, 0 allows nothing.
 
-    Raises UserError for a limit that is no finite number.
+    Raises UserError for a limit that is no finite number, or below 0.
     """
 
     depth: int | None = 256
@@ -54,35 +51,22 @@ class Limits(Struct, frozen=True, gc=False, omit_defaults=True):
     another the largest part binds."""
 
     def __post_init__(self) -> None:
-        for name, kind in _KINDS:
-            value = getattr(self, name)
-            # Limits are read back with every call that has its own: what is right is left alone.
-            if value is not None and not (type(value) is kind and isfinite(value)):
-                force_setattr(self, name, exact(kind, value, f"Limits({name}=...)"))
-        share = self.cached_share
-        if share is not None:
-            share = exact(float, share, "Limits(cached_share=...)")
-            if not 0 <= share <= 1:
-                raise UserError(f"Limits(cached_share=...) is a part of a token, 0 to 1; got {share:g}")
-            force_setattr(self, "cached_share", share)
-        if type(self.breach_target) is not str:
+        super().__post_init__()
+        if self.cached_share is not None and self.cached_share > 1:
             raise UserError(
-                f"Limits(breach_target=...) is the name of a model or agent; got {self.breach_target!r}"
+                f"Limits(cached_share=...) is a part of a token, 0 to 1; got {self.cached_share:g}"
             )
 
 
-_KINDS: tuple[tuple[str, type[int] | type[float]], ...] = (
-    ("depth", int), ("activations", int), ("turns", int), ("calls", int), ("tokens", int), ("inbox", int),
-    ("usd", float), ("timeout_seconds", float),
-)  # fmt: skip
+NUMBERS = ("depth", "activations", "turns", "calls", "tokens", "inbox", "usd", "timeout_seconds")
 DEFAULTS = Limits()
 UNLIMITED = Limits(None, None, None, None, None, None)
 
 
-class RunLimits(Struct, frozen=True, gc=False, omit_defaults=True):
+class RunLimits(AtLeastZero, frozen=True, gc=False, omit_defaults=True):
     """What all requests of a run may use together, beside what `Limits` say of each. None: no such limit.
 
-    Raises UserError for a limit that is no finite number.
+    Raises UserError as Limits do.
     """
 
     tokens: int | None = None
@@ -93,12 +77,6 @@ class RunLimits(Struct, frozen=True, gc=False, omit_defaults=True):
     on_breach: Literal["stop", "ask"] = "stop"
     """As in `Limits`."""
 
-    def __post_init__(self) -> None:
-        for name, kind in _KINDS:
-            value = getattr(self, name, None)
-            if value is not None and not (type(value) is kind and isfinite(value)):
-                force_setattr(self, name, exact(kind, value, f"RunLimits({name}=...)"))
-
 
 def tightest(one: Limits | None, other: Limits | None) -> Limits | None:
     """Of each limit the lower one, which for `cached_share` is the larger part."""
@@ -108,15 +86,15 @@ def tightest(one: Limits | None, other: Limits | None) -> Limits | None:
         name: min(
             filter(lambda each: each is not None, (getattr(one, name), getattr(other, name))), default=None
         )
-        for name, _ in _KINDS
+        for name in NUMBERS
     }
     shares = [each.cached_share for each in (one, other) if each.cached_share is not None]
     least["cached_share"] = max(shares, default=None)
     return msgspec.structs.replace(one, **least)
 
 
-class OutputLimits(Struct, frozen=True, gc=False, omit_defaults=True):
-    """How much of tool results a model is shown. None lifts a limit."""
+class OutputLimits(AtLeastZero, frozen=True, gc=False, omit_defaults=True):
+    """How much of tool results a model is shown. None lifts a limit. Raises UserError as Limits do."""
 
     message: int | None = 51_200
     """Bytes of one result; more is cut at a line end and can be read by its handle."""
@@ -124,3 +102,6 @@ class OutputLimits(Struct, frozen=True, gc=False, omit_defaults=True):
     """Tokens (UTF-8 bytes / 4) of all results of a conversation; the oldest go first."""
     kept: int = 64_000_000
     """Bytes of cut results that a run keeps for reading; the oldest go first."""
+
+
+OUTPUTS = OutputLimits()

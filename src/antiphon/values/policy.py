@@ -20,12 +20,18 @@ Preset = Literal["open", "guarded", "strict"]
 
 
 class Policy(Checked, frozen=True, omit_defaults=True):
-    """Rules by tool name; `*` and `?` match as in file names. Deny beats allow beats ask."""
+    """Rules by tool name; `*` and `?` match as in file names. Deny beats allow beats ask.
+
+    Wherever a policy is taken, the name of a preset is the policy that is only that. Raises UserError.
+    """
 
     preset: Preset = "open"
     deny: tuple[str, ...] = ()
     allow: tuple[str, ...] = ()
     ask: tuple[str, ...] = ()
+
+
+OPEN = Policy()
 
 
 class Grant(Checked, frozen=True, gc=False, omit_defaults=True):

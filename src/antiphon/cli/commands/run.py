@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 from msgspec.structs import replace
 
-from antiphon import Limits, Policy
+from antiphon import Limits
 from antiphon.cli.display import output, terminal_escape
 from antiphon.cli.session.request import DisplayOptions, Request, perform
 from antiphon.cli.store import journal_option, url_of
@@ -86,7 +86,7 @@ def run(
     """
     loaded = load_target(target, folder)
     manner = DisplayOptions(target, journal, folder, model, as_json, quiet)
-    request = Request(policy=Policy(policy), message=_message(message, loaded), limits=_limits(limits))
+    request = Request(policy=policy, message=_message(message, loaded), limits=_limits(limits))
     return asyncio.run(_run(request, loaded, manner))
 
 

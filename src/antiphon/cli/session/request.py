@@ -21,6 +21,7 @@ from antiphon.cli.store import SHORT, command, short_id
 from antiphon.cli.target import Target
 from antiphon.errors import RunSuspended
 from antiphon.journal import Journal
+from antiphon.values.policy import Preset
 
 COMMAND_LINE = "command_line"
 """The key in a run's data that says it was started by this program, and how."""
@@ -79,7 +80,7 @@ class Request(Struct, frozen=True):
     after: int = 0
     calls: tuple[str, ...] = ()
     ends: bool = True
-    policy: Policy | None = None
+    policy: Policy | Preset | None = None
     limits: Limits | None = None
 
 

@@ -6,8 +6,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from antiphon.values.limits import DEFAULTS, Limits, OutputLimits, RunLimits
-from antiphon.values.policy import Policy
+from antiphon.values.limits import DEFAULTS, OUTPUTS, Limits, OutputLimits, RunLimits
+from antiphon.values.policy import OPEN, Policy
 
 
 class Options(Struct, frozen=True, omit_defaults=True):
@@ -15,7 +15,7 @@ class Options(Struct, frozen=True, omit_defaults=True):
 
     limits: Limits = DEFAULTS
     """Of each request."""
-    policy: Policy = Policy()
+    policy: Policy = OPEN
     interactive: bool = False
     """Somebody can answer questions and approvals."""
     background: bool = False
@@ -28,6 +28,6 @@ class Options(Struct, frozen=True, omit_defaults=True):
     """Built-in calls that agents do not have."""
     extra_for: tuple[tuple[str, str], ...] = ()
     """Instructions by agent."""
-    outputs: OutputLimits = OutputLimits()
+    outputs: OutputLimits = OUTPUTS
     run_limits: RunLimits | None = None
     """Of all requests together."""

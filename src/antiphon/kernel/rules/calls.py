@@ -327,7 +327,7 @@ def permit(
     activation: Activation | None = caller
     while activation is not None and activation.id:
         known = team.members.get(activation.agent)
-        policy = known.agent.policy if known is not None else Policy("strict")
+        policy = known.policy if known is not None else Policy("strict")
         if policy is not None:
             rulings.append(rule(policy, tool, granted))
         activation = run.activations.get(activation.caller)

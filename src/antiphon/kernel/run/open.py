@@ -31,10 +31,10 @@ from antiphon.kernel.run.runtime import Runtime
 from antiphon.values.agent import Agent
 from antiphon.values.codec import clean_text
 from antiphon.values.fields import check_fields
-from antiphon.values.limits import DEFAULTS, Limits, OutputLimits, RunLimits
+from antiphon.values.limits import DEFAULTS, OUTPUTS, Limits, OutputLimits, RunLimits
 from antiphon.values.message import new_id
 from antiphon.values.model import Model
-from antiphon.values.policy import Policy
+from antiphon.values.policy import OPEN, Policy, Preset
 from antiphon.values.result import Difference
 from antiphon.values.tool import ToolContext
 
@@ -46,7 +46,7 @@ async def open_run(
     journal: Journal | str | None = None, run_id: str | None = None, create: bool = False,
     model: str | Model | None = None,
     context_windows: Mapping[str, int] | None = None,
-    limits: Limits | None = None, run_limits: RunLimits | None = None, policy: Policy | None = None,
+    limits: Limits | None = None, run_limits: RunLimits | None = None, policy: Policy | Preset | None = None,
     interactive: bool = True, background: bool = False,
     extra_instructions: str | Mapping[str, str] = "",
     extra_scope: Literal["entry", "all"] = "entry",
@@ -67,16 +67,14 @@ async def open_run(
     text for each it names. deps: handed to tools. dependency_overrides: what `ctx.resolve` makes instead,
     by dependency id. data: JSON kept with the run. create: start it under `run_id` if the journal has none.
     context_windows: tokens that models take, by name. output_limits: tool results shown to a model.
-    Of a run that is there, `policy` rules beside its first one, this time. renamed: new names of its agents,
-    by their old ones. missing: what becomes of those at rest that the team lacks: they stay so, are
-    forgotten (`drop`), or the run is not opened (`refuse`).
+    policy: rules on tools, or the name of a preset; of a run that is there beside its first one.
+    renamed: new names of a run's agents, by their old ones. missing: what becomes of those at rest that the
+    team lacks: they stay so, are forgotten (`drop`), or the run is not opened (`refuse`).
     """
-    options = Options(
-        limits or DEFAULTS, policy or Policy(), interactive, background, run_limits=run_limits,
-        disabled=_names("disabled_tools", disabled_tools), outputs=output_limits or OutputLimits(),
+    options = _options(
+        limits, policy, interactive, background, disabled_tools, output_limits, extra_instructions,
+        extra_scope, run_limits,
     )  # fmt: skip
-    options = _instructed(options, extra_instructions, extra_scope)
-    check_fields(options)
     store, owned = _journal(journal, os.environ if env is None else env)
     roster = _Roster(tuple(agents), model, env, context_windows or {})
     try:
@@ -88,7 +86,7 @@ async def open_run(
         try:
             first: RunStarted | RunResumed = RunStarted(lease.run_id, options, data)
             if lease.seq:
-                again = RunResumed(interactive, policy=policy)
+                again = RunResumed(interactive, policy=options.policy if policy is not None else None)
                 first = _resumed(state, cast, runtime.team.members, again, renamed or {}, missing)
             runtime.start(first)
             if store.durability != "none" or not owned:
@@ -132,19 +130,42 @@ def _resumed(
     return resumed
 
 
-def _names(option: str, names: Iterable[str]) -> tuple[str, ...]:
-    # A text is a list of texts, one for each letter.
-    if isinstance(names, str):
-        raise UserError(f"open_run({option}=...) takes a list of names; got {names!r}")
-    return tuple(names)
+_ARGUMENTS = {
+    "extra": "extra_instructions", "extra_for": "extra_instructions",
+    "disabled": "disabled_tools", "outputs": "output_limits",
+}  # fmt: skip
+"""What options are called that a run is opened with."""
 
 
-def _instructed(options: Options, extra: str | Mapping[str, str], scope: Literal["entry", "all"]) -> Options:
-    if scope not in ("entry", "all"):
-        raise UserError(f"extra_scope is 'entry' or 'all'; got {scope!r}")
-    if isinstance(extra, str):
-        return msgspec.structs.replace(options, extra=extra, extra_scope=scope)
-    return msgspec.structs.replace(options, extra_for=tuple(extra.items()))
+def _names(names: Any) -> Any:
+    # A text is a list of texts, one for each letter: it stays one, and is refused.
+    return tuple(names) if isinstance(names, Iterable) and not isinstance(names, str) else names
+
+
+def _options(
+    limits: Limits | None, policy: Policy | Preset | None, interactive: bool, background: bool,
+    disabled: Iterable[str], outputs: OutputLimits | None, extra: str | Mapping[str, str],
+    scope: Literal["entry", "all"], run_limits: RunLimits | None,
+) -> Options:  # fmt: skip
+    """What a run is opened with, checked."""
+    found = Options(
+        DEFAULTS if limits is None else limits,
+        OPEN,
+        interactive,
+        background,
+        extra_scope=scope,
+        disabled=_names(disabled),
+        outputs=OUTPUTS if outputs is None else outputs,
+        run_limits=run_limits,
+    )
+    told: dict[str, Any] = (
+        {"extra_for": tuple(extra.items())} if isinstance(extra, Mapping) else {"extra": extra}
+    )
+    if policy is not None:
+        told["policy"] = Policy(policy) if isinstance(policy, str) else policy
+    found = msgspec.structs.replace(found, **told)
+    check_fields(found, "open_run", _ARGUMENTS)
+    return found
 
 
 async def _reopen(

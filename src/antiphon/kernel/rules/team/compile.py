@@ -19,6 +19,7 @@ from antiphon.values.agent import ALL, Agent
 from antiphon.values.limits import Limits
 from antiphon.values.message import USER
 from antiphon.values.model import ToolSpec
+from antiphon.values.policy import Policy
 from antiphon.values.tool import Tool
 
 
@@ -65,8 +66,6 @@ def make_members(agents: tuple[Agent, ...], options: Options) -> Mapping[str, Co
 def _check_breach(limits: Limits | None, agents: Mapping[str, Agent]) -> None:
     if limits is None or limits.on_breach in ("stop", "ask"):
         return
-    if limits.on_breach not in ("degrade", "handoff"):
-        raise UserError(f"Limits.on_breach is stop, ask, degrade or handoff; got {limits.on_breach!r}")
     if not limits.breach_target:
         what = "model to degrade to" if limits.on_breach == "degrade" else "agent to hand over to"
         raise UserError(f"Limits(on_breach={limits.on_breach!r}) needs breach_target: the {what}")
@@ -112,6 +111,7 @@ def _member(agent: Agent, agents: Mapping[str, Agent], options: Options) -> Comp
         examples,
         answer,
         any(each is not None for each in (agent.hooks.plan_turn, agent.hooks.act, agent.hooks.prepare_input)),
+        Policy(agent.policy) if isinstance(agent.policy, str) else agent.policy,
     )
 
 

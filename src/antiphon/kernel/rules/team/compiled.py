@@ -14,6 +14,7 @@ from antiphon.kernel.facts.agent_call import FINISH
 from antiphon.schema.output_type import OutputSchema
 from antiphon.values.agent import Agent
 from antiphon.values.model import Example, Model, Usage
+from antiphon.values.policy import Policy
 from antiphon.values.tool import Tool
 
 
@@ -37,6 +38,7 @@ class CompiledAgent(Struct, frozen=True, eq=False):
     """Of what type its result is."""
     begins: bool = False
     """It has hooks for how a turn begins."""
+    policy: Policy | None = None
     declared: bytes = b"{}"
     """Its part of the manifest, JSON."""
 
