@@ -23,7 +23,7 @@ AntiphonError
 from __future__ import annotations
 
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -105,20 +105,36 @@ class ExternalError(AntiphonError):
     """The world failed, not the program: inside a run this becomes an event."""
 
 
+def _number(given: Any) -> float | None:
+    """A finite number, or None for what is none."""
+    try:
+        found = float(given)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return found if isfinite(found) else None
+
+
 class ModelError(ExternalError):
     """A model call failed. `text` is safe to show: it never holds a key or a raw response.
 
-    retry_after: seconds the provider asked us to wait, if it said so.
-    status: the HTTP status, 0 when there was none.
+    retry_after: seconds the provider asked us to wait, if it said so; None for what is no finite number.
+    status: the HTTP status, 0 when there was none, or what is given is none. Raises UserError for an
+    unknown kind.
     """
 
     def __init__(
         self, kind: ModelErrorKind, text: str, *, retry_after: float | None = None, status: int = 0
     ) -> None:
-        super().__init__(text)
-        self.kind, self.text, self.status = kind, text, int(status)
-        told = retry_after is not None and isfinite(retry_after)
-        self.retry_after = float(retry_after or 0) if told else None
+        if kind not in get_args(ModelErrorKind):
+            raise UserError(
+                f"ModelError(kind=...) takes one of {', '.join(get_args(ModelErrorKind))}; got {kind!r}"
+            )
+        super().__init__(str(text))
+        # What went wrong must not be lost because of how it is told.
+        self.kind, self.text = kind, str(text)
+        told = _number(status)
+        self.status = int(told) if told is not None and 0 <= told < 1_000 else 0
+        self.retry_after = None if retry_after is None else _number(retry_after)
 
     @property
     def retryable(self) -> bool:

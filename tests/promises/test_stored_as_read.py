@@ -5,9 +5,10 @@ break it, and what becomes of them.
 """
 
 import asyncio
-from enum import IntEnum
 
 import pytest
+from msgspec import Struct
+from msgspec.structs import replace
 
 from antiphon import (
     Agent,
@@ -27,42 +28,19 @@ from antiphon.journal.memory import MemoryJournal
 from antiphon.kernel.run.rows import fold
 from antiphon.models.script import Script, call
 from antiphon.testing.clock import VirtualClock
-from antiphon.values.hooks import Continue
+from antiphon.values.hooks import Continue, PlannedCall, Return, TurnPlan
 from antiphon.values.message import ToolCall
-from antiphon.values.model import Reply, Usage
+from antiphon.values.model import Reply
 from antiphon.values.tool import Done
-
-
-class Says:
-    """A model made by somebody: it says, or raises, what it is given."""
-
-    name = "says"
-
-    def __init__(self, *said):
-        self.said = list(said)
-
-    async def complete(self, request, emit):
-        found = self.said.pop(0)
-        if isinstance(found, Exception):
-            raise found
-        return found
-
-
-async def told(agent, model=None, **options):
-    """One request: what came of it, and whether the run is read again as it was left."""
-    journal = MemoryJournal()
-    async with open_run([agent], journal=journal, model=model or Script([]), **options) as run:
-        try:
-            found = await run.result(await run.post(agent, "go"))
-        except RunFailed as error:
-            found = error.result
-    await fold(journal, run.run_id)
-    return found
-
-
-def answer(agent, model=None, **options):
-    return asyncio.run(told(agent, model, **options))
-
+from tests.promises.hostile import (
+    Marked,
+    Said,
+    Says,
+    Unspeakable,
+    answer,
+    nested,
+    raises,
+)
 
 # -- limits, policies, options -----------------------------------------------------------------
 
@@ -120,40 +98,6 @@ def test_a_clock_of_whole_seconds_will_do():
     assert str(found) == "done"
 
 
-# -- models ------------------------------------------------------------------------------------
-
-
-class Status(IntEnum):
-    BUSY = 429
-
-
-@pytest.mark.parametrize("wait", [2, 2.0, None, float("nan"), float("inf")])
-def test_a_failure_is_read_as_it_was_told(wait):
-    model = Says(ModelError("overloaded", "\ud800", retry_after=wait, status=Status.BUSY), Reply("done"))
-    assert str(answer(Agent("a"), model, clock=VirtualClock())) == "done"
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [Reply("x", usage=Usage(10.0, 2)), Reply("x", opaque={1: (2, {3})}), Reply("x", opaque=float("nan")),
-     Reply("\ud800", usage=Usage(1, 1)), Reply("x", [])],
-)  # fmt: skip
-def test_a_reply_is_what_can_be_read(reply):
-    found = answer(Agent("a"), Says(reply))
-    assert found.outcome == "completed"
-    assert found.usage == (reply.usage if type(reply.usage.input_tokens) is int else Usage())
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [None, "text", Reply(None), Reply("x", opaque=object()), 5,
-     Reply("", (ToolCall("1", "look", {"a": 1}),)), Reply("x", stop="because")],
-)  # fmt: skip
-def test_what_is_no_reply_fails_the_call_and_not_the_run(reply):
-    found = answer(Agent("a"), Says(reply))
-    assert (found.outcome, found.reason.partition(":")[0]) == ("failed", "provider")
-
-
 # -- tools -------------------------------------------------------------------------------------
 
 
@@ -161,9 +105,10 @@ def given(value, *, ends=False):
     @tool
     def give() -> object:
         """Give something."""
+        found = value() if callable(value) else value
         if ends:
-            raise Done(value)
-        return value
+            raise Done(found)
+        return found
 
     last = [call("give"), lambda request: request.messages[-1].content]
     return str(answer(Agent("a", tools=[give]), Script(last)))
@@ -171,8 +116,11 @@ def given(value, *, ends=False):
 
 @pytest.mark.parametrize(
     ("value", "shown"),
-    [(ToolResult("fine"), "fine"), (ToolResult(5), "Expected `str`"), (ToolResult(None), "Expected `str`"),
-     (ToolResult("x", "no files"), "Expected `array`"), (Attachment(5), "Expected `str`"),
+    [(ToolResult("fine"), "fine"), (lambda: ToolResult(5), "ToolResult(content=...) takes a text; got 5"),
+     (lambda: ToolResult("x", "no files"), "takes a list, each item an Attachment"),
+     (lambda: replace(ToolResult("x"), content=5), "(content=...) takes a text"), (Said.HELLO, "hello"),
+     (Marked("<b>"), "<b>"), (Marked("\u00e9\ud800"), "\u00e9\ufffd"), (raises, "Unspeakable"),
+     (lambda: Attachment(5), "Attachment(media_type=...) takes a text; got 5"),
      ({1: {2}}, '{"1":[2]}'), (object(), "JSON cannot carry")],
 )  # fmt: skip
 def test_a_result_can_be_read_or_the_tool_failed(value, shown):
@@ -239,6 +187,121 @@ def test_only_texts_can_be_asked():
         return await ctx.ask_model(b"bytes")
 
     assert "TypeError" in answer(Agent("a", hooks=Hooks(act=acts)), Script(["x"])).reason
+
+
+@pytest.mark.parametrize(
+    "error", [EffectFailed([], "no"), EffectFailed("limit", "no", Unspeakable()), Unspeakable()]
+)
+def test_an_action_may_fail_in_any_way(error):
+    async def acts(ctx):
+        raise error
+
+    assert answer(Agent("a", hooks=Hooks(act=acts))).outcome in ("failed", "limit")
+
+
+@pytest.mark.parametrize(
+    "acts",
+    [lambda ctx: ctx.publish({"content": "x"}), lambda ctx: ctx.publish(ToolCall("1", "x")),
+     lambda ctx: ctx.set(b"key", 1), lambda ctx: ctx.append(5, [1]), lambda ctx: ctx.set("deep", nested(101)),
+     lambda ctx: ctx.append("deep", [nested(101)])],
+)  # fmt: skip
+def test_what_an_action_cannot_record_fails_it(acts):
+    async def works(ctx):
+        acts(ctx)
+
+    def plan(context):
+        return TurnPlan([PlannedCall("worker", "go")]) if context.new_messages else None
+
+    def end(context):
+        return Return(context.results[0].outcome, context.results[0].content, context.results[0].reason)
+
+    team = [Agent("a", hooks=Hooks(plan_turn=plan, end_turn=end)), Agent("worker", hooks=Hooks(act=works))]
+
+    async def main():
+        journal = MemoryJournal()
+        async with open_run(team, journal=journal, model=Script([])) as run:
+            with pytest.raises(RunFailed, match=r"UserError|TypeError"):
+                await run.result(await run.post("a", "go"))
+        await fold(journal, run.run_id)
+
+    asyncio.run(main())
+
+
+def test_names_of_a_class_of_their_own_are_plain_texts():
+    async def acts(ctx):
+        ctx.set(Marked("key"), Said.HELLO)
+        ctx.append(Marked("list"), [1])
+        found = await ctx.step(Marked("look"), lambda: Said.HELLO)
+        return Marked(found)
+
+    assert answer(Agent("a", hooks=Hooks(act=acts))).output == "hello"
+
+
+@pytest.mark.parametrize("found", [nested(101), {(1, 2): 3}, "\ud800"])
+def test_a_step_that_gives_what_cannot_be_stored_has_failed(found):
+    async def acts(ctx):
+        return await ctx.step("look", lambda: found)
+
+    result = answer(Agent("a", hooks=Hooks(act=acts)))
+    assert (result.outcome, "must return what JSON can hold" in result.reason) == ("failed", True)
+
+
+@pytest.mark.parametrize(
+    ("hook", "said"),
+    [(lambda context: Return("done"), "Return(outcome=...) takes 'completed'"),
+     (lambda context: Return("complete"), "did you mean 'completed'?"),
+     (lambda context: Return(output=5), "Return(output=...) takes a text; got 5"),
+     (lambda context: Return(activation_data={"deep": nested(101)}), "takes a dict that JSON can hold"),
+     (lambda context: "completed", "Continue or Return or None is expected, not str"),
+     (lambda context: raises(), "Unspeakable")],
+)  # fmt: skip
+def test_a_hook_that_answers_what_cannot_be_stored_fails_the_agent(hook, said):
+    found = answer(Agent("a", hooks=Hooks(end_turn=hook)), Script(["x", "y"]))
+    assert (found.outcome, "the hook end_turn" in found.reason) == ("failed", True)
+    assert said in found.reason
+
+
+@pytest.mark.parametrize("output", [Marked("done"), Said.HELLO, "half \ud800"])
+def test_a_hook_may_answer_with_any_text(output):
+    found = answer(Agent("a", hooks=Hooks(end_turn=lambda context: Return(output=output))), Script(["x"]))
+    assert found.output == str(output).replace("\ud800", "\ufffd")
+
+
+class Unsaid:
+    def __repr__(self):
+        raise RuntimeError
+
+
+@pytest.mark.parametrize("ruling", [Unsaid(), (Unsaid(), "because"), ("deny", Marked("no")), [["allow"]]])
+def test_a_ruling_of_any_kind_is_a_ruling(ruling):
+    @tool
+    def act() -> str:
+        """Act."""
+        return "acted"
+
+    agent = Agent("a", tools=[act], hooks=Hooks(authorize=lambda tool, arguments: ruling))
+    assert "denied" in str(answer(agent, Script([call("act"), lambda request: request.messages[-1].content])))
+
+
+def test_a_validator_may_say_anything():
+    class Page(Struct):
+        number: int
+
+        def __post_init__(self):
+            raise Unspeakable if self.number else ValueError("\ud800")
+
+    @tool
+    def look(page: Page) -> str:
+        """Look."""
+        return "seen"
+
+    def last(request):
+        return request.messages[-1].content
+
+    for number in (0, 1):
+        model = Script([call("look", page={"number": number}), last])
+        assert "Invalid arguments" in str(answer(Agent("a", tools=[look]), model))
+    assert answer(Agent("a", output_type=Page), Script(['{"number":1}'] * 9)).outcome == "no_progress"
 
 
 # -- people ------------------------------------------------------------------------------------

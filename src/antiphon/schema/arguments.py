@@ -125,6 +125,14 @@ def check_size(text: str) -> None:
             raise ArgumentsRejected(f"an integer has more than {MAX_DIGITS} digits")
 
 
+def said_by(error: Exception) -> str:
+    """What a validator's error says, or its type, whatever its own `__str__` does."""
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - the error of somebody's error
+        return type(error).__name__
+
+
 class _Mender:
     """One pass over the tokens of a damaged text; `out` is what has been mended so far."""
 
@@ -354,8 +362,9 @@ class ArgumentParser:
             return self.refuse(str(error))
 
     def refuse(self, reason: str, broken: bool = False) -> Invalid:
-        """A refusal in the tool's name."""
-        return Invalid(f"Invalid arguments for tool {self.name!r}: {reason}", broken)
+        """A refusal in the tool's name, whatever a validator says."""
+        text = f"Invalid arguments for tool {self.name!r}: {reason}"
+        return Invalid(text.encode("utf-8", "replace").decode(), broken)
 
     def _read_slowly(self, raw: str) -> str | Invalid:
         """Text that is not at once what the tool asks for."""
@@ -410,7 +419,7 @@ class ArgumentParser:
 
     def _reason(self, error: Exception, given: dict[str, Any]) -> str:
         """What failed, where, what was expected and what was given."""
-        said, _, path = str(error).rpartition(" - at `")
+        said, _, path = said_by(error).rpartition(" - at `")
         said, path = (said, path.rstrip("`")) if said else (path, "$")
         if not isinstance(error, (ValueError, TypeError)):
             said = f"{type(error).__name__}: {said}"

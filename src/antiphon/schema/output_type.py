@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from antiphon.errors import UserError
+from antiphon.schema.arguments import said_by
 from antiphon.schema.signature import fitted, from_json, schema_of
 
 _FENCED = re.compile(r"\s*```[A-Za-z]*\n(.*)\n```\s*", re.DOTALL)
@@ -35,7 +36,8 @@ class OutputSchema(Struct, frozen=True, eq=False):
         try:
             self.read(text)
         except Exception as error:  # noqa: BLE001 - a type's own check may raise anything; the model is told
-            return f"[system] The answer does not fit the schema: {error}. Answer again, with JSON alone."
+            reason = said_by(error).encode("utf-8", "replace").decode()
+            return f"[system] The answer does not fit the schema: {reason}. Answer again, with JSON alone."
         return ""
 
 
@@ -43,7 +45,11 @@ def answer_of(kind: Any) -> OutputSchema | None:
     """How results of this type are read; None for plain text. Raises UserError for what JSON cannot carry."""
     if kind is None or kind is str:
         return None
-    found = fitted(kind)
+    try:
+        found = fitted(kind)
+        schema = schema_of(found) if found is not str else {}
+    except Exception as error:
+        raise UserError(f"output_type takes a type that JSON can carry: {said_by(error)}") from error
     if found is str:
         raise UserError(f"output_type {kind!r} cannot be written as JSON")
-    return OutputSchema(found, schema_of(found))
+    return OutputSchema(found, schema)

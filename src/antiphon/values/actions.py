@@ -22,7 +22,8 @@ import msgspec
 from msgspec import Struct
 
 from antiphon.errors import EffectFailed, UserError
-from antiphon.values.codec import clean_fields, clean_text, stored
+from antiphon.values.codec import clean_fields, clean_text, encode_shallow, stored, text_of
+from antiphon.values.fields import shown
 from antiphon.values.message import Message
 
 
@@ -98,7 +99,7 @@ class ActionContext:
         identify it. Raises EffectFailed when the function raises, or its result
         is not JSON.
         """
-        return await self._execute(StepOperation(name, function, args), args)
+        return await self._execute(StepOperation(clean_text(name), function, args), args)
 
     async def ask_model(self, text: str) -> str:
         """Ask the agent's own model, with its instructions and tools. Raises EffectFailed."""
@@ -118,14 +119,17 @@ class ActionContext:
     def publish(self, message: Message) -> None:
         """Give a message to the caller for distribution, once the action has ended.
 
-        Raises UserError when the caller distributes nothing, or the message's data is not JSON.
+        Raises UserError when the caller distributes nothing, or it is no message whose data are JSON.
         """
+        if not isinstance(message, Message):
+            raise UserError(f"{self.agent}: what it publishes is a Message; got {shown(message)}")
         if not self.can_publish:
             raise UserError(f"{self.agent} was called by somebody who distributes nothing; return the result")
         self.published.append(self._json(clean_fields(message), "what it publishes"))
 
     def set(self, key: str, value: Any) -> None:
         """Record `data[key] = value` once the action has ended. Raises UserError when it is not JSON."""
+        key = clean_text(key)
         self.changed |= self._json({key: value}, f"data[{key!r}]")
         self.appended.pop(key, None)
 
@@ -134,6 +138,7 @@ class ActionContext:
 
         Raises UserError when there is something else, or the values are not JSON.
         """
+        key = clean_text(key)
         held = self.changed.get(key, self.data.get(key, []))
         if not isinstance(held, list):
             raise UserError(f"{self.agent}: data[{key!r}] is no list that could go on; set it")
@@ -163,10 +168,11 @@ async def perform(step: StepOperation) -> str:
         if inspect.isawaitable(found):
             found = await found
     except Exception as error:
-        raise EffectFailed("failed", f"step {step.name}: {type(error).__name__}: {error}") from error
+        said = f"step {step.name}: {type(error).__name__}: {text_of(error)}"
+        raise EffectFailed("failed", said) from error
     try:
-        return msgspec.json.encode(found).decode()
-    except (TypeError, ValueError) as error:
+        return encode_shallow(found).decode()
+    except (TypeError, ValueError, RecursionError) as error:
         raise EffectFailed("failed", f"step {step.name} must return what JSON can hold: {error}") from error
 
 

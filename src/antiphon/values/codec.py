@@ -17,9 +17,38 @@ encode_value = _encoder.encode
 _Value = TypeVar("_Value")
 
 
+DEPTH = 100
+"""How deep lists and dicts of users may nest: what is read in a deeper call must not be deeper by itself."""
+
+
+def encode_shallow(value: Any) -> bytes:
+    """A value as JSON. Raises TypeError, ValueError, RecursionError for one that no journal can hold."""
+    data = _encoder.encode(value)
+    # Nothing is nested deeper than it opens lists and dicts; only what has many of them is looked at.
+    if data.count(b"[") + data.count(b"{") > DEPTH and _depth(msgspec.json.decode(data)) > DEPTH:
+        raise ValueError(f"it is nested deeper than {DEPTH} lists and dicts")
+    return data
+
+
+def _depth(value: Any) -> int:
+    depth, level = 0, [value]
+    while level := [each for each in level if isinstance(each, list | dict)]:
+        depth += 1
+        level = [part for each in level for part in (each.values() if isinstance(each, dict) else each)]
+    return depth
+
+
 def stored(value: _Value) -> _Value:
-    """A value as a journal will give it back. Raises TypeError, ValueError for one it cannot hold."""
-    return msgspec.json.decode(_encoder.encode(value), type=type(value))
+    """A value as a journal will give it back. Raises as `encode_shallow` does."""
+    return msgspec.json.decode(encode_shallow(value), type=type(value))
+
+
+def text_of(error: BaseException) -> str:
+    """What an error says, or else its type, whatever its own `__str__` does."""
+    try:
+        return clean_text(str(error)) or type(error).__name__
+    except Exception:  # noqa: BLE001 - the error of somebody's error
+        return type(error).__name__
 
 
 S = TypeVar("S", bound=Struct)

@@ -9,13 +9,25 @@ Everything else is refused, with the field, what it takes, and what was probably
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from functools import cache
+from functools import cache, partial
 from itertools import compress
 from math import isfinite
 from types import FunctionType, NoneType, UnionType
-from typing import Any, Final, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Any,
+    Final,
+    Literal,
+    NamedTuple,
+    ParamSpec,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from msgspec import Struct, StructMeta
 from msgspec.structs import astuple, fields, force_setattr
@@ -25,6 +37,8 @@ from antiphon.values.codec import clean_text, stored
 
 _make = StructMeta.__call__
 _NUMBERS = (int, float)
+_Given = ParamSpec("_Given")
+_Made = TypeVar("_Made", bound=Struct)
 
 
 class _Named(StructMeta):
@@ -49,19 +63,38 @@ class Checked(Struct, frozen=True, metaclass=_Named):
 
 
 class _NotNegative(_Named):
-    """Structs whose numbers are not below 0 when a program makes them."""
+    """Structs whose numbers are not below 0, and can be counted with, when a program makes them."""
 
     def __call__(cls, *args: Any, **named: Any) -> Any:
         made = _Named.__call__(cls, *args, **named)
         for name, held in zip(cls.__struct_fields__, astuple(made), strict=True):
-            if type(held) in _NUMBERS and held < 0:
-                what = f"{cls.__name__}({name}=...)"
-                raise UserError(f"{what} is at least 0, or None for no limit; got {held!r}")
+            if type(held) in _NUMBERS and not 0 <= held <= LARGEST:
+                bound = "at least 0" if held < 0 else f"at most {LARGEST:,}"
+                raise UserError(f"{cls.__name__}({name}=...) is {bound}, or None for no limit; got {held!r}")
         return made
 
 
 class AtLeastZero(Checked, frozen=True, metaclass=_NotNegative):
     """A Checked of limits. What a journal holds is read all the same, whatever its numbers are."""
+
+
+class _CheckedByMaker(_Named):
+    """Structs that are checked when a program makes them, and not when they are read."""
+
+    def __call__(cls, *args: Any, **named: Any) -> Any:
+        made = _Named.__call__(cls, *args, **named)
+        check_fields(made)
+        return made
+
+
+class CheckedWhenMade(Struct, frozen=True, metaclass=_CheckedByMaker):
+    """A value of the wire: its fields are checked where a program makes it; a decoder has done so already."""
+
+
+def unchecked(of: Callable[_Given, _Made]) -> Callable[_Given, _Made]:
+    """A struct's class, to be called with values that are known to be right."""
+    make: Callable[_Given, _Made] = partial(_make, of)  # type: ignore[arg-type]
+    return make
 
 
 def check_fields(value: Struct, called: str = "", names: Mapping[str, str] = {}) -> None:
@@ -170,6 +203,8 @@ def shown(held: Any) -> str:
         text = repr(held)
     except Exception:  # noqa: BLE001 - a value that cannot even be shown is named by its type
         text = f"a {type(held).__qualname__}"
+    # Where it lies in memory says nothing, and is another place in a replay.
+    text = re.sub(r" at 0x[0-9a-fA-F]+", "", text)
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
 
 

@@ -11,9 +11,8 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from antiphon.errors import UserError
 from antiphon.values.actions import Act
-from antiphon.values.fields import Checked
+from antiphon.values.fields import Checked, check_fields
 from antiphon.values.message import Message, ToolCall
 from antiphon.values.model import ChatMessage
 from antiphon.values.result import Outcome
@@ -162,7 +161,7 @@ class Continue(Struct, frozen=True):
     def __post_init__(self) -> None:
         # Bytes would be stored as base64, and read as a text.
         if type(self.reminder) is not str:
-            raise UserError(f"Continue(reminder=...) takes a text; got {self.reminder!r}")
+            check_fields(self)
 
 
 class Return(Struct, frozen=True):

@@ -7,10 +7,13 @@ caller). Everything else that a message may be is a label on it: `intent`, `topi
 from __future__ import annotations
 
 import os
+from base64 import b64encode
 from typing import Any, Literal
 
 from msgspec import Struct, field
-from msgspec.structs import replace
+from msgspec.structs import force_setattr, replace
+
+from antiphon.values.fields import CheckedWhenMade, check_fields
 
 USER = "user"
 """The name of activation 0, the agent without a model."""
@@ -21,17 +24,27 @@ def new_id() -> str:
     return os.urandom(16).hex()
 
 
-class Attachment(Struct, frozen=True, gc=False, omit_defaults=True):
-    """A file beside a text: base64 `data`, or a `url`; `media_type` as in MIME."""
+class Attachment(CheckedWhenMade, frozen=True, gc=False, omit_defaults=True):
+    """A file beside a text: base64 `data` (bytes become that), or a `url`; `media_type` as in MIME.
+
+    Raises UserError for a field that does not hold what it declares, as all that goes over the wire.
+    """
 
     media_type: str
     data: str = ""
     url: str = ""
     name: str = ""
 
+    def __post_init__(self) -> None:
+        data: object = self.data
+        if isinstance(data, bytes):
+            force_setattr(self, "data", b64encode(data).decode())
+
 
 class ToolCall(Struct, frozen=True, gc=False, omit_defaults=True):
     """A call that a model asks for: `name`; `arguments` is its JSON text exactly as given.
+
+    Made in every turn, and so checked with the reply or the message that it is part of.
 
     attachments: files that go with an agent call; only a user's request has them.
     """
@@ -43,7 +56,10 @@ class ToolCall(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class ToolResult(Struct, frozen=True, gc=False, omit_defaults=True):
-    """What a call gave back, as the model is shown it. With `finishes` it ends the agent's task."""
+    """What a call gave back, as the model is shown it. With `finishes` it ends the agent's task.
+
+    Checked where a tool returns it.
+    """
 
     content: str
     attachments: tuple[Attachment, ...] = ()
@@ -51,7 +67,7 @@ class ToolResult(Struct, frozen=True, gc=False, omit_defaults=True):
     finishes: bool = False
 
 
-class Message(Struct, frozen=True, gc=False, omit_defaults=True):
+class Message(CheckedWhenMade, frozen=True, gc=False, omit_defaults=True):
     """One message. `call_id` names the call it opens (forward) or answers (return).
 
     task_id: the thread; stays the same through replies.
@@ -89,4 +105,7 @@ class Message(Struct, frozen=True, gc=False, omit_defaults=True):
             task_id=self.task_id or self.id,
             in_reply_to=self.id,
         )
-        return replace(answer, **fields) if fields else answer
+        if fields:
+            answer = replace(answer, **fields)
+            check_fields(answer)
+        return answer

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from antiphon.errors import ModelError
+from antiphon.values.fields import Checked, CheckedWhenMade, unchecked
 from antiphon.values.message import Attachment, ToolCall
 
 Stop = Literal["stop", "calls", "length", "refusal"]
@@ -23,7 +24,7 @@ MOST_TOKENS = 10**12
 """Tokens that no single call bills: a larger count is nonsense."""
 
 
-class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
+class Usage(CheckedWhenMade, frozen=True, gc=False, omit_defaults=True):
     """Tokens as the provider billed them."""
 
     input_tokens: int = 0
@@ -38,7 +39,7 @@ class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
     """Part of the input that was written to the provider's cache."""
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(
+        return _usage(
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,
             self.cache_read_tokens + other.cache_read_tokens,
@@ -61,7 +62,10 @@ class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
         for each in counts:
             if type(each) is not int or not 0 <= each <= MOST_TOKENS:
                 return None
-        return cls(*counts) if any(counts) else None
+        return _usage(*counts) if any(counts) else None
+
+
+_usage = unchecked(Usage)
 
 
 class ChatMessage(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -93,7 +97,7 @@ class ToolSpec(Struct, frozen=True, omit_defaults=True):
     parameters: dict[str, Any]
 
 
-class Example(Struct, frozen=True, omit_defaults=True):
+class Example(Checked, frozen=True, omit_defaults=True):
     """A past request and the call that was right for it: `call` with `arguments`.
 
     Adapters may show the nearest ones to a small model; large models do without.
@@ -101,7 +105,7 @@ class Example(Struct, frozen=True, omit_defaults=True):
 
     request: str
     call: str
-    arguments: dict[str, Any] = {}
+    arguments: dict[str, Any] = field(default_factory=dict)
 
 
 class ModelRequest(Struct, frozen=True):
@@ -145,7 +149,7 @@ MAX_CALLS = 256
 
 
 class Reply(Struct, frozen=True, gc=False, omit_defaults=True):
-    """A whole answer.
+    """A whole answer. Made in every turn, and so checked once, where it is received.
 
     usage: None when the provider did not say it, or said nonsense (see `Usage.reported`); the call is then
     charged all that was held for it.

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import msgspec
 
 from antiphon.values.fields import Checked
-from antiphon.values.tool import Tool
 
 Ruling = Literal["allow", "ask", "deny"]
 Preset = Literal["open", "guarded", "strict"]
@@ -69,7 +68,20 @@ def _like(value: Any, pattern: str) -> bool:
     return fnmatchcase(text, pattern)
 
 
-def rule(policy: Policy, tool: Tool, granted: bool = False) -> tuple[Ruling, str]:
+class Ruled(Protocol):
+    """What a policy looks at in a tool."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def requires_approval(self) -> bool: ...
+    @property
+    def trusted(self) -> bool: ...
+    @property
+    def has_side_effects(self) -> bool: ...
+
+
+def rule(policy: Policy, tool: Ruled, granted: bool = False) -> tuple[Ruling, str]:
     """The ruling on one call of `tool`, and why. `granted`: a remembered approval covers it."""
     name = tool.name
     if policy.deny and _matches(policy.deny, name):

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from antiphon.values.fields import CheckedWhenMade
 from antiphon.values.message import Attachment, Message
 from antiphon.values.model import ChatMessage, Usage
 
@@ -25,7 +26,7 @@ Incomplete = Literal["", "length", "refusal"]
 refused; empty when it ended the text by itself."""
 
 
-class Failure(Struct, frozen=True, gc=False, omit_defaults=True):
+class Failure(CheckedWhenMade, frozen=True, gc=False, omit_defaults=True):
     """Why a model call failed. Source: `ModelError`, or `provider` for an adapter's own fault."""
 
     kind: str

@@ -14,15 +14,17 @@ import json
 import re
 import sys
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from typing import Any, Literal, overload
 
 import msgspec
 from msgspec import Struct, field
 
-from antiphon.errors import ToolDefinitionError, ToolError
+from antiphon.errors import ToolDefinitionError, ToolError, UserError
 from antiphon.schema.arguments import ArgumentParser, ArgumentsRejected, Invalid, Repaired, check_length
 from antiphon.schema.signature import Shape, from_json, shape_of, to_json
 from antiphon.values.codec import clean_fields, clean_text, stored
+from antiphon.values.fields import check_fields, fit
 from antiphon.values.message import Attachment, ToolResult
 from antiphon.values.model import Example, ToolSpec
 
@@ -257,6 +259,9 @@ def tool(
     ToolDefinitionError when the signature cannot be offered.
     """
 
+    if function is not None and not callable(function):
+        raise ToolDefinitionError(f"tool takes a function, or options by name; got {function!r}")
+
     def offered(function: Callable[..., Any]) -> Tool:
         return _made(function, name, description, contract)
 
@@ -299,7 +304,9 @@ def _bound(unbound: Tool, function: Callable[..., Any]) -> Tool:
 def _made(
     function: Callable[..., Any], name: str | None, description: str | None, contract: dict[str, Any]
 ) -> Tool:
-    name = str(name or getattr(function, "__name__", ""))
+    name = _option("name", name, str | None) or str(getattr(function, "__name__", ""))
+    description = _option("description", description, str | None)
+    given, contract = contract, _checked(name, contract)
     if not _NAME.fullmatch(name):
         raise ToolDefinitionError(
             f"{name!r} cannot be a tool's name: use 1 to 64 letters, digits, '_' and '-' (give name=...)"
@@ -313,6 +320,8 @@ def _made(
     shape = shape_of(function, name, ToolContext)
     if contract.get("raw") and [one.type for one in msgspec.structs.fields(shape.type)] != [str]:
         raise ToolDefinitionError(f"{name}: a raw tool takes exactly one parameter, the text, of type str")
+    # A number keeps the digest that it always had, 60 or 60.0.
+    given = contract | {key: held for key, held in given.items() if type(held) is int}
     if not contract.get("timeout", 1.0) > 0:
         raise ToolDefinitionError(f"{name}: timeout must be more than 0 seconds")
     if contract.get("isolated"):
@@ -325,7 +334,7 @@ def _made(
         function=function,
         is_async=inspect.iscoroutinefunction(target),
         spec=spec,
-        digest=_digest(spec, contract),
+        digest=_digest(spec, given),
         _shape=shape,
         _reader=ArgumentParser(
             name,
@@ -366,6 +375,30 @@ def _check_found(offered: Tool) -> None:
         )
 
 
+_CONTRACT: Mapping[str, Any] = {
+    "effect": Effect, "reconcile": Callable[..., Any] | None, "timeout": float, "requires_approval": bool,
+    "examples": tuple[Example, ...], "raw": bool, "finishes": bool, "labels": tuple[str, ...],
+    "exclusive": bool, "isolated": bool, "trusted": bool, "version": str,
+}  # fmt: skip
+"""What `tool` may be told beside name and description."""
+
+
+def _checked(name: str, contract: dict[str, Any]) -> dict[str, Any]:
+    for key in contract:
+        if key not in _CONTRACT:
+            close = get_close_matches(key, _CONTRACT, 1)
+            meant = f"did you mean {close[0]}?" if close else f"it takes {', '.join(_CONTRACT)}"
+            raise ToolDefinitionError(f"{name}: tool has no {key!r}; {meant}")
+    return {key: _option(key, held, _CONTRACT[key], f"{name}: ") for key, held in contract.items()}
+
+
+def _option(key: str, held: Any, hint: Any, whose: str = "") -> Any:
+    try:
+        return fit(held, hint, f"{whose}tool({key}=...)")
+    except UserError as error:
+        raise ToolDefinitionError(str(error)) from None
+
+
 def _digest(spec: ToolSpec, contract: dict[str, Any]) -> str:
     """What a remembered approval and a recorded call are bound to: what it does to the world.
 
@@ -382,9 +415,12 @@ def result_of(value: Any) -> ToolResult:
     Text stays text, None is empty, an Attachment or a list that holds one is split into text and
     attachments, anything else is JSON. Raises ToolError naming the type that JSON cannot carry.
     """
+    if type(value) is str and value.isascii():
+        return ToolResult(value)
     if isinstance(value, str):
-        return ToolResult(value if value.isascii() else clean_text(value))
+        return ToolResult(clean_text(value))
     if isinstance(value, ToolResult):
+        check_fields(value)
         return stored(clean_fields(value))
     if value is None:
         return ToolResult("")

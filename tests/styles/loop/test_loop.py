@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from antiphon import ModelError, RunFailed, ToolContext, tool
+from antiphon import ModelError, RunFailed, ToolContext, UserError, tool
 from antiphon.models.script import Script, call
 from antiphon.styles.loop import (
     MARKER,
@@ -42,7 +42,7 @@ def test_defaults_are_those_of_the_document() -> None:
 
 
 def test_an_unknown_option_is_refused() -> None:
-    with pytest.raises(TypeError, match="systemPrompt"):
+    with pytest.raises(UserError, match="no 'systemPrompt'; did you mean system_prompt='x'"):
         LoopAgent(llm=Script([]), systemPrompt="x")
 
 

@@ -22,6 +22,7 @@ from antiphon import (
     run_sync,
     tool,
 )
+from antiphon.errors import ToolDefinitionError
 from antiphon.models.script import Script, call
 from antiphon.values.limits import OutputLimits
 from antiphon.values.policy import Grant
@@ -63,6 +64,9 @@ WRONG = {
     ),
     "Limits(turns=...) is at least 0, or None for no limit; got -1": lambda: Limits(turns=-1),
     "Limits(turns=...) takes a whole number or None; got 10.5; did you mean 10?": lambda: Limits(turns=10.5),
+    "Limits(usd=...) is at most 9,223,372,036,854,775,807, or None for no limit; got 1e+308": lambda: Limits(
+        usd=1e308
+    ),
     "Limits(tokens=...) takes a whole number or None; got '1000'; did you mean 1000?": lambda: Limits(
         tokens="1000"
     ),
@@ -112,6 +116,10 @@ def test_what_is_declared_is_taken():
 
 class Preset(StrEnum):
     CAREFUL = "guarded"
+
+
+class Effect(StrEnum):
+    READ = "read"
 
 
 class Count:
@@ -197,3 +205,43 @@ def test_one_name_in_place_of_a_list_of_names_is_refused():
     said = r"open_run\(disabled_tools=...\) takes a list, each item a text; got 'finish'"
     with pytest.raises(UserError, match=said):
         asyncio.run(opened())
+
+
+def shell(command: str) -> str:
+    """Run a command."""
+    return command
+
+
+TOOL_OPTIONS = {
+    "shell: tool(effect=...) takes 'read', 'idempotent' or 'once'; got 'raed'; did you mean 'read'?": {
+        "effect": "raed"
+    },
+    "shell: tool(timeout=...) takes a finite number; got '5'; did you mean 5?": {"timeout": "5"},
+    "shell: tool(timeout=...) takes a finite number; got nan": {"timeout": float("nan")},
+    "shell: timeout must be more than 0 seconds": {"timeout": 0},
+    "shell: tool has no 'timout'; did you mean timeout?": {"timout": 5},
+    "shell: tool(labels=...) takes a list, each item a text; got 'untrusted'; did you mean ('untrusted',)?": {
+        "labels": "untrusted"
+    },
+    "shell: tool(requires_approval=...) takes True or False; got 'no'": {"requires_approval": "no"},
+    "shell: tool(reconcile=...) takes a function or None; got 5": {"reconcile": 5},
+    "tool(description=...) takes a text or None; got 5": {"description": 5},
+}
+
+
+@pytest.mark.parametrize("said", TOOL_OPTIONS)
+def test_a_wrong_option_of_a_tool_is_refused_where_it_is_made(said):
+    with pytest.raises(ToolDefinitionError) as refused:
+        tool(**TOOL_OPTIONS[said])(shell)
+    assert str(refused.value) == said
+
+
+def test_options_of_a_tool_are_kept_as_they_are_declared():
+    made = tool(timeout=5, labels=["untrusted"], description="half \ud800", effect=Effect.READ)(shell)
+    assert (made.timeout, made.labels, made.description) == (5.0, ("untrusted",), "half \ufffd")
+    assert (type(made.timeout), type(made.effect), made.has_side_effects) == (float, str, False)
+
+
+def test_what_is_no_function_is_no_tool():
+    with pytest.raises(ToolDefinitionError, match="tool takes a function, or options by name; got 'shell'"):
+        tool("shell")

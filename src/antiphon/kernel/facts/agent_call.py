@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from antiphon.kernel.facts import ids
 from antiphon.kernel.facts.activation import Activation
+from antiphon.values.fields import unchecked
 from antiphon.values.limits import Limits
 from antiphon.values.message import Attachment, Message, ToolCall
 
@@ -56,6 +57,9 @@ read_call = msgspec.json.Decoder(AgentCall).decode
 """AgentCall from its JSON."""
 
 
+_message = unchecked(Message)
+
+
 def opening(
     caller: Activation, callee: Activation, asked: AgentCall, attachments: tuple[Attachment, ...]
 ) -> Message | None:
@@ -64,7 +68,7 @@ def opening(
     if silent and (asked.forward or asked.inbox or callee.mailbox.inbox):
         return None
     call = callee.call
-    return Message(
+    return _message(
         "forward",
         caller.agent,
         callee.agent,
@@ -81,6 +85,6 @@ def opening(
 
 def returned(sender: str, receiver: str, call: str, content: str, task_id: str) -> Message:
     """The message that the end of a call is."""
-    return Message(
+    return _message(
         "return", sender, receiver, content, call, ids.return_id(call), task_id, ids.opening_id(call)
     )

@@ -82,7 +82,7 @@ def _degrade(
 ) -> EffectStarted | Return | None:  # fmt: skip
     """Ask the cheaper model, if there is room for that."""
     for number, option in enumerate(team.models[activation.agent]):
-        if to in (option.spare, option.model.name):
+        if to in (option.spare, option.name):
             reason = f"degraded: {breach.reason}"
             asked = call_model(run, team, member, activation, number, reason=reason)
             if not isinstance(asked, Breach):

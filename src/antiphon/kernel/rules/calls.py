@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from antiphon.kernel.facts import ids
 from antiphon.kernel.facts.activation import Activation, Turn
 from antiphon.kernel.facts.agent_call import CALL_AGENT, FINISH, AgentCall
@@ -21,7 +23,8 @@ from antiphon.kernel.rules.builtins import BUILTINS, call_detail, cannot_call, w
 from antiphon.kernel.rules.next import AGAIN, WAIT, Emit, Next
 from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam
 from antiphon.schema.arguments import Invalid, Repaired
-from antiphon.values.codec import clean_text, encode_value
+from antiphon.values.codec import clean_text, encode_value, text_of
+from antiphon.values.fields import shown
 from antiphon.values.hooks import Authorize, DirectResult, PlannedCall
 from antiphon.values.message import ToolCall
 from antiphon.values.policy import Policy, Ruling, covers, rule, strictest
@@ -341,14 +344,16 @@ def _granted(run: RunState, caller: Activation, tool: Tool, arguments: str) -> b
 
 
 def _ask_judge(judge: Authorize, tool: Tool, arguments: str) -> tuple[Ruling | None, str, bool]:
+    verdict: Any
     try:
         found = judge(tool, arguments)
         verdict, reason = found if isinstance(found, tuple) else (found, "")
         reason = clean_text(reason)
     except Exception as error:  # noqa: BLE001 - whatever it is, a check that failed allows nothing
-        return "deny", clean_text(f"the permission check failed: {error}"), False
-    if verdict == "stop":
-        return "deny", reason, True
-    if verdict in ("allow", "ask", "deny", None):
-        return verdict, reason, False
-    return "deny", f"the permission check failed: it said {verdict!r}", False
+        return "deny", f"the permission check failed: {text_of(error)}", False
+    if verdict is None:
+        return None, reason, False
+    said: Any = clean_text(verdict) if isinstance(verdict, str) else ""
+    if said in ("allow", "ask", "deny", "stop"):
+        return "deny" if said == "stop" else said, reason, said == "stop"
+    return "deny", f"the permission check failed: it said {shown(verdict)}", False

@@ -16,7 +16,8 @@ from antiphon.kernel.facts.fold import hops
 from antiphon.kernel.facts.fold.inbox import full
 from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules.next import Emit
-from antiphon.values.codec import clean_text, encode_value, stored
+from antiphon.values.codec import clean_fields, encode_value, stored, text_of
+from antiphon.values.fields import check_fields
 from antiphon.values.hooks import (
     CallResult,
     Continue,
@@ -29,7 +30,7 @@ from antiphon.values.hooks import (
 )
 from antiphon.values.message import Message, ToolCall
 
-_Answer = TypeVar("_Answer")
+_Answer = TypeVar("_Answer", bound=Struct | None)
 
 
 def checked(found: _Answer, *kinds: type) -> _Answer:
@@ -39,13 +40,18 @@ def checked(found: _Answer, *kinds: type) -> _Answer:
     if not isinstance(found, kinds):
         names = " or ".join([*(kind.__name__ for kind in kinds), "None"])
         raise UserError(f"{names} is expected, not {type(found).__name__}")
-    return stored(found)
+    try:
+        return stored(found)
+    except (TypeError, ValueError):
+        # The slow way says which field it is, and makes right what means the same.
+        check_fields(found)
+        return stored(clean_fields(found))
 
 
 def raised(hook: str, activation: Activation, error: Exception) -> Return:
     """A hook that raises fails its activation, never the run."""
-    reason = f"the hook {hook} of {activation.agent} failed: {type(error).__name__}: {error}"
-    return Return("failed", activation.progress.best_text, clean_text(reason))
+    reason = f"the hook {hook} of {activation.agent} failed: {type(error).__name__}: {text_of(error)}"
+    return Return("failed", activation.progress.best_text, reason)
 
 
 def record_changes(

@@ -201,7 +201,7 @@ def call_model(
             return _wait_for_room(activation, tokens, nano_usd or 0)
     attempts = _FRESH if next_turn else turn.attempts
     detail = ModelEffect(
-        option.model.name,
+        option.name,
         _digest(option.seed, prefix.seed, conversation, purpose, suffix, offered, oldest),
         tokens,
         purpose,
@@ -250,14 +250,14 @@ def _closed_circuit(run: RunState, options: tuple[ModelOption, ...], number: int
     for index in range(number, len(options)):
         if options[index].spare and index != number:
             continue
-        failed, last = run.models.failures.get(options[index].model.name, (0, 0.0))
+        failed, last = run.models.failures.get(options[index].name, (0, 0.0))
         if failed < CIRCUIT_FAILURES or run.at - last >= COOL_DOWN:
             return index
     return None
 
 
 def _all_failed(options: tuple[ModelOption, ...], activation: Activation) -> Return:
-    names = ", ".join(option.model.name for option in options if not option.spare)
+    names = ", ".join(option.name for option in options if not option.spare)
     reason = f"overloaded: {names} failed {CIRCUIT_FAILURES} times in a row; not asked now"
     return Return("failed", activation.progress.best_text, reason)
 

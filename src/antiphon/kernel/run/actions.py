@@ -18,7 +18,7 @@ from antiphon.kernel.rules.next import Emit
 from antiphon.kernel.rules.team.compiled import CompiledTeam
 from antiphon.kernel.run.stopping import Stoppable
 from antiphon.values.actions import Act, ActionContext, CallOperation, Operation, StepOperation, perform
-from antiphon.values.codec import clean_text
+from antiphon.values.codec import clean_text, text_of
 from antiphon.values.result import Outcome
 
 _OUTCOMES: frozenset[str] = frozenset({"cancelled", "limit", "budget", "no_progress", "interrupted"})
@@ -71,7 +71,7 @@ class ActionExecutor:
             try:
                 found = EffectFinished(effect_id, content=await perform(step))
             except EffectFailed as error:
-                self._end(EffectFinished(effect_id, "failed", reason=clean_text(str(error))))
+                self._end(EffectFinished(effect_id, "failed", reason=text_of(error)))
                 raise
             self._end(found)
         return self._finished.get(effect_id) or EffectFinished(effect_id, "cancelled", reason=LEFT)
@@ -122,10 +122,10 @@ async def act(
             raise
         outcome, reason = "failed", "it cancelled itself"
     except EffectFailed as error:
-        outcome = error.outcome if error.outcome in _OUTCOMES else "failed"  # type: ignore[assignment]
-        reason, content = clean_text(str(error)), str(error.partial)
+        known = next((each for each in _OUTCOMES if each == error.outcome), "failed")
+        outcome, reason, content = known, text_of(error), _partial(error)  # type: ignore[assignment]
     except Exception as error:  # noqa: BLE001 - an action that raises fails its activation, never the run
-        outcome, reason = "failed", clean_text(f"{type(error).__name__}: {error}")
+        outcome, reason = "failed", f"{type(error).__name__}: {text_of(error)}"
     changed = None
     if context.changed or context.appended:
         changed = StateChanged(activation.id, context.changed, context.appended)
@@ -141,6 +141,13 @@ async def _stoppable(acting: Awaitable[Any]) -> Any:
         return await Stoppable(acting, acting.send(None))
     except StopIteration as finished:
         return finished.value
+
+
+def _partial(error: EffectFailed) -> str:
+    try:
+        return str(error.partial)
+    except Exception:  # noqa: BLE001 - what cannot be written is left out
+        return ""
 
 
 def _text(found: Any) -> str:

@@ -22,7 +22,8 @@ from antiphon.kernel.facts.events import (
 )
 from antiphon.kernel.facts.fold.inbox import full
 from antiphon.kernel.facts.state import RunState
-from antiphon.values.codec import clean_fields, clean_text
+from antiphon.values.codec import clean_fields, clean_text, encode_shallow
+from antiphon.values.fields import unchecked
 from antiphon.values.limits import Limits
 from antiphon.values.message import USER, Attachment, Message, ToolCall, new_id
 from antiphon.values.policy import Grant
@@ -104,6 +105,7 @@ class FinishEffect(Struct, frozen=True, tag=True, omit_defaults=True):
 
 Command = AskAgent | PostMessage | AnswerInput | CancelEffect | FinishEffect
 
+_message = unchecked(Message)
 encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Command).decode
 VERDICTS = ("yes", "no", "always")
@@ -127,7 +129,7 @@ def request(command: AskAgent) -> Message:
         calls=command.calls, inbox=command.inbox, limits=command.limits,
     )  # fmt: skip
     arguments = msgspec.json.encode(asked).decode()
-    return Message(
+    return _message(
         "forward", USER, USER, "", calls=(ToolCall("request", "call_agent", arguments, command.attachments),)
     )
 
@@ -135,7 +137,7 @@ def request(command: AskAgent) -> Message:
 def posted(command: Command) -> Command:
     """A command as it would come from the queue. Raises UserError for one that JSON cannot hold."""
     try:
-        return decode(encode(clean_fields(command)))
+        return decode(encode_shallow(clean_fields(command)))
     except (TypeError, ValueError, RecursionError) as error:
         raise UserError(f"Not posted: it must be what JSON can hold: {error}") from error
 
@@ -170,7 +172,7 @@ def apply_command(state: RunState, command: Command, number: int = 0) -> Event:
     if opened is None or not opened.child:
         return _dead(command.text, command.call_id, f"{command.call_id} is not an open call", number)
     receiver = state.activations[opened.child]
-    message = command.message or Message(
+    message = command.message or _message(
         "forward",
         USER,
         receiver.agent,
@@ -223,7 +225,7 @@ def _from_user(message: Message) -> Message:
 
 
 def _dead(text: str, receiver: str, reason: str, number: int) -> MessagePosted:
-    return MessagePosted(Message("forward", USER, receiver, text), 0, number, reason)
+    return MessagePosted(_message("forward", USER, receiver, text), 0, number, reason)
 
 
 _OLD_TAGS = {"Ask": "AskAgent", "Tell": "PostMessage", "Answer": "AnswerInput", "Cancel": "CancelEffect"}

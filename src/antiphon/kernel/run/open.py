@@ -30,7 +30,7 @@ from antiphon.kernel.run.run import Run
 from antiphon.kernel.run.runtime import Runtime
 from antiphon.values.agent import Agent
 from antiphon.values.codec import clean_text
-from antiphon.values.fields import check_fields
+from antiphon.values.fields import check_fields, fit, shown
 from antiphon.values.limits import DEFAULTS, OUTPUTS, Limits, OutputLimits, RunLimits
 from antiphon.values.message import new_id
 from antiphon.values.model import Model
@@ -75,11 +75,12 @@ async def open_run(
         limits, policy, interactive, background, disabled_tools, output_limits, extra_instructions,
         extra_scope, run_limits,
     )  # fmt: skip
+    roster = _Roster(agents, model, env, context_windows or {})
     store, owned = _journal(journal, os.environ if env is None else env)
-    roster = _Roster(tuple(agents), model, env, context_windows or {})
     try:
         roster.team(options)
-        lease, state, cast = await _reopen(store, run_id or new_id(), create or run_id is None)
+        asked_for = _run_id(run_id) if run_id else new_id()
+        lease, state, cast = await _reopen(store, asked_for, create or run_id is None)
         time_of = clock or system_clock(state.at)
         runtime = Runtime(store, lease, roster.known_team, state, cast, time_of, deps, dependency_overrides)
         # A process can die between its claim and its first record: then nothing was started yet.
@@ -166,6 +167,13 @@ def _options(
     found = msgspec.structs.replace(found, **told)
     check_fields(found, "open_run", _ARGUMENTS)
     return found
+
+
+def _run_id(given: str) -> str:
+    kept: str = fit(given, str | None, "open_run(run_id=...)")
+    if kept != given or "\0" in kept:
+        raise UserError(f"open_run(run_id=...) takes a text of whole characters; got {shown(given)}")
+    return kept
 
 
 async def _reopen(
@@ -258,10 +266,15 @@ def _option(model: Model, windows: Mapping[str, int], env: Mapping[str, str]) ->
     # Not at import: the first lookup reads the catalog, and a model in this process needs none.
     from antiphon.models.rates import rates_of
 
+    name: Any = model.name
+    if type(name) is not str or not name.isascii():
+        name = fit(name, str, "The name of a model")
     known = rates_of(model, env)
-    window = windows.get(model.name) or known.window
+    window = windows.get(name) or known.window
+    if window is not None and type(window) is not int:
+        window = fit(window, int | None, f"The context window of {name}")
     prices = known.max_input_price, known.max_output_price
-    return ModelOption(model, window, *prices, known.bill, known.cached_share)
+    return ModelOption(model, window, *prices, known.bill, known.cached_share, name=name)
 
 
 class _Roster:
@@ -269,12 +282,16 @@ class _Roster:
 
     def __init__(
         self,
-        agents: tuple[Agent, ...],
+        agents: Iterable[Agent],
         model: str | Model | None,
         env: Mapping[str, str] | None,
         windows: Mapping[str, int],
     ) -> None:
-        self._agents, self._model, self._env, self._windows = agents, model, env, windows
+        given: Any = agents
+        team = tuple(given) if isinstance(given, Iterable) else ()
+        if not isinstance(given, Iterable) or not all(isinstance(each, Agent) for each in team):
+            raise UserError(f"open_run(agents=...) takes a list, each item an Agent; got {shown(agents)}")
+        self._agents, self._model, self._env, self._windows = team, model, env, windows
         self._models: dict[str, Model] = {}
         self._team: tuple[Options, CompiledTeam] | None = None
 

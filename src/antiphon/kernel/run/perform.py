@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import astuple, replace
 
-from antiphon.errors import ModelError, ToolError
+from antiphon.errors import ModelError, UserError
 from antiphon.journal.port import Journal, Lease
 from antiphon.kernel.context.request import model_request, side_request
 from antiphon.kernel.facts.activation import Activation, OpenEffect
@@ -25,7 +25,8 @@ from antiphon.kernel.run.stopping import Stoppable
 from antiphon.kernel.run.tools.isolated import ChildCall
 from antiphon.kernel.run.tools.start_token import LeaseStale, NotBegun, StartToken
 from antiphon.kernel.run.tools.threads import NoResult, Threads
-from antiphon.values.codec import clean_fields, clean_text, encode_value
+from antiphon.values.codec import clean_fields, clean_text, encode_shallow, encode_value, text_of
+from antiphon.values.fields import check_fields, shown
 from antiphon.values.model import MAX_CALLS, Emit, ModelRequest, Reply, Usage, too_many_calls
 from antiphon.values.result import Failure
 from antiphon.values.tool import Done, Tool, ToolContext, result_of
@@ -48,17 +49,23 @@ async def ask_model(
     try:
         asked = request_of(model.name, member, activation, opened, session)
         reply = _received(await model.complete(asked, emit), free=option.free)
-    except ModelError as error:
-        failure = Failure(error.kind, clean_text(error.text), error.status, error.retry_after)
-        return EffectFinished(effect_id, "failed", failure=failure)
+        bill = 0 if option.free else None
+        if bill is None and option.bill is not None and reply.usage is not None:
+            bill = option.bill(reply.usage)
     except Exception as error:  # noqa: BLE001 - an adapter's bug must end its effect, not the run
-        failure = Failure("provider", clean_text(f"{type(error).__name__}: {error}"))
-        return EffectFinished(effect_id, "failed", failure=failure)
-    bill = 0 if option.free else None
-    if bill is None and option.bill is not None and reply.usage is not None:
-        bill = option.bill(reply.usage)
+        return EffectFinished(effect_id, "failed", failure=_failure(error))
     # Without a bill a call costs what was held for it.
     return EffectFinished(effect_id, reply=reply, cost_nano_usd=bill)
+
+
+def _failure(error: Exception) -> Failure:
+    """Why a model call failed; whatever an adapter raises, it can be stored."""
+    if isinstance(error, ModelError):
+        try:
+            return Failure(error.kind, error.text, error.status, error.retry_after)
+        except (UserError, AttributeError):
+            return Failure("provider", f"{type(error).__name__}: {text_of(error)}")
+    return Failure("provider", f"{type(error).__name__}: {text_of(error)}")
 
 
 def request_of(
@@ -87,19 +94,35 @@ _NOTHING_USED = Usage()
 def _received(reply: Reply, *, free: bool) -> Reply:
     """A reply as it will be read back, whatever the adapter made it of.
 
-    free: the model is known to cost nothing, so that a usage of zeros is one. Raises TypeError, ValueError;
-    ModelError when it holds more calls than an event loop can bear.
+    free: the model is known to cost nothing, so that a usage of zeros is one. Raises UserError, TypeError,
+    ValueError; ModelError when it holds more calls than an event loop can bear.
     """
     if len(getattr(reply, "calls", ())) > MAX_CALLS:
         raise too_many_calls("the model", len(reply.calls))
-    told = reply.usage
-    if not (free and told == _NOTHING_USED):
-        known = Usage.reported(*astuple(told)) if isinstance(told, Usage) else None
-        reply = reply if known is not None else replace(reply, usage=None)
     try:
-        return _decode_reply(encode_value(reply))
-    except UnicodeEncodeError:
-        return _decode_reply(encode_value(clean_fields(reply)))
+        found = _decode_reply(encode_value(reply) if reply.opaque is None else encode_shallow(reply))
+    except (TypeError, ValueError, AttributeError):
+        found = _decode_reply(encode_shallow(clean_fields(_converted(reply))))
+    used = found.usage
+    if used is None or (free and used == _NOTHING_USED) or Usage.reported(*astuple(used)) is not None:
+        return found
+    return replace(found, usage=None)
+
+
+def _converted(reply: Any) -> Reply:
+    """A reply whose parts are what they declare. Raises UserError naming the one that cannot be."""
+    if not isinstance(reply, Reply):
+        raise UserError(f"complete takes a Reply to return; got {shown(reply)}")
+    check_fields(reply)
+    for call in reply.calls:
+        check_fields(call)
+    try:
+        if reply.usage is not None:
+            check_fields(reply.usage)
+    except UserError:
+        # Nonsense that nobody can be charged by: what was held is.
+        return replace(reply, usage=None)
+    return reply
 
 
 class ToolExecutor:
@@ -219,7 +242,7 @@ async def use_tool(
         if token is not None and not token.begun:
             unused = f"[{tool.name}] it was given up before it began"
             return EffectFinished(effect_id, "failed", reason=unused)
-        reason = clean_text(f"[{tool.name}] {str(error) or f'no result after {tool.timeout:g} s'}")
+        reason = f"[{tool.name}] {text_of(error) if error.args else f'no result after {tool.timeout:g} s'}"
         return (
             in_doubt(effect_id, reason)
             if tool.has_side_effects
@@ -228,8 +251,7 @@ async def use_tool(
     except Done as done:
         return EffectFinished(effect_id, content=clean_text(done.result), finishes=True)
     except Exception as error:  # noqa: BLE001 - a tool's failure is a result that the model is shown
-        text = str(error) if isinstance(error, ToolError) or str(error) else type(error).__name__
-        return EffectFinished(effect_id, "failed", reason=clean_text(f"[{tool.name}] {text}"))
+        return EffectFinished(effect_id, "failed", reason=f"[{tool.name}] {text_of(error)}")
     if found.is_error:
         return EffectFinished(
             effect_id, "failed", attachments=found.attachments, reason=f"[{tool.name}] {found.content}"

@@ -50,7 +50,7 @@ from antiphon.kernel.run.feed import Feed
 from antiphon.kernel.run.perform import PERFORMED, ToolExecutor, ask_model, capped
 from antiphon.kernel.run.rows import LARGE, EndedRequests, pack
 from antiphon.kernel.run.stopping import stop, warn_of
-from antiphon.values.codec import clean_text, encode_value
+from antiphon.values.codec import clean_text, encode_shallow, encode_value
 from antiphon.values.model import Delta, Emit
 from antiphon.values.tool import ToolContext
 
@@ -117,7 +117,8 @@ class Runtime:
         Raises UserError when what a run is started with cannot be stored.
         """
         try:
-            first = _read_first(encode_value(first))
+            encode_first = encode_value if getattr(first, "data", None) is None else encode_shallow
+            first = _read_first(encode_first(first))
         except (TypeError, ValueError, RecursionError) as error:
             raise UserError(f"Not started: options and data must be what JSON can hold: {error}") from error
         lost = isinstance(first, RunResumed)

@@ -23,6 +23,8 @@ from antiphon.errors import ConfigError, ModelError
 from antiphon.values.message import ToolCall
 from antiphon.values.model import ChatMessage, Delta, Emit, ModelRequest, Reply, Usage
 
+_UNCOUNTED = Usage()
+
 Line: TypeAlias = (
     "str | Reply | ToolCall | Sequence[ToolCall] | Exception"
     " | Callable[[ModelRequest], Line | Awaitable[Line]]"
@@ -93,7 +95,7 @@ class Script:
     ) -> None:
         if by not in ("call", "turn"):
             raise ConfigError(f"Script(by={by!r}): by is 'call' or 'turn'")
-        self._name, self._pieces, self._usage = name, pieces, usage or Usage()
+        self._name, self._pieces, self._usage = name, pieces, usage or _UNCOUNTED
         self._agent = agent
         self._recorded: deque[ModelRequest] = deque(maxlen=record)
         self._asked = 0

@@ -35,6 +35,7 @@ from antiphon.styles.environment.roles.role import Role
 from antiphon.styles.environment.rounds import MOVED, ROUNDS, Rounds, Routes, Subscriber
 from antiphon.styles.environment.topic import USER_REQUIREMENT
 from antiphon.values.actions import Act, ActionContext
+from antiphon.values.fields import fit
 from antiphon.values.message import Message as KernelMessage
 from antiphon.values.message import new_id
 from antiphon.values.model import Model
@@ -90,10 +91,11 @@ class Environment(ExtEnv):
         on_input: InputHandler | None = None,
         **options: Any,
     ) -> None:
-        self.desc, self.name, self.laps = desc, name, laps
+        self.desc, self.name = desc, fit(name, str, "Environment(name=...)")
+        self.laps: int | None = fit(laps, int | None, "Environment(laps=...)")
         self.context = context if context is not None else Context()
         self.roles: dict[str, Role | Agent] = {}
-        self.limits = limits or LIMITS
+        self.limits: Limits = fit(limits, Limits | None, "Environment(limits=...)") or LIMITS
         self.run_id = run_id or new_id()
         self._journal, self._model, self._options = journal, model, options
         self._on_input = on_input

@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import force_setattr, replace
 
 from antiphon import (
     UNLIMITED,
@@ -25,6 +25,7 @@ from antiphon import (
     UserError,
 )
 from antiphon.values.agent import Compaction
+from antiphon.values.fields import Checked
 from antiphon.values.hooks import Authorize, Continue, Decision, EndTurn, TurnContext
 from antiphon.values.limits import OutputLimits
 from antiphon.values.model import ChatMessage
@@ -34,7 +35,7 @@ NAME = "agent"
 """What the journal knows a loop's agent by."""
 
 
-class ToolPermission(Struct, frozen=True):
+class ToolPermission(Checked, frozen=True):
     """A ruling on one call. `stop_turn`: a denied call ends the turn too. `reason` is told to the model."""
 
     decision: Literal["allow", "deny", "ask"]
@@ -94,7 +95,7 @@ class UsageSummary(Struct, frozen=True):
     by_model: Mapping[str, ModelUsage] = {}
 
 
-class AgentOptions(Struct, frozen=True, kw_only=True):
+class AgentOptions(Checked, frozen=True, kw_only=True):
     """What a LoopAgent is made with; times in milliseconds.
 
     llm: a model string or Model, None for ANTIPHON_MODEL. max_iterations: model calls of one
@@ -139,6 +140,13 @@ class AgentOptions(Struct, frozen=True, kw_only=True):
     max_output: int = 4096
     env: Mapping[str, str] | None = None
 
+    def __post_init__(self) -> None:
+        for name, default in _TIMES.items():
+            held = getattr(self, name)
+            if isinstance(held, float) and not math.isfinite(held):
+                force_setattr(self, name, default)
+        Checked.__post_init__(self)
+
     def overrides(self) -> dict[str, Callable[[ToolContext], Any]]:
         """`dependency_overrides` by id."""
         return {
@@ -148,6 +156,13 @@ class AgentOptions(Struct, frozen=True, kw_only=True):
     def models(self) -> list[str | Model]:
         """The model and what it falls back on."""
         return [*([] if self.llm is None else [self.llm]), *self.fallback]
+
+
+_TIMES: Mapping[str, float] = {
+    "llm_max_retries": 2, "llm_retry_base_delay_ms": 1_000, "llm_retry_max_delay_ms": 60_000,
+    "llm_max_retry_after_ms": 60_000, "llm_retry_window_ms": 1_200_000,
+}  # fmt: skip
+"""Numbers of which one that makes no sense is the default."""
 
 
 def agent_of(options: AgentOptions) -> Agent:
@@ -190,17 +205,18 @@ def retry_policy(options: AgentOptions) -> RetryPolicy:
     """The kernel's rules for trying again; a number that makes no sense is the default."""
     statuses = options.llm_retryable_status_codes
     return RetryPolicy(
-        max_attempts=_whole(options.llm_max_retries, 2, least=0) + 1,
-        initial_delay=_whole(options.llm_retry_base_delay_ms, 1_000) / 1_000,
-        max_delay=_whole(options.llm_retry_max_delay_ms, 60_000) / 1_000,
-        max_retry_after=_whole(options.llm_max_retry_after_ms, 60_000) / 1_000,
-        max_elapsed=_whole(options.llm_retry_window_ms, 1_200_000) / 1_000,
+        max_attempts=_whole(options, "llm_max_retries", least=0) + 1,
+        initial_delay=_whole(options, "llm_retry_base_delay_ms") / 1_000,
+        max_delay=_whole(options, "llm_retry_max_delay_ms") / 1_000,
+        max_retry_after=_whole(options, "llm_max_retry_after_ms") / 1_000,
+        max_elapsed=_whole(options, "llm_retry_window_ms") / 1_000,
         statuses=None if statuses is None else tuple(statuses),
     )
 
 
-def _whole(number: float, default: int, least: int = 1) -> int:
-    return int(number) if math.isfinite(number) and number >= least else default
+def _whole(options: AgentOptions, name: str, least: int = 1) -> int:
+    number: float = getattr(options, name)
+    return int(number if number >= least else _TIMES[name])
 
 
 def authorize_by(hook: ToolPermissionHook | None) -> Authorize | None:

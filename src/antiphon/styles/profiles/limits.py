@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from antiphon.values.fields import AtLeastZero
 
 REMEMBERED = 50
 """Launches that a team remembers, and dispatches; each the last ones."""
 
 
-class ProfileLimits(Struct, frozen=True, gc=False):
-    """Limits of this style, beside those of the run. `None` lifts one.
+class ProfileLimits(AtLeastZero, frozen=True, gc=False):
+    """Limits of this style, beside those of the run. `None` lifts one. Raises UserError as Limits do.
 
     steps: turns of one reaction; two before the last the agent is told, and in the last it is offered its
     finishing tools only. fan_out: assignments of one dispatch. deadline: seconds that dispatched work has.

@@ -35,9 +35,11 @@ from antiphon.kernel.facts.fold.turns import settle_turn
 from antiphon.kernel.facts.ledger import answered, asked, call_scopes
 from antiphon.kernel.facts.state import RunState, keep_outputs, log, mark_ready
 from antiphon.values.codec import encode_value
+from antiphon.values.fields import unchecked
 from antiphon.values.message import USER, Message, ToolCall, ToolResult
 from antiphon.values.model import Usage
 
+_message = unchecked(Message)
 SHOWN_ARGUMENTS = 1_000
 """Characters of arguments that a model is told its own were read as."""
 KEPT = 1_000
@@ -89,7 +91,7 @@ def question_started(
     if opened.index >= 0:
         _taken_up(activation, opened)
         activation.turn.waiting += 1
-    question = Message(
+    question = _message(
         "forward",
         activation.agent,
         USER,

@@ -58,6 +58,8 @@ class ModelOption(Struct, frozen=True, eq=False):
     """What part of a token's price one costs that is read from the provider's cache."""
     spare: str = ""
     """Only asked in place of another that a limit has no room for; by this name it was asked for."""
+    name: str = ""
+    """The model's, as it was when the run was opened: what the journal knows it by."""
     seed: bytes = b""
     """16 bytes that stand for the model's name in the digest of a request."""
     free: bool = False
@@ -65,9 +67,10 @@ class ModelOption(Struct, frozen=True, eq=False):
 
     def __post_init__(self) -> None:
         force_setattr(self, "free", self.max_input_price == self.max_output_price == 0)
+        if not self.name:
+            force_setattr(self, "name", self.model.name)
         if not self.seed:
-            seed = blake2b(self.model.name.encode("utf-8", "replace"), digest_size=16).digest()
-            force_setattr(self, "seed", seed)
+            force_setattr(self, "seed", blake2b(self.name.encode(), digest_size=16).digest())
 
     def most(self, tokens_in: int, tokens_out: int) -> int | None:
         """The most that a call may cost, in nano-USD; None when the price is unknown."""

@@ -56,7 +56,7 @@ def _model(option: ModelOption) -> tuple[str, str, int | None, float | None, flo
     """A model's identity and what is known of it: these decide costs and compaction."""
     kind = type(option.model)
     return (
-        option.model.name, f"{kind.__module__}.{kind.__qualname__}", option.window,
+        option.name, f"{kind.__module__}.{kind.__qualname__}", option.window,
         option.max_input_price, option.max_output_price, option.spare,
     )  # fmt: skip
 
