@@ -1,6 +1,7 @@
 """`antiphon runs check`: what resuming a run with another team would meet."""
 
 import asyncio
+import sys
 
 import pytest
 
@@ -27,6 +28,16 @@ PLAIN = {
     "says": "call('call_agent', agent_name='clerk', message='note 7'), call('pay', amount=7), 'done'",
     "team": "lead, clerk",
 }  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def imports(monkeypatch, shell):
+    """Targets are imported in this process: nothing of them stays."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    yield
+    for name, module in list(sys.modules.items()):
+        if (getattr(module, "__file__", None) or "").startswith(str(shell.folder)):
+            del sys.modules[name]
 
 
 @pytest.fixture
