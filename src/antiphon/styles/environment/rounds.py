@@ -160,7 +160,9 @@ class Rounds:
         data, most = context.data, context.data.get("most")
         # Whoever asked with a text, and not for rounds, is answered with what was said last.
         value = context.new_messages[-1].content if context.new_messages and most is None else ""
-        failed = {each.agent: each.reason for each in context.results if each.outcome == "failed"}
+        # A role that the team has lost since is asked no more, like one that failed.
+        lost = ("failed", "not_found")
+        failed = {each.agent: each.reason for each in context.results if each.outcome in lost}
         changes = {"failed": {**data.get("failed", {}), **failed}} if failed else {}
         everyone = changes.get("failed", data.get("failed", {}))
         for each in context.results:
