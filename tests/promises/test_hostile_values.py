@@ -147,6 +147,7 @@ USED = {
     "Reply": replying,
     "RetryPolicy": lambda value: {"agent": Agent("a", asking=antiphon.ModelOptions(retry=value))},
     "Return": lambda value: hooked(end_turn=once(value)),
+    "RunLimits": lambda value: {"run_limits": value},
     "ToolCall": lambda value: {"post": {"calls": [value]}},
     "ToolResult": giving,
     "Topics": lambda value: {"agent": Agent("a", topics=value)},
@@ -154,7 +155,7 @@ USED = {
     "Usage": lambda value: replying(Reply("x", usage=value)),
 }
 BASES = {"AtLeastZero", "Checked", "CheckedWhenMade"}
-OTHERS = {"Tool", "ToolContext", "Record", "ReplyDelta", "Dependency"}
+OTHERS = {"Tool", "ToolContext", "Record", "ReplyDelta", "Dependency", "Difference"}
 """Made by `tool` (see test_tool) or by a run."""
 
 

@@ -46,7 +46,8 @@ def test_a_failure_is_read_as_it_was_told(wait):
     [lambda: Reply("x", usage=Usage(10.0, 2)), lambda: Reply("x", opaque={1: (2, {3})}),
      lambda: Reply("x", opaque=float("nan")), lambda: Reply("\ud800", usage=Usage(1, 1)),
      lambda: Reply("x", []), lambda: Reply(Said.HELLO), lambda: replace(Reply("x"), calls=[]),
-     lambda: replace(Reply("x"), content=Said.HELLO), lambda: replace(Reply("x"), usage=replaced_usage())],
+     lambda: replace(Reply("x"), content=Said.HELLO), lambda: replace(Reply("x"), usage=replaced_usage()),
+     lambda: Reply("x", usage=replace(Usage(1), output_tokens=2.5)), lambda: Reply("x", usage=Usage(-1))],
 )  # fmt: skip
 def test_a_reply_is_what_can_be_read(reply):
     assert answer(Agent("a"), Makes(reply)).outcome == "completed"
@@ -63,8 +64,6 @@ def test_a_reply_is_what_can_be_read(reply):
      (lambda: Reply("x", stop="tool_calls"), "got 'tool_calls'; did you mean 'calls'?"),
      (lambda: replace(Reply("x"), stop="tool_calls"), "got 'tool_calls'; did you mean 'calls'?"),
      (lambda: Reply("x", usage=Usage(12.5)), "Usage(input_tokens=...) takes a whole number; got 12.5"),
-     (lambda: Reply("x", usage=replace(Usage(1), output_tokens=2.5)), "Usage(output_tokens=...) takes"),
-     (lambda: Reply("x", usage=Usage(-1)), "takes numbers that are at least 0"),
      (lambda: Reply("x", usage=Usage(2**64)), "Usage(input_tokens=...) takes a whole number")],
 )  # fmt: skip
 def test_what_is_no_reply_fails_the_call_and_not_the_run(reply, said):

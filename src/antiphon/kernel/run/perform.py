@@ -113,16 +113,19 @@ def _converted(reply: Any) -> Reply:
     """A reply whose parts are what they declare. Raises UserError naming the one that cannot be."""
     if not isinstance(reply, Reply):
         raise UserError(f"complete takes a Reply to return; got {shown(reply)}")
-    check_fields(reply)
-    for call in reply.calls:
-        check_fields(call)
+    used: Any = reply.usage
+    known = isinstance(used, Usage)
     try:
-        if reply.usage is not None:
-            check_fields(reply.usage)
+        if known:
+            check_fields(used)
     except UserError:
         # Nonsense that nobody can be charged by: what was held is.
-        return replace(reply, usage=None)
-    return reply
+        known = False
+    found: Reply = reply if known else replace(reply, usage=None)
+    check_fields(found)
+    for call in found.calls:
+        check_fields(call)
+    return found
 
 
 class ToolExecutor:

@@ -7,6 +7,7 @@ import pytest
 from antiphon import Agent, Limits, ModelOptions, Usage, run_sync, tool
 from antiphon.kernel.facts.events import EffectFinished, EffectStarted, ModelEffect
 from antiphon.models.script import Script, call
+from antiphon.values.fields import unchecked
 from antiphon.values.model import MOST_TOKENS, ModelRequest, Reply
 from tests.transcript import recorded
 
@@ -34,9 +35,10 @@ class Provider:
         return Reply("looking", (type(one)(f"c{self.asked}", one.name, one.arguments),), "calls", self._said)
 
 
+told = unchecked(Usage)
 NONSENSE = [
-    None, Usage(), {}, "many", Usage(-5, 3), Usage(5, -3), Usage(5, 3, -1), Usage(5.5, 3), Usage("5", 3),
-    Usage(None, 3), Usage(True, 3), Usage(MOST_TOKENS + 1, 3), Usage(2**80, 3), Usage(float("nan"), 3),
+    None, told(), {}, "many", told(-5, 3), told(5, -3), told(5, 3, -1), told(5.5, 3), told("5", 3),
+    told(None, 3), told(True, 3), told(MOST_TOKENS + 1, 3), told(2**80, 3), told(float("nan"), 3),
 ]  # fmt: skip
 
 
