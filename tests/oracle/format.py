@@ -45,8 +45,8 @@ def said(record: Record) -> str:
             return _line("run started", **_said(event.options), data=event.data)
         case RunResumed():
             return _line(
-                "run resumed", interactive=event.interactive, policy=event.policy, renamed=event.renamed,
-                dropped=event.dropped,
+                "run resumed", interactive=event.interactive, policy=event.policy,
+                imported=event.imported, renamed=event.renamed, dropped=event.dropped,
             )  # fmt: skip
         case RunClosed():
             return _line("run closed", why=event.reason)

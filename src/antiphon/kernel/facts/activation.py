@@ -43,6 +43,8 @@ class OpenEffect(Struct):
     """The activation that a call is."""
     crashes: int = 0
     """How many processes died while it ran."""
+    foreign: bool = False
+    """It began elsewhere, before its run was taken in here."""
     manifest: str = ""
     """Of the team in which it began, a blob, once the process of that time has died."""
     ended: bool = False

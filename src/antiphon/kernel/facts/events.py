@@ -218,6 +218,8 @@ class RunResumed(Struct, frozen=True, gc=False, tag="run_resumed", omit_defaults
     """The run is a fork and begins here: what is in flight was not lost."""
     policy: Policy | None = None
     """Beside the one that the run was started with, until it is resumed again."""
+    imported: bool = False
+    """The run came from elsewhere, and this is its first owner here: nothing it was allowed there holds."""
     renamed: Mapping[str, str] = {}
     """Agents of the run that go on under another name."""
     dropped: tuple[str, ...] = ()

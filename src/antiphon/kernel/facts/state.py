@@ -62,6 +62,8 @@ class OwnerInfo(Struct, frozen=True):
     """Of its team, a blob."""
     policy: Policy | None = None
     """Beside the one of the run's options."""
+    imported: bool = False
+    """The run came from elsewhere, and has had an owner here."""
 
 
 class RunState(Struct):

@@ -87,7 +87,7 @@ async def open_run(
         try:
             first: RunStarted | RunResumed = RunStarted(lease.run_id, options, data)
             if lease.seq:
-                again = RunResumed(interactive, policy=options.policy if policy is not None else None)
+                again = _again(lease, state, interactive, options.policy if policy is not None else None)
                 first = _resumed(state, cast, runtime.team.members, again, renamed or {}, missing)
             runtime.start(first)
             if store.durability != "none" or not owned:
@@ -99,6 +99,13 @@ async def open_run(
         await roster.close()
         if owned:
             await store.close()
+
+
+def _again(lease: Lease, run: RunState, interactive: bool, policy: Policy | None) -> RunResumed:
+    """A run that came from elsewhere is guarded, unless somebody here says what it may do."""
+    guarded = Policy("guarded") if lease.imported and policy is None else policy
+    imported = lease.imported and not run.owner.imported
+    return RunResumed(interactive, policy=guarded, imported=imported)
 
 
 def _resumed(

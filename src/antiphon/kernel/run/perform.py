@@ -198,6 +198,8 @@ class ToolExecutor:
         activation: Activation, team: CompiledTeam,
     ) -> EffectFinished:  # fmt: skip
         """Act once more after a crash, if it is still what was allowed, and not denied by now."""
+        if opened.foreign:
+            return in_doubt(opened.id, f"[{tool.name}] it began elsewhere, before the run was taken in here")
         if await self._has_changed(tool, opened, activation):
             return in_doubt(opened.id, f"[{tool.name}] it has changed since this call was allowed")
         member = team.members[activation.agent]

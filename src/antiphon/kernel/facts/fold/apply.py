@@ -99,8 +99,11 @@ def _run_resumed(run: RunState, event: RunResumed) -> None:
             for opened in activation.open.values():
                 opened.crashes += 1
                 opened.manifest = opened.manifest or run.owner.manifest
+                opened.foreign = opened.foreign or event.imported
         mark_ready(run, activation)
-    run.owner = OwnerInfo(event.manifest, event.policy)
+    if event.imported:
+        run.grants.clear()
+    run.owner = OwnerInfo(event.manifest, event.policy, run.owner.imported or event.imported)
     run.freed.update(dict.fromkeys(run.waiting))
 
 
