@@ -30,7 +30,7 @@ def write(here, text, name="mine.py"):
         ("mine.py:", "names no target"),
         ("mine.py", "mine.py has: mine.py:a, mine.py:team"),
         ("other.py:x", "There is no file other.py"),
-        ("other.mine:x", "There is no module other, neither installed nor in"),
+        ("nobodys.mine:x", "There is no module nobodys, neither installed nor in"),
         ("mine.py:b", "mine.py has no b. Agents and teams in it: a, team"),
         ("mine.py:number", "is a int; expected an Agent"),
         ("mine.py:empty", "is a list; expected an Agent"),
