@@ -138,14 +138,17 @@ class EndedRequests:
     def __init__(self, journal: Journal, run_id: str) -> None:
         self._journal, self._run_id = journal, run_id
         self._found: dict[str, FinishedCall] = {}
+        self._reading = asyncio.Lock()
 
     async def find(self, call_id: str) -> FinishedCall:
         """How a request ended. Reads the run from its beginning; AntiphonError when there was none."""
-        if call_id not in self._found and call_id.startswith("0/"):
-            self._found = await self._around(call_id)
-        if call_id not in self._found:
-            raise AntiphonError(f"Run {self._run_id} has no request {call_id}")
-        return self._found[call_id]
+        # One after the other: whoever waits mostly finds its own beside the first one's.
+        async with self._reading:
+            if call_id not in self._found and call_id.startswith("0/"):
+                self._found = await self._around(call_id)
+            if call_id not in self._found:
+                raise AntiphonError(f"Run {self._run_id} has no request {call_id}")
+            return self._found[call_id]
 
     async def _around(self, call_id: str) -> dict[str, FinishedCall]:
         state, found = RunState(), dict[str, FinishedCall]()
