@@ -156,6 +156,7 @@ MANY = 60
 """Rows of a scenario of which only every sixth is tried unless there is time."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STYLES)
 def test_a_run_of_any_style_opens_with_any_team(name: str, tmp_path: Path) -> None:
     tried, found = asyncio.run(refused(name, tmp_path, sparing=True))

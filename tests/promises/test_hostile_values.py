@@ -234,6 +234,7 @@ async def tried(path, kind, given):
 KINDS = pytest.mark.parametrize("kind", [each for each in structs() if each.__name__ in USED])
 
 
+@pytest.mark.slow
 @pytest.mark.unwatched
 @pytest.mark.parametrize("part", [4, pytest.param(1, marks=pytest.mark.deep)])
 @KINDS

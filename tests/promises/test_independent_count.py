@@ -129,6 +129,7 @@ async def ended(run: Any, request: str) -> Any:
         return failed.result
 
 
+@pytest.mark.slow
 @pytest.mark.unwatched  # check_run is the audit here
 @pytest.mark.parametrize("limit", [None, 15_000])
 @pytest.mark.parametrize("huge", [False, True])

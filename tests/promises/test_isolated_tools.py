@@ -24,6 +24,8 @@ from tests.docs.test_examples import parts_of
 from tests.promises import isolated_tools
 from tests.promises.isolated_tools import results
 
+pytestmark = pytest.mark.slow  # each starts processes
+
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = "from antiphon import tool\n\n@tool(isolated=True)\ndef act() -> str:\n    return ''\n"
 IN_DOUBT = "; it may or may not have taken effect"

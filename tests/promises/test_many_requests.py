@@ -44,6 +44,7 @@ async def asked(run):
     return [await run.post("lead", f"item {number}") for number in range(COUNT)]
 
 
+@pytest.mark.slow
 @pytest.mark.unwatched  # every event of it is folded again by what is tested
 @pytest.mark.parametrize("order", ["as posted", "backwards"])
 def test_every_answer_can_be_fetched(order):

@@ -76,6 +76,7 @@ LARGE_PIECE = (
 """Takes as long as deleting many megabytes."""
 
 
+@pytest.mark.slow
 def test_it_is_deleted_in_pieces_so_that_others_write_meanwhile(tmp_path, monkeypatch):
     """Another process's commits come in between, however much a run holds."""
     path = tmp_path / "journal.db"
@@ -141,6 +142,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.slow
 def test_a_process_killed_anywhere_in_it_leaves_the_run_or_nothing_of_it(tmp_path):
     """At statements all over the deletion; whoever compacts next clears away what is left."""
     template = tmp_path / "template.db"

@@ -116,6 +116,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.slow
 def test_a_process_killed_anywhere_in_it_leaves_nothing_of_the_run(tmp_path):
     """At each statement in turn; afterwards the run is not there, and the file as it was takes it in."""
     path, killed = tmp_path / "journal.db", 0
