@@ -14,6 +14,7 @@ AntiphonError
 │   ├── LeaseLost         another owner has taken the run over
 │   ├── RunInUse          a living owner holds the run; wait, or post to it
 │   ├── JournalCorrupt    a record does not match its digest; carries run_id and seq
+│   ├── JournalDamaged    the file or its log was damaged, cut back or replaced; carries the path
 │   ├── JournalFull       no space or no permission to write; carries the path
 │   └── JournalTooNew     written by a newer Antiphon; upgrade this one
 ├── RunSuspended          the run stopped without an outcome and can be resumed
@@ -27,6 +28,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
 ModelErrorKind = Literal[
     "rate_limit",
@@ -181,6 +183,14 @@ class JournalCorrupt(JournalError):
             f"Run {visible(run_id)} is damaged at record {seq}: {text}. Restore the journal from a copy"
         )
         self.run_id, self.seq = run_id, seq
+
+
+class JournalDamaged(JournalError):
+    """The file of a journal, not one run of it: rot in its log, lost commits, a file that was replaced."""
+
+    def __init__(self, path: Path | str, text: str) -> None:
+        super().__init__(f"Journal {path}: {text}")
+        self.path = str(path)
 
 
 class JournalFull(JournalError):

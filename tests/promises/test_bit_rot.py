@@ -27,6 +27,7 @@ async def small_story(journal):
     pen = RowWriter(journal, await journal.claim("run", create=True))
     await pen.write(b"first body")
     await pen.put(pen.row(b"second body", count=3, refs=(("/text", name),)), {name: DATA})
+    await journal.release(pen.lease)
     pen = RowWriter(journal, await journal.claim("run"))
     await pen.write(b"third body", b"fourth body")
     for n in range(3):

@@ -79,6 +79,11 @@ CASES = {
     ("runs", "rm"): [["a0", "b0"], ["c0", "--yes"], ["nobody\x1b[31m"]],
     ("runs", "prune"): [["--keep", "0"], ["--keep", "0", "--yes"], ["--older", "\x1b[31m"]],
     ("journal", "vacuum"): [[], ["--journal", "\x1b[31m.db"]],
+    ("journal", "salvage"): [
+        ["--out", "saved.db"],
+        ["--out", "\x1b[31m.db"],
+        ["--journal", "\x1b[31m.db", "--out", "x.db"],
+    ],
     ("graph",): [
         ["team.yaml"],
         ["hostile.yaml"],
@@ -266,7 +271,10 @@ def test_the_journal_is_what_it_is_taken_for(attacked):
     found = attacked("runs", "ls", "--json").value
     assert sorted(entry["run_id"][:2] for entry in found) == ["a0", "b0", "c0", "d0", "e0"]
     assert all(entry["run_id"].endswith(HOSTILE) for entry in found)
-    assert attacked("runs", "verify", "a0").code == 0
+    for run_id in ("b0", "c0"):
+        assert attacked("runs", "verify", run_id).code == 0
+    # Its summary, which lists show, is made up.
+    assert "its summary is not what its records say" in attacked("runs", "verify", "a0").out
     shown = attacked("runs", "show", "a0", "--json").out
     assert all(place in shown for place in PLACES if place not in ("zzrun", "zzreason"))
     assert attacked("answer", "b0", "--json").value[0]["agent"].endswith(HOSTILE)

@@ -19,7 +19,7 @@ from antiphon.cli import exit_codes
 from antiphon.errors import JournalCorrupt, JournalError, UserError
 from antiphon.journal import Journal
 from antiphon.journal.port import Row, RunInfo, StoredRun
-from antiphon.journal.transfer import MAX_BYTES, check_run, named_blobs
+from antiphon.journal.transfer import MAX_BYTES, MAX_COMMAND, check_run, named_blobs
 from antiphon.kernel.facts import ids
 from antiphon.kernel.facts.events import Event
 from antiphon.kernel.facts.events import decode as decode_events
@@ -112,19 +112,26 @@ def load(path: str) -> StoredRun:
 
 
 def checked(run: StoredRun) -> StoredRun:
-    """The run with its summary, when all of it is right. Raises JournalError that says what is not."""
+    """The run with its summary and the newest command that it names, when all of it is right.
+
+    Raises JournalError that says what is not.
+    """
     try:
         check_run(run)
     except UserError as error:
         raise JournalError(str(error)) from error
     state = fold_rows(run.run_id, run.rows, run.blobs)
     end = run.rows[-1].seq if run.rows else 0
-    return replace(run, summary=encode_summary(summary_of(state, end)))
+    if not 0 <= state.command <= MAX_COMMAND:
+        raise JournalError(f"Its records name command {state.command:,}; no run took in so many")
+    return replace(run, summary=encode_summary(summary_of(state, end)), commands=state.command)
 
 
-def fold_rows(run_id: str, rows: Sequence[Row], blobs: Mapping[str, bytes]) -> RunState:
-    """Fold rows whose digests are right; raises JournalCorrupt when they are no run."""
-    state = RunState()
+def fold_rows(
+    run_id: str, rows: Sequence[Row], blobs: Mapping[str, bytes], state: RunState | None = None
+) -> RunState:
+    """Fold rows whose digests are right, from `state` on; raises JournalCorrupt when they are no run."""
+    state = state or RunState()
     for row in rows:
         try:
             events = decode_events(unpack(row.body, row.refs, dict(blobs)) if row.refs else row.body)

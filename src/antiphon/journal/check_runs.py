@@ -22,7 +22,7 @@ from antiphon.journal.port import (
     chain,
     genesis,
 )
-from antiphon.journal.row_writer import RowWriter, raises, same
+from antiphon.journal.row_writer import PATIENCE_S, RowWriter, raises, same
 
 OpenStore = Callable[[], AbstractAsyncContextManager[Journal]]
 Case = Callable[[OpenStore], Awaitable[None]]
@@ -103,6 +103,25 @@ async def restoring(open_store: OpenStore) -> None:
         same((await journal.claim("restoring")).imported, True, "its lease, opened again")
 
 
+async def commands_elsewhere(open_store: OpenStore) -> None:
+    """A run from elsewhere counts its commands on from those that its rows name."""
+    async with open_store() as journal:
+        await journal.restore(replace(story("commands_elsewhere"), commands=7))
+        same(list(await journal.commands("commands_elsewhere")), [], "commands before there are any here")
+        for key in ("a", "b"):
+            await journal.post("commands_elsewhere", key, b"x")
+        for after, wanted in ((0, [8, 9]), (7, [8, 9]), (8, [9]), (9, [])):
+            found = [command.number for command in await journal.commands("commands_elsewhere", after)]
+            same(found, wanted, f"commands after {after}")
+        async with asyncio.timeout(PATIENCE_S):
+            await journal.wait("commands_elsewhere", 99, 8)
+        await journal.delete("commands_elsewhere")
+        await journal.claim("commands_elsewhere", create=True)
+        await journal.post("commands_elsewhere", "a", b"x")
+        found = [command.number for command in await journal.commands("commands_elsewhere")]
+        same(found, [1], "commands of a new run of that id")
+
+
 async def foreign_runs(open_store: OpenStore) -> None:
     """A run that no journal could have written is refused as UserError, and nothing of it is stored."""
     good = story("foreign_runs")
@@ -123,6 +142,7 @@ def _bad_runs(good: StoredRun) -> list[tuple[str, StoredRun]]:
         *((f"with the id {bad[:20]!a}", replace(good, run_id=bad)) for bad in BAD_IDS),
         ("with the origin of another", replace(good, origin="foreign_runs elsewhere")),
         ("with an origin that is none", story("foreign_runs", "two\nlines")),
+        *((f"with {count} commands", replace(good, commands=count)) for count in (-1, 2**62, 2**80)),
         ("with a name that is none", replace(good, name="two\nlines")),
         ("without its first row", replace(good, rows=good.rows[1:])),
         ("without a row", replace(good, rows=[good.rows[0], good.rows[2]])),
@@ -246,4 +266,11 @@ async def _as(doing: Awaitable[object]) -> object:
     return await doing
 
 
-CASES: tuple[Case, ...] = (ids, restoring, foreign_runs, deleting, compacting)
+CASES: tuple[Case, ...] = (
+    ids,
+    restoring,
+    commands_elsewhere,
+    foreign_runs,
+    deleting,
+    compacting,
+)

@@ -30,7 +30,7 @@ ROWS_PER_YIELD = 256
 
 class _MemoryRun:
     """writes: the epoch whose rows are taken, 0 when none are; refusal: why the last one's are not;
-    start: what the first row follows."""
+    start: what the first row follows; elsewhere: the newest command that it took in before it came here."""
 
     def __init__(self, run_id: str, origin: str, created: float) -> None:
         self.run_id, self.created, self.summary, self.refusal = run_id, created, b"", ""
@@ -41,14 +41,19 @@ class _MemoryRun:
         self.held = self.imported = False
         self.rows: list[Row] = []
         self.commands: list[StoredCommand] = []
+        self.elsewhere = 0
         self.keys: set[str] = set()
         self.blobs: set[str] = set()
         self.waiting: list[tuple[int, int, asyncio.Future[None]]] = []
 
     def wake(self) -> None:
         for seq, command, waiter in self.waiting:
-            if (self.seq > seq or len(self.commands) > command) and not waiter.done():
+            if (self.seq > seq or self.newest_command > command) and not waiter.done():
                 waiter.set_result(None)
+
+    @property
+    def newest_command(self) -> int:
+        return self.elsewhere + len(self.commands)
 
     def entry(self) -> RunInfo:
         updated = self.rows[-1].at if self.rows else self.created
@@ -159,18 +164,19 @@ class MemoryJournal:
         if key in run.keys:
             return False
         run.keys.add(key)
-        run.commands.append(StoredCommand(len(run.commands) + 1, key, body))
+        run.commands.append(StoredCommand(run.newest_command + 1, key, body))
         run.wake()
         return True
 
     async def commands(self, run_id: str, after: int = 0) -> Sequence[StoredCommand]:
         """See `port.Journal.commands`."""
-        return self._known(run_id).commands[max(after, 0) :]
+        run = self._known(run_id)
+        return run.commands[max(after - run.elsewhere, 0) :]
 
     async def wait(self, run_id: str, seq: int, command: int) -> None:
         """See `port.Journal.wait`; wakes at once."""
         run = self._known(run_id)
-        if run.seq > seq or len(run.commands) > command:
+        if run.seq > seq or run.newest_command > command:
             return
         entry = (seq, command, asyncio.get_running_loop().create_future())
         run.waiting.append(entry)
@@ -192,6 +198,7 @@ class MemoryJournal:
             raise present(run.run_id)
         made = _MemoryRun(run.run_id, run.origin, self._clock())
         made.rows, made.summary, made.name, made.imported = list(run.rows), run.summary, run.name, True
+        made.elsewhere = run.commands
         if run.rows:
             made.seq, made.epoch = run.rows[-1].seq, run.rows[-1].epoch
         made.blobs.update(named_blobs(run.rows))

@@ -94,6 +94,8 @@ class StoredRun(Struct, frozen=True):
     """A whole run, as it moves from one journal to another.
 
     blobs: the bytes of every blob that a row names, by its digest. summary: for the list of runs.
+    commands: the newest command that the rows name, of the journals where they were written; what is posted
+    from now on is numbered after it, so that its owner hears it.
     """
 
     run_id: str
@@ -102,6 +104,7 @@ class StoredRun(Struct, frozen=True):
     origin: str = ""
     name: str = ""
     summary: bytes = b""
+    commands: int = 0
 
 
 def chain(
@@ -164,6 +167,11 @@ def check_origin(run_id: str, stored: str, wanted: str) -> None:
 def blob_digest(data: bytes) -> str:
     """The name of a blob: 64 hex characters of BLAKE2b-256 over its bytes."""
     return blake2b(data, digest_size=32).hexdigest()
+
+
+def name_digest(run_id: str, name: str) -> bytes:
+    """What is stored beside a run's name so that damage shows."""
+    return blake2b(f"{run_id}\n{name}".encode(), digest_size=16).digest()
 
 
 def check_name(name: str) -> None:

@@ -12,9 +12,11 @@ from typing import Any, TypeVar
 
 import apsw
 
-from antiphon.errors import ConfigError, JournalCorrupt, JournalError, LeaseLost, RunInUse, UnknownName
+from antiphon.errors import ConfigError, JournalError, LeaseLost, RunInUse, UnknownName
+from antiphon.journal import sqlite_anchored as anchored
 from antiphon.journal import sqlite_reader as reading
 from antiphon.journal import sqlite_runs as storing
+from antiphon.journal.files.anchor import Anchor
 from antiphon.journal.owner import Owner, is_dead, this_process
 from antiphon.journal.port import (
     Done,
@@ -26,10 +28,10 @@ from antiphon.journal.port import (
     check_id,
     check_name,
     check_origin,
-    genesis,
+    name_digest,
     wrong_given,
 )
-from antiphon.journal.sqlite_file import SYNCHRONOUS, open_file, open_reading, value
+from antiphon.journal.sqlite_file import SYNCHRONOUS, meaning, open_file, open_reading, value
 from antiphon.journal.sqlite_reader import ReadQuery, SqliteReader
 from antiphon.journal.sqlite_writer import Append, Ended, SqliteWriter, Tail, WriteJob
 from antiphon.journal.transfer import check_run
@@ -51,7 +53,6 @@ _HOLDERS = (
     "select runs.run_id, owners.key, host, boot, pid, started, wall, steady from owners"
     " join runs on runs.owner = owners.key where ?1 is null or runs.key = ?1"
 )
-_LAST_ROW = "select seq, digest from rows where n = ? and run = ?"
 _CLAIM = "update runs set epoch = epoch + 1, owner = ? where key = ?"
 _RELEASE = "update runs set owner = null where key = ? and epoch = ?"
 _DESCRIBE = "update runs set summary = ? where key = ? and epoch = ?"
@@ -100,13 +101,16 @@ class SqliteJournal:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waiting: dict[str, list[tuple[int, int, asyncio.Future[None]]]] = {}
         self._closing: asyncio.Future[None] | None = None
-        connection = open_file(self.path, durability, vfs)
+        file = open_file(self.path, durability, vfs)
         try:
             beside = open_reading(self.path, vfs)
-        except apsw.Error:
-            connection.close(force=True)
-            raise
-        self._writer = SqliteWriter(connection, self.path, self._ended)
+            # Of its own: the reader's thread and the writer's must not move one place in one open file.
+            self._anchor = Anchor(self.path, vfs, self._me.boot)
+        except apsw.Error as error:
+            file.anchor.close()
+            file.connection.close(force=True)
+            raise meaning(error, self.path, "opening") from error
+        self._writer = SqliteWriter(file, self.path, self._ended)
         self._reader = SqliteReader(beside, self.path, self._seen)
 
     async def claim(self, run_id: str, *, create: bool = False, origin: str = "") -> Lease:
@@ -124,7 +128,7 @@ class SqliteJournal:
 
     async def read(self, run_id: str, after: int = 0) -> Sequence[Row]:
         """See `port.Journal.read`."""
-        return await self._read(lambda connection: reading.rows(connection, run_id, after))
+        return await self._read(partial(anchored.rows, self._anchor, run_id, after))
 
     async def blob(self, run_id: str, digest: str) -> bytes:
         """See `port.Journal.blob`."""
@@ -146,7 +150,7 @@ class SqliteJournal:
 
     async def commands(self, run_id: str, after: int = 0) -> Sequence[StoredCommand]:
         """See `port.Journal.commands`. Raises JournalCorrupt, with the number of a damaged one."""
-        return await self._read(lambda connection: reading.commands(connection, run_id, after))
+        return await self._read(partial(anchored.commands, self._anchor, run_id, after))
 
     async def wait(self, run_id: str, seq: int, command: int) -> None:
         """See `port.Journal.wait`: at once for this instance's writes, within 0.25 s for others'."""
@@ -172,7 +176,7 @@ class SqliteJournal:
     async def restore(self, run: StoredRun) -> None:
         """See `port.Journal.restore`."""
         await asyncio.to_thread(check_run, run)
-        await self._write(partial(storing.restore, self._writer.connection, run, self._wall()))
+        await self._write(partial(self._restore, run))
 
     async def delete(self, run_id: str) -> None:
         """See `port.Journal.delete`."""
@@ -188,7 +192,7 @@ class SqliteJournal:
         them has not ended its reading, the file stays as large as it was: JournalError then, try again.
         """
         await self._clear()
-        await self._write(self._held_by_nobody)
+        await self._write(lambda job: self._check_holders(None))
         return await asyncio.to_thread(storing.compact, self.path, self.durability, self._vfs)
 
     async def _clear(self) -> None:
@@ -206,6 +210,11 @@ class SqliteJournal:
     async def runs(self) -> Sequence[RunInfo]:
         """See `port.Journal.runs`."""
         return await self._read(self._entries)
+
+    async def audit(self, run_id: str = "") -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Check what lies beside the rows: names, and, unless one run is meant, that no run is gone and every
+        index fits what it points to. What is damaged, and what cannot be known."""
+        return await self._read(partial(anchored.audit, self._anchor, run_id))
 
     async def beat(self) -> None:
         """See `port.Journal.beat`; nothing to do while this instance holds no run."""
@@ -236,6 +245,7 @@ class SqliteJournal:
                 for _, _, waiter in waiters:
                     if not waiter.done():
                         waiter.set_exception(_closed(self.path))
+            self._reader.put(ReadQuery(lambda _: self._anchor.close(), lambda ask, error: None))
             self._reader.put(None)
             self._writer.stop(after=self._reader.thread, gone=partial(self._call, self._gone, farewell))
         await asyncio.shield(self._closing)
@@ -260,18 +270,14 @@ class SqliteJournal:
             top = reading.head(connection, run_id)
         except UnknownName:
             if not create:
+                self._writer.anchor.missing(run_id)
                 raise
             storing.add_run(connection, run_id, origin if origin != run_id else "", self._wall())
             top = reading.head(connection, run_id)
+            self._writer.anchor.tide(runs=top.key)
         if origin:
             check_origin(run_id, top.origin, origin)
-        end = (
-            connection.execute(_LAST_ROW, (top.last, top.key)).fetchone()
-            if top.last
-            else (0, genesis(run_id, top.origin))
-        )
-        if end != (top.seq, top.digest):
-            raise JournalCorrupt(run_id, top.seq, "the run's head does not match its last row")
+        anchored.check_head(self._writer.anchor, run_id, top, connection)
         before = value(connection, _OWNER_OF, (top.key,))
         if before is not None and before == self._owner_key:
             tail = self._writer.tails.get(run_id)
@@ -286,6 +292,8 @@ class SqliteJournal:
         connection.execute(_CLAIM, (self._owner_key, top.key))
         if before is not None and before != self._owner_key:
             connection.execute(_FORGET_OWNER, (before,))
+        self._writer.anchor.row(top.key, run_id, top.epoch + 1, top.seq, top.digest)
+        self._writer.anchor.sync_with_this()
         job.claimed = Tail(run_id, top.key, top.epoch + 1, top.seq, top.last, (top.seq, top.last))
         return Lease(run_id, top.epoch + 1, top.seq, top.digest, bool(top.imported))
 
@@ -330,6 +338,7 @@ class SqliteJournal:
         if summary:
             self._describe(lease, summary, job)
         self._writer.connection.execute(_RELEASE, (tail.key, tail.epoch))
+        self._writer.anchor.sync_with_this()
         del self._writer.tails[lease.run_id]
 
     def _describe(self, lease: Lease, summary: bytes, job: WriteJob) -> None:
@@ -346,12 +355,22 @@ class SqliteJournal:
         if not connection.changes():
             return False
         connection.execute(_COUNT_COMMANDS, (number, run))
+        self._writer.anchor.command(run, run_id, number, digest)
         job.moved = run_id, number
         return True
 
     def _rename(self, run_id: str, name: str, job: WriteJob) -> None:
         connection = self._writer.connection
         connection.execute(_RENAME, (name, reading.head(connection, run_id).key))
+        connection.execute(storing.NAME_GIVEN, (run_id, name_digest(run_id, name)))
+
+    def _restore(self, run: StoredRun, job: WriteJob) -> None:
+        connection, anchor = self._writer.connection, self._writer.anchor
+        storing.restore(connection, run, self._wall(), job)
+        top = reading.head(connection, run.run_id)
+        anchor.row(top.key, run.run_id, top.epoch, top.seq, top.digest)
+        anchor.tide(rows=top.last, runs=top.key)
+        anchor.sync_with_this()
 
     def _delete(self, run_id: str, job: WriteJob) -> bool:
         """Take the run out, and clear away the first piece, of most runs all; whether there is more."""
@@ -359,13 +378,11 @@ class SqliteJournal:
         top = reading.head(connection, run_id)
         owner = value(connection, _OWNER_OF, (top.key,))
         self._check_holders(top.key)
-        storing.take_out(connection, top)
+        self._writer.anchor.forget([top.key])
+        storing.take_out(connection, run_id, top)
         if owner is not None:
             connection.execute(_FORGET_OWNER, (owner,))
         return storing.clear(connection, job)
-
-    def _held_by_nobody(self, job: WriteJob) -> None:
-        self._check_holders(None)
 
     def _check_holders(self, key: int | None) -> None:
         """Raise RunInUse when a living owner, this one or another, holds the run (None: any run)."""
@@ -379,6 +396,7 @@ class SqliteJournal:
         for tail in self._writer.tails.values():
             connection.execute(_RELEASE, (tail.key, tail.epoch))
         self._writer.tails.clear()
+        self._writer.anchor.sync_with_this()
         if self._owner_key:
             connection.execute(_FORGET_OWNER, (self._owner_key,))
 

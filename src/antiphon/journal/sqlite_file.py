@@ -23,12 +23,16 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import apsw
 
-from antiphon.errors import JournalError, JournalFull, JournalTooNew
-from antiphon.journal.private import keep_out_of_git, tighten
+from antiphon.errors import JournalDamaged, JournalError, JournalFull, JournalTooNew
+from antiphon.journal.files.anchor import Anchor
+from antiphon.journal.files.in_use import OpenFiles
+from antiphon.journal.files.log import begin_anew, damaged, judge_log, scan_log
+from antiphon.journal.files.private import keep_out_of_git, tighten
+from antiphon.journal.owner import this_process
 
 APPLICATION = 0x416E7470
 """`pragma application_id` of our files: "Antp"."""
@@ -133,30 +137,92 @@ def is_refusal_of_store(error: Exception) -> bool:
     return isinstance(error, _REFUSED)
 
 
-def open_file(path: Path, durability: str, vfs: str | None = None) -> apsw.Connection:
+class OpenedFile(NamedTuple):
+    """A journal's file, open for writing, with its anchor.
+
+    files: what `connection` has open, to be found at the same paths as long as it writes. lost: why nothing
+    may be written, None when all is well.
+    """
+
+    connection: apsw.Connection
+    anchor: Anchor
+    files: OpenFiles
+    lost: JournalDamaged | None = None
+
+
+def open_file(path: Path, durability: str, vfs: str | None = None) -> OpenedFile:
     """A writing connection to the journal at `path`, created and brought to the newest format.
 
-    Raises JournalFull, JournalTooNew (the file is then as it was, byte for byte), JournalError.
+    Raises JournalFull, JournalTooNew and JournalDamaged (file and log are then as they were, byte for byte),
+    JournalError.
     """
+    anchor, connection = None, None
     try:
+        anchor = Anchor(path, vfs, this_process().boot)
+        log = scan_log(path)
         _create(path)
         tighten(path)
-    except OSError as error:
-        raise JournalFull(f"Journal {path}: {error.strerror}; {_MODE}, or give another path") from error
-    try:
         connection = apsw.Connection(str(path), vfs=vfs)
-    except apsw.Error as error:
-        raise meaning(error, path, "opening") from error
-    try:
         connection.set_busy_timeout(BUSY_MS)
         _keep_log(connection, path)
         if connection.readonly("main"):
             raise JournalFull(f"Journal {path}: {_ADVICE[apsw.ReadOnlyError]}")
+        cut_off = judge_log(connection, path, log, same_boot=anchor.same_boot, was_synced=not anchor.outlived)
+        version = _format(connection, path)
+        lost = _compare(connection, path, anchor, version, cut_off)
+        if lost is None and cut_off:
+            begin_anew(connection, BUSY_MS)
         _prepare(connection, path, durability)
+        if lost is None:
+            _migrate(connection, path)
+            anchor.attach(connection, durability)
+        return OpenedFile(connection, anchor, OpenFiles(path), lost)
+    except (OSError, JournalError, apsw.Error) as error:
+        if connection is not None:
+            connection.close(force=True)
+        if anchor is not None:
+            anchor.close()
+        if isinstance(error, OSError):
+            raise JournalFull(f"Journal {path}: {error.strerror}; {_MODE}, or give another path") from error
+        raise meaning(error, path, "opening") from error
+
+
+def open_copy(path: Path) -> apsw.Connection:
+    """A connection to a private copy of a journal, brought to the newest format; its pages may be damaged."""
+    connection = apsw.Connection(str(path))
+    try:
+        connection.pragma("synchronous", 0)
+        _migrate(connection, path)
     except (JournalError, apsw.Error) as error:
         connection.close(force=True)
         raise meaning(error, path, "opening") from error
     return connection
+
+
+def _compare(
+    connection: apsw.Connection, path: Path, anchor: Anchor, version: int, cut_off: int
+) -> JournalDamaged | None:
+    """What the journal has lost by its anchor: the error for whoever wants to write."""
+    if not version:
+        if anchor.header is None or anchor.outlived or not (known := len(anchor.runs())):
+            return None
+        raise JournalDamaged(
+            path,
+            f"the file is gone or empty, but its anchor knows {known:,} runs; restore a copy, or delete"
+            f" {anchor.path} to begin anew",
+        )
+    if not anchor.belongs_to(connection) or not (cut_off or anchor.is_ahead(connection)):
+        return None
+    lost = anchor.lost(connection)
+    if not lost:
+        return None
+    told = "; ".join(f"run {run.name} {run.text}" for run in lost[:5])
+    more = f"; and {len(lost) - 5:,} more" if len(lost) > 5 else ""
+    error = damaged(path, f"it is behind its anchor, commits are lost: {told}{more}")
+    if cut_off:
+        # Writing would destroy what is left of that commit.
+        raise error
+    return error
 
 
 def open_reading(path: Path, vfs: str | None = None) -> apsw.Connection:
@@ -183,7 +249,8 @@ def _create(path: Path) -> None:
             _sync_folder(folder.parent)
     if not path.exists():
         keep_out_of_git(path.absolute().parent)
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        # Else it is not touched: closing it would let go of every lock that this process has on the file.
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
 
 
 def _sync_folder(folder: Path) -> None:
@@ -205,12 +272,11 @@ def _keep_log(connection: apsw.Connection, path: Path) -> None:
 
 
 def _prepare(connection: apsw.Connection, path: Path, durability: str) -> None:
-    version = _format(connection, path)
     connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
     connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
-    if version == 0:
-        connection.execute("pragma page_size = 4096")
-        connection.execute("pragma auto_vacuum = 0")
+    # Both mean something to an empty file alone.
+    connection.execute("pragma page_size = 4096")
+    connection.execute("pragma auto_vacuum = 0")
     # Becoming a WAL file goes through a rollback journal. Were its removal lost with the power, it would
     # take everything committed since back with it: EXTRA syncs the folder after the removal.
     connection.pragma("synchronous", 3)
@@ -225,11 +291,11 @@ def _prepare(connection: apsw.Connection, path: Path, durability: str) -> None:
         )
     connection.execute("pragma mmap_size = 0")
     connection.execute("pragma cell_size_check = 1")
+    # The log then only grows by whole commits: no page of an unfinished one is written early, and again.
+    connection.execute("pragma cache_spill = 0")
     connection.execute("pragma trusted_schema = 0")
     connection.execute("pragma journal_size_limit = 67108864")
     connection.wal_autocheckpoint(0)
-    if version < len(MIGRATIONS):
-        _migrate(connection, path)
 
 
 def _format(connection: apsw.Connection, path: Path) -> int:
@@ -271,6 +337,8 @@ def _set_wal(connection: apsw.Connection, path: Path) -> None:
 
 
 def _migrate(connection: apsw.Connection, path: Path) -> None:
+    if _format(connection, path) == len(MIGRATIONS):
+        return
     connection.execute("begin immediate")
     try:
         for statements in MIGRATIONS[_format(connection, path) :]:

@@ -33,6 +33,7 @@ _ROWS = (
 )
 _BLOB = "select data from blobs join run_blobs on blob = blobs.key where run = ? and digest = ?"
 _COMMANDS = "select number, key, digest, body from commands where run = ? and number > ? order by number"
+_ELSEWHERE = "select value from meta where name = 'commands before ' || ?"
 _VERSION = "pragma data_version"
 
 
@@ -143,15 +144,24 @@ def commands(connection: apsw.Connection, run_id: str, after: int) -> list[Store
     with connection:
         top = head(connection, run_id)
         found: list[tuple[Any, ...]] = connection.execute(_COMMANDS, (top.key, after)).fetchall()
+        first = max(after, 0)
+        if top.commands > first and (not found or found[0][0] != first + 1):
+            first = max(first, commands_elsewhere(connection, run_id))
     for number, key, digest, body in found:
-        if number != max(after, 0) + len(result) + 1:
+        if number != first + len(result) + 1:
             raise JournalCorrupt(run_id, number, "the command before it is lost")
         if command_digest(run_id, number, key, body) != digest:
             raise JournalCorrupt(run_id, number, "this command does not match its digest")
         result.append(StoredCommand(number, key, body))
-    if len(result) != max(0, top.commands - max(after, 0)):
+    if len(result) != max(0, top.commands - first):
         raise JournalCorrupt(run_id, top.commands, "the newest command is lost")
     return result
+
+
+def commands_elsewhere(connection: apsw.Connection, run_id: str) -> int:
+    """The newest command that the run took in before it came into this journal; 0 for one that began here."""
+    found = connection.execute(_ELSEWHERE, (run_id,)).fetchone()
+    return int(found[0]) if found is not None else 0
 
 
 def position(connection: apsw.Connection, run_id: str) -> tuple[int, int]:

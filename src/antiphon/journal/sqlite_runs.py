@@ -15,7 +15,7 @@ from typing import Any
 import apsw
 
 from antiphon.errors import JournalError, JournalFull
-from antiphon.journal.port import StoredRun, genesis
+from antiphon.journal.port import StoredRun, genesis, name_digest
 from antiphon.journal.sqlite_file import meaning, open_file, value
 from antiphon.journal.sqlite_reader import RunHead
 from antiphon.journal.sqlite_writer import ADD_BLOB, ADD_ROW, KEEP_BLOB, NEWEST, WriteJob, pack, stored
@@ -26,15 +26,16 @@ _ADD_RUN = (
     "insert into runs"
     "(key, run_id, created, updated, epoch, seq, last, digest, commands, owner, summary, origin)"
     " select 1 + max(value, coalesce((select max(key) from runs), 0)),"
-    " ?, ?, ?, 0, 0, 0, ?, 0, null, x'', ? from meta where name = 'newest_removed_run' returning key"
+    " ?, ?, ?, 0, 0, 0, ?, ?, null, x'', ? from meta where name = 'newest_removed_run' returning key"
 )
 _IS_HERE = "select count(*) from runs where run_id = ?"
 _SET_HEAD = (
     "update runs set seq = ?, last = ?, epoch = ?, digest = ?, updated = ?, name = ?, summary = ?,"
     " imported = 1 where key = ?"
 )
-
-
+NAME_GIVEN = "insert or replace into meta values('name of ' || ?, ?)"
+_ELSEWHERE = "insert or replace into meta values('commands before ' || ?, ?)"
+_FORGET_NOTES = "delete from meta where name in ('name of ' || ?1, 'commands before ' || ?1)"
 _TAKE_OUT = "insert into removed(run, last, seq, sweep) values(?, ?, ?, 0)"
 _NO_KEY_AGAIN = "update meta set value = max(value, ?) where name = 'newest_removed_run'"
 _NO_ROW_AGAIN = "update meta set value = ? where name = 'newest_removed_row'"
@@ -65,9 +66,13 @@ BLOBS, BYTES = 500, 32 << 20
 """After so many blobs, or bytes of them, a piece ends."""
 
 
-def add_run(connection: apsw.Connection, run_id: str, origin: str, now: float) -> int:
-    """Add a run without rows; its key. origin: empty where it is the run's own id."""
-    key: int = value(connection, _ADD_RUN, (run_id, now, now, genesis(run_id, origin), origin))
+def add_run(connection: apsw.Connection, run_id: str, origin: str, now: float, commands: int = 0) -> int:
+    """Add a run without rows; its key. origin: empty where it is the run's own id. commands: the newest one
+    that it took in elsewhere."""
+    start = genesis(run_id, origin)
+    key: int = value(connection, _ADD_RUN, (run_id, now, now, start, commands, origin))
+    if commands:
+        connection.execute(_ELSEWHERE, (run_id, commands))
     return key
 
 
@@ -76,7 +81,9 @@ def restore(connection: apsw.Connection, run: StoredRun, now: float, job: WriteJ
     if value(connection, _IS_HERE, (run.run_id,)):
         raise present(run.run_id)
     origin = run.origin if run.origin != run.run_id else ""
-    key = add_run(connection, run.run_id, origin, now)
+    key = add_run(connection, run.run_id, origin, now, run.commands)
+    if run.name:
+        connection.execute(NAME_GIVEN, (run.run_id, name_digest(run.run_id, run.name)))
     newest: int = value(connection, NEWEST)
     connection.executemany(ADD_ROW, list(_rows(run, key, newest)))
     for digest, data in run.blobs.items():
@@ -97,12 +104,13 @@ def _rows(run: StoredRun, key: int, newest: int) -> Iterator[tuple[apsw.SQLiteVa
         yield (*where, row.epoch, row.at, row.digest, named, row.body)
 
 
-def take_out(connection: apsw.Connection, top: RunHead) -> None:
+def take_out(connection: apsw.Connection, run_id: str, top: RunHead) -> None:
     """Make a run no run any more, inside the caller's transaction; `clear` does the rest."""
     connection.execute(_TAKE_OUT, (top.key, top.last, top.seq))
     connection.execute(_NO_KEY_AGAIN, (top.key,))
     connection.execute(_NO_ROW_AGAIN, (value(connection, NEWEST),))
     connection.execute(_DROP_HEAD, (top.key,))
+    connection.execute(_FORGET_NOTES, (run_id,))
 
 
 def clear(connection: apsw.Connection, job: WriteJob) -> bool:
@@ -157,10 +165,13 @@ def _let_blobs_go(connection: apsw.Connection, run: int) -> bool:
 def compact(path: Path, durability: str, vfs: str | None) -> int:
     """Rewrite the file without its free pages; how many bytes it and its log became smaller by.
 
-    Raises JournalFull, JournalError.
+    Raises JournalFull, JournalDamaged, JournalError.
     """
-    connection = open_file(path, durability, vfs)
+    file = open_file(path, durability, vfs)
+    connection = file.connection
     try:
+        if file.lost is not None:
+            raise file.lost
         before = _size(path)
         # Once as a temporary file and once in the log, before the file itself becomes smaller.
         needed, free = 2 * value(connection, _BYTES_IN_USE), shutil.disk_usage(path.parent).free
@@ -175,6 +186,7 @@ def compact(path: Path, durability: str, vfs: str | None) -> int:
     except apsw.Error as error:
         raise meaning(error, path, "compacting") from error
     finally:
+        file.anchor.close()
         connection.close(force=True)
 
 

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Mapping
 from itertools import chain
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any
 
 import apsw
@@ -14,7 +14,14 @@ import msgspec
 
 from antiphon.errors import JournalError, LeaseLost
 from antiphon.journal.port import Done, Row
-from antiphon.journal.sqlite_file import CHECKPOINT_PAGES, is_fatal, is_refusal_of_store, meaning, value
+from antiphon.journal.sqlite_file import (
+    CHECKPOINT_PAGES,
+    OpenedFile,
+    is_fatal,
+    is_refusal_of_store,
+    meaning,
+    value,
+)
 
 BATCH = 1_000
 
@@ -82,18 +89,21 @@ Ended = list[tuple["Append | WriteJob", BaseException | None]]
 class SqliteWriter:
     """Commits what is queued, in order, up to BATCH items per transaction.
 
-    settle: called on the writer's thread after each commit with what ended and where runs are now.
-    After an I/O error the connection is closed and everything queued, now and later, gets that
-    error: only a new journal instance can tell what reached the disk.
+    settle: called on the writer's thread after each commit with what ended and where runs are now. What was
+    committed is acknowledged once the anchor knows it and the files are still the ones at their paths. After
+    an I/O error, or when they are not, the connection is closed and everything queued, now and later, gets
+    that error: only a new journal instance can tell what reached the disk.
     """
 
     def __init__(
         self,
-        connection: apsw.Connection,
+        file: OpenedFile,
         path: Path,
         settle: Callable[[Ended, dict[str, tuple[int, int]]], None],
     ) -> None:
+        connection = file.connection
         self.connection, self._path, self._settle = connection, path, settle
+        self.anchor, self._files = file.anchor, file.files
         self.tails: dict[str, Tail] = {}
         self.failure: JournalError | None = None
         self._queue: SimpleQueue[Append | WriteJob | None] = SimpleQueue()
@@ -104,6 +114,8 @@ class SqliteWriter:
         self._touched: dict[str, Tail] = {}
         self._staged: dict[str, list[tuple[int, Append]]] = {}
         connection.set_wal_hook(self._count)
+        if file.lost is not None:
+            self._fail(file.lost)
         self.thread = threading.Thread(target=self._run, name="antiphon journal writer", daemon=True)
         self.thread.start()
 
@@ -122,7 +134,7 @@ class SqliteWriter:
         open_for_more = True
         while open_for_more:
             items: list[Append | WriteJob] = []
-            item = queue.get()
+            item = self._next()
             while True:
                 if item is None:
                     open_for_more = False
@@ -138,6 +150,18 @@ class SqliteWriter:
                 self._checkpoint()
         self._finish()
 
+    def _next(self) -> Append | WriteJob | None:
+        """What comes next; while nothing does, the anchor is synced when that is due."""
+        while (wait := self.anchor.due_in()) is not None and self.failure is None:
+            try:
+                return self._queue.get(timeout=wait)
+            except Empty:
+                try:
+                    self.anchor.sync()
+                except apsw.Error as error:
+                    self._fail(meaning(error, self._path, "syncing the anchor"))
+        return self._queue.get()
+
     def _commit(self, items: list[Append | WriteJob]) -> tuple[Ended, dict[str, tuple[int, int]]]:
         if self.failure is not None:
             return [(item, self.failure) for item in items], {}
@@ -149,6 +173,13 @@ class SqliteWriter:
             self._write(items, ended)
             self.connection.execute("commit")
         except Exception as error:  # noqa: BLE001 - whatever it is, it is every waiting append's answer
+            return self._undo(items, error)
+        try:
+            self.anchor.write()
+            self._files.check()
+        except (apsw.Error, JournalError) as error:
+            # Committed, but not so that it may be acknowledged; only a new opening can tell what holds.
+            self._fail(meaning(error, self._path, "writing the anchor"))
             return self._undo(items, error)
         moved = {}
         for run_id, tail in self._touched.items():
@@ -225,6 +256,8 @@ class SqliteWriter:
             first, newest = staged[0][1].row, staged[-1][1].row
             follows = first.seq - first.count
             heads.append((newest.seq, n, newest.digest, newest.at, tail.key, tail.epoch, follows))
+            self.anchor.row(tail.key, run_id, tail.epoch, newest.seq, newest.digest)
+        self.anchor.tide(rows=n)
         before = self.connection.total_changes()
         self.connection.executemany(_MOVE_HEAD, heads)
         if self.connection.total_changes() - before != len(heads):
@@ -242,6 +275,7 @@ class SqliteWriter:
     def _fence(self, tail: Tail, staged: list[tuple[int, Append]], ended: Ended) -> None:
         tail.refusal = LeaseLost(f"Run {tail.run_id}: another owner took it over after epoch {tail.epoch}")
         tail.seq, tail.last = tail.kept
+        self.anchor.unnote(tail.key)
         for place, item in staged:
             ended[place] = item, tail.refusal
 
@@ -255,6 +289,7 @@ class SqliteWriter:
     def _undo(
         self, items: list[Append | WriteJob], error: Exception
     ) -> tuple[Ended, dict[str, tuple[int, int]]]:
+        self.anchor.drop()
         try:
             if self.connection.in_transaction:
                 self.connection.execute("rollback")
@@ -310,6 +345,7 @@ class SqliteWriter:
             self.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
         self.connection.set_wal_hook(None)
         try:
+            self.anchor.close()
             self.connection.close(force=True)
         except apsw.Error as error:
             self.failure = self.failure or meaning(error, self._path, "closing")

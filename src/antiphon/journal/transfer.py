@@ -16,6 +16,7 @@ MAX_ROWS = 1_000_000
 MAX_BYTES = 512 << 20
 """Bodies and blobs of one run together, in bytes: what is stored in less time than others wait for a lock."""
 MAX_SEQ = 1 << 40
+MAX_COMMAND = 1 << 40
 MAX_EPOCH = 1 << 32
 """Far more owners than a run can have had, and far from where SQLite's integers end."""
 MAX_TIME = 253_402_300_800.0
@@ -45,6 +46,8 @@ def check_run(run: StoredRun) -> None:
     if run.origin:
         check_id("origin", run.origin)
     check_name(run.name)
+    if not 0 <= run.commands <= MAX_COMMAND:
+        raise UserError(f"This run says that it took in {run.commands:,} commands; no run did")
     _check_size(run.rows, run.blobs)
     previous, seq, epoch = genesis(run.run_id, run.origin), 0, 1
     for row in run.rows:

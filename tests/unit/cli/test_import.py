@@ -5,9 +5,13 @@ import json
 
 import pytest
 
+from antiphon import Agent, open_journal, open_run, tool
 from antiphon.cli import export_file
 from antiphon.journal.port import chain, genesis
 from antiphon.journal.sqlite import SqliteJournal
+from antiphon.kernel.facts.events import ApprovalEffect
+from antiphon.kernel.run.commands import AnswerInput, encode
+from antiphon.models.script import Script, call
 
 TEAM = """
 entry: bot
@@ -228,3 +232,61 @@ def test_an_imported_run_says_so_as_long_as_it_is_there(shell):
 
     assert asyncio.run(imported("here.db"))
     assert not asyncio.run(imported("there.db"))
+
+
+def test_a_run_that_was_imported_hears_what_is_posted_to_it(shell):
+    """Its records name commands of the journal that it comes from; this one counts on from them."""
+    paid = []
+
+    @tool(requires_approval=True)
+    def pay(item: int) -> str:
+        """Pay for an item.
+
+        Args:
+            item: Its number.
+        """
+        paid.append(item)
+        return f"paid {item}"
+
+    def clerk(*given):
+        return Agent("clerk", "You pay.", tools=[pay], model=Script([*given, "All paid."]))
+
+    async def answer(path, run_id, number):
+        journal = open_journal(f"sqlite:///{shell.folder}/{path}")
+        command = encode(AnswerInput(f"1/{number}.c1?", "yes"))
+        assert await journal.post(run_id, f"answer {number}", command)
+        await journal.close()
+
+    async def there():
+        calls = [call("pay", item=n) for n in range(3)]
+        async with (
+            asyncio.timeout(20),
+            open_run([clerk(*calls)], journal=f"sqlite:///{shell.folder}/there.db") as run,
+        ):
+            await run.post("clerk", "Pay all")
+            asked = 0
+            async for item in run.events():
+                detail = getattr(getattr(item, "event", None), "detail", None)
+                if isinstance(detail, ApprovalEffect):
+                    asked += 1
+                    if asked == 3:
+                        return run.run_id
+                    await answer("there.db", run.run_id, asked)
+
+    run_id = asyncio.run(there())
+    assert shell("runs", "export", run_id, "--out", "run.json", "--journal", "there.db").code == 0
+    assert shell("runs", "import", "run.json", "--journal", "here.db").code == 0
+    assert shell("runs", "verify", "--journal", "here.db").code == 0
+
+    async def here():
+        await answer("here.db", run_id, 3)
+        here = f"sqlite:///{shell.folder}/here.db"
+        async with asyncio.timeout(20), open_run([clerk()], run_id=run_id, journal=here) as run:
+            return (await run.result(*await run.open_requests())).output
+
+    assert asyncio.run(here()) == "All paid."
+    assert paid == [0, 1, 2]
+    assert shell("runs", "verify", "--journal", "here.db").code == 0
+    said = shell("journal", "salvage", "--journal", "here.db", "--out", "saved.db")
+    assert "0 of them not whole" in said.out
+    assert shell("runs", "verify", "--journal", "saved.db").code == 0

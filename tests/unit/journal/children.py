@@ -1,6 +1,7 @@
 """Other processes for the journal's tests: `python -m tests.unit.journal.children NAME ARGUMENT…`."""
 
 import asyncio
+import itertools
 import os
 import resource
 import signal
@@ -8,6 +9,8 @@ import subprocess
 import sys
 
 from antiphon.errors import JournalError
+from antiphon.journal import sqlite_writer
+from antiphon.journal.port import blob_digest
 from antiphon.journal.row_writer import RowWriter
 from antiphon.journal.sqlite import SqliteJournal
 from tests.unit.journal.writing import opened
@@ -50,6 +53,25 @@ async def duplicates(path, run_id, keys, posts):
             keyed = [f"key {n * 7 % int(keys)}" for n in range(start_at, start_at + 50)]
             new += sum(await asyncio.gather(*(journal.post(run_id, key, key.encode()) for key in keyed)))
         say(new)
+
+
+async def endless(path, pages):
+    """Three runs with blobs and commands, without end; say what was acknowledged, a line each."""
+    sqlite_writer.CHECKPOINT_PAGES = int(pages)
+    async with opened(path) as journal:
+        pens = [RowWriter(journal, await journal.claim(f"run {n}", create=True)) for n in range(3)]
+        for turn in itertools.count():
+            for pen in pens:
+                run_id = pen.lease.run_id
+                data = f"{run_id} says {turn} ".encode() * (1 + turn * 37 % 400)
+                name = blob_digest(data)
+                row = pen.row(b"turn %d " % turn * (1 + turn % 50), refs=(("/text", name),))
+                await pen.put(row, {name: data})
+                say(f"row|{run_id}|{row.seq}|{row.digest.hex()}")
+            await journal.post(run_id, f"key {turn}", b"command %d" % turn)
+            say(f"mail|{run_id}|{turn + 1}|{(b'command %d' % turn).hex()}")
+            if not turn:
+                await journal.rename(run_id, "a name")
 
 
 async def small_files(path, limit):

@@ -24,9 +24,9 @@ def test_files_are_for_the_owner_alone(tmp_path):
         async with opened(path) as journal:
             await journal.claim("run", create=True)
             found = {each.name: each.stat().st_mode & 0o777 for each in path.parent.iterdir()}
-            assert found == {"journal.db": 0o600, "journal.db-wal": 0o600, "journal.db-shm": 0o600}
+            assert found == {f"journal.db{side}": 0o600 for side in ("", "-wal", "-shm", "-anchor")}
             assert [each.stat().st_mode & 0o777 for each in (path.parent, path.parent.parent)] == [0o700] * 2
-        assert [each.name for each in path.parent.iterdir()] == ["journal.db"]
+        assert sorted(each.name for each in path.parent.iterdir()) == ["journal.db", "journal.db-anchor"]
 
     asyncio.run(modes())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import click
@@ -19,7 +20,7 @@ from antiphon.cli.session.talk import Opening, Person, Talk, name_of
 from antiphon.cli.store import find, journal_option, short_id, stored_summary, url_of
 from antiphon.cli.target import FORMS, Target, load_target
 from antiphon.config.dotenv import environment
-from antiphon.errors import AntiphonError, RunSuspended
+from antiphon.errors import AntiphonError, JournalError, RunSuspended
 from antiphon.journal import Journal, open_journal
 from antiphon.journal.port import RunInfo
 from antiphon.kernel.run.rows import events_of
@@ -199,11 +200,11 @@ def _farewell(manner: DisplayOptions, run_id: str) -> str:
 async def _newest(journal: Journal) -> RunInfo:
     """The newest run that can be resumed."""
     for entry in await journal.runs():
-        if (
-            await _kept(journal, entry) is not None
-            and (await stored_summary(journal, entry)).state != "closed"
-        ):
-            return entry
+        # One damaged run must not hide the others; `runs verify` says what is wrong with it.
+        with suppress(JournalError):
+            kept = await _kept(journal, entry)
+            if kept is not None and (await stored_summary(journal, entry)).state != "closed":
+                return entry
     raise exit_codes.NotFound("There is no conversation to go on with; `antiphon chat` begins one")
 
 
@@ -212,6 +213,6 @@ async def _kept(journal: Journal, entry: RunInfo) -> DisplayOptions | None:
     rows = await journal.read(entry.run_id)
     if not rows:
         return None
-    first = (await events_of(journal, entry.run_id, rows[0]))[0]
+    first = next(iter(await events_of(journal, entry.run_id, rows[0])), None)
     data = getattr(first, "data", None)
     return manner_of(data, None) if isinstance(data, dict) and CHAT in data else None

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
 
 import click
+from msgspec import Struct
 
 from antiphon.cli import exit_codes
 from antiphon.cli.display import output, terminal_escape
-from antiphon.cli.store import journal_option, json_option, opened
+from antiphon.cli.export_file import fold_rows
+from antiphon.cli.store import journal_option, json_option, opened, short_id, url_of
+from antiphon.config.dotenv import environment
+from antiphon.errors import JournalError, UserError
+from antiphon.journal.port import Journal, StoredCommand, StoredRun
+
+if TYPE_CHECKING:
+    from antiphon.journal.files.salvage import SalvagedRun
 
 
 @click.group()
@@ -36,3 +47,80 @@ def vacuum(journal: str | None, as_json: bool) -> int:
 async def _vacuum(option: str | None) -> int:
     async with opened(option) as journal:
         return await journal.compact()
+
+
+class CopiedRun(Struct, frozen=True):
+    """One run of a copy: what is in it, and what could not be read."""
+
+    run_id: str
+    records: int
+    blobs: int
+    commands: int
+    lost: str = ""
+
+
+@journal.command("salvage", short_help="Copy what can be read of a damaged journal.")
+@journal_option
+@click.option("--out", metavar="NEW", required=True, help="The new journal; it must not exist yet.")
+@json_option
+def salvage(journal: str | None, out: str, as_json: bool) -> int:
+    """Copy every run of a damaged journal, as far as its records verify, to the new journal NEW.
+
+    The damaged journal is only read. Says of every run what was kept and what is lost.
+    """
+    url = url_of(journal, environment())
+    path = Path(unquote(urlsplit(url).path[1:]))
+    if not url.startswith("sqlite:") or not path.is_file():
+        raise exit_codes.NotFound(f"There is no journal file at {path}; --journal PATH names another")
+    if Path(out).exists():
+        raise click.UsageError(f"{out} exists; name a file that does not.")
+    copied = asyncio.run(_salvage(path, Path(out), Path(out).absolute().parent))
+    damaged = [each for each in copied if each.lost]
+    if as_json:
+        output.say(terminal_escape.json_text({"runs": copied, "damaged": len(damaged)}))
+        return exit_codes.COMPLETED
+    for each in copied:
+        commands = f", {each.commands:,} commands" if each.commands else ""
+        lost = f"; LOST: {terminal_escape.line(each.lost)}" if each.lost else ""
+        records = f"{each.records:,} records, {each.blobs:,} blobs{commands}"
+        output.say(f"{short_id(each.run_id)}  {records}{lost}")
+    output.say(f"{len(copied):,} runs copied to {out}, {len(damaged):,} of them not whole")
+    return exit_codes.COMPLETED
+
+
+async def _salvage(path: Path, out: Path, beside: Path) -> list[CopiedRun]:
+    # Who only looks at runs does not load this.
+    from antiphon.journal.files.salvage import salvage as salvaged
+    from antiphon.journal.sqlite import SqliteJournal
+
+    target = SqliteJournal(out)
+    try:
+        return [await _copied(target, run) for run in salvaged(path, beside)]
+    finally:
+        await target.close()
+
+
+async def _copied(target: Journal, run: SalvagedRun) -> CopiedRun:
+    """Store what is left of a run; what no journal takes in (an id that the damage made) is lost."""
+    taken, commands = _commands_of(run)
+    try:
+        await target.restore(StoredRun(run.run_id, run.rows, run.blobs, run.origin, run.name, commands=taken))
+        for command in commands:
+            await target.post(run.run_id, command.key, command.body)
+    except UserError as error:
+        lost = "; ".join(filter(None, (run.lost, str(error))))
+        return CopiedRun(run.run_id, 0, 0, 0, lost)
+    last = run.rows[-1].seq if run.rows else 0
+    return CopiedRun(run.run_id, last, len(run.blobs), len(commands), run.lost)
+
+
+def _commands_of(run: SalvagedRun) -> tuple[int, list[StoredCommand]]:
+    """The command after which the copy begins to count, and those that are posted to it: all that there are,
+    when they reach as far as the run's records say that it had taken them in."""
+    try:
+        taken = fold_rows(run.run_id, run.rows, run.blobs).command
+    except JournalError:
+        # Rows that are no events of ours name no commands.
+        taken = 0
+    newest = run.commands[-1].number if run.commands else 0
+    return (run.commands[0].number - 1, run.commands) if newest and newest >= taken else (taken, [])

@@ -12,11 +12,14 @@ from msgspec import Struct
 
 from antiphon.cli import exit_codes, export_file
 from antiphon.cli.display import output, terminal_escape
+from antiphon.cli.export_file import fold_rows
 from antiphon.cli.store import find, journal_option, json_option, opened, short_id
-from antiphon.errors import JournalError
+from antiphon.errors import JournalCorrupt, JournalError
 from antiphon.journal import Journal
-from antiphon.journal.port import Row
+from antiphon.journal.port import Row, RunInfo
 from antiphon.journal.transfer import named_blobs
+from antiphon.kernel.facts.summary import RunSummary, summary_of
+from antiphon.kernel.facts.summary import decode as decode_summary
 from antiphon.kernel.run.commands import decode as decode_letter
 
 PROMISES = {
@@ -24,6 +27,12 @@ PROMISES = {
     "process": "acknowledged records survive the death of every process, not a power cut",
     "none": "records live as long as this process",
 }
+
+
+DIGESTS = (
+    "digests: without a key; they show damage, and changes by whoever did not reckon with them."
+    " Who can write the file can write records, digests and anchor anew, and no check finds it"
+)
 
 
 class VerifyResult(Struct, frozen=True):
@@ -36,6 +45,16 @@ class VerifyResult(Struct, frozen=True):
     damage: str = ""
 
 
+class Verification(Struct, frozen=True):
+    """What checking a journal or a file found. damage: of the journal beside its runs; unknown: what could
+    not be checked."""
+
+    durability: str
+    runs: list[VerifyResult]
+    damage: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+
 @click.command("verify", short_help="Check every record against its digest.")
 @click.argument("run_id", metavar="[RUN|FILE]", required=False)
 @journal_option
@@ -43,41 +62,52 @@ class VerifyResult(Struct, frozen=True):
 def verify(run_id: str | None, journal: str | None, as_json: bool) -> int:
     """Check every record of RUN, of all runs, or of an exported FILE against its digest.
 
-    Each row's digest covers the row before it, so nothing can be changed, dropped or added unseen;
-    blobs and commands are checked too, and every run is folded. Exit code 5 when anything is damaged.
+    Each row's digest covers the row before it, so a change, a loss or an addition shows; blobs and commands
+    are checked too, and every run is folded and compared with its summary. Of a whole journal also that no
+    run is gone. It says what it cannot know. Exit code 5 when anything is damaged.
     """
     if run_id and (os.sep in run_id or run_id.endswith(".json")):
-        durability, found = "", [verify_file(run_id)]
+        checked = Verification("", [verify_file(run_id)])
     else:
-        durability, found = asyncio.run(_verify(run_id, journal))
+        checked = asyncio.run(_verify(run_id, journal))
+    durability, found = checked.durability, checked.runs
     damaged = [each for each in found if each.damage]
+    code = exit_codes.JOURNAL if damaged or checked.damage else exit_codes.COMPLETED
     if as_json:
-        output.say(
-            terminal_escape.json_text({"durability": durability, "runs": found, "damaged": len(damaged)})
-        )
-        return exit_codes.JOURNAL if damaged else exit_codes.COMPLETED
+        output.say(terminal_escape.json_text({**msgspec.structs.asdict(checked), "damaged": len(damaged)}))
+        return code
     for each in found:
         if each.damage:
             output.say(f"{short_id(each.run_id)}  DAMAGED  {terminal_escape.line(each.damage)}")
         else:
             commands = f", {each.commands:,} commands" if each.commands else ""
-            output.say(
-                f"{short_id(each.run_id)}  ok  {each.records:,} records, {each.blobs:,} blobs{commands}"
-            )
+            counts = f"{each.records:,} records, {each.blobs:,} blobs{commands}"
+            output.say(f"{short_id(each.run_id)}  ok  {counts}")
+    for text in checked.damage:
+        output.say(f"journal  DAMAGED  {terminal_escape.line(text)}")
+    for text in checked.unknown:
+        output.say(f"unknown: {terminal_escape.line(text)}")
     if durability:
         output.say(f"durability: {durability} ({PROMISES[durability]})")
+    output.say(DIGESTS)
     output.say(f"{len(found):,} runs checked, {len(damaged):,} damaged")
-    return exit_codes.JOURNAL if damaged else exit_codes.COMPLETED
+    return code
 
 
-async def _verify(prefix: str | None, option: str | None) -> tuple[str, list[VerifyResult]]:
+async def _verify(prefix: str | None, option: str | None) -> Verification:
     async with opened(option) as journal:
         chosen = [await find(journal, prefix)] if prefix else await journal.runs()
-        return journal.durability, [await _checked(journal, entry.run_id) for entry in chosen]
+        found = [await _checked(journal, entry) for entry in chosen]
+        # What a file beside its runs can tell; only the SQLite journal has one.
+        audit = getattr(journal, "audit", None)
+        one = chosen[0].run_id if prefix else ""
+        damage, unknown = await audit(one) if audit is not None else ((), ())
+        return Verification(journal.durability, found, damage, unknown)
 
 
-async def _checked(journal: Journal, run_id: str) -> VerifyResult:
+async def _checked(journal: Journal, entry: RunInfo) -> VerifyResult:
     """Read everything a run holds; whatever does not verify is its damage."""
+    run_id = entry.run_id
     rows: Sequence[Row] = ()
     blobs: dict[str, bytes] = {}
     commands = 0
@@ -85,13 +115,32 @@ async def _checked(journal: Journal, run_id: str) -> VerifyResult:
         rows = await journal.read(run_id)
         for name in named_blobs(rows):
             blobs[name] = await journal.blob(run_id, name)
-        export_file.fold_rows(run_id, rows, blobs)
+        _compare_summary(entry, rows, blobs)
         for command in await journal.commands(run_id):
             commands += 1
             decode_letter(command.body)
     except (JournalError, msgspec.MsgspecError) as error:
         return VerifyResult(run_id, _last(rows), len(blobs), commands, str(error))
     return VerifyResult(run_id, _last(rows), len(blobs), commands)
+
+
+def _compare_summary(entry: RunInfo, rows: Sequence[Row], blobs: dict[str, bytes]) -> None:
+    """Raise JournalCorrupt when what lists show of a run is not what its records say; folds all of them."""
+    told: RunSummary | None = None
+    if entry.summary:
+        try:
+            msgspec.json.decode(entry.summary)
+            told = decode_summary(entry.summary)
+        except msgspec.ValidationError:
+            # Another version's own way to write it: lists do without it.
+            told = None
+        except msgspec.MsgspecError as error:
+            raise JournalCorrupt(entry.run_id, entry.seq, f"its summary is no JSON ({error})") from error
+    at = next((place for place, row in enumerate(rows, 1) if told is not None and row.seq == told.seq), 0)
+    state = fold_rows(entry.run_id, rows[:at], blobs)
+    if told is not None and ((told.seq and not at) or told != summary_of(state, told.seq)):
+        raise JournalCorrupt(entry.run_id, told.seq, "its summary is not what its records say")
+    fold_rows(entry.run_id, rows[at:], blobs, state)
 
 
 def _last(rows: Sequence[Row]) -> int:

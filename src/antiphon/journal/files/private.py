@@ -12,7 +12,7 @@ from antiphon.errors import JournalFull
 FOLDER = ".antiphon"
 """A folder of this name that a journal is made in tells Git to leave all of it out."""
 _OTHERS = 0o077
-_FILES = ("", "-wal", "-shm")
+_FILES = ("", "-wal", "-shm", "-anchor")
 
 
 def keep_out_of_git(folder: Path) -> None:

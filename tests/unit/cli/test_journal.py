@@ -1,0 +1,141 @@
+"""`antiphon journal salvage`: what can be read of a damaged journal becomes a new one."""
+
+import asyncio
+import shutil
+
+import apsw
+import pytest
+
+from antiphon.journal.port import blob_digest
+from antiphon.journal.row_writer import RowWriter
+from tests.unit.journal.writing import facts, opened, write_story
+
+FRAME = 4_120
+
+
+def killed(folder):
+    """A journal whose process ended without closing it, as `crashed.db` in `folder`; what it held."""
+
+    async def writing():
+        async with opened(folder / "journal.db") as journal:
+            await write_story(journal, lambda fact: None)
+            await journal.rename("run 0", "tides")
+            for side in ("", "-wal"):
+                shutil.copy(folder / f"journal.db{side}", folder / f"crashed.db{side}")
+            return await facts(journal)
+
+    return asyncio.run(writing())
+
+
+def held(path):
+    async def looking():
+        async with opened(path) as journal:
+            return await facts(journal), {each.run_id: each.name for each in await journal.runs()}
+
+    return asyncio.run(looking())
+
+
+def flip(path, place):
+    data = bytearray(path.read_bytes())
+    data[place] ^= 4
+    path.write_bytes(data)
+
+
+def without_summaries(found):
+    return {fact for fact in found if fact[0] != "summary"}
+
+
+@pytest.mark.parametrize(
+    "place", [16, 32 + 4 * FRAME + 9, 32 + 4 * FRAME + 17], ids=["header", "salt", "sum"]
+)
+def test_what_only_the_log_had_wrong_is_kept_whole(shell, place):
+    whole = killed(shell.folder)
+    flip(shell.folder / "crashed.db-wal", place)
+    before = [(shell.folder / name).read_bytes() for name in ("crashed.db", "crashed.db-wal")]
+    refused = shell("runs", "ls", "--journal", "crashed.db")
+    assert refused.code == 5
+    assert "antiphon journal salvage --journal crashed.db --out NEW" in refused.err
+    said = shell("journal", "salvage", "--journal", "crashed.db", "--out", "new.db")
+    assert (said.code, said.out.splitlines()[-1]) == (0, "2 runs copied to new.db, 0 of them not whole")
+    found, names = held(shell.folder / "new.db")
+    assert without_summaries(found) == without_summaries(whole)
+    assert names == {"run 0": "tides", "run 1": ""}
+    assert [(shell.folder / name).read_bytes() for name in ("crashed.db", "crashed.db-wal")] == before
+    assert not list(shell.folder.glob(".salvage-*"))
+
+
+def test_a_changed_row_costs_its_run_the_rest_and_no_other_run_anything(shell):
+    async def writing():
+        async with opened(shell.folder / "journal.db") as journal:
+            pens = [RowWriter(journal, await journal.claim(name, create=True)) for name in ("one", "two")]
+            for n in range(12):
+                for pen in pens:
+                    data = b"%s %d " % (pen.lease.run_id.encode(), n) * 700
+                    name = blob_digest(data)
+                    await pen.put(pen.row(b"row %d" % n, refs=(("/x", name),)), {name: data})
+            await journal.post("two", "key", b"command")
+            for side in ("", "-wal"):
+                shutil.copy(shell.folder / f"journal.db{side}", shell.folder / f"crashed.db{side}")
+
+    asyncio.run(writing())
+    log = shell.folder / "crashed.db-wal"
+    data = log.read_bytes()
+    pages = range(32, len(data), FRAME)
+    flip(log, next(at for at in pages if data[at : at + FRAME].count(b"one 5 ") > 600) + 2_000)
+    found = shell("journal", "salvage", "--journal", "crashed.db", "--out", "new.db", "--json").value
+    assert found["damaged"] == 1
+    kept = {each["run_id"]: each for each in found["runs"]}
+    assert kept["two"] == {"run_id": "two", "records": 12, "blobs": 12, "commands": 1, "lost": ""}
+    assert kept["one"]["records"] == 5
+    assert kept["one"]["lost"] == "7 of 12 records, from 6 on"
+    assert len([fact for fact in held(shell.folder / "new.db")[0] if fact[1] == "one"]) == 5
+
+
+def test_a_file_of_which_a_page_is_damaged_keeps_what_is_on_the_others(shell):
+    killed(shell.folder)
+    data = bytearray((shell.folder / "journal.db").read_bytes())
+    assert len(data) > 8_192
+    # The page of the index over commands' keys: nothing that cannot be made again.
+    with_index = next(at for at in range(0, len(data), 4_096) if b"key 0" in data[at : at + 4_096])
+    data[with_index] ^= 0xFF
+    (shell.folder / "rotten.db").write_bytes(data)
+    said = shell("journal", "salvage", "--journal", "rotten.db", "--out", "new.db")
+    assert said.code == 0
+    rows = {fact for fact in held(shell.folder / "new.db")[0] if fact[0] == "row"}
+    assert len(rows) == 16
+
+
+def test_a_name_that_changed_is_lost_and_an_id_that_none_can_have_costs_no_other_run_anything(shell):
+    killed(shell.folder)
+    connection = apsw.Connection(str(shell.folder / "journal.db"))
+    connection.execute("update runs set name = 'tiles' where run_id = 'run 0'")
+    connection.execute("update runs set run_id = 'run \x1b' where run_id = 'run 1'")
+    connection.close()
+    said = shell("journal", "salvage", "--journal", "journal.db", "--out", "new.db")
+    assert said.code == 0
+    assert said.out.splitlines()[0].endswith("LOST: its name")
+    assert "it must be 1 to 200 visible characters" in said.out
+    assert "2 of them not whole" in said.out
+    assert held(shell.folder / "new.db")[1] == {"run 0": ""}
+
+
+def test_the_runs_of_the_copy_begin_as_ones_from_elsewhere(shell):
+    """What a run did behind the end that is left of it is not known: nothing it was allowed there holds."""
+    killed(shell.folder)
+    assert shell("journal", "salvage", "--journal", "journal.db", "--out", "new.db").code == 0
+
+    async def leases():
+        async with opened(shell.folder / "new.db") as journal:
+            return [(await journal.claim(run_id)).imported for run_id in ("run 0", "run 1")]
+
+    assert asyncio.run(leases()) == [True, True]
+
+
+def test_it_overwrites_nothing_and_needs_a_journal(shell):
+    killed(shell.folder)
+    assert shell("journal", "salvage", "--journal", "crashed.db", "--out", "journal.db").code == 2
+    assert shell("journal", "salvage", "--journal", "nowhere.db", "--out", "new.db").code == 4
+    shell.write("text.db", "This is no journal. " * 1_000)
+    refused = shell("journal", "salvage", "--journal", "text.db", "--out", "new.db")
+    assert refused.code == 5
+    assert "nothing of it can be read" in refused.err
