@@ -184,13 +184,13 @@ def test_no_tool_runs_from_an_unfinished_reply(server: Server, kind: str, came: 
 
 def test_broken_calls_go_back_to_the_model(server: Server) -> None:
     faults = [{"type": "tool_fault", "kind": kind} for kind in ("malformed_arguments", "unknown_tool")]
-    # So short that llmock cuts it off before the value: nothing is left that could be mended.
+    # So short that llmock cuts it off before the value; what acts is not mended in any case.
     short = calls("loop", ("note", {"line": "x"}))
     notebook = Notebook(server)
     events = seen_through(server, notebook, notebook.request, *faults, *[short] * 3, says("loop", ANSWER))
     shown = [(event.is_error, event.result) for event in events if isinstance(event, ToolResultEvent)]
     assert [failed for failed, _ in shown] == [True, True, False]
-    assert "Invalid arguments for tool 'note': missing required argument" in shown[0][1]
+    assert "Invalid arguments for tool 'note': not JSON" in shown[0][1]
     assert "Unknown tool: llmock_unknown_tool. Available tools: note" in shown[1][1]
     assert notebook.lines == ["x"]
     assert results(conversations(server, "loop")[3]) == [text for _, text in shown]
