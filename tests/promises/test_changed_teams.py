@@ -164,7 +164,7 @@ def test_a_run_of_any_style_opens_with_any_team(name: str, tmp_path: Path) -> No
     assert not found, f"{len(found)} of {tried}:\n" + "\n".join(found[:10])
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_a_run_opens_with_any_team_at_every_point(name: str, tmp_path: Path) -> None:
     tried, found = asyncio.run(refused(name, tmp_path))

@@ -67,7 +67,7 @@ def flipped(files, side, place, bit):
 @pytest.mark.parametrize(
     ("pages", "said", "flips"),
     [
-        pytest.param(40, 60, 200, id="quick"),
+        pytest.param(40, 60, 200, id="quick", marks=pytest.mark.slow),
         pytest.param(40, 60, 4_000, id="file and log", marks=pytest.mark.deep),
         pytest.param(10_000, 60, 4_000, id="log", marks=pytest.mark.deep),
         pytest.param(40, 300, 2_000, id="long", marks=pytest.mark.deep),

@@ -89,6 +89,14 @@ def test_a_hook_that_takes_a_reading_tools_place_is_given_no_guess(instead: Any)
     )
 
 
+def test_of_long_arguments_it_is_said_how_they_began() -> None:
+    model = Script([said("read_file", '{"path": "' + "x" * 5_000), "done"])
+    recorded(Agent("a", tools=[read_file], model=model), "go")
+    first, _ = results_shown(model.requests[1])[0].split("\n")
+    assert first.endswith("xxx... (5,011 characters)]")
+    assert len(first) < 1_200
+
+
 def test_a_person_allows_what_was_understood_and_the_model_is_told() -> None:
     @tool(effect="read", requires_approval=True)
     def peek(path: str) -> str:

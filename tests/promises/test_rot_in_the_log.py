@@ -110,6 +110,7 @@ def test_a_commit_that_was_cut_off_is_no_damage_and_leaves_nothing_behind(killed
     assert set(said[:-1]) <= found
 
 
+@pytest.mark.slow
 def test_a_reader_beside_a_living_writer_sees_no_damage(tmp_path, monkeypatch):
     """The log is read while it is written, moved into the file and begun anew."""
     monkeypatch.setattr(sqlite_writer, "CHECKPOINT_PAGES", 200)
