@@ -52,6 +52,7 @@ def test_a_sample_of_a_team_of_profiles_with_a_principal_in_the_background(tmp_p
     assert not report.bad, str(report)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("commit", MODES)
 @pytest.mark.parametrize("scenario", ALL, ids=lambda scenario: scenario.name)
 def test_every_scenario_is_in_order_without_a_crash(scenario, commit, tmp_path):

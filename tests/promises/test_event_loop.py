@@ -70,6 +70,7 @@ async def everything(journal, run_id):
                 return
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", [fold, read, rows, everything])
 def test_reading_a_long_run_lets_others_work(way):
     async def main():

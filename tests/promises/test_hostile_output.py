@@ -127,6 +127,7 @@ def test_a_tool_raises_it(shape, kind):
     assert well_formed(model.requests[-1]) == ["user", "assistant", "tool"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [name for name, value in SHAPES.items() if isinstance(value, str)])
 def test_a_model_says_it(shape):
     @tool(effect="read")

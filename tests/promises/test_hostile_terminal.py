@@ -248,6 +248,7 @@ def harmful(text):
     return sorted(found - {"\n"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", CASES, ids=" ".join)
 def test_nothing_harmful_reaches_the_terminal(path, attacked, monkeypatch):
     options = [option for parameter in COMMANDS[path].params for option in parameter.opts]

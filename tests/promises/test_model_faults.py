@@ -60,6 +60,7 @@ def test_there_are_enough_scripts_and_their_names_differ() -> None:
     assert len({wire.name for wire in SCRIPTS}) == len(SCRIPTS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 @pytest.mark.parametrize("wire", SCRIPTS, ids=lambda wire: wire.name)
 def test_every_script_ends_in_its_class(wire: Wire, stream: bool, caplog: pytest.LogCaptureFixture) -> None:

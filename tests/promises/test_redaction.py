@@ -113,6 +113,7 @@ def answer(text, where):
     return chunked(sse(chunk(content="so"), body))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["body", "text", "stream", "redirect"])
 @pytest.mark.parametrize("before", [0, 150, 180, 190, 780])
 def test_no_error_of_an_endpoint_shows_a_piece_of_the_key(where, before):

@@ -185,6 +185,7 @@ def test_a_full_disk_at_the_request_itself(shell):
     assert "has no request to go on with" in one_message(resumed)
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_is_no_error(shell):
     with shell.start("run", "--help", stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         process.stdout.close()

@@ -100,6 +100,7 @@ def line_of(said):
     return said.err.splitlines()[-1].partition("to go on: ")[2]
 
 
+@pytest.mark.slow
 def test_it_is_gone_on_with_in_another_process(shell, piped):
     said = piped("one\n", "code.py:bot")
     words = line_of(said).split()

@@ -72,6 +72,7 @@ def test_message_from_the_standard_input(shell, monkeypatch):
     assert [run["title"] for run in listed] == ["over\nlines"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("target", "answer"),
     [
@@ -122,6 +123,7 @@ def test_every_outcome_has_its_exit_code(shell, options, outcome, code):
     assert listed["state"] == outcome
 
 
+@pytest.mark.slow
 def test_an_answer_that_is_not_whole_is_printed_and_ends_with_a_code_of_its_own(shell):
     shell.write(
         "cut.py",
@@ -196,6 +198,7 @@ def test_journal_in_memory_leaves_nothing(shell):
     assert not (shell.folder / ".antiphon").exists()
 
 
+@pytest.mark.slow
 def test_journal_folder_is_private_and_can_be_named(shell, monkeypatch):
     assert shell("run", "team.yaml", "go").code == 0
     assert (shell.folder / ".antiphon").stat().st_mode & 0o777 == 0o700

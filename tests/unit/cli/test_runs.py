@@ -74,6 +74,7 @@ BODIES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("body", BODIES)
 def test_ls_lists_the_others_when_a_run_cannot_be_read(shell, run_id, body):
     """The digests of its rows are right, as if somebody had meant to. It is that run's damage alone."""

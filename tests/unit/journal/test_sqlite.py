@@ -188,6 +188,7 @@ def test_threads_end_with_the_journal(tmp_path):
     asyncio.run(opening())
 
 
+@pytest.mark.slow
 def test_a_loop_that_ended_without_closing_does_not_stop_the_process(tmp_path):
     journals = []
 

@@ -141,6 +141,7 @@ def test_a_process_killed_anywhere_in_it_leaves_nothing_of_the_run(tmp_path):
     assert [entry.run_id for entry in asyncio.run(look())] == ["moved"]
 
 
+@pytest.mark.slow
 def test_nothing_is_stored_of_a_run_for_which_the_disk_has_no_room(tmp_path):
     """The store refuses in the middle of it, and takes it in when there is room."""
 

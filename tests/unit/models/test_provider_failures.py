@@ -156,6 +156,7 @@ def test_a_host_that_cannot_be_reached_is_network() -> None:
     assert caught.value.kind == "timeout"
 
 
+@pytest.mark.slow
 def test_silence_is_a_timeout() -> None:
     hanging = Pieces([sse(START, *text_block("Hel"))], hang=True)
     with pytest.raises(ModelError, match=r"stopped in the middle.*idle") as caught:

@@ -71,6 +71,7 @@ def test_signed_reasoning_returns_untouched_and_in_its_place() -> None:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", ["content", "reasoning", "calls", "provider", "other"])
 def test_a_message_that_was_changed_goes_without_the_reasoning(change: str) -> None:
     seen: list[dict[str, Any]] = []
@@ -211,6 +212,7 @@ def responses(seen: list[dict[str, Any]]) -> ProviderModel:
     )
 
 
+@pytest.mark.slow
 def test_reasoning_items_of_openai_return_with_their_ids() -> None:
     seen: list[dict[str, Any]] = []
     reply, deltas = ask(responses(seen), request(tools=(SPEC,)))

@@ -48,6 +48,7 @@ def parent_of(program, first=""):
 OTHER_SYSTEMS = "child._PRELUDE = child._PRELUDE.replace('== \"linux\"', '== \"none\"')"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for the child in /proc")
 @pytest.mark.parametrize(("program", "first"), [(SPINNING, ""), (SLEEPING, ""), (SLEEPING, OTHER_SYSTEMS)])
 def test_a_child_is_gone_when_its_parent_is_killed(program, first, tmp_path):
