@@ -359,3 +359,16 @@ def test_a_model_that_took_over_and_is_gone_leaves_the_last_one() -> None:
             return (await run.result(request)).output
 
     assert asyncio.run(play()) == "alone"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [({"missing": "dropp"}, "'rest', 'drop' or 'refuse'"), ({"renamed": {"b": "a"}}, "renamed")],
+)
+def test_what_a_new_run_cannot_be_opened_with_is_refused(options: Any, said: str) -> None:
+    async def opening() -> None:
+        async with open_run([Agent("a", model=Script(["hi"]))], **options):
+            raise AssertionError("it was opened")
+
+    with pytest.raises(AntiphonError, match=said):
+        asyncio.run(opening())

@@ -86,9 +86,10 @@ async def open_run(
         # A process can die between its claim and its first record: then nothing was started yet.
         try:
             first: RunStarted | RunResumed = RunStarted(lease.run_id, options, data)
-            if lease.seq:
+            if lease.seq or renamed or missing != "rest":
                 again = _again(lease, state, interactive, options.policy if policy is not None else None)
-                first = _resumed(state, cast, runtime.team.members, again, renamed or {}, missing)
+                again = _resumed(state, cast, runtime.team.members, again, renamed or {}, missing)
+                first = again if lease.seq else first
             runtime.start(first)
             if store.durability != "none" or not owned:
                 runtime.open_commands()
