@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 from msgspec.structs import force_setattr, replace
 
 from antiphon.errors import UserError
-from antiphon.values.fields import Checked, check_at_least
+from antiphon.values.fields import Checked, check_at_least, check_fields
 from antiphon.values.hooks import Hooks
 from antiphon.values.limits import Limits
 from antiphon.values.message import USER
@@ -166,7 +166,7 @@ class Agent(Checked, frozen=True, eq=False):
     """What it hears and says in an environment."""
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        check_fields(self)
         if not self.name.strip() or not self.name.isprintable() or self.name == USER:
             raise UserError(f"An agent's name must be printable and not {USER!r}; got {self.name!r}")
         if isinstance(self.policy, str):

@@ -13,7 +13,6 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache, partial
-from itertools import compress
 from math import isfinite
 from types import FunctionType, NoneType, UnionType
 from typing import (
@@ -102,12 +101,13 @@ def check_fields(value: Struct, called: str = "", names: Mapping[str, str] = {})
 
     called, names: what the fields are arguments of, and their names there, where these are others.
     """
-    defaults, kinds = _declared(type(value))
-    held = astuple(value)
-    # Most fields are left as they are: what holds its default needs no look.
-    for each, (name, kind) in compress(zip(held, kinds, strict=True), map(operator.is_not, held, defaults)):
+    # Every object that a user makes passes here: names are looked up once, and zip is not asked to count.
+    for each, (default, name, exact, kind) in zip(astuple(value), _declared(type(value))):  # noqa: B905
+        # Most fields are left as they are: what holds its default needs no look.
+        if each is default:
+            continue
         of = type(each)
-        if of in kind.exact and (of is not str or each.isascii()):
+        if of in exact and (of is not str or each.isascii()):
             continue
         kept = kind.keep(each)
         if kept is REFUSED:
@@ -126,13 +126,11 @@ def check_at_least(value: Struct, least: float, *names: str) -> None:
 
 
 @cache
-def _declared(of: type[Struct]) -> tuple[tuple[Any, ...], tuple[tuple[str, Kind], ...]]:
-    """The defaults of a class's fields, and their names and kinds."""
-    hints, declared = get_type_hints(of), fields(of)
-    return (
-        tuple([field.default for field in declared]),
-        tuple([(field.name, kind_of(hints[field.name])) for field in declared]),
-    )
+def _declared(of: type[Struct]) -> tuple[tuple[Any, str, frozenset[type], Kind], ...]:
+    """Of each field of a class its default, its name, the types that need no look, and its kind."""
+    hints = get_type_hints(of)
+    kinds = [(field.default, field.name, kind_of(hints[field.name])) for field in fields(of)]
+    return tuple([(default, name, kind.exact, kind) for default, name, kind in kinds])
 
 
 def _no_such_field(of: Any, name: str, held: Any) -> str:
