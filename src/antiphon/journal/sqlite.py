@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -17,7 +16,6 @@ from antiphon.journal import sqlite_anchored as anchored
 from antiphon.journal import sqlite_reader as reading
 from antiphon.journal import sqlite_runs as storing
 from antiphon.journal.files.anchor import Anchor
-from antiphon.journal.owner import Owner, is_dead, this_process
 from antiphon.journal.port import (
     Done,
     Lease,
@@ -31,29 +29,15 @@ from antiphon.journal.port import (
     name_digest,
     wrong_given,
 )
-from antiphon.journal.sqlite_file import SYNCHRONOUS, meaning, open_file, open_reading, value
+from antiphon.journal.sqlite_file import SYNCHRONOUS, meaning, open_file, open_reading
+from antiphon.journal.sqlite_owners import Clocks, SqliteOwners
 from antiphon.journal.sqlite_reader import ReadQuery, SqliteReader
 from antiphon.journal.sqlite_writer import Append, Ended, SqliteWriter, Tail, WriteJob
 from antiphon.journal.transfer import check_run
 
 T = TypeVar("T")
 
-_OWNER_OF = "select owner from runs where key = ?"
 _HELD = "select epoch, owner from runs where key = ?"
-_OWNER = "select host, boot, pid, started, wall, steady from owners where key = ?"
-_OWNERS = "select key, host, boot, pid, started, wall, steady from owners"
-_ADD_OWNER = (
-    "insert into owners(host, boot, pid, started, wall, steady) values(?, ?, ?, ?, ?, ?) returning key"
-)
-_BEAT = "update owners set wall = ?, steady = ? where key = ?"
-_FORGET_OWNER = (
-    "delete from owners where key = ? and not exists(select 1 from runs where runs.owner = owners.key)"
-)
-_HOLDERS = (
-    "select runs.run_id, owners.key, host, boot, pid, started, wall, steady from owners"
-    " join runs on runs.owner = owners.key where ?1 is null or runs.key = ?1"
-)
-_CLAIM = "update runs set epoch = epoch + 1, owner = ? where key = ?"
 _RELEASE = "update runs set owner = null where key = ? and epoch = ?"
 _DESCRIBE = "update runs set summary = ? where key = ? and epoch = ?"
 _POST = (
@@ -93,10 +77,9 @@ class SqliteJournal:
     ) -> None:
         if durability not in SYNCHRONOUS:
             raise ConfigError(f"durability is {durability!r}; it is one of: {', '.join(sorted(SYNCHRONOUS))}")
-        self.path, self.durability, self._ttl = Path(path), durability, ttl
-        self._vfs, self._wall, self._steady = vfs, wall, steady
-        self._me = this_process()
-        self._owner_key = 0
+        self.path, self.durability, self._vfs = Path(path), durability, vfs
+        self._clocks = Clocks(ttl, wall, steady)
+        self._owners = SqliteOwners(self.path, self._clocks)
         self._heard_at = float("-inf")
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waiting: dict[str, list[tuple[int, int, asyncio.Future[None]]]] = {}
@@ -105,7 +88,7 @@ class SqliteJournal:
         try:
             beside = open_reading(self.path, vfs)
             # Of its own: the reader's thread and the writer's must not move one place in one open file.
-            self._anchor = Anchor(self.path, vfs, self._me.boot)
+            self._anchor = Anchor(self.path, vfs, self._owners.me.boot)
         except apsw.Error as error:
             file.anchor.close()
             file.connection.close(force=True)
@@ -192,7 +175,7 @@ class SqliteJournal:
         them has not ended its reading, the file stays as large as it was: JournalError then, try again.
         """
         await self._clear()
-        await self._write(lambda job: self._check_holders(None))
+        await self._write(lambda job: self._owners.check_held(self._writer.connection, None))
         return await asyncio.to_thread(storing.compact, self.path, self.durability, self._vfs)
 
     async def _clear(self) -> None:
@@ -218,12 +201,12 @@ class SqliteJournal:
 
     async def beat(self) -> None:
         """See `port.Journal.beat`; nothing to do while this instance holds no run."""
-        if self._owner_key:
-            await self._heard(self._say_alive)
+        if self._owners.key:
+            await self._heard(lambda job: self._owners.say_alive(self._writer.connection))
 
     def is_fresh(self, lease: Lease) -> bool:
         """See `port.Journal.is_fresh`."""
-        return self._steady() - self._heard_at < self._ttl
+        return self._clocks.steady() - self._heard_at < self._clocks.ttl
 
     async def confirm(self, lease: Lease) -> None:
         """See `port.Journal.confirm`."""
@@ -231,7 +214,7 @@ class SqliteJournal:
 
     async def _heard(self, work: Callable[[WriteJob], T]) -> T:
         """Do what says that this instance lives; from its beginning on nobody takes its runs for a while."""
-        began = self._steady()
+        began = self._clocks.steady()
         done = await self._write(work)
         self._heard_at = began
         return done
@@ -272,64 +255,32 @@ class SqliteJournal:
             if not create:
                 self._writer.anchor.missing(run_id)
                 raise
-            storing.add_run(connection, run_id, origin if origin != run_id else "", self._wall())
+            storing.add_run(connection, run_id, origin if origin != run_id else "", self._clocks.wall())
             top = reading.head(connection, run_id)
             self._writer.anchor.tide(runs=top.key)
         if origin:
             check_origin(run_id, top.origin, origin)
         anchored.check_head(self._writer.anchor, run_id, top, connection)
-        before = value(connection, _OWNER_OF, (top.key,))
-        if before is not None and before == self._owner_key:
+        before = self._owners.holder(connection, top.key)
+        if before is not None and before == self._owners.key:
             tail = self._writer.tails.get(run_id)
             # A lease that a failure broke is nobody's; one of this very transaction has no tail yet.
             if tail is None or tail.refusal is None:
-                raise RunInUse(run_id, f"{self._me}, in this journal's own instance")
+                raise RunInUse(run_id, f"{self._owners.me}, in this journal's own instance")
         elif before is not None:
-            found = connection.execute(_OWNER, (before,)).fetchone()
-            if found is not None and self._lives(before, *found):
-                raise RunInUse(run_id, str(Owner(*found[:4])))
-        self._say_alive(job)
-        connection.execute(_CLAIM, (self._owner_key, top.key))
-        if before is not None and before != self._owner_key:
-            connection.execute(_FORGET_OWNER, (before,))
+            self._owners.check_gone(connection, run_id, before)
+        self._owners.take(connection, top.key, before)
         self._writer.anchor.row(top.key, run_id, top.epoch + 1, top.seq, top.digest)
         self._writer.anchor.sync_with_this()
         job.claimed = Tail(run_id, top.key, top.epoch + 1, top.seq, top.last, (top.seq, top.last))
         return Lease(run_id, top.epoch + 1, top.seq, top.digest, bool(top.imported))
 
-    def _lives(
-        self, key: int, host: str, boot: str, pid: int, started: str, wall: float, steady: float
-    ) -> bool:
-        owner = Owner(host, boot, pid, started)
-        if is_dead(owner, self._me):
-            return False
-        if owner == self._me and self._thread_name(key) not in {each.name for each in threading.enumerate()}:
-            # An instance of this process that is gone, though its failing disk let it not say so.
-            return False
-        if boot and boot == self._me.boot:
-            # One clock that no one sets, common to all processes since the boot.
-            return self._steady() - steady < self._ttl
-        return self._wall() - wall < self._ttl
-
-    def _say_alive(self, job: WriteJob) -> None:
-        connection, me = self._writer.connection, self._me
-        now = self._wall(), self._steady()
-        if self._owner_key:
-            connection.execute(_BEAT, (*now, self._owner_key))
-            if connection.changes():
-                return
-        self._owner_key = value(connection, _ADD_OWNER, (me.host, me.boot, me.pid, me.started, *now))
-        threading.current_thread().name = self._thread_name(self._owner_key)
-
     def _confirm(self, lease: Lease, job: WriteJob) -> None:
         tail = self._writer.tails.get(lease.run_id)
-        held = (lease.epoch, self._owner_key)
+        held = (lease.epoch, self._owners.key)
         if tail is None or self._writer.connection.execute(_HELD, (tail.key,)).fetchone() != held:
             raise LeaseLost(f"Run {lease.run_id}: another owner took it over after epoch {lease.epoch}")
-        self._say_alive(job)
-
-    def _thread_name(self, owner_key: int) -> str:
-        return f"antiphon journal owner {owner_key} of {self.path.resolve()}"
+        self._owners.say_alive(self._writer.connection)
 
     def _release(self, lease: Lease, summary: bytes, job: WriteJob) -> None:
         tail = self._writer.tails.get(lease.run_id)
@@ -366,7 +317,7 @@ class SqliteJournal:
 
     def _restore(self, run: StoredRun, job: WriteJob) -> None:
         connection, anchor = self._writer.connection, self._writer.anchor
-        storing.restore(connection, run, self._wall(), job)
+        storing.restore(connection, run, self._clocks.wall(), job)
         top = reading.head(connection, run.run_id)
         anchor.row(top.key, run.run_id, top.epoch, top.seq, top.digest)
         anchor.tide(rows=top.last, runs=top.key)
@@ -376,20 +327,13 @@ class SqliteJournal:
         """Take the run out, and clear away the first piece, of most runs all; whether there is more."""
         connection = self._writer.connection
         top = reading.head(connection, run_id)
-        owner = value(connection, _OWNER_OF, (top.key,))
-        self._check_holders(top.key)
+        owner = self._owners.holder(connection, top.key)
+        self._owners.check_held(connection, top.key)
         self._writer.anchor.forget([top.key])
         storing.take_out(connection, run_id, top)
         if owner is not None:
-            connection.execute(_FORGET_OWNER, (owner,))
+            self._owners.forget(connection, owner)
         return storing.clear(connection, job)
-
-    def _check_holders(self, key: int | None) -> None:
-        """Raise RunInUse when a living owner, this one or another, holds the run (None: any run)."""
-        found: list[tuple[Any, ...]] = self._writer.connection.execute(_HOLDERS, (key,)).fetchall()
-        for run_id, owner, *rest in found:
-            if self._lives(owner, *rest):
-                raise RunInUse(run_id, str(Owner(*rest[:4])))
 
     def _give_up(self, job: WriteJob) -> None:
         connection = self._writer.connection
@@ -397,16 +341,15 @@ class SqliteJournal:
             connection.execute(_RELEASE, (tail.key, tail.epoch))
         self._writer.tails.clear()
         self._writer.anchor.sync_with_this()
-        if self._owner_key:
-            connection.execute(_FORGET_OWNER, (self._owner_key,))
+        if self._owners.key:
+            self._owners.forget(connection, self._owners.key)
 
     # What the reader's thread runs.
 
     def _entries(self, connection: apsw.Connection) -> list[RunInfo]:
         with connection:
-            owners: list[tuple[Any, ...]] = connection.execute(_OWNERS).fetchall()
+            names = self._owners.names(connection)
             found: list[tuple[Any, ...]] = connection.execute(_RUNS).fetchall()
-        names = {key: str(Owner(*rest[:4])) for key, *rest in owners if self._lives(key, *rest)}
         return [
             RunInfo(
                 run_id, created, updated, seq, epoch, names.get(owner, ""), summary, name, origin, bool(moved)
