@@ -79,6 +79,7 @@ CASES = {
     ("runs", "rm"): [["a0", "b0"], ["c0", "--yes"], ["nobody\x1b[31m"]],
     ("runs", "prune"): [["--keep", "0"], ["--keep", "0", "--yes"], ["--older", "\x1b[31m"]],
     ("journal", "vacuum"): [[], ["--journal", "\x1b[31m.db"]],
+    ("journal", "seal"): [[], ["--was", "\x1b[31m"], ["--journal", "\x1b[31m.db"]],
     ("journal", "salvage"): [
         ["--out", "saved.db"],
         ["--out", "\x1b[31m.db"],

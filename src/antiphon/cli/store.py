@@ -18,6 +18,7 @@ from antiphon.cli import exit_codes
 from antiphon.cli.display import terminal_escape
 from antiphon.config.dotenv import environment
 from antiphon.journal import Journal, open_journal
+from antiphon.journal.files.seal import VARIABLE, journal_key
 from antiphon.journal.port import RunInfo
 from antiphon.kernel.facts.records import ActivationIndex, Record
 from antiphon.kernel.facts.summary import RunSummary, decode, summary_of
@@ -50,7 +51,14 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Write JSON."
 
 
 def url_of(option: str | None, env: Mapping[str, str]) -> str:
-    """The journal's URL: as `--journal` says, else in ANTIPHON_HOME, else in the folder we are in."""
+    """The journal's URL: as `--journal` says, else in ANTIPHON_HOME, else in the folder we are in.
+
+    Raises UsageError for a key that stands where it protects nothing.
+    """
+    if env.get(VARIABLE) and not journal_key():
+        raise click.UsageError(
+            f"{VARIABLE} stands in .env, beside what it is to protect; set it in the environment instead."
+        )
     if option is None:
         option = os.path.join(env.get("ANTIPHON_HOME") or FOLDER, FILE)
     if option == "memory" or "://" in option:

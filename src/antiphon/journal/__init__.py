@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from antiphon.errors import ConfigError
+from antiphon.journal.files.seal import journal_key
 from antiphon.journal.memory import MemoryJournal
 from antiphon.journal.port import Journal
 
@@ -23,6 +24,7 @@ _KNOWN = (
 def open_journal(target: str | Journal | None = None) -> Journal:
     """The journal that `target` names; None is a new one in memory, a Journal is itself.
 
+    A file is sealed with the key that ANTIPHON_JOURNAL_KEY holds in the process's environment, if any.
     Raises ConfigError for any other text, and what opening the file raises.
     """
     if target is None or target == "memory":
@@ -45,4 +47,4 @@ def _sqlite(target: str, host: str, path: str, query: str, fragment: str) -> Sql
     # Who keeps runs in memory does not load SQLite.
     from antiphon.journal.sqlite import SqliteJournal
 
-    return SqliteJournal(path, options.get("durability", "power"))
+    return SqliteJournal(path, options.get("durability", "power"), key=journal_key())

@@ -16,6 +16,7 @@ from antiphon.journal import sqlite_anchored as anchored
 from antiphon.journal import sqlite_reader as reading
 from antiphon.journal import sqlite_runs as storing
 from antiphon.journal.files.anchor import Anchor
+from antiphon.journal.files.seal import Seal
 from antiphon.journal.port import (
     Done,
     Lease,
@@ -26,7 +27,6 @@ from antiphon.journal.port import (
     check_id,
     check_name,
     check_origin,
-    name_digest,
     wrong_given,
 )
 from antiphon.journal.sqlite_file import SYNCHRONOUS, meaning, open_file, open_reading
@@ -41,8 +41,8 @@ _HELD = "select epoch, owner from runs where key = ?"
 _RELEASE = "update runs set owner = null where key = ? and epoch = ?"
 _DESCRIBE = "update runs set summary = ? where key = ? and epoch = ?"
 _POST = (
-    "insert into commands(run, number, key, digest, body)"
-    " select ?1, ?2, ?3, ?4, ?5 where not exists(select 1 from commands where run = ?1 and key = ?3)"
+    "insert into commands(run, number, key, digest, body, seal)"
+    " select ?1, ?2, ?3, ?4, ?5, ?6 where not exists(select 1 from commands where run = ?1 and key = ?3)"
 )
 _COUNT_COMMANDS = "update runs set commands = ? where key = ?"
 _RENAME = "update runs set name = ? where key = ?"
@@ -59,7 +59,9 @@ class SqliteJournal:
     "process" survives the death of every process but may lose the last moments at a power cut
     (synchronous=NORMAL). ttl: seconds without a `beat` after which an owner that cannot be seen
     to be dead is replaced; clocks of other hosts are compared by Unix time, of this one by its
-    steady clock. vfs: the name of an SQLite file layer, for tests of disks that fail.
+    steady clock. vfs: the name of an SQLite file layer, for tests of disks that fail. key: seals what is
+    written, so that nobody without it can forge runs, commands or names (see `journal.files.seal`); all who
+    open the journal need it.
 
     Raises at construction: JournalFull, JournalTooNew, ConfigError, JournalError. After an I/O error the
     instance refuses all writing: open a new one.
@@ -72,6 +74,7 @@ class SqliteJournal:
         *,
         ttl: float = 15.0,
         vfs: str | None = None,
+        key: str = "",
         wall: Callable[[], float] = time.time,
         steady: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -84,7 +87,7 @@ class SqliteJournal:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waiting: dict[str, list[tuple[int, int, asyncio.Future[None]]]] = {}
         self._closing: asyncio.Future[None] | None = None
-        file = open_file(self.path, durability, vfs)
+        file = open_file(self.path, durability, vfs, Seal(key))
         try:
             beside = open_reading(self.path, vfs)
             # Of its own: the reader's thread and the writer's must not move one place in one open file.
@@ -111,7 +114,7 @@ class SqliteJournal:
 
     async def read(self, run_id: str, after: int = 0) -> Sequence[Row]:
         """See `port.Journal.read`."""
-        return await self._read(partial(anchored.rows, self._anchor, run_id, after))
+        return await self._read(partial(anchored.rows, self._anchor, self._writer.seal, run_id, after))
 
     async def blob(self, run_id: str, digest: str) -> bytes:
         """See `port.Journal.blob`."""
@@ -133,7 +136,7 @@ class SqliteJournal:
 
     async def commands(self, run_id: str, after: int = 0) -> Sequence[StoredCommand]:
         """See `port.Journal.commands`. Raises JournalCorrupt, with the number of a damaged one."""
-        return await self._read(partial(anchored.commands, self._anchor, run_id, after))
+        return await self._read(partial(anchored.commands, self._anchor, self._writer.seal, run_id, after))
 
     async def wait(self, run_id: str, seq: int, command: int) -> None:
         """See `port.Journal.wait`: at once for this instance's writes, within 0.25 s for others'."""
@@ -176,7 +179,26 @@ class SqliteJournal:
         """
         await self._clear()
         await self._write(lambda job: self._owners.check_held(self._writer.connection, None))
-        return await asyncio.to_thread(storing.compact, self.path, self.durability, self._vfs)
+        return await asyncio.to_thread(
+            storing.compact, self.path, self.durability, self._vfs, self._writer.seal
+        )
+
+    @property
+    def sealed(self) -> bool:
+        """Whether the journal has a key."""
+        return bool(self._writer.seal)
+
+    async def seal_all(self, key: str) -> int:
+        """Seal everything that is in the journal with `key`, empty for no seal any more; how many runs.
+
+        Whatever stands there is taken for genuine. The instance keeps the key it has: close it, and open
+        another. Raises RunInUse while a living owner holds any run, ConfigError for a key that is too short,
+        JournalError.
+        """
+        seal = Seal(key)
+        await self._write(lambda job: self._owners.check_held(self._writer.connection, None))
+        file = self.path, self.durability, self._vfs
+        return await asyncio.to_thread(storing.seal_all, *file, self._writer.seal, seal)
 
     async def _clear(self) -> None:
         """Clear away what deleted runs held, of whomever, a piece in each transaction.
@@ -197,7 +219,7 @@ class SqliteJournal:
     async def audit(self, run_id: str = "") -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Check what lies beside the rows: names, and, unless one run is meant, that no run is gone and every
         index fits what it points to. What is damaged, and what cannot be known."""
-        return await self._read(partial(anchored.audit, self._anchor, run_id))
+        return await self._read(partial(anchored.audit, self._anchor, self._writer.seal, run_id))
 
     async def beat(self) -> None:
         """See `port.Journal.beat`; nothing to do while this instance holds no run."""
@@ -246,7 +268,7 @@ class SqliteJournal:
     # What the writer's thread runs, inside a transaction.
 
     def _claim(self, run_id: str, create: bool, origin: str, job: WriteJob) -> Lease:
-        connection = self._writer.connection
+        connection, seal = self._writer.connection, self._writer.seal
         if create:
             check_id("run_id", run_id)
         try:
@@ -255,12 +277,12 @@ class SqliteJournal:
             if not create:
                 self._writer.anchor.missing(run_id)
                 raise
-            storing.add_run(connection, run_id, origin if origin != run_id else "", self._clocks.wall())
+            storing.add_run(connection, seal, run_id, origin if origin != run_id else "", self._clocks.wall())
             top = reading.head(connection, run_id)
             self._writer.anchor.tide(runs=top.key)
         if origin:
             check_origin(run_id, top.origin, origin)
-        anchored.check_head(self._writer.anchor, run_id, top, connection)
+        anchored.check_head(self._writer.anchor, seal, run_id, top, connection)
         before = self._owners.holder(connection, top.key)
         if before is not None and before == self._owners.key:
             tail = self._writer.tails.get(run_id)
@@ -272,7 +294,8 @@ class SqliteJournal:
         self._owners.take(connection, top.key, before)
         self._writer.anchor.row(top.key, run_id, top.epoch + 1, top.seq, top.digest)
         self._writer.anchor.sync_with_this()
-        job.claimed = Tail(run_id, top.key, top.epoch + 1, top.seq, top.last, (top.seq, top.last))
+        sealed = seal.head(run_id, top.origin, top.imported)
+        job.claimed = Tail(run_id, top.key, top.epoch + 1, top.seq, top.last, (top.seq, top.last), sealed)
         return Lease(run_id, top.epoch + 1, top.seq, top.digest, bool(top.imported))
 
     def _confirm(self, lease: Lease, job: WriteJob) -> None:
@@ -302,7 +325,7 @@ class SqliteJournal:
         top = reading.head(connection, run_id)
         run, number = top.key, top.commands + 1
         digest = reading.command_digest(run_id, number, key, body)
-        connection.execute(_POST, (run, number, key, digest, body))
+        connection.execute(_POST, (run, number, key, digest, body, self._writer.seal.command(digest)))
         if not connection.changes():
             return False
         connection.execute(_COUNT_COMMANDS, (number, run))
@@ -313,11 +336,11 @@ class SqliteJournal:
     def _rename(self, run_id: str, name: str, job: WriteJob) -> None:
         connection = self._writer.connection
         connection.execute(_RENAME, (name, reading.head(connection, run_id).key))
-        connection.execute(storing.NAME_GIVEN, (run_id, name_digest(run_id, name)))
+        connection.execute(storing.NAME_GIVEN, (run_id, storing.stored_name(self._writer.seal, run_id, name)))
 
     def _restore(self, run: StoredRun, job: WriteJob) -> None:
         connection, anchor = self._writer.connection, self._writer.anchor
-        storing.restore(connection, run, self._clocks.wall(), job)
+        storing.restore(connection, self._writer.seal, run, self._clocks.wall())
         top = reading.head(connection, run.run_id)
         anchor.row(top.key, run.run_id, top.epoch, top.seq, top.digest)
         anchor.tide(rows=top.last, runs=top.key)

@@ -10,38 +10,54 @@ import apsw
 from antiphon.errors import JournalCorrupt, UnknownName
 from antiphon.journal import sqlite_reader as reading
 from antiphon.journal.files.anchor import Anchor, AnchoredRun, check_end, check_passes, run_hash
-from antiphon.journal.port import Row, StoredCommand, genesis, name_digest
+from antiphon.journal.files.seal import Seal
+from antiphon.journal.port import Row, StoredCommand, genesis
+from antiphon.journal.sqlite_runs import stored_name
 
 _NAMES = "select run_id, runs.name, value from runs join meta on meta.name = 'name of ' || run_id"
 
 _LAST_ROW = "select seq, digest from rows where n = ? and run = ?"
 
 
-def check_head(anchor: Anchor, run_id: str, top: reading.RunHead, connection: apsw.Connection) -> None:
-    """Raise JournalCorrupt for a head that is not its last row's, or ends before its anchor."""
+def check_head(
+    anchor: Anchor, seal: Seal, run_id: str, top: reading.RunHead, connection: apsw.Connection
+) -> None:
+    """Raise JournalCorrupt for a head that is not its last row's, not sealed, or ends before its anchor."""
     end: object = (0, genesis(run_id, top.origin))
     if top.last:
         end = connection.execute(_LAST_ROW, (top.last, top.key)).fetchone()
     if end != (top.seq, top.digest):
         raise JournalCorrupt(run_id, top.seq, "the run's head does not match its last row")
+    _check_seal(seal, run_id, top)
     check_end(anchor.run(top.key), run_id, top.epoch, top.seq, top.digest)
 
 
-def rows(anchor: Anchor, run_id: str, after: int, connection: apsw.Connection) -> list[Row]:
-    """As `sqlite_reader.rows`, of a run that reaches as far as its anchor says. Raises JournalCorrupt."""
+def _check_seal(seal: Seal, run_id: str, top: reading.RunHead) -> None:
+    if top.seal != seal.end(seal.head(run_id, top.origin, top.imported), top.seq, top.digest):
+        raise JournalCorrupt(
+            run_id, top.seq, "the run's end was written by somebody without the journal's key"
+        )
+
+
+def rows(anchor: Anchor, seal: Seal, run_id: str, after: int, connection: apsw.Connection) -> list[Row]:
+    """As `sqlite_reader.rows`, of a run that is sealed and reaches as far as its anchor says. Raises
+    JournalCorrupt."""
     _, must = _anchored(anchor, run_id, connection)
     top = reading.head(connection, run_id)
+    _check_seal(seal, run_id, top)
     check_end(must, run_id, top.epoch, top.seq, top.digest)
     found = reading.rows(connection, run_id, after)
     check_passes(must, run_id, found)
     return found
 
 
-def commands(anchor: Anchor, run_id: str, after: int, connection: apsw.Connection) -> list[StoredCommand]:
+def commands(
+    anchor: Anchor, seal: Seal, run_id: str, after: int, connection: apsw.Connection
+) -> list[StoredCommand]:
     """As `sqlite_reader.commands`, with the one that the anchor names. Raises JournalCorrupt."""
     key, _ = _anchored(anchor, run_id, connection)
     number, digest = anchor.command_of(key, run_hash(run_id))
-    found = reading.commands(connection, run_id, after)
+    found = reading.commands(connection, run_id, after, seal)
     if number > max(after, 0):
         named = next((each for each in found if each.number == number), None)
         if named is None:
@@ -52,14 +68,14 @@ def commands(anchor: Anchor, run_id: str, after: int, connection: apsw.Connectio
 
 
 def audit(
-    anchor: Anchor, run_id: str, connection: apsw.Connection
+    anchor: Anchor, seal: Seal, run_id: str, connection: apsw.Connection
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What is damaged beside the rows, and what cannot be known; see `SqliteJournal.audit`."""
     named: list[tuple[str, str, bytes]] = list(connection.execute(_NAMES))
     names = tuple(
         f"the name of run {each} is not the one that it was given"
         for each, name, given in named
-        if run_id in ("", each) and given != name_digest(each, name)
+        if run_id in ("", each) and given != stored_name(seal, each, name)
     )
     if run_id:
         return names, ()

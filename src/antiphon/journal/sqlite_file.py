@@ -12,6 +12,8 @@ The tables of the newest format:
     owners   the processes that hold runs, and when they were last heard
     removed  runs that were deleted, until the last of their rows is gone
 
+`seal`, of runs and commands, is empty in a journal without a key (see `journal.files.seal`).
+
 Keys of runs and numbers of rows only grow: `meta` says which were the highest when something was deleted.
 
 Rows are one log and not keyed by run, because a commit of a thousand runs then writes 90 pages
@@ -32,6 +34,7 @@ from antiphon.journal.files.anchor import Anchor
 from antiphon.journal.files.in_use import OpenFiles
 from antiphon.journal.files.log import begin_anew, damaged, judge_log, scan_log
 from antiphon.journal.files.private import keep_out_of_git, tighten
+from antiphon.journal.files.seal import UNSEALED, VARIABLE, Seal
 from antiphon.journal.owner import this_process
 
 APPLICATION = 0x416E7470
@@ -86,9 +89,17 @@ FORMAT_5 = (
     "insert into meta values('newest_removed_row', 0)",
     "update meta set value = 5 where name = 'format'",
 )
-MIGRATIONS: tuple[tuple[str, ...], ...] = (FORMAT_1, FORMAT_2, FORMAT_3, FORMAT_4, FORMAT_5)
+FORMAT_6 = (
+    "alter table runs add column seal blob not null default x''",
+    "alter table commands add column seal blob not null default x''",
+    "update meta set value = 6 where name = 'format'",
+)
+MIGRATIONS: tuple[tuple[str, ...], ...] = (FORMAT_1, FORMAT_2, FORMAT_3, FORMAT_4, FORMAT_5, FORMAT_6)
 """Entry k leads from format k to k + 1. Released entries never change; the last statement that
 touches `meta` names the new format."""
+
+_MARK = "select value from meta where name = 'key'"
+SET_MARK = "insert or replace into meta values('key', ?)"
 
 SYNCHRONOUS = {"power": 2, "process": 1}
 
@@ -147,11 +158,13 @@ class OpenedFile(NamedTuple):
     connection: apsw.Connection
     anchor: Anchor
     files: OpenFiles
+    seal: Seal
     lost: JournalDamaged | None = None
 
 
-def open_file(path: Path, durability: str, vfs: str | None = None) -> OpenedFile:
-    """A writing connection to the journal at `path`, created and brought to the newest format.
+def open_file(path: Path, durability: str, vfs: str | None = None, seal: Seal = UNSEALED) -> OpenedFile:
+    """A writing connection to the journal at `path`, created, brought to the newest format, and sealed with
+    the key that `seal` has.
 
     Raises JournalFull, JournalTooNew and JournalDamaged (file and log are then as they were, byte for byte),
     JournalError.
@@ -176,7 +189,8 @@ def open_file(path: Path, durability: str, vfs: str | None = None) -> OpenedFile
         if lost is None:
             _migrate(connection, path)
             anchor.attach(connection, durability)
-        return OpenedFile(connection, anchor, OpenFiles(path), lost)
+            _check_key(connection, path, seal)
+        return OpenedFile(connection, anchor, OpenFiles(path), seal, lost)
     except (OSError, JournalError, apsw.Error) as error:
         if connection is not None:
             connection.close(force=True)
@@ -316,6 +330,35 @@ def _format(connection: apsw.Connection, path: Path) -> int:
             f"Journal {path} has format {version}, this Antiphon reads up to {len(MIGRATIONS)}; upgrade it"
         )
     return version
+
+
+def seal_of(connection: apsw.Connection, path: Path, seal: Seal) -> Seal:
+    """The seal that the journal has: this one, or none. Raises JournalError when it is another."""
+    (known,) = connection.execute(_MARK).fetchone() or (b"",)
+    if known and known != seal.mark:
+        which = "another key than the given one" if seal else "a key, and none was given"
+        raise JournalError(f"Journal {path} is sealed with {which}; {VARIABLE} in the environment holds it")
+    return seal if known else UNSEALED
+
+
+def _check_key(connection: apsw.Connection, path: Path, seal: Seal) -> None:
+    """Raise JournalError unless the journal is sealed with this key, or not at all and there is none; a new
+    journal is from now on."""
+    if seal_of(connection, path, seal) or not seal:
+        return
+    connection.execute("begin immediate")
+    try:
+        if value(connection, "select count(*) from runs"):
+            raise JournalError(
+                f"Journal {path} was written without a key, and {VARIABLE} is set; `antiphon journal seal`"
+                " takes what is in it for genuine and seals it"
+            )
+        connection.execute(SET_MARK, (seal.mark,))
+        connection.execute("commit")
+    except (JournalError, apsw.Error):
+        if connection.in_transaction:
+            connection.execute("rollback")
+        raise
 
 
 def _set_wal(connection: apsw.Connection, path: Path) -> None:

@@ -13,6 +13,7 @@ import apsw
 import msgspec
 
 from antiphon.errors import JournalCorrupt, JournalError, UnknownName
+from antiphon.journal.files.seal import Seal
 from antiphon.journal.port import Refs, Row, StoredCommand, blob_digest, chain, follows, genesis
 from antiphon.journal.sqlite_file import meaning, value
 from antiphon.journal.sqlite_writer import stored
@@ -24,7 +25,7 @@ NEAR = 8
 """Rows of a run that lie closer than this in the file are read many at once."""
 WINDOW = 256
 
-_HEAD = "select key, epoch, seq, last, digest, commands, origin, imported from runs where run_id = ?"
+_HEAD = "select key, epoch, seq, last, digest, commands, origin, imported, seal from runs where run_id = ?"
 _KNOWN = "select run_id from runs order by key desc limit 20"
 _ROW = "select n, step, seq, count, epoch, at, digest, blobs, body, given from rows where n = ? and run = ?"
 _ROWS = (
@@ -32,7 +33,9 @@ _ROWS = (
     " where n between ? and ? and run = ?"
 )
 _BLOB = "select data from blobs join run_blobs on blob = blobs.key where run = ? and digest = ?"
-_COMMANDS = "select number, key, digest, body from commands where run = ? and number > ? order by number"
+_COMMANDS = (
+    "select number, key, digest, body, seal from commands where run = ? and number > ? order by number"
+)
 _ELSEWHERE = "select value from meta where name = 'commands before ' || ?"
 _VERSION = "pragma data_version"
 
@@ -48,6 +51,7 @@ class RunHead(msgspec.Struct, frozen=True):
     commands: int
     origin: str
     imported: int
+    seal: bytes
 
 
 def head(connection: apsw.Connection, run_id: str) -> RunHead:
@@ -137,7 +141,7 @@ def command_digest(run_id: str, number: int, key: str, body: bytes) -> bytes:
     return chain(genesis(run_id), number, 1, 0, 0.0, body, ((key, ""),))
 
 
-def commands(connection: apsw.Connection, run_id: str, after: int) -> list[StoredCommand]:
+def commands(connection: apsw.Connection, run_id: str, after: int, seal: Seal) -> list[StoredCommand]:
     """The run's commands after `after`. Raises JournalCorrupt with the number of the one that is damaged or
     lost."""
     result: list[StoredCommand] = []
@@ -147,11 +151,15 @@ def commands(connection: apsw.Connection, run_id: str, after: int) -> list[Store
         first = max(after, 0)
         if top.commands > first and (not found or found[0][0] != first + 1):
             first = max(first, commands_elsewhere(connection, run_id))
-    for number, key, digest, body in found:
+    for number, key, digest, body, sealed in found:
         if number != first + len(result) + 1:
             raise JournalCorrupt(run_id, number, "the command before it is lost")
         if command_digest(run_id, number, key, body) != digest:
             raise JournalCorrupt(run_id, number, "this command does not match its digest")
+        if sealed != seal.command(digest):
+            raise JournalCorrupt(
+                run_id, number, "this command was posted by somebody without the journal's key"
+            )
         result.append(StoredCommand(number, key, body))
     if len(result) != max(0, top.commands - first):
         raise JournalCorrupt(run_id, top.commands, "the newest command is lost")

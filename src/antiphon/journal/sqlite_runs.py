@@ -15,8 +15,9 @@ from typing import Any
 import apsw
 
 from antiphon.errors import JournalError, JournalFull
+from antiphon.journal.files.seal import Seal
 from antiphon.journal.port import StoredRun, genesis, name_digest
-from antiphon.journal.sqlite_file import meaning, open_file, value
+from antiphon.journal.sqlite_file import SET_MARK, meaning, open_file, value
 from antiphon.journal.sqlite_reader import RunHead
 from antiphon.journal.sqlite_writer import ADD_BLOB, ADD_ROW, KEEP_BLOB, NEWEST, WriteJob, pack, stored
 from antiphon.journal.transfer import named_blobs, present
@@ -24,14 +25,14 @@ from antiphon.journal.transfer import named_blobs, present
 # A key is never used again: an owner that was away too long still names the deleted run by it.
 _ADD_RUN = (
     "insert into runs"
-    "(key, run_id, created, updated, epoch, seq, last, digest, commands, owner, summary, origin)"
+    "(key, run_id, created, updated, epoch, seq, last, digest, commands, owner, summary, origin, seal)"
     " select 1 + max(value, coalesce((select max(key) from runs), 0)),"
-    " ?, ?, ?, 0, 0, 0, ?, ?, null, x'', ? from meta where name = 'newest_removed_run' returning key"
+    " ?, ?, ?, 0, 0, 0, ?, ?, null, x'', ?, ? from meta where name = 'newest_removed_run' returning key"
 )
 _IS_HERE = "select count(*) from runs where run_id = ?"
 _SET_HEAD = (
     "update runs set seq = ?, last = ?, epoch = ?, digest = ?, updated = ?, name = ?, summary = ?,"
-    " imported = 1 where key = ?"
+    " seal = ?, imported = 1 where key = ?"
 )
 NAME_GIVEN = "insert or replace into meta values('name of ' || ?, ?)"
 _ELSEWHERE = "insert or replace into meta values('commands before ' || ?, ?)"
@@ -55,6 +56,11 @@ _DROP_COMMANDS = (
     " (select min(number) from commands where run = ?1) + 1000"
 )
 _HAS_COMMANDS = "select exists(select 1 from commands where run = ?)"
+_HEADS = "select key, run_id, origin, imported, seq, digest from runs"
+_SEAL_RUN = "update runs set seal = ? where key = ?"
+_COMMAND_DIGESTS = "select run, number, digest from commands"
+_SEAL_COMMAND = "update commands set seal = ? where run = ? and number = ?"
+_NAMED = "select run_id, runs.name from runs join meta on meta.name = 'name of ' || run_id"
 _BYTES_IN_USE = (
     "select (page_count - freelist_count) * page_size"
     " from pragma_page_count, pragma_freelist_count, pragma_page_size"
@@ -66,24 +72,27 @@ BLOBS, BYTES = 500, 32 << 20
 """After so many blobs, or bytes of them, a piece ends."""
 
 
-def add_run(connection: apsw.Connection, run_id: str, origin: str, now: float, commands: int = 0) -> int:
+def add_run(
+    connection: apsw.Connection, seal: Seal, run_id: str, origin: str, now: float, commands: int = 0
+) -> int:
     """Add a run without rows; its key. origin: empty where it is the run's own id. commands: the newest one
     that it took in elsewhere."""
     start = genesis(run_id, origin)
-    key: int = value(connection, _ADD_RUN, (run_id, now, now, start, commands, origin))
+    sealed = seal.end(seal.head(run_id, origin, 0), 0, start)
+    key: int = value(connection, _ADD_RUN, (run_id, now, now, start, commands, origin, sealed))
     if commands:
         connection.execute(_ELSEWHERE, (run_id, commands))
     return key
 
 
-def restore(connection: apsw.Connection, run: StoredRun, now: float, job: WriteJob) -> None:
+def restore(connection: apsw.Connection, seal: Seal, run: StoredRun, now: float) -> None:
     """Add a run that was checked, with all it holds, inside the caller's transaction. Raises UserError."""
     if value(connection, _IS_HERE, (run.run_id,)):
         raise present(run.run_id)
     origin = run.origin if run.origin != run.run_id else ""
-    key = add_run(connection, run.run_id, origin, now, run.commands)
+    key = add_run(connection, seal, run.run_id, origin, now, run.commands)
     if run.name:
-        connection.execute(NAME_GIVEN, (run.run_id, name_digest(run.run_id, run.name)))
+        connection.execute(NAME_GIVEN, (run.run_id, stored_name(seal, run.run_id, run.name)))
     newest: int = value(connection, NEWEST)
     connection.executemany(ADD_ROW, list(_rows(run, key, newest)))
     for digest, data in run.blobs.items():
@@ -94,7 +103,8 @@ def restore(connection: apsw.Connection, run: StoredRun, now: float, job: WriteJ
     if run.rows:
         row, last = run.rows[-1], newest + len(run.rows)
         seq, epoch, end, updated = row.seq, row.epoch, row.digest, row.at
-    connection.execute(_SET_HEAD, (seq, last, epoch, end, updated, run.name, run.summary, key))
+    sealed = seal.end(seal.head(run.run_id, origin, 1), seq, end)
+    connection.execute(_SET_HEAD, (seq, last, epoch, end, updated, run.name, run.summary, sealed, key))
 
 
 def _rows(run: StoredRun, key: int, newest: int) -> Iterator[tuple[apsw.SQLiteValue, ...]]:
@@ -162,12 +172,49 @@ def _let_blobs_go(connection: apsw.Connection, run: int) -> bool:
     return len(found) == BLOBS
 
 
-def compact(path: Path, durability: str, vfs: str | None) -> int:
+def stored_name(seal: Seal, run_id: str, name: str) -> bytes:
+    """What is stored beside a run's name: its digest, or where there is a key its seal."""
+    digest = name_digest(run_id, name)
+    return seal.name(digest) or digest
+
+
+def seal_all(path: Path, durability: str, vfs: str | None, before: Seal, seal: Seal) -> int:
+    """Seal every run, command and name of the journal anew, in one transaction; how many runs there are.
+
+    Nobody may hold any of them meanwhile. Raises JournalDamaged, JournalError.
+    """
+    file = open_file(path, durability, vfs, before)
+    connection = file.connection
+    try:
+        if file.lost is not None:
+            raise file.lost
+        connection.execute("begin immediate")
+        runs: list[tuple[Any, ...]] = connection.execute(_HEADS).fetchall()
+        for key, run_id, origin, imported, seq, digest in runs:
+            sealed = seal.end(seal.head(run_id, origin, imported), seq, digest)
+            connection.execute(_SEAL_RUN, (sealed, key))
+        commands: list[tuple[Any, ...]] = connection.execute(_COMMAND_DIGESTS).fetchall()
+        for run, number, digest in commands:
+            connection.execute(_SEAL_COMMAND, (seal.command(digest), run, number))
+        names: list[tuple[Any, ...]] = connection.execute(_NAMED).fetchall()
+        for run_id, name in names:
+            connection.execute(NAME_GIVEN, (run_id, stored_name(seal, run_id, name)))
+        connection.execute(SET_MARK, (seal.mark,))
+        connection.execute("commit")
+        return len(runs)
+    except apsw.Error as error:
+        raise meaning(error, path, "sealing") from error
+    finally:
+        file.anchor.close()
+        connection.close(force=True)
+
+
+def compact(path: Path, durability: str, vfs: str | None, seal: Seal) -> int:
     """Rewrite the file without its free pages; how many bytes it and its log became smaller by.
 
     Raises JournalFull, JournalDamaged, JournalError.
     """
-    file = open_file(path, durability, vfs)
+    file = open_file(path, durability, vfs, seal)
     connection = file.connection
     try:
         if file.lost is not None:

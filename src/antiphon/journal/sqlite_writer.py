@@ -29,7 +29,8 @@ NEWEST = (
     "select max(value, coalesce((select max(n) from rows), 0)) from meta where name = 'newest_removed_row'"
 )
 _MOVE_HEAD = (
-    "update runs set seq = ?, last = ?, digest = ?, updated = ? where key = ? and epoch = ? and seq = ?"
+    "update runs set seq = ?, last = ?, digest = ?, updated = ?, seal = ?"
+    " where key = ? and epoch = ? and seq = ?"
 )
 _HAS_MOVED = "select count(*) from runs where key = ? and epoch = ? and last = ?"
 ADD_ROW = (
@@ -43,7 +44,8 @@ KEEP_BLOB = "insert into run_blobs select ?, key from blobs where digest = ? on 
 class Tail(msgspec.Struct, gc=False):
     """Where a claimed run ends: what the next row of its lease must follow.
 
-    kept: (seq, last) as last committed. refusal: why every later row of the lease fails.
+    kept: (seq, last) as last committed. head: what its seals begin with. refusal: why every later row of the
+    lease fails.
     """
 
     run_id: str
@@ -52,6 +54,7 @@ class Tail(msgspec.Struct, gc=False):
     seq: int
     last: int
     kept: tuple[int, int]
+    head: bytes
     refusal: JournalError | None = None
 
 
@@ -103,7 +106,7 @@ class SqliteWriter:
     ) -> None:
         connection = file.connection
         self.connection, self._path, self._settle = connection, path, settle
-        self.anchor, self._files = file.anchor, file.files
+        self.anchor, self.seal, self._files = file.anchor, file.seal, file.files
         self.tails: dict[str, Tail] = {}
         self.failure: JournalError | None = None
         self._queue: SimpleQueue[Append | WriteJob | None] = SimpleQueue()
@@ -255,7 +258,8 @@ class SqliteWriter:
                 mine.append((*where, row.epoch, row.at, row.digest, named, row.body))
             first, newest = staged[0][1].row, staged[-1][1].row
             follows = first.seq - first.count
-            heads.append((newest.seq, n, newest.digest, newest.at, tail.key, tail.epoch, follows))
+            sealed = self.seal.end(tail.head, newest.seq, newest.digest)
+            heads.append((newest.seq, n, newest.digest, newest.at, sealed, tail.key, tail.epoch, follows))
             self.anchor.row(tail.key, run_id, tail.epoch, newest.seq, newest.digest)
         self.anchor.tide(rows=n)
         before = self.connection.total_changes()

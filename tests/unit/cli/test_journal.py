@@ -1,4 +1,4 @@
-"""`antiphon journal salvage`: what can be read of a damaged journal becomes a new one."""
+"""`antiphon journal salvage`: what can be read of a damaged journal becomes a new one. `journal seal`."""
 
 import asyncio
 import shutil
@@ -139,3 +139,80 @@ def test_it_overwrites_nothing_and_needs_a_journal(shell):
     refused = shell("journal", "salvage", "--journal", "text.db", "--out", "new.db")
     assert refused.code == 5
     assert "nothing of it can be read" in refused.err
+
+
+KEY, NEXT = "a key that nobody knows", "another key, as long"
+
+
+@pytest.fixture
+def run_id(shell):
+    """A run in the journal of the folder, without a key."""
+    assert shell("run", "team.yaml", "How much is 2+3?", "--quiet").code == 0
+    return shell("runs", "ls", "--json").value[0]["run_id"]
+
+
+def test_a_journal_is_sealed_and_then_needs_its_key(shell, run_id, monkeypatch):
+    monkeypatch.setenv("ANTIPHON_JOURNAL_KEY", KEY)
+    said = shell("runs", "ls")
+    assert said.code == 5
+    assert "was written without a key, and ANTIPHON_JOURNAL_KEY is set; `antiphon journal seal`" in said.err
+    assert shell("journal", "seal").out == "1 runs sealed\n"
+    assert shell("runs", "resume", run_id, "team.yaml").code == 0
+    said = shell("runs", "verify")
+    assert said.code == 0
+    assert "digests: sealed with a key" in said.out
+    assert shell("runs", "verify", "--json").value["sealed"]
+    monkeypatch.delenv("ANTIPHON_JOURNAL_KEY")
+    said = shell("runs", "show", run_id)
+    assert said.code == 5
+    assert "is sealed with a key, and none was given; ANTIPHON_JOURNAL_KEY in the environment" in said.err
+
+
+def test_a_seal_is_replaced_and_taken_away(shell, run_id, monkeypatch):
+    monkeypatch.setenv("ANTIPHON_JOURNAL_KEY", KEY)
+    assert shell("journal", "seal").code == 0
+    monkeypatch.setenv("LAST_KEY", KEY)
+    monkeypatch.setenv("ANTIPHON_JOURNAL_KEY", NEXT)
+    assert shell("runs", "ls").code == 5
+    assert shell("journal", "seal", "--was", "LAST_KEY", "--json").value == {"runs": 1, "sealed": True}
+    assert shell("runs", "show", run_id).code == 0
+    assert shell("journal", "seal", "--off").out == "1 runs have no seal any more\n"
+    monkeypatch.delenv("ANTIPHON_JOURNAL_KEY")
+    assert shell("runs", "show", run_id).code == 0
+    assert "digests: without a key" in shell("runs", "verify").out
+
+
+def test_a_damaged_journal_is_not_sealed(shell, run_id, monkeypatch):
+    with apsw.Connection(str(shell.folder / ".antiphon/antiphon.db")) as file:
+        file.execute("update rows set body = body || ' ' where n = 1")
+    monkeypatch.setenv("ANTIPHON_JOURNAL_KEY", KEY)
+    said = shell("journal", "seal")
+    assert said.code == 5
+    assert f"is damaged, and was not sealed: run {run_id[:12]}" in said.err
+    monkeypatch.delenv("ANTIPHON_JOURNAL_KEY")
+    assert shell("runs", "ls").code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "env", "code", "text"),
+    [
+        ((), {}, 2, "ANTIPHON_JOURNAL_KEY is not set"),
+        ((), {"ANTIPHON_JOURNAL_KEY": "short"}, 3, "has 5 characters; give it at least 16"),
+        (("--was", "NOBODY"), {"ANTIPHON_JOURNAL_KEY": KEY}, 2, "NOBODY is not set"),
+        (("--was", "HOME", "--off"), {"ANTIPHON_JOURNAL_KEY": KEY}, 2, "--off takes no other key"),
+    ],
+)
+def test_a_key_that_is_missing_is_asked_for(words, env, code, text, shell, run_id, monkeypatch):
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
+    said = shell("journal", "seal", *words)
+    assert said.code == code
+    assert text in said.err
+
+
+def test_a_key_beside_the_journal_is_refused(shell, run_id):
+    shell.write(".env", f"ANTIPHON_JOURNAL_KEY={KEY}\n")
+    for words in (("runs", "ls"), ("run", "team.yaml", "go"), ("runs", "verify")):
+        said = shell(*words)
+        assert said.code == 2
+        assert "stands in .env, beside what it is to protect" in said.err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
@@ -11,11 +12,13 @@ import click
 from msgspec import Struct
 
 from antiphon.cli import exit_codes
+from antiphon.cli.commands.verify import verify_runs
 from antiphon.cli.display import output, terminal_escape
 from antiphon.cli.export_file import fold_rows
 from antiphon.cli.store import journal_option, json_option, opened, short_id, url_of
 from antiphon.config.dotenv import environment
 from antiphon.errors import JournalError, UserError
+from antiphon.journal.files.seal import VARIABLE, Seal, journal_key
 from antiphon.journal.port import Journal, StoredCommand, StoredRun
 
 if TYPE_CHECKING:
@@ -49,6 +52,52 @@ async def _vacuum(option: str | None) -> int:
         return await journal.compact()
 
 
+@journal.command("seal", short_help="Seal a journal with a key, or with another one.")
+@journal_option
+@click.option(
+    "--was",
+    metavar="VARIABLE",
+    default="",
+    help="The variable of the environment that holds the key it was sealed with until now.",
+)
+@click.option("--off", is_flag=True, help="Take the seal away.")
+@json_option
+def seal(journal: str | None, was: str, off: bool, as_json: bool) -> int:
+    """Seal a journal with the key in $ANTIPHON_JOURNAL_KEY, so that nobody without it can forge its runs.
+
+    Every run is checked first, and one that is damaged stops it (exit code 5); beyond that, what stands in
+    the journal is taken for genuine. Nobody may hold a run meanwhile: exit code 9 when somebody does.
+    """
+    key = journal_key()
+    if not key:
+        raise click.UsageError(f"{VARIABLE} is not set in the environment; it holds the key.")
+    if was and (off or not os.environ.get(was)):
+        why = "--off takes no other key" if off else f"{was} is not set in the environment"
+        raise click.UsageError(f"{why}; --was names the variable that holds the key until now.")
+    before = os.environ[was] if was else key if off else ""
+    count = asyncio.run(_seal(journal_file(journal), before, "" if off else key))
+    if as_json:
+        output.say(terminal_escape.json_text({"runs": count, "sealed": not off}))
+    else:
+        output.say(f"{count:,} runs {'have no seal any more' if off else 'sealed'}")
+    return exit_codes.COMPLETED
+
+
+async def _seal(path: Path, before: str, key: str) -> int:
+    from antiphon.journal.sqlite import SqliteJournal
+
+    journal = SqliteJournal(path, key=before)
+    try:
+        damaged = [each for each in await verify_runs(journal, await journal.runs()) if each.damage]
+        damage, _ = await journal.audit()
+        if damaged or damage:
+            what = f"run {short_id(damaged[0].run_id)}: {damaged[0].damage}" if damaged else damage[0]
+            raise JournalError(f"Journal {path} is damaged, and was not sealed: {what}")
+        return await journal.seal_all(key)
+    finally:
+        await journal.close()
+
+
 class CopiedRun(Struct, frozen=True):
     """One run of a copy: what is in it, and what could not be read."""
 
@@ -57,6 +106,15 @@ class CopiedRun(Struct, frozen=True):
     blobs: int
     commands: int
     lost: str = ""
+
+
+def journal_file(option: str | None) -> Path:
+    """The file of the journal that a command works on. Raises NotFound."""
+    url = url_of(option, environment())
+    path = Path(unquote(urlsplit(url).path[1:]))
+    if not url.startswith("sqlite:") or not path.is_file():
+        raise exit_codes.NotFound(f"There is no journal file at {path}; --journal PATH names another")
+    return path
 
 
 @journal.command("salvage", short_help="Copy what can be read of a damaged journal.")
@@ -68,10 +126,7 @@ def salvage(journal: str | None, out: str, as_json: bool) -> int:
 
     The damaged journal is only read. Says of every run what was kept and what is lost.
     """
-    url = url_of(journal, environment())
-    path = Path(unquote(urlsplit(url).path[1:]))
-    if not url.startswith("sqlite:") or not path.is_file():
-        raise exit_codes.NotFound(f"There is no journal file at {path}; --journal PATH names another")
+    path = journal_file(journal)
     if Path(out).exists():
         raise click.UsageError(f"{out} exists; name a file that does not.")
     copied = asyncio.run(_salvage(path, Path(out), Path(out).absolute().parent))
@@ -93,9 +148,9 @@ async def _salvage(path: Path, out: Path, beside: Path) -> list[CopiedRun]:
     from antiphon.journal.files.salvage import salvage as salvaged
     from antiphon.journal.sqlite import SqliteJournal
 
-    target = SqliteJournal(out)
+    target = SqliteJournal(out, key=journal_key())
     try:
-        return [await _copied(target, run) for run in salvaged(path, beside)]
+        return [await _copied(target, run) for run in salvaged(path, beside, Seal(journal_key()))]
     finally:
         await target.close()
 

@@ -33,6 +33,10 @@ DIGESTS = (
     "digests: without a key; they show damage, and changes by whoever did not reckon with them."
     " Who can write the file can write records, digests and anchor anew, and no check finds it"
 )
+SEALED = (
+    "digests: sealed with a key; nobody without it can write records, commands or names that pass."
+    " Who can write all files can put an older copy of all of them back, and no check finds it"
+)
 
 
 class VerifyResult(Struct, frozen=True):
@@ -51,6 +55,7 @@ class Verification(Struct, frozen=True):
 
     durability: str
     runs: list[VerifyResult]
+    sealed: bool = False
     damage: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
 
@@ -89,7 +94,7 @@ def verify(run_id: str | None, journal: str | None, as_json: bool) -> int:
         output.say(f"unknown: {terminal_escape.line(text)}")
     if durability:
         output.say(f"durability: {durability} ({PROMISES[durability]})")
-    output.say(DIGESTS)
+    output.say(SEALED if checked.sealed else DIGESTS)
     output.say(f"{len(found):,} runs checked, {len(damaged):,} damaged")
     return code
 
@@ -97,12 +102,18 @@ def verify(run_id: str | None, journal: str | None, as_json: bool) -> int:
 async def _verify(prefix: str | None, option: str | None) -> Verification:
     async with opened(option) as journal:
         chosen = [await find(journal, prefix)] if prefix else await journal.runs()
-        found = [await _checked(journal, entry) for entry in chosen]
+        found = await verify_runs(journal, chosen)
         # What a file beside its runs can tell; only the SQLite journal has one.
         audit = getattr(journal, "audit", None)
         one = chosen[0].run_id if prefix else ""
         damage, unknown = await audit(one) if audit is not None else ((), ())
-        return Verification(journal.durability, found, damage, unknown)
+        sealed = bool(getattr(journal, "sealed", False))
+        return Verification(journal.durability, found, sealed, damage, unknown)
+
+
+async def verify_runs(journal: Journal, entries: Sequence[RunInfo]) -> list[VerifyResult]:
+    """Check everything that runs hold."""
+    return [await _checked(journal, entry) for entry in entries]
 
 
 async def _checked(journal: Journal, entry: RunInfo) -> VerifyResult:

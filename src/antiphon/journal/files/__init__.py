@@ -1,1 +1,1 @@
-"""What an SQLite journal's files are to those who open them: whole, private, the same, and not set back."""
+"""An SQLite journal's files for those who open them: whole, private, the same, not set back, not forged."""

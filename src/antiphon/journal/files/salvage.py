@@ -24,8 +24,10 @@ from msgspec import Struct
 from antiphon.errors import JournalDamaged, JournalError, UnknownName, UserError
 from antiphon.journal import sqlite_reader as reading
 from antiphon.journal.files.log import FRAME_HEADER, HEADER, MAGIC, checksum, log_of
-from antiphon.journal.port import Row, StoredCommand, check_name, follows, genesis, name_digest
-from antiphon.journal.sqlite_file import open_copy, value
+from antiphon.journal.files.seal import Seal
+from antiphon.journal.port import Row, StoredCommand, check_name, follows, genesis
+from antiphon.journal.sqlite_file import open_copy, seal_of, value
+from antiphon.journal.sqlite_runs import stored_name
 from antiphon.journal.transfer import named_blobs
 
 PAGE = 4096
@@ -41,7 +43,7 @@ _ROWS = (
     "select n, seq, count, epoch, at, digest, blobs, body, given from rows where run = ? and n > ? order by n"
 )
 _ROW = "select n, seq, count, epoch, at, digest, blobs, body, given from rows where run = ? and n = ?"
-_COMMANDS = "select number, key, digest, body from commands where run = ? order by number"
+_COMMANDS = "select number, key, digest, body, seal from commands where run = ? order by number"
 
 
 class SalvagedRun(Struct, frozen=True):
@@ -59,10 +61,11 @@ class SalvagedRun(Struct, frozen=True):
     lost: str = ""
 
 
-def salvage(path: Path, beside: Path) -> Iterator[SalvagedRun]:
+def salvage(path: Path, beside: Path, seal: Seal) -> Iterator[SalvagedRun]:
     """Every run of the journal at `path`, as much of it as can be read. Its files are only read.
 
-    beside: a folder that has room for two copies. Raises JournalDamaged when nothing can be read at all.
+    beside: a folder that has room for two copies. Raises JournalDamaged when nothing can be read at all,
+    JournalError when it is sealed with another key than that of `seal`.
     """
     with TemporaryDirectory(prefix=".salvage-", dir=beside) as folder, ExitStack() as open_copies:
         copies, failure = [], JournalError("no copy")
@@ -84,8 +87,10 @@ def salvage(path: Path, beside: Path) -> Iterator[SalvagedRun]:
             copies.append(connection)
         if not copies:
             raise JournalDamaged(path, f"nothing of it can be read; restore a copy ({failure})")
+        seals = [_seal_of(each, path, seal) for each in copies]
         for run_id in _run_ids(copies):
-            found = [run for each in copies if (run := _run(each, run_id)) is not None]
+            pairs = zip(copies, seals, strict=True)
+            found = [run for each, sealed in pairs if (run := _run(each, run_id, sealed)) is not None]
             if found:
                 yield max(found, key=lambda run: (len(run.rows), len(run.commands)))
 
@@ -99,13 +104,21 @@ def _run_ids(copies: list[apsw.Connection]) -> list[str]:
     return list(found)
 
 
-def _run(connection: apsw.Connection, run_id: str) -> SalvagedRun | None:
+def _seal_of(connection: apsw.Connection, path: Path, seal: Seal) -> Seal:
+    try:
+        return seal_of(connection, path, seal)
+    except apsw.Error:
+        # What cannot be read cannot say that it was sealed.
+        return seal
+
+
+def _run(connection: apsw.Connection, run_id: str, seal: Seal) -> SalvagedRun | None:
     try:
         head = reading.head(connection, run_id)
     except (apsw.Error, UnknownName):
         return None
     lost = list[str]()
-    name = _name(connection, run_id)
+    name = _name(connection, run_id, seal)
     if name is None:
         lost.append("its name")
     try:
@@ -116,7 +129,9 @@ def _run(connection: apsw.Connection, run_id: str) -> SalvagedRun | None:
     last = rows[-1].seq if rows else 0
     if last < head.seq:
         lost.append(f"{head.seq - last:,} of {head.seq:,} records, from {last + 1:,} on")
-    commands = _good_commands(connection, run_id, head)
+    elif head.seal != seal.end(seal.head(run_id, head.origin, head.imported), last, head.digest):
+        lost.append("its seal: somebody without the journal's key wrote its end")
+    commands = _good_commands(connection, run_id, head, seal)
     newest = commands[-1].number if commands else 0
     with suppress(apsw.Error):
         newest = newest or reading.commands_elsewhere(connection, run_id)
@@ -125,14 +140,14 @@ def _run(connection: apsw.Connection, run_id: str) -> SalvagedRun | None:
     return SalvagedRun(run_id, name or "", head.origin, rows, blobs, commands, "; ".join(lost))
 
 
-def _name(connection: apsw.Connection, run_id: str) -> str | None:
+def _name(connection: apsw.Connection, run_id: str, seal: Seal) -> str | None:
     """What the run is called; None when that cannot be read, or is not what it was given."""
     try:
         ((name, given),) = connection.execute(_NAME, (run_id,))
         check_name(name)
     except (apsw.Error, UserError, TypeError, ValueError):
         return None
-    return name if given is None or given == name_digest(run_id, name) else None
+    return name if given is None or given == stored_name(seal, run_id, name) else None
 
 
 def _good_rows(connection: apsw.Connection, run_id: str, head: reading.RunHead) -> list[Row]:
@@ -194,14 +209,16 @@ def _with_blobs(
     return rows, blobs
 
 
-def _good_commands(connection: apsw.Connection, run_id: str, head: reading.RunHead) -> list[StoredCommand]:
+def _good_commands(
+    connection: apsw.Connection, run_id: str, head: reading.RunHead, seal: Seal
+) -> list[StoredCommand]:
     """The run's commands from its first on, up to the first that is missing or does not verify."""
     found: list[StoredCommand] = []
     with suppress(apsw.Error, TypeError):
-        for number, key, digest, body in connection.execute(_COMMANDS, (head.key,)):
+        for number, key, digest, body, sealed in connection.execute(_COMMANDS, (head.key,)):
             if found and number != found[-1].number + 1:
                 break
-            if reading.command_digest(run_id, number, key, body) != digest:
+            if reading.command_digest(run_id, number, key, body) != digest or sealed != seal.command(digest):
                 break
             found.append(StoredCommand(number, key, body))
     return found
