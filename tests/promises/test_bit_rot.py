@@ -114,3 +114,18 @@ def test_a_changed_bit_anywhere_in_the_file_is_noticed_or_changes_nothing(part, 
         else:
             assert found == whole, f"bit {bit} of byte {place}"
     assert noticed > len(used) / part / 4
+
+
+def test_a_number_of_the_file_that_became_a_text_is_damage(tmp_path):
+    """One bit of a cell's type is enough."""
+    asyncio.run(closed(tmp_path / "journal.db"))
+    with apsw.Connection(str(tmp_path / "journal.db")) as file:
+        file.execute("update meta set value = 'x' where name = 'newest_removed_run'")
+    found = look(tmp_path / "journal.db")
+    assert isinstance(found, JournalError)
+    assert "what it says of deleted runs is no number" in str(found)
+
+
+async def closed(path):
+    async with opened(path) as journal:
+        await small_story(journal)

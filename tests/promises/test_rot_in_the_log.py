@@ -4,11 +4,12 @@ import asyncio
 import shutil
 
 import pytest
+from msgspec.structs import replace
 
 from antiphon.errors import JournalDamaged
-from antiphon.journal import sqlite_writer
+from antiphon.journal import sqlite_file, sqlite_writer
 from antiphon.journal.row_writer import RowWriter
-from tests.unit.journal.writing import look, opened, write_story
+from tests.unit.journal.writing import facts, look, opened, write_story
 
 FRAME = 4_120
 
@@ -24,6 +25,7 @@ def killed(tmp_path):
             await write_story(journal, said.append)
             shutil.copy(tmp_path / "journal.db", folder)
             shutil.copy(tmp_path / "journal.db-wal", folder)
+            shutil.copy(tmp_path / "journal.db-anchor", tmp_path / "killed-anchor")
 
     asyncio.run(writing())
     return folder, said
@@ -108,6 +110,24 @@ def test_a_commit_that_was_cut_off_is_no_damage_and_leaves_nothing_behind(killed
     found = look(folder.parent / "again" / "journal.db")
     assert digests == {fact[3] for fact in found if fact[:2] == ("row", "run 1")}
     assert set(said[:-1]) <= found
+
+
+def test_what_was_cut_off_for_the_first_opening_is_no_rot_for_the_second(killed, monkeypatch):
+    """The first one knows that the power went, and those that follow in its boot do not."""
+    folder, said = killed
+    shutil.copy(folder.parent / "killed-anchor", folder / "journal.db-anchor")
+    me = sqlite_file.this_process()
+    monkeypatch.setattr(sqlite_file, "this_process", lambda: replace(me, boot="a later boot"))
+    frames = ((folder / "journal.db-wal").stat().st_size - 32) // FRAME
+    data = (folder / "journal.db-wal").read_bytes()
+    ends = [n for n in range(1, frames + 1) if any(data[in_frame(n, 4) : in_frame(n, 8)])]
+    flip(folder, in_frame(ends[-2] + 1, 500))
+
+    async def opening():
+        async with opened(folder / "journal.db"), opened(folder / "journal.db") as second:
+            return await facts(second)
+
+    assert set(said[:-1]) <= asyncio.run(opening())
 
 
 @pytest.mark.slow

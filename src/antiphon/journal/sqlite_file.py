@@ -32,7 +32,7 @@ import apsw
 from antiphon.errors import JournalDamaged, JournalError, JournalFull, JournalTooNew
 from antiphon.journal.files.anchor import Anchor
 from antiphon.journal.files.in_use import OpenFiles
-from antiphon.journal.files.log import begin_anew, damaged, judge_log, scan_log
+from antiphon.journal.files.log import damaged, empty, judge_log, scan_log
 from antiphon.journal.files.private import keep_out_of_git, tighten
 from antiphon.journal.files.seal import UNSEALED, VARIABLE, Seal
 from antiphon.journal.owner import this_process
@@ -184,14 +184,15 @@ def open_file(path: Path, durability: str, vfs: str | None = None, seal: Seal = 
         version = _format(connection, path)
         lost = _compare(connection, path, anchor, version, cut_off)
         if lost is None and cut_off:
-            begin_anew(connection, BUSY_MS)
+            empty(connection, BUSY_MS)
         _prepare(connection, path, durability)
         if lost is None:
             _migrate(connection, path)
             anchor.attach(connection, durability)
             _check_key(connection, path, seal)
         return OpenedFile(connection, anchor, OpenFiles(path), seal, lost)
-    except (OSError, JournalError, apsw.Error) as error:
+    except Exception as error:
+        # Whatever it is: a damaged file can say anything.
         if connection is not None:
             connection.close(force=True)
         if anchor is not None:

@@ -30,6 +30,7 @@ import apsw
 from msgspec import Struct
 
 from antiphon.errors import JournalCorrupt
+from antiphon.journal.files.log import damaged
 from antiphon.journal.port import Row
 
 LAG_S = 1.0
@@ -117,6 +118,7 @@ class Anchor:
 
     def __init__(self, path: Path, vfs: str | None, boot: str) -> None:
         self.path = Path(f"{os.path.realpath(path)}-anchor")
+        self._journal = path
         self._vfs, self._boot = vfs or "", blake2b(boot.encode(), digest_size=16).digest()
         self._boot_known = bool(boot)
         self._file: apsw.VFSFile | None = None
@@ -279,8 +281,15 @@ class Anchor:
     def is_ahead(self, connection: apsw.Connection) -> bool:
         """Whether rows or runs are missing for certain, as far as one look tells."""
         noted = self._tide()
-        ((rows, runs),) = connection.execute(_TIDES)
+        rows, runs = self._tides(connection)
         return bool(noted[0] > rows or noted[1] > runs)
+
+    def _tides(self, connection: apsw.Connection) -> tuple[int, int]:
+        """The newest row and run that the journal has ever had. Raises JournalDamaged."""
+        ((rows, runs),) = connection.execute(_TIDES)
+        if not isinstance(rows, int) or not isinstance(runs, int):
+            raise damaged(self._journal, "what it says of deleted runs is no number")
+        return rows, runs
 
     def _tide(self) -> tuple[int, int]:
         found = None
@@ -375,7 +384,7 @@ class Anchor:
             self.row(key, run_id, epoch, seq, digest)
             if command is not None:
                 self.command(key, run_id, number, command)
-        ((rows, runs),) = connection.execute(_TIDES)
+        rows, runs = self._tides(connection)
         self._staged[_command_at(0)] = _sealed(_TIDE.pack(rows, runs), 0)
         self._write_staged(self._file)
         self._write_header(header)

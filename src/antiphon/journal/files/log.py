@@ -27,6 +27,7 @@ FRAME_HEADER = 24
 MAGIC = {0x377F0682: "<", 0x377F0683: ">"}
 """The log's first word, and the order of bytes in which its checksums add up words."""
 
+EMPTYING_MS = 2_000
 _BLOCK = 256
 """Frames that are read at once: a megabyte."""
 
@@ -104,12 +105,13 @@ def judge_log(
     return len(behind)
 
 
-def begin_anew(connection: apsw.Connection, busy_ms: int) -> None:
-    """Let the next commit begin a new generation of the log, so that remains of a commit that was cut off
-    never lie behind it. Left alone while another process uses the log."""
-    connection.set_busy_timeout(0)
+def empty(connection: apsw.Connection, busy_ms: int) -> None:
+    """Move what is good of the log into the file and empty it: remains of a commit that was cut off must lie
+    behind no other, and who opens the journal next, in the same boot, would take them for rot. Left as it is
+    when another process reads it for longer than `EMPTYING_MS`."""
+    connection.set_busy_timeout(EMPTYING_MS)
     with suppress(apsw.BusyError, apsw.LockedError):
-        connection.wal_checkpoint("main", apsw.SQLITE_CHECKPOINT_RESTART)
+        connection.wal_checkpoint("main", apsw.SQLITE_CHECKPOINT_TRUNCATE)
     connection.set_busy_timeout(busy_ms)
 
 
