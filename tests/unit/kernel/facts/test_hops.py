@@ -41,6 +41,12 @@ def test_of_several_causes_the_longest_counts_for_each_agent():
     assert noted(b) == {"news": {"a": 4, "b": 5, "c": 4}}
 
 
+def test_an_agent_that_one_cause_has_met_once_counts():
+    a, b = agent(1, "a", "one", "two", one={"a": 1}, two={"b": 1}), agent(2, "b")
+    hops.published(a, b, message("news"))
+    assert noted(b) == {"news": {"a": 2, "b": 1}}
+
+
 def test_a_message_that_is_handed_on_keeps_its_chain():
     a, b, c = agent(1, "a", "go", go={"x": 7}), agent(2, "b"), agent(3, "c")
     hops.published(a, b, message("go"))

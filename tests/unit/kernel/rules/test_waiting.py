@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from antiphon import Agent, Hooks, Limits, open_run, tool
 from antiphon.journal import open_journal
 from antiphon.models.script import Script, call
+from antiphon.testing.clock import VirtualClock
 from antiphon.testing.invariants import check_run
 from antiphon.values.hooks import Continue, DirectResult, ModelInput, PlannedCall, Return
 from antiphon.values.model import ChatMessage, Reply, Usage
@@ -219,3 +220,12 @@ def test_a_model_call_that_was_cut_off_is_asked_again_whatever_is_open_beside_it
     lost = cut.removesuffix("model started")
     assert f"{lost}interrupted: the process stopped during the call" in said
     assert f"{lost.replace('m1', 'm2')}completed: ended" in said
+
+
+def test_the_time_of_an_agent_that_waits_may_be_over_and_ends_no_turn_a_second_time():
+    head, agents = team(call("start", what="work"), "started", worker=[Gate("never")])
+    limits = Limits(timeout_seconds=10)
+    result, records = recorded(head, "go", agents=agents, clock=VirtualClock(), limits=limits)
+    assert (result.outcome, result.reason) == ("limit", "the limit of 10 s is used up")
+    ended = [line for line in lines(records) if line.startswith("1 boss turn finished")]
+    assert ended == ["1 boss turn finished, more", "1 boss turn finished"]

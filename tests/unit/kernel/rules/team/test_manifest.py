@@ -144,6 +144,14 @@ def test_methods_partials_and_objects_are_known_by_their_code():
     assert len({code_digest(each) for each in (Calls(), Calls().method, decide, print, len)}) == 5
 
 
+def test_an_object_is_known_by_what_calling_it_does():
+    def made(text):
+        return type("Calls", (), {"__qualname__": "Calls", "__call__": eval(text)})()
+
+    assert code_digest(made("lambda self: 1")) == code_digest(made("lambda self: 1"))
+    assert code_digest(made("lambda self: 1")) != code_digest(made("lambda self: 2"))
+
+
 def test_a_set_of_constants_has_one_digest_in_every_process():
     program = (
         "from antiphon.kernel.rules.team.manifest import code_digest\n"
