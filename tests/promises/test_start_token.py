@@ -78,8 +78,11 @@ def test_a_call_that_found_no_thread_in_its_time_has_done_nothing_and_never_will
     assert "not run, no thread was free for 0.05 s" in end.reason
 
 
+@pytest.mark.parametrize("beats", [False, True])
 @pytest.mark.parametrize("taken_over", [True, False])
-def test_an_owner_that_stood_still_asks_whether_the_run_is_still_its_own_before_it_acts(tmp_path, taken_over):
+def test_an_owner_that_stood_still_asks_whether_the_run_is_still_its_own_before_it_acts(
+    tmp_path, taken_over, beats
+):
     paid, busy, let_go = [], threading.Semaphore(0), threading.Event()
 
     @tool(effect="read")
@@ -112,6 +115,9 @@ def test_an_owner_that_stood_still_asks_whether_the_run_is_still_its_own_before_
                 steady.ahead += 60
                 if taken_over:
                     await other.claim("run")
+                if beats:
+                    # Its heartbeat was due long ago, and comes before anything else.
+                    await mine.beat()
                 let_go.set()
                 return (await run.result(request)).output
         finally:

@@ -17,7 +17,7 @@ from antiphon.journal import sqlite_anchored as anchored
 from antiphon.journal import sqlite_reader as reading
 from antiphon.journal import sqlite_runs as storing
 from antiphon.journal.files.anchor import Anchor
-from antiphon.journal.owner import Owner, is_dead, this_process
+from antiphon.journal.owner import HeldLeases, Owner, is_dead, this_process
 from antiphon.journal.port import (
     Done,
     Lease,
@@ -95,9 +95,8 @@ class SqliteJournal:
             raise ConfigError(f"durability is {durability!r}; it is one of: {', '.join(sorted(SYNCHRONOUS))}")
         self.path, self.durability, self._ttl = Path(path), durability, ttl
         self._vfs, self._wall, self._steady = vfs, wall, steady
-        self._me = this_process()
-        self._owner_key = 0
-        self._heard_at = float("-inf")
+        self._me, self._owner_key = this_process(), 0
+        self._leases = HeldLeases(ttl, steady)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waiting: dict[str, list[tuple[int, int, asyncio.Future[None]]]] = {}
         self._closing: asyncio.Future[None] | None = None
@@ -115,7 +114,7 @@ class SqliteJournal:
 
     async def claim(self, run_id: str, *, create: bool = False, origin: str = "") -> Lease:
         """See `port.Journal.claim`."""
-        return await self._heard(partial(self._claim, run_id, create, origin))
+        return self._leases.hold(await self._heard(partial(self._claim, run_id, create, origin)))
 
     def append(self, lease: Lease, row: Row, blobs: Mapping[str, bytes], done: Done) -> None:
         """See `port.Journal.append`; `done` is called on the loop, in the order of the calls."""
@@ -136,6 +135,7 @@ class SqliteJournal:
 
     async def release(self, lease: Lease, summary: bytes = b"") -> None:
         """See `port.Journal.release`; nothing happens when another owner has the run by now."""
+        self._leases.drop(lease)
         await self._write(partial(self._release, lease, summary))
 
     def describe(self, lease: Lease, summary: bytes) -> None:
@@ -223,17 +223,18 @@ class SqliteJournal:
 
     def is_fresh(self, lease: Lease) -> bool:
         """See `port.Journal.is_fresh`."""
-        return self._steady() - self._heard_at < self._ttl
+        return self._leases.is_fresh(lease)
 
     async def confirm(self, lease: Lease) -> None:
         """See `port.Journal.confirm`."""
         await self._heard(partial(self._confirm, lease))
+        self._leases.hold(lease)
 
     async def _heard(self, work: Callable[[WriteJob], T]) -> T:
         """Do what says that this instance lives; from its beginning on nobody takes its runs for a while."""
         began = self._steady()
         done = await self._write(work)
-        self._heard_at = began
+        self._leases.heard(began)
         return done
 
     async def close(self) -> None:
