@@ -9,7 +9,7 @@ from itertools import count, pairwise
 from antiphon import Agent, ReplyDelta, open_run, run, stream, tool
 from antiphon.styles.loop import LoopAgent
 from antiphon.values.model import Reply
-from bench import durable, prefix, profile_teams, rounds, workloads
+from bench import durable, prefix, profile_teams, rounds, start_token, workloads
 from bench.cell import Cell, Go, Marks, Metrics, main, passes, per_unit
 from bench.distributions import needed
 from bench.fake import AMPLE, Fake, Talker, call, turns
@@ -201,6 +201,7 @@ CELLS = (
     Cell("W10", prompt_prefix, [{"turns": 200}]),
     Cell("W11.load", profile_teams.load, [{"profiles": 200}]),
     Cell("W11.turn", profile_teams.turn, [{"observers": 10, "n": 200}]),
+    Cell("W12", start_token.token, [{"acts": False}, {"acts": True}]),
 )
 
 if __name__ == "__main__":

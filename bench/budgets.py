@@ -136,6 +136,8 @@ LINES = (
         "Profile turn, ten observers and ten rules / plain turn", "W11.turn", {"observers": 10, "n": 200},
         "times_a_plain_turn", "×", 3,
     ),
+    Line("Start token, a call of a reading tool", "W12", {"acts": False}, "token_us", "µs", 1),
+    Line("Start token, a call of an acting tool", "W12", {"acts": True}, "token_us", "µs", 4),
     Line("Agent with one tool", "W9", {}, "us_per_object", "µs", 2, "cpu_us_per_object"),
     Line("Agent with one tool: memory", "W9", {}, "bytes_per_object", "B", 512),
 )  # fmt: skip

@@ -9,6 +9,11 @@ from antiphon import Agent, Policy, open_run, tool
 from antiphon.errors import RunSuspended
 from antiphon.journal.memory import MemoryJournal
 from antiphon.journal.sqlite import SqliteJournal
+from antiphon.kernel.facts.activation import OpenEffect
+from antiphon.kernel.facts.events import ToolEffect
+from antiphon.kernel.run.perform import use_tool
+from antiphon.kernel.run.tools.start_token import StartToken
+from antiphon.kernel.run.tools.threads import Threads
 from antiphon.models.script import Script, call
 from tests.promises.test_ownership import Clock
 
@@ -78,8 +83,11 @@ def test_a_call_that_found_no_thread_in_its_time_has_done_nothing_and_never_will
     assert "not run, no thread was free for 0.05 s" in end.reason
 
 
+@pytest.mark.parametrize("beats", [False, True])
 @pytest.mark.parametrize("taken_over", [True, False])
-def test_an_owner_that_stood_still_asks_whether_the_run_is_still_its_own_before_it_acts(tmp_path, taken_over):
+def test_an_owner_that_stood_still_asks_whether_the_run_is_still_its_own_before_it_acts(
+    tmp_path, taken_over, beats
+):
     paid, busy, let_go = [], threading.Semaphore(0), threading.Event()
 
     @tool(effect="read")
@@ -112,6 +120,9 @@ def test_an_owner_that_stood_still_asks_whether_the_run_is_still_its_own_before_
                 steady.ahead += 60
                 if taken_over:
                     await other.claim("run")
+                if beats:
+                    # Its heartbeat was due long ago, and comes before anything else.
+                    await mine.beat()
                 let_go.set()
                 return (await run.result(request)).output
         finally:
@@ -172,3 +183,18 @@ def test_after_a_crash_only_what_is_as_it_was_allowed_runs_again(version, policy
         assert "it may or may not have taken effect" in end.reason
     else:
         assert (began, end.outcome) == (["1", "1"], "completed")
+
+
+@pytest.mark.parametrize(("crashes", "outcome"), [(0, "failed"), (1, "unknown")])
+def test_what_began_before_a_crash_and_not_again_after_it_may_have_taken_effect(crashes, outcome):
+    @tool(effect="idempotent")
+    async def rate() -> str:
+        "Set a rate."
+        return "set"
+
+    opened = OpenEffect("1/1.c1", ToolEffect("rate"), 1, 1, crashes=crashes)
+    token = StartToken(opened, lambda: True)
+    token.revoke()
+    end = asyncio.run(use_tool(rate, "{}", opened, lambda: None, Threads, token))
+    assert end.outcome == outcome
+    assert ("it may or may not have taken effect" in end.reason) == bool(crashes)

@@ -1,4 +1,5 @@
-"""Who holds a run: a process named so that its death can be seen, also after its number is reused."""
+"""Who holds a run: a process named so that its death can be seen, also after its number is reused; and which
+leases it can be sure of."""
 
 from __future__ import annotations
 
@@ -7,9 +8,12 @@ import re
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from msgspec import Struct
+
+from antiphon.journal.port import Lease
 
 PLATFORM: str = sys.platform
 _BOOT = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\b")
@@ -30,6 +34,43 @@ class Owner(Struct, frozen=True):
 
     def __str__(self) -> str:
         return f"process {self.pid} on {self.host}"
+
+
+class HeldLeases:
+    """The leases of one instance that nobody can have taken, as long as it is heard in time.
+
+    ttl: seconds of silence after which others may take what it holds. steady: a clock that all owners share.
+    Belongs to the event loop, but for `is_fresh`.
+    """
+
+    def __init__(self, ttl: float, steady: Callable[[], float]) -> None:
+        self._ttl, self._steady = ttl, steady
+        self._heard_at = float("-inf")
+        self._epochs: dict[str, int] = {}
+
+    def heard(self, began: float) -> None:
+        """It was heard, by what it began to say at `began`.
+
+        After a silence that was too long this makes nothing sure again: any lease may be another's by now.
+        """
+        if self._steady() - self._heard_at >= self._ttl:
+            self._epochs.clear()
+        self._heard_at = began
+
+    def hold(self, lease: Lease) -> Lease:
+        """The lease was its own when it was last heard; the same lease."""
+        self._epochs[lease.run_id] = lease.epoch
+        return lease
+
+    def drop(self, lease: Lease) -> None:
+        """The lease is given back."""
+        if self._epochs.get(lease.run_id) == lease.epoch:
+            del self._epochs[lease.run_id]
+
+    def is_fresh(self, lease: Lease) -> bool:
+        """Whether the lease cannot be another's; from any thread."""
+        # In this order: where it was heard anew, what it may have lost in its silence has been forgotten.
+        return self._steady() - self._heard_at < self._ttl and self._epochs.get(lease.run_id) == lease.epoch
 
 
 def this_process() -> Owner:

@@ -314,9 +314,10 @@ class Journal(Protocol):
         ...
 
     def is_fresh(self, lease: Lease) -> bool:
-        """Whether nobody can have taken the run since this instance was last heard; from any thread, no I/O.
+        """Whether nobody can have taken the run since it was claimed or confirmed; from any thread, no I/O.
 
-        False says that nobody knows: ask `confirm`.
+        False says that nobody knows: ask `confirm`. After a silence that was too long a `beat` does not make
+        it true again.
         """
         ...
 

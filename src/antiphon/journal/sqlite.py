@@ -17,6 +17,7 @@ from antiphon.journal import sqlite_reader as reading
 from antiphon.journal import sqlite_runs as storing
 from antiphon.journal.files.anchor import Anchor
 from antiphon.journal.files.seal import Seal
+from antiphon.journal.owner import HeldLeases
 from antiphon.journal.port import (
     Done,
     Lease,
@@ -83,7 +84,7 @@ class SqliteJournal:
         self.path, self.durability, self._vfs = Path(path), durability, vfs
         self._clocks = Clocks(ttl, wall, steady)
         self._owners = SqliteOwners(self.path, self._clocks)
-        self._heard_at = float("-inf")
+        self._leases = HeldLeases(ttl, steady)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waiting: dict[str, list[tuple[int, int, asyncio.Future[None]]]] = {}
         self._closing: asyncio.Future[None] | None = None
@@ -101,7 +102,7 @@ class SqliteJournal:
 
     async def claim(self, run_id: str, *, create: bool = False, origin: str = "") -> Lease:
         """See `port.Journal.claim`."""
-        return await self._heard(partial(self._claim, run_id, create, origin))
+        return self._leases.hold(await self._heard(partial(self._claim, run_id, create, origin)))
 
     def append(self, lease: Lease, row: Row, blobs: Mapping[str, bytes], done: Done) -> None:
         """See `port.Journal.append`; `done` is called on the loop, in the order of the calls."""
@@ -122,6 +123,7 @@ class SqliteJournal:
 
     async def release(self, lease: Lease, summary: bytes = b"") -> None:
         """See `port.Journal.release`; nothing happens when another owner has the run by now."""
+        self._leases.drop(lease)
         await self._write(partial(self._release, lease, summary))
 
     def describe(self, lease: Lease, summary: bytes) -> None:
@@ -228,17 +230,18 @@ class SqliteJournal:
 
     def is_fresh(self, lease: Lease) -> bool:
         """See `port.Journal.is_fresh`."""
-        return self._clocks.steady() - self._heard_at < self._clocks.ttl
+        return self._leases.is_fresh(lease)
 
     async def confirm(self, lease: Lease) -> None:
         """See `port.Journal.confirm`."""
         await self._heard(partial(self._confirm, lease))
+        self._leases.hold(lease)
 
     async def _heard(self, work: Callable[[WriteJob], T]) -> T:
         """Do what says that this instance lives; from its beginning on nobody takes its runs for a while."""
         began = self._clocks.steady()
         done = await self._write(work)
-        self._heard_at = began
+        self._leases.heard(began)
         return done
 
     async def close(self) -> None:

@@ -245,8 +245,7 @@ async def use_tool(
         raise
     except (NotBegun, NoResult, TimeoutError) as error:
         if token is not None and not token.begun:
-            unused = f"[{tool.name}] it was given up before it began"
-            return EffectFinished(effect_id, "failed", reason=unused)
+            return _not_begun(opened, f"[{tool.name}] it was given up before it began")
         reason = f"[{tool.name}] {text_of(error) if error.args else f'no result after {tool.timeout:g} s'}"
         return (
             in_doubt(effect_id, reason)
@@ -256,7 +255,10 @@ async def use_tool(
     except Done as done:
         return EffectFinished(effect_id, content=clean_text(done.result), finishes=True)
     except Exception as error:  # noqa: BLE001 - a tool's failure is a result that the model is shown
-        return EffectFinished(effect_id, "failed", reason=f"[{tool.name}] {text_of(error)}")
+        reason = f"[{tool.name}] {text_of(error)}"
+        if token is not None and not token.begun:
+            return _not_begun(opened, reason)
+        return EffectFinished(effect_id, "failed", reason=reason)
     if found.is_error:
         return EffectFinished(
             effect_id, "failed", attachments=found.attachments, reason=f"[{tool.name}] {found.content}"
@@ -264,6 +266,13 @@ async def use_tool(
     return EffectFinished(
         effect_id, content=found.content, attachments=found.attachments, finishes=found.finishes
     )
+
+
+def _not_begun(opened: OpenEffect, reason: str) -> EffectFinished:
+    """The end of an acting effect that did not begin here; before a crash it may have."""
+    if opened.crashes:
+        return in_doubt(opened.id, f"{reason} once more, after a crash")
+    return EffectFinished(opened.id, "failed", reason=reason)
 
 
 def in_doubt(effect_id: str, reason: str) -> EffectFinished:
