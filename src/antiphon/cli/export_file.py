@@ -62,9 +62,11 @@ class Export(Struct, frozen=True):
 
 
 async def export_of(journal: Journal, entry: RunInfo) -> Export:
-    """A stored run as a file. Raises JournalCorrupt."""
+    """A stored run as a file. Raises JournalCorrupt, also for records that no journal would take in again."""
     rows = await journal.read(entry.run_id)
-    blobs = {name: (await journal.blob(entry.run_id, name)).decode() for name in sorted(named_blobs(rows))}
+    stored = {name: await journal.blob(entry.run_id, name) for name in sorted(named_blobs(rows))}
+    fold_rows(entry.run_id, rows, stored)
+    blobs = {name: data.decode() for name, data in stored.items()}
     listed = [
         ExportedRow(
             row.seq,

@@ -30,7 +30,7 @@ from antiphon.journal.port import MAX_NAME, RunInfo, check_name
 from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.run.commands import CancelEffect, encode
 from antiphon.kernel.run.open import cancel_run
-from antiphon.kernel.run.rows import fold, read
+from antiphon.kernel.run.rows import fold
 from antiphon.view import RunTree
 from antiphon.view.changes import CancelRequest
 
@@ -130,7 +130,7 @@ async def _told_again(journal: Journal, entry: RunInfo, state: RunState, manner:
             f"Run {short_id(entry.run_id)} has no request to go on with; ask anew with `antiphon run`"
         )
     tree = CallTree()
-    for record in await read(journal, entry.run_id):
+    for record in await RecordReader(journal, entry.run_id).read():
         tree.take(record)
     call, end = ended[-1]
     event = end.event
