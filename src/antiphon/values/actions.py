@@ -102,12 +102,19 @@ class ActionContext:
         return await self._execute(StepOperation(clean_text(name), function, args), args)
 
     async def ask_model(self, text: str) -> str:
-        """Ask the agent's own model, with its instructions and tools. Raises EffectFailed."""
+        """Ask the agent's own model, with its instructions and tools. Raises EffectFailed.
+
+        A text that the model did not end by itself stands under the line `[not the whole answer: ...]`, as
+        that of `call` does.
+        """
         text = clean_text(text)
         return str(await self._execute(AskOperation(text), text))
 
     async def call(self, agent: str, text: str) -> str:
-        """Let another agent of the team do something. Raises EffectFailed; unknown names too."""
+        """Let another agent of the team do something. Raises EffectFailed; unknown names too.
+
+        A text that is not the whole answer says so, see `ask_model`.
+        """
         agent, text = clean_text(agent), clean_text(text)
         return str(await self._execute(CallOperation(agent, text), (agent, text)))
 
