@@ -188,6 +188,20 @@ def test_a_request_in_flight_goes_on_with_the_agents_of_another_name(shell, paus
     assert shell("runs", "check", newest(shell), "after.py:team").out == "the team is the same\n"
 
 
+def test_an_export_says_what_waits_and_is_not_in_it(shell, paused):
+    paused(None)
+    words = ("runs", "export", newest(shell))
+    assert shell(*words).err == ""
+    assert shell("answer", newest(shell), "1/2.c1?", "yes").code == 0
+    said = shell(*words)
+    assert (said.code, said.value["run_id"]) == (0, newest(shell))
+    assert "note: 1 command waits for the run's owner and is not exported" in said.err
+    assert shell("runs", "cancel", newest(shell), "1/2.c1?", "--yes").code == 0
+    assert "2 commands wait" in shell(*words, "--out", "run.json").err
+    assert resumed(shell, "--renamed", "clerk=scribe").code == 0
+    assert shell(*words).err == ""
+
+
 def test_missing_agents_are_refused_with_the_options_or_forgotten(shell, paused):
     paused("yes")
     said = resumed(shell, "--missing", "refuse")
