@@ -5,6 +5,7 @@ AntiphonError
 │   ├── ConfigError       a file or setting; carries path, line, column
 │   ├── UnknownName       no agent, tool, model or run of that name; lists those that exist
 │   ├── DuplicateName     two agents or tools of one name
+│   ├── AgentsMissing     a run's agents that the team lacks, where that is refused; carries their names
 │   └── ToolDefinitionError   a function that cannot be offered as a tool
 ├── ExternalError         a model or a tool failed; inside a run it becomes an event
 │   ├── ModelError        carries kind, retryable, retry_after
@@ -97,6 +98,18 @@ class DuplicateName(UserError):
     def __init__(self, what: str, name: str) -> None:
         super().__init__(f"Two {what}s are named {name!r}; names must differ")
         self.what, self.name = what, name
+
+
+class AgentsMissing(UserError):
+    """A run is not opened: `names` are agents of it that the team lacks, and that was to be refused."""
+
+    def __init__(self, run_id: str, names: Iterable[str]) -> None:
+        self.run_id, self.names = run_id, tuple(names)
+        super().__init__(
+            f"Not opened: run {visible(run_id)} has agents that the team lacks:"
+            f" {', '.join(map(visible, self.names))}. Map them with renamed={{old: new}}, leave them at rest"
+            " (missing='rest') or forget them (missing='drop')"
+        )
 
 
 class ToolDefinitionError(UserError):

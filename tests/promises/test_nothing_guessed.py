@@ -229,6 +229,18 @@ def test_an_action_is_shown_the_mark_of_an_agent_that_it_called() -> None:
     assert result.output == f"it said: {CUT}\none, two"
 
 
+@pytest.mark.parametrize(
+    ("stop", "line"), [("length", CUT), ("refusal", "[not the whole answer: the model refused]")]
+)
+def test_an_action_is_shown_the_mark_of_its_own_model(stop: Any, line: str) -> None:
+    async def act(context: Any) -> str:
+        return f"it said: {await context.ask_model('List ten')}"
+
+    model = Script([Reply("one, two", stop=stop)])
+    result, _ = recorded(Agent("a", hooks=Hooks(act=act)), "go", model=model)
+    assert result.output == f"it said: {line}\none, two"
+
+
 def test_an_answer_that_a_hook_passes_on_is_marked_too() -> None:
     hooks = Hooks(end_turn=lambda context: Return(output=context.reply, reason="by rule"))
     result, _ = recorded(Agent("a", hooks=hooks), "go", model=Script([Reply("one", stop="length")]))

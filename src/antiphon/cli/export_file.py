@@ -61,10 +61,15 @@ class Export(Struct, frozen=True):
     origin: str = ""
 
 
-async def export_of(journal: Journal, entry: RunInfo) -> Export:
-    """A stored run as a file. Raises JournalCorrupt."""
+async def export_of(journal: Journal, entry: RunInfo) -> tuple[Export, RunState]:
+    """A stored run as a file, and what its records add up to.
+
+    Raises JournalCorrupt, also for records that no journal would take in again.
+    """
     rows = await journal.read(entry.run_id)
-    blobs = {name: (await journal.blob(entry.run_id, name)).decode() for name in sorted(named_blobs(rows))}
+    stored = {name: await journal.blob(entry.run_id, name) for name in sorted(named_blobs(rows))}
+    state = fold_rows(entry.run_id, rows, stored)
+    blobs = {name: data.decode() for name, data in stored.items()}
     listed = [
         ExportedRow(
             row.seq,
@@ -79,7 +84,8 @@ async def export_of(journal: Journal, entry: RunInfo) -> Export:
         )
         for row in rows
     ]
-    return Export(FORMAT, entry.run_id, entry.created_at, listed, blobs, entry.name, entry.origin)
+    found = Export(FORMAT, entry.run_id, entry.created_at, listed, blobs, entry.name, entry.origin)
+    return found, state
 
 
 def load(path: str) -> StoredRun:

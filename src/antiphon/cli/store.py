@@ -21,6 +21,7 @@ from antiphon.journal import Journal, open_journal
 from antiphon.journal.files.seal import VARIABLE, journal_key
 from antiphon.journal.port import RunInfo
 from antiphon.kernel.facts.records import ActivationIndex, Record
+from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.facts.summary import RunSummary, decode, summary_of
 from antiphon.kernel.run.rows import fold, records_of
 
@@ -109,17 +110,21 @@ def choose(runs: Sequence[RunInfo], prefix: str) -> RunInfo:
 
 
 class RecordReader:
-    """The records of a stored run, read on from where the last reading ended. seq: the last one's number."""
+    """The records of a stored run, read on from where the last reading ended.
+
+    Every command that shows records reads them here: they are folded too, so records that are no run are
+    refused, whatever shows them. seq: the last one's number. state: what they add up to.
+    """
 
     def __init__(self, journal: Journal, run_id: str) -> None:
-        self.seq = 0
+        self.seq, self.state = 0, RunState()
         self._journal, self._run_id, self._index = journal, run_id, ActivationIndex()
 
     async def read(self) -> list[Record]:
-        """The records that are new. Raises Corrupt."""
+        """The records that are new. Raises JournalCorrupt."""
         found: list[Record] = []
         for row in await self._journal.read(self._run_id, self.seq):
-            found += await records_of(self._journal, self._run_id, row, self._index)
+            found += await records_of(self._journal, self._run_id, row, self._index, self.state)
             self.seq = row.seq
         return found
 

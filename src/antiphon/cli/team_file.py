@@ -23,7 +23,7 @@ import yaml
 
 from antiphon import Agent, Example, Limits, LoopOptions, ModelOptions, RetryPolicy, Tool
 from antiphon.config.yaml import YamlReader, compose_file, is_null, meant
-from antiphon.errors import AntiphonError, ConfigError
+from antiphon.errors import AntiphonError, ConfigError, UserError
 from antiphon.tools import calculate, convert, date_tools, folder_tools
 
 SETS = ("documents", "files", "arithmetic", "dates", "units")
@@ -136,9 +136,11 @@ class _TeamFileParser(YamlReader):
         fields.setdefault("model", model)
         if "asking" in pairs:
             asked = self.values(pairs["asking"], "asking", _ASKING)
-            fields["asking"] = ModelOptions(
-                **{key: self.plain(value, _ASKING[key], key) for key, value in asked.items()}
-            )
+            options = {key: self.plain(value, _ASKING[key], key) for key, value in asked.items()}
+            try:
+                fields["asking"] = ModelOptions(**options)
+            except UserError as error:
+                raise self.wrong(pairs["asking"], f"asking: {error}") from None
         if "tools" in pairs:
             fields["tools"] = self.tools(pairs["tools"])
         try:
@@ -171,8 +173,10 @@ class _TeamFileParser(YamlReader):
         except (yaml.YAMLError, ValueError) as error:
             raise self.wrong(node, f"{what}: {' '.join(str(error).split())[:200]}") from None
         try:
-            return msgspec.convert(value, kind)
-        except msgspec.ValidationError as error:
+            found = msgspec.convert(value, kind)
+            # A journal's limits are read whatever their numbers are; a person's are checked as a program's.
+            return Limits(**msgspec.structs.asdict(found)) if isinstance(found, Limits) else found
+        except (msgspec.ValidationError, UserError) as error:
             raise self.wrong(node, f"{what}: {error}") from None
 
     def check_keys(self, node: yaml.Node, kind: Any, what: str) -> None:

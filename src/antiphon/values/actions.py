@@ -22,7 +22,7 @@ import msgspec
 from msgspec import Struct
 
 from antiphon.errors import EffectFailed, UserError
-from antiphon.values.codec import clean_fields, clean_text, encode_shallow, stored, text_of
+from antiphon.values.codec import clean_fields, clean_text, encode_shallow, encode_value, stored, text_of
 from antiphon.values.fields import shown
 from antiphon.values.message import Message
 
@@ -73,9 +73,9 @@ class ActionContext:
     """What one action may do. Belongs to that action: of no use once it has ended.
 
     new_messages: the messages that the action is for. all_messages: all that the activation has taken
-    and published, in order, `new_messages` included. data: what it has recorded with `set`. attempt: 1,
-    and one more each time the action is run again after a crash. deps: what the caller of the run
-    passed. can_publish: whether the caller distributes what is published; if not, publishing is refused.
+    and published, in order, `new_messages` included. attempt: 1, and one more each time the action is run
+    again after a crash. deps: what the caller of the run passed. can_publish: whether the caller distributes
+    what is published; if not, publishing is refused.
     """
 
     def __init__(
@@ -84,13 +84,22 @@ class ActionContext:
         *, run_id: str = "", attempt: int = 1, deps: Any = None, can_publish: bool = False,
     ) -> None:  # fmt: skip
         self.run_id, self.effect_id, self.agent = run_id, effect_id, agent
-        self.new_messages, self.all_messages, self.data = new_messages, all_messages, data
+        self.new_messages, self.all_messages = new_messages, all_messages
         self.attempt, self.deps, self.can_publish = attempt, deps, can_publish
         self.published: list[Message] = []
         self.changed: dict[str, Any] = {}
         self.appended: dict[str, list[Any]] = {}
         self._executor = executor
+        self._kept = data
+        self._data: Mapping[str, Any] | None = None
         self._seen: dict[str, int] = {}
+
+    @property
+    def data(self) -> Mapping[str, Any]:
+        """What the agent has recorded, as a copy made at the first look; changing it records nothing."""
+        if self._data is None:
+            self._data = msgspec.json.decode(encode_value(self._kept)) if self._kept else {}
+        return self._data
 
     async def step(self, name: str, function: Callable[..., Any], *args: Any) -> Any:
         """Run `function(*args)`, or `await` it, and keep its result, as JSON has it.
@@ -102,12 +111,19 @@ class ActionContext:
         return await self._execute(StepOperation(clean_text(name), function, args), args)
 
     async def ask_model(self, text: str) -> str:
-        """Ask the agent's own model, with its instructions and tools. Raises EffectFailed."""
+        """Ask the agent's own model, with its instructions and tools. Raises EffectFailed.
+
+        A text that the model did not end by itself stands under the line `[not the whole answer: ...]`, as
+        that of `call` does.
+        """
         text = clean_text(text)
         return str(await self._execute(AskOperation(text), text))
 
     async def call(self, agent: str, text: str) -> str:
-        """Let another agent of the team do something. Raises EffectFailed; unknown names too."""
+        """Let another agent of the team do something. Raises EffectFailed; unknown names too.
+
+        A text that is not the whole answer says so, see `ask_model`.
+        """
         agent, text = clean_text(agent), clean_text(text)
         return str(await self._execute(CallOperation(agent, text), (agent, text)))
 
@@ -139,7 +155,7 @@ class ActionContext:
         Raises UserError when there is something else, or the values are not JSON.
         """
         key = clean_text(key)
-        held = self.changed.get(key, self.data.get(key, []))
+        held = self.changed.get(key, self._kept.get(key, []))
         if not isinstance(held, list):
             raise UserError(f"{self.agent}: data[{key!r}] is no list that could go on; set it")
         found = self._json(list(values), f"data[{key!r}]")

@@ -136,18 +136,21 @@ class RunTree:
         """
         tree = cls()
         for record in records:
-            try:
-                tree.add(record)
-            except (KeyError, IndexError, ValueError, AttributeError) as error:
-                what = f"{record.type} does not follow ({error!r})"
-                raise JournalCorrupt(record.run_id, record.seq, what) from error
+            tree.add(record)
         return tree
 
     def add(self, record: Record) -> Changes:
-        """Fold the next record in; what it changed, mostly one thing. The cost does not grow with the run."""
+        """Fold the next record in; what it changed, mostly one thing. The cost does not grow with the run.
+
+        Raises JournalCorrupt for a record that cannot follow the ones before it.
+        """
         self.seq, self.at = record.seq, record.at
         event = record.event
-        return _FOLD[type(event)](self, record, event)
+        try:
+            return _FOLD[type(event)](self, record, event)
+        except (LookupError, ValueError, TypeError, AttributeError) as error:
+            what = f"{record.type} does not follow ({error!r})"
+            raise JournalCorrupt(record.run_id, record.seq, what) from error
 
     @property
     def user(self) -> ActivationNode:

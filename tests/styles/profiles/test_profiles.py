@@ -1,5 +1,6 @@
 """Folders of profiles, LLM configs and handover protocols of the documented generation."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -350,6 +351,43 @@ def test_values_from_the_environment_and_files(folder, tmp_path):
         config.resolve({})
     with pytest.raises(UnknownName, match=r"Unknown LLM config: bug\. Known: base, big"):
         library.llm_config("bug")
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("{folder}/outside.json", "is absolute"),
+        ("../outside.json", "leads out of the folder"),
+        ("more/../../outside.json", "leads out of the folder"),
+        ("link.json", "symbolic link"),
+        ("more/up/outside.json", "symbolic link"),
+        ("same.json", "hard link"),
+        (".hidden.json", "is hidden"),
+        ("nothing.json", "There is no file nothing.json"),
+        ("more", "is a folder"),
+        ("words.json", "words.json is not JSON"),
+    ],
+)
+def test_a_value_from_a_file_is_from_the_folder_of_its_config(folder, tmp_path, path, told):
+    configs = tmp_path / "llm_configs"
+    (configs / "more").mkdir(parents=True)
+    (tmp_path / "outside.json").write_text('"what is nobody\'s business"')
+    (configs / ".hidden.json").write_text("1")
+    (configs / "words.json").write_bytes(b'"\xff"')
+    (configs / "link.json").symlink_to(tmp_path / "outside.json")
+    (configs / "more/up").symlink_to(tmp_path)
+    (configs / "same.json").hardlink_to(tmp_path / "outside.json")
+    (configs / "more/good.json").write_text("[1]")
+    written = path.format(folder=tmp_path)
+    library = folder(
+        {
+            "llm_configs/a": f"config:\n  seed: {{_type: json_from_file, path: {written}}}",
+            "llm_configs/b": "config:\n  seed: {_type: json_from_file, path: more/good.json}",
+        }
+    )
+    assert library.llm_config("b").resolve({}) == {"seed": [1]}
+    with pytest.raises(ConfigError, match=r"a\.yaml:1:1: config\.seed: .*" + re.escape(told)):
+        library.llm_config("a").resolve({})
 
 
 def test_what_is_installed_decides_about_toolsets_and_tools(folder, tmp_path):

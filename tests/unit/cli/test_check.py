@@ -149,3 +149,96 @@ def test_a_target_or_run_that_is_not_there(shell, paused):
     paused("yes")
     assert shell("runs", "check", newest(shell), "nobody.py:team").code == exit_codes.CONFIG
     assert shell("runs", "check", "zzz", "first.py:team").code == exit_codes.NOT_FOUND
+
+
+def resumed(shell, *options):
+    """Resume the newest run with a team in which the clerk is called scribe."""
+    says = "call('call_agent', agent_name='scribe', message='which note?'), 'done'"
+    shell.write("after.py", TEAM.format(**{**PLAIN, "clerk": "scribe", "says": says}))
+    return shell("runs", "resume", newest(shell)[:12], "after.py:team", *options)
+
+
+def test_what_stands_in_the_way_is_told_with_the_options_that_remove_it(shell, paused):
+    paused("yes")
+    shell.write("fewer.py", TEAM.format(**{**PLAIN, "team": "lead"}))
+    said = shell("runs", "check", newest(shell), "fewer.py:team")
+    assert "--renamed OLD=NEW" in said.err
+    assert "--missing drop" in said.err
+
+
+def test_an_agent_with_another_name_keeps_its_conversation(shell, paused):
+    paused("yes")
+    said = resumed(shell, "--renamed", "clerk=scribe", "--missing", "refuse")
+    assert (said.code, said.out) == (0, "done\n")
+    assert "its agents are those of after.py:team now" in said.err
+    again = shell("runs", "check", newest(shell), "after.py:team")
+    assert (again.code, again.out) == (0, "the team is the same\n")
+    # It is recorded: nobody has to say it again, and nobody can.
+    assert resumed(shell, "--missing", "refuse").code == 0
+    said = resumed(shell, "--renamed", "clerk=scribe")
+    assert said.code == exit_codes.CONFIG
+    assert "Unknown agent of the run in renamed: clerk. Known: lead, scribe" in said.err
+
+
+def test_a_request_in_flight_goes_on_with_the_agents_of_another_name(shell, paused):
+    paused(None)
+    assert shell("answer", newest(shell), "1/2.c1?", "yes").code == 0
+    said = resumed(shell, "--renamed", "clerk=scribe", "--missing", "refuse")
+    assert (said.code, said.out) == (0, "done\n")
+    assert shell("runs", "check", newest(shell), "after.py:team").out == "the team is the same\n"
+
+
+def test_an_export_says_what_waits_and_is_not_in_it(shell, paused):
+    paused(None)
+    words = ("runs", "export", newest(shell))
+    assert shell(*words).err == ""
+    assert shell("answer", newest(shell), "1/2.c1?", "yes").code == 0
+    said = shell(*words)
+    assert (said.code, said.value["run_id"]) == (0, newest(shell))
+    assert "note: 1 command waits for the run's owner and is not exported" in said.err
+    assert shell("runs", "cancel", newest(shell), "1/2.c1?", "--yes").code == 0
+    assert "2 commands wait" in shell(*words, "--out", "run.json").err
+    assert resumed(shell, "--renamed", "clerk=scribe").code == 0
+    assert shell(*words).err == ""
+
+
+def test_missing_agents_are_refused_with_the_options_or_forgotten(shell, paused):
+    paused("yes")
+    said = resumed(shell, "--missing", "refuse")
+    assert said.code == exit_codes.CONFIG
+    assert "agents that after.py:team lacks: clerk" in said.err
+    assert "--renamed OLD=NEW" in said.err
+    assert "--missing drop" in said.err
+    assert resumed(shell, "--missing", "drop").code == 0
+    found, _ = checked(shell, "again", clerk="scribe")
+    assert ("clerk", "agent", "clerk", "gone") not in found
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "told"),
+    [
+        (["--renamed", "x"], exit_codes.USAGE, "'x' is not OLD=NEW"),
+        (["--renamed", "=x"], exit_codes.USAGE, "'=x' is not OLD=NEW"),
+        (["--renamed", "a=b", "--renamed", "a=c"], exit_codes.USAGE, "'a' is given two new names"),
+        (["--missing", "forget"], exit_codes.USAGE, "'forget' is not one of"),
+        (["--renamed", "clark=scribe"], exit_codes.CONFIG, "Unknown agent of the run in renamed: clark"),
+        (["--renamed", "clerk=nobody"], exit_codes.CONFIG, "Unknown agent of the team in renamed: nobody"),
+        (["--renamed", "clerk=lead"], exit_codes.CONFIG, "another agent of the run has that name"),
+    ],
+)
+def test_names_that_cannot_be_mapped_are_refused(shell, paused, options, code, told):
+    paused("yes")
+    before = shell("runs", "ls", "--json").value[0]["records"]
+    said = resumed(shell, *options)
+    assert said.code == code
+    assert told in said.err
+    assert shell("runs", "ls", "--json").value[0]["records"] == before
+
+
+def test_a_run_that_is_closed_takes_no_other_team(shell):
+    assert shell("run", "team.yaml", "go", "--quiet").code == 0
+    words = ("runs", "resume", newest(shell), "team.yaml")
+    assert shell(*words).code == 0
+    said = shell(*words, "--missing", "drop")
+    assert said.code == exit_codes.CONFIG
+    assert "is closed" in said.err

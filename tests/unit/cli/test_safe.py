@@ -33,6 +33,21 @@ def test_nothing_harmful_is_left(text):
     assert len(one) <= 20
 
 
+@given(
+    st.recursive(
+        st.none() | st.floats() | st.text("ab"),
+        lambda each: st.lists(each) | st.dictionaries(st.text("ab"), each),
+    )
+)
+def test_json_has_no_number_that_json_does_not_have(value):
+    def refuse(word):
+        raise ValueError(f"{word} is no JSON")
+
+    texts = [write(value) for write in (terminal_escape.json_text, terminal_escape.json_line)]
+    one, other = [json.loads(text, parse_constant=refuse) for text in texts]
+    assert one == other
+
+
 @given(ANYTHING)
 def test_json_keeps_its_value(text):
     text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -34,7 +34,6 @@ from antiphon.journal import Journal
 from antiphon.journal.port import RunInfo
 from antiphon.kernel.facts import ids
 from antiphon.kernel.run.commands import VERDICTS, AnswerInput, decode, encode, from_outside
-from antiphon.kernel.run.rows import read
 from antiphon.values.message import USER
 from antiphon.values.policy import Grant
 from antiphon.view import RunTree
@@ -113,7 +112,7 @@ async def _answer(
 ) -> int:
     async with opened(option) as journal:
         entry = await find(journal, prefix)
-        tree = RunTree.of(await read(journal, entry.run_id))
+        tree = RunTree.of(await RecordReader(journal, entry.run_id).read())
         asked = open_questions(tree)
         question, text = _chosen(entry, tree, asked, words)
         if not text:
@@ -143,7 +142,9 @@ async def _inbox(option: str | None, as_json: bool) -> int:
             # One damaged run must not hide the others; `verify` says what is wrong with it.
             with suppress(JournalError):
                 if (await stored_summary(journal, entry)).state == "waiting":
-                    found.append((entry, open_questions(RunTree.of(await read(journal, entry.run_id)))))
+                    found.append(
+                        (entry, open_questions(RunTree.of(await RecordReader(journal, entry.run_id).read())))
+                    )
     if as_json:
         output.say(
             terminal_escape.json_text([each for entry, asked in found for each in _plain(entry, asked)])

@@ -18,7 +18,8 @@ from antiphon.values.result import Difference
 CHOICES = (
     "Nothing was changed. `runs resume` with this target goes on as said above; resume with the earlier team"
     " to keep what is gone,"
-    " `runs cancel` what is in flight, or map names with open_run(renamed={old: new})."
+    " `runs cancel` what is in flight, or resume with --renamed OLD=NEW (an agent has another name now)"
+    " or --missing drop (what is gone is forgotten)."
 )
 
 

@@ -28,8 +28,13 @@ def export(run_id: str, journal: str | None, out: str | None, yes: bool) -> int:
     """Write a run as one JSON file, with its blobs and digests; `runs verify FILE` checks it anywhere."""
     if out is not None and Path(out).exists() and not yes:
         raise click.UsageError(f"{out} exists; say --yes to replace it, or name another file.")
-    found = asyncio.run(_export(run_id, journal))
+    found, waiting = asyncio.run(_export(run_id, journal))
     data = terminal_escape.json_text(found) + "\n"
+    if waiting:
+        exit_codes.remark(
+            f"{waiting:,} {'command waits' if waiting == 1 else 'commands wait'} for the run's owner and"
+            f" {'is' if waiting == 1 else 'are'} not exported; after `runs resume` they are in its records"
+        )
     if out is None:
         output.say(data, end="")
         return exit_codes.COMPLETED
@@ -40,9 +45,13 @@ def export(run_id: str, journal: str | None, out: str | None, yes: bool) -> int:
     return exit_codes.COMPLETED
 
 
-async def _export(prefix: str, option: str | None) -> Export:
+async def _export(prefix: str, option: str | None) -> tuple[Export, int]:
+    """The run, and how many commands its records do not hold yet."""
     async with opened(option) as journal:
-        return await export_file.export_of(journal, await find(journal, prefix))
+        entry = await find(journal, prefix)
+        found, state = await export_file.export_of(journal, entry)
+        posted = await journal.commands(entry.run_id)
+        return found, sum(each.number > state.command for each in posted)
 
 
 @click.command("import", short_help="Take in a run that was exported elsewhere.")

@@ -7,8 +7,9 @@ import sys
 from uuid import uuid4
 
 import click
+from msgspec.structs import replace
 
-from antiphon import Result
+from antiphon import Result, open_run
 from antiphon.cli import exit_codes
 from antiphon.cli.commands.run import (
     events_option,
@@ -19,21 +20,35 @@ from antiphon.cli.commands.run import (
 )
 from antiphon.cli.display import output, terminal_escape
 from antiphon.cli.display.tree import CallTree
-from antiphon.cli.session.request import COMMAND_LINE, DisplayOptions, Request, finish, perform
+from antiphon.cli.display.watch import interactive
+from antiphon.cli.session.request import COMMAND_LINE, DisplayOptions, Missing, Request, finish, perform
 from antiphon.cli.store import RecordReader, find, journal_option, opened, short_id
 from antiphon.cli.target import Target, load_target
-from antiphon.errors import UserError
+from antiphon.errors import AgentsMissing, UserError, visible
 from antiphon.journal import Journal
 from antiphon.journal.port import MAX_NAME, RunInfo, check_name
 from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.run.commands import CancelEffect, encode
 from antiphon.kernel.run.open import cancel_run
-from antiphon.kernel.run.rows import fold, read
+from antiphon.kernel.run.rows import fold
 from antiphon.view import RunTree
 from antiphon.view.changes import CancelRequest
 
 PATIENCE = 5.0
 """Seconds that an owner gets to take a cancellation in before the command reports without it."""
+
+
+def _renamed(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+    """New names by old ones, from texts OLD=NEW."""
+    found: dict[str, str] = {}
+    for each in given:
+        old, _, new = each.partition("=")
+        if not old.strip() or not new.strip():
+            raise click.BadParameter(f"{each!r} is not OLD=NEW, two names of agents", context, parameter)
+        if old in found:
+            raise click.BadParameter(f"{old!r} is given two new names", context, parameter)
+        found[old] = new
+    return found
 
 
 @click.command("resume", short_help="Resume a run.")
@@ -44,6 +59,20 @@ PATIENCE = 5.0
 @journal_option
 @events_option
 @quiet_option
+@click.option(
+    "--renamed",
+    metavar="OLD=NEW",
+    multiple=True,
+    callback=_renamed,
+    help="The run's agent OLD is called NEW in TARGET and keeps its conversation; again for each.",
+)
+@click.option(
+    "--missing",
+    type=click.Choice(["rest", "drop", "refuse"]),
+    default="rest",
+    show_default=True,
+    help="The run's agents that TARGET lacks: leave them at rest, forget them, or do not resume.",
+)
 def resume(
     run_id: str,
     target: str,
@@ -52,27 +81,45 @@ def resume(
     journal: str | None,
     as_json: bool,
     quiet: bool,
+    renamed: dict[str, str],
+    missing: Missing,
 ) -> int:
     """Resume a run with the agents of TARGET. What has ended is not done again.
 
     A run that has ended already is not changed: its answer is printed once more.
     """
     loaded = load_target(target, folder)
-    return asyncio.run(
-        _resume(run_id, loaded, DisplayOptions(target, journal, folder, model, as_json, quiet))
-    )
+    manner = DisplayOptions(target, journal, folder, model, as_json, quiet)
+    return asyncio.run(_resume(run_id, loaded, manner, Request(renamed=renamed, missing=missing)))
 
 
-async def _resume(prefix: str, target: Target, manner: DisplayOptions) -> int:
+async def _resume(prefix: str, target: Target, manner: DisplayOptions, asked: Request) -> int:
     async with opened(manner.journal) as journal:
         entry = await find(journal, prefix)
         state = await fold(journal, entry.run_id)
         user = state.activations[0]
-        if state.closed or not user.open:
-            return await _told_again(journal, entry, state, manner)
-        ends_it = isinstance(state.data, dict) and COMMAND_LINE in state.data
-        request = Request(run_id=entry.run_id, after=entry.seq, calls=tuple(user.open), ends=ends_it)
-        return await perform(request, target, manner, journal)
+        changes = bool(asked.renamed) or asked.missing != "rest"
+        try:
+            if not state.closed and user.open:
+                ends_it = isinstance(state.data, dict) and COMMAND_LINE in state.data
+                calls = tuple(user.open)
+                request = replace(asked, run_id=entry.run_id, after=entry.seq, calls=calls, ends=ends_it)
+                return await perform(request, target, manner, journal)
+            if changes:
+                # Nothing is to be done, but the team is another one from now on; a closed run refuses.
+                async with open_run(
+                    target.agents, journal=journal, model=manner.model, run_id=entry.run_id,
+                    interactive=interactive(), renamed=asked.renamed, missing=asked.missing,
+                ) as run:  # fmt: skip
+                    await run.until_durable()
+                output.tell(f"run {short_id(entry.run_id)}: its agents are those of {target.text} now")
+        except AgentsMissing as error:
+            raise UserError(
+                f"Not resumed: run {short_id(entry.run_id)} has agents that {target.text} lacks:"
+                f" {', '.join(map(visible, error.names))}. Say --renamed OLD=NEW for each that has another"
+                " name now, --missing drop to forget them, or --missing rest to leave them at rest"
+            ) from error
+        return await _told_again(journal, entry, state, manner)
 
 
 async def _told_again(journal: Journal, entry: RunInfo, state: RunState, manner: DisplayOptions) -> int:
@@ -83,7 +130,7 @@ async def _told_again(journal: Journal, entry: RunInfo, state: RunState, manner:
             f"Run {short_id(entry.run_id)} has no request to go on with; ask anew with `antiphon run`"
         )
     tree = CallTree()
-    for record in await read(journal, entry.run_id):
+    for record in await RecordReader(journal, entry.run_id).read():
         tree.take(record)
     call, end = ended[-1]
     event = end.event

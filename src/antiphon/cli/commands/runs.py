@@ -34,7 +34,6 @@ from antiphon.cli.store import (
 from antiphon.errors import JournalError
 from antiphon.journal.port import MAX_NAME, RunInfo
 from antiphon.kernel.facts.summary import RunSummary, summary_of
-from antiphon.kernel.run.rows import fold, read
 from antiphon.values.message import Message
 from antiphon.view.nodes import Cost, EffectNode
 
@@ -163,9 +162,10 @@ async def _show(prefix: str, option: str | None, as_json: bool) -> int:
     async with opened(option) as journal:
         entry = await find(journal, prefix)
         tree = CallTree()
-        for record in await read(journal, entry.run_id):
+        reader = RecordReader(journal, entry.run_id)
+        for record in await reader.read():
             tree.take(record)
-        state = await fold(journal, entry.run_id)
+    state = reader.state
     known = summary_of(state, entry.seq)
     messages = [logged.message for logged in state.log]
     if as_json:

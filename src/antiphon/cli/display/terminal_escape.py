@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from math import isfinite
 from typing import Any
 
 import msgspec
@@ -53,9 +54,25 @@ def json_line(value: Any) -> str:
 
 
 def json_text(value: Any) -> str:
-    """A value as JSON over several lines, to be read by people and programs."""
+    """A value as JSON over several lines, to be read by people and programs.
+
+    A number that JSON does not have, infinite or none at all, is null, as in `json_line`.
+    """
     plain = msgspec.to_builtins(value)
-    return escaped(json.dumps(plain, indent=2, ensure_ascii=False))
+    try:
+        text = json.dumps(plain, indent=2, ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        text = json.dumps(_finite(plain), indent=2, ensure_ascii=False, allow_nan=False)
+    return escaped(text)
+
+
+def _finite(value: Any) -> Any:
+    """Plain data with None for each number that JSON does not have."""
+    if isinstance(value, dict):
+        return {_finite(key): _finite(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not isfinite(value) else value
 
 
 def _visible(match: re.Match[str]) -> str:

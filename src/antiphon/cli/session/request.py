@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
@@ -29,6 +30,10 @@ COMMAND_LINE = "command_line"
 
 CHAT = "chat"
 """The same for a conversation, which stays open when the program ends."""
+
+
+Missing = Literal["rest", "drop", "refuse"]
+"""What becomes of a run's agents that a team lacks; see open_run."""
 
 
 class DisplayOptions(Struct, frozen=True):
@@ -72,7 +77,7 @@ class Request(Struct, frozen=True):
     """What to do: say `message` to the target, or go on with `run_id` from record `after`.
 
     calls: the requests that a resumed run waits for. ends: the run is closed once it is answered;
-    a conversation that a program has started goes on.
+    a conversation that a program has started goes on. renamed, missing: see open_run.
     """
 
     message: str = ""
@@ -82,6 +87,8 @@ class Request(Struct, frozen=True):
     ends: bool = True
     policy: Policy | Preset | None = None
     limits: Limits | None = None
+    renamed: Mapping[str, str] | None = None
+    missing: Missing = "rest"
 
 
 async def perform(request: Request, target: Target, manner: DisplayOptions, journal: Journal) -> int:
@@ -98,6 +105,8 @@ async def perform(request: Request, target: Target, manner: DisplayOptions, jour
         "policy": request.policy,
         "run_id": request.run_id,
         "data": manner.data,
+        "renamed": request.renamed,
+        "missing": request.missing,
     }
     run_id = request.run_id or ""
     started = time.monotonic()

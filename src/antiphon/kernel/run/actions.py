@@ -17,7 +17,7 @@ from antiphon.kernel.rules.actions import LEFT, begin, end
 from antiphon.kernel.rules.next import Emit
 from antiphon.kernel.rules.team.compiled import CompiledTeam
 from antiphon.kernel.run.stopping import Stoppable
-from antiphon.values.actions import Act, ActionContext, CallOperation, Operation, StepOperation, perform
+from antiphon.values.actions import Act, ActionContext, Operation, StepOperation, perform
 from antiphon.values.codec import clean_text, text_of
 from antiphon.values.result import Outcome
 
@@ -61,7 +61,7 @@ class ActionExecutor:
             raise EffectFailed(found.outcome, found.reason, found.content)
         if isinstance(operation, StepOperation):
             return msgspec.json.decode(found.content)
-        return shown_content(found) if isinstance(operation, CallOperation) else found.content
+        return shown_content(found)
 
     async def _take(self, effect_id: str, step: StepOperation) -> EffectFinished:
         """Run a step, when nothing it may rest on can be lost any more; a failure is raised as it came."""

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from antiphon.errors import UnknownName, UserError
+from antiphon.errors import AgentsMissing, UnknownName, UserError
 from antiphon.journal import Journal, open_journal
 from antiphon.journal.port import Lease
 from antiphon.kernel.facts import summary
@@ -115,7 +115,8 @@ def _resumed(
 ) -> RunResumed:  # fmt: skip
     """The first event of a run that is opened again, perhaps with another team that `known` names.
 
-    Raises UnknownName, UserError: names that nobody has, and agents that are missing where that is refused.
+    Raises UnknownName, UserError, AgentsMissing: names that nobody has, or that two would have, and agents
+    that are missing where that is refused.
     """
     if missing not in ("rest", "drop", "refuse"):
         raise UserError(f"open_run(missing=...) is 'rest', 'drop' or 'refuse'; got {missing!r}")
@@ -129,10 +130,7 @@ def _resumed(
             raise UserError(f"{old} cannot become {new}: another agent of the run has that name")
     gone = sorted(present - set(known) - renamed.keys())
     if gone and missing == "refuse":
-        raise UserError(
-            f"Not opened: run {run.run_id} has agents that the team lacks: {', '.join(gone)}. Map them with"
-            " renamed={old: new}, leave them at rest (missing='rest') or forget them (missing='drop')"
-        )
+        raise AgentsMissing(run.run_id, gone)
     dropped = tuple(gone) if missing == "drop" else ()
     resumed = msgspec.structs.replace(again, renamed=dict(renamed), dropped=dropped)
     cast.learn(resumed)

@@ -119,13 +119,10 @@ async def fold(journal: Journal, run_id: str, seen: Callable[[Event], None] | No
     """The state of a stored run; `seen` is shown each event. Raises JournalCorrupt."""
     state = RunState()
     async for row, events in rows_of(journal, run_id):
-        try:
-            fold_row(state, row, events)
-            if seen is not None:
-                for event in events:
-                    seen(event)
-        except (JournalCorrupt, *UNREADABLE) as error:
-            raise JournalCorrupt(run_id, row.seq, f"its events do not follow ({error})") from error
+        _follow(run_id, state, row, events)
+        if seen is not None:
+            for event in events:
+                seen(event)
     return state
 
 
@@ -177,6 +174,13 @@ def _messages_of(state: RunState, call_id: str) -> tuple[Message, ...]:
     return tuple(reversed(messages))
 
 
+def _follow(run_id: str, state: RunState, row: Row, events: Sequence[Event]) -> None:
+    try:
+        fold_row(state, row, events)
+    except (JournalCorrupt, *UNREADABLE) as error:
+        raise JournalCorrupt(run_id, row.seq, f"its events do not follow ({error})") from error
+
+
 def fold_row(state: RunState, row: Row, events: Sequence[Event]) -> None:
     """Fold one row in, at its own time."""
     state.at = row.at
@@ -191,9 +195,16 @@ async def read(journal: Journal, run_id: str, after: int = 0) -> list[Record]:
     return [record for record in records if record.seq > after] if after else records
 
 
-async def records_of(journal: Journal, run_id: str, row: Row, index: ActivationIndex) -> list[Record]:
-    """The records of one stored row, of which the index learns. Raises JournalCorrupt."""
-    return _records(run_id, row, await events_of(journal, run_id, row), index)
+async def records_of(
+    journal: Journal, run_id: str, row: Row, index: ActivationIndex, state: RunState
+) -> list[Record]:
+    """The records of the next stored row, of which the index learns and which is folded into the state.
+
+    Raises JournalCorrupt, also for events that can be read and do not follow those before them.
+    """
+    events = await events_of(journal, run_id, row)
+    _follow(run_id, state, row, events)
+    return _records(run_id, row, events, index)
 
 
 def _records(run_id: str, row: Row, events: Sequence[Event], index: ActivationIndex) -> list[Record]:

@@ -327,6 +327,30 @@ def test_what_it_sets_is_there_the_next_time():
     ]
 
 
+def test_changing_what_it_is_shown_changes_nothing_that_is_kept():
+    seen = []
+
+    async def act(ctx):
+        seen.append(copy.deepcopy(ctx.data))
+        if not ctx.data:
+            ctx.set("tree", {"leaves": [1]})
+            ctx.append("list", [{"x": 1}])
+        else:
+            ctx.data["tree"]["leaves"].append(2)
+            ctx.data["list"][0]["x"] = 2
+            ctx.data["list"].append("more")
+            assert ctx.data["tree"] == {"leaves": [1, 2]}
+
+    async def main():
+        async with open_run([actor(act, context="continue")], model=Script([])) as run:
+            for text in ("one", "two", "three"):
+                await run.result(await run.post("a", text))
+
+    asyncio.run(main())
+    kept = {"tree": {"leaves": [1]}, "list": [{"x": 1}]}
+    assert seen == [{}, kept, kept]
+
+
 @pytest.mark.parametrize("method", ["set", "append"])
 def test_what_no_journal_can_hold_is_refused_at_once(method):
     async def act(ctx):

@@ -67,6 +67,8 @@ def _taken_up(activation: Activation, opened: OpenEffect) -> None:
     """An effect is call `index` of its turn, and counts as one."""
     turn = activation.turn
     index = opened.index
+    if index >= len(turn.results):
+        raise IndexError(f"{opened.id} is no call of its turn")
     if index >= turn.cursor:
         turn.cursor = index + 1
     if turn.pending:

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import os
 import re
+from codecs import BOM_UTF8
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from antiphon.config.yaml import plain, read_text
-from antiphon.errors import ConfigError
+from antiphon.config.yaml import MAX_BYTES, plain
+from antiphon.errors import ConfigError, ToolError
 from antiphon.styles.profiles.files.diagnostics import SourceLocation
+from antiphon.tools.folder.root import Root
 from antiphon.values.secret import Secret
 
 _SECRET = re.compile(r"(.*[_-])?(key|token|secret|password|credentials?|authorization|cookie)", re.IGNORECASE)
@@ -31,7 +33,7 @@ class FromEnv(Struct, frozen=True):
 
 
 class FromFile(Struct, frozen=True, gc=False):
-    """The JSON in a file; a relative path is one from the folder of the configuration."""
+    """The JSON in a file of the configuration's folder, or of one in it; the path is relative to it."""
 
     path: str
 
@@ -78,10 +80,13 @@ class LlmConfig(Struct, frozen=True):
         return None
 
     def _from_file(self, key: str, source: FromFile) -> Any:
-        path = os.path.join(os.path.dirname(self.place.file), source.path)
+        # Whoever wrote the profiles may be a stranger: they read what lies beside them, and nothing else.
+        folder = Root(os.path.dirname(self.place.file) or ".")
         try:
-            return msgspec.json.decode(read_text(path))
-        except msgspec.DecodeError as error:
+            return msgspec.json.decode(folder.read(source.path, MAX_BYTES).removeprefix(BOM_UTF8))
+        except ToolError as error:
+            raise self._wrong(key, str(error)) from None
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise self._wrong(key, f"{source.path} is not JSON: {error}") from None
 
     def _wrong(self, key: str, text: str) -> ConfigError:
