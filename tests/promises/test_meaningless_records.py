@@ -42,8 +42,8 @@ LOOKING = {("runs", "show"), ("runs", "tail"), ("runs", "export"), ("runs", "che
 """Those of them that change nothing."""
 OTHERS = {
     ("run",), ("chat",), ("doctor",), ("graph",), ("models", "ls"), ("models", "show"), ("profiles", "check"),
-    ("profiles", "schema"), ("journal", "vacuum"), ("journal", "salvage"), ("journal", "seal"), ("runs", "import"), ("runs", "ls"),
-    ("runs", "prune"), ("runs", "rename"), ("runs", "rm"),
+    ("profiles", "schema"), ("journal", "vacuum"), ("journal", "salvage"), ("journal", "seal"),
+    ("runs", "import"), ("runs", "ls"), ("runs", "prune"), ("runs", "rename"), ("runs", "rm"),
 }  # fmt: skip
 """Those that read no records, go over all runs whatever one holds, or delete one that is damaged."""
 

@@ -188,15 +188,22 @@ class WatchedJournal(SqliteJournal):
 class Job:
     """A call that is to run in a thread: where it is held it has not asked yet whether it may begin.
 
-    awaited: its caller has not given it up. reported: the event loop can hear of its end.
+    given_up: its caller waits no more. reported: the event loop can hear of its end.
     """
 
     def __init__(self, owner, function):
         self.number = len(owner.jobs_ever)
         owner.jobs_ever.append(self)
         self._owner, self._function = owner, function
-        self.awaited = True
+        self._caller = asyncio.current_task()
+        self.given_up = False
         self.entered = self.held = self.over = self.reported = False
+
+    @property
+    def awaited(self):
+        """Whether its caller waits for it. One that is being cancelled does not, though it may not know yet:
+        then no thread begins what it asked for."""
+        return not self.given_up and not self._caller.cancelling()
 
     def __call__(self):
         owner = self._owner
@@ -348,12 +355,12 @@ class Owner:
             self.changed.wait_for(lambda: not self._in_motion())
 
     def _in_motion(self):
-        self.jobs = [each for each in self.jobs if each.awaited or (each.entered and not each.reported)]
+        self.jobs = [each for each in self.jobs if not each.given_up or (each.entered and not each.reported)]
         entered = [each for each in self.jobs if each.entered]
         if any(not each.held and not each.reported for each in entered):
             return True
-        free = WORKING - sum(each.awaited and not each.over for each in entered)
-        return free > 0 and len(entered) < len(self.jobs)
+        free = WORKING - sum(not each.given_up and not each.over for each in entered)
+        return free > 0 and any(each.awaited and not each.entered for each in self.jobs)
 
     # What its tools say and do.
 
@@ -398,7 +405,7 @@ def held_threads(monkeypatch):
         try:
             return await run(self, job, tool, timeout, stop)
         finally:
-            job.awaited = False
+            job.given_up = True
 
     with monkeypatch.context() as patch:
         patch.setattr(sqlite_writer, "BATCH", 1)
