@@ -84,19 +84,22 @@ def rows(connection: apsw.Connection, run_id: str, after: int) -> list[Row]:
                 raise JournalCorrupt(run_id, row[2], "the row before it cannot be found")
             n = n - step if step else 0
         anchor = connection.execute(_ROW, (n, top.key)).fetchone() if n else None
-    found.reverse()
     return _verify(run_id, top, anchor, found)
 
 
 def _verify(
     run_id: str, top: RunHead, anchor: tuple[Any, ...] | None, found: list[tuple[Any, ...]]
 ) -> list[Row]:
+    """The rows, verified. found: newest first, and emptied on the way: freed at once, that of a long run would
+    hold up every thread."""
+    is_empty = not found and anchor is None
     if anchor is None:
         seq, epoch, digest = 0, 1, genesis(run_id, top.origin)
     else:
         seq, epoch, digest = anchor[2], anchor[4], anchor[6]
     result = []
-    for _, _, number, count, at_epoch, at, stored_digest, named, body, given in found:
+    while found:
+        _, _, number, count, at_epoch, at, stored_digest, named, body, given = found.pop()
         try:
             refs, blobs = unpack(named) if named is not None else ((), ())
         except (msgspec.MsgspecError, ValueError, TypeError) as error:
@@ -110,7 +113,7 @@ def _verify(
             raise JournalCorrupt(run_id, number, "the digest does not match")
         seq, epoch, digest = number, at_epoch, stored_digest
         result.append(row)
-    if (top.seq, top.digest) != (seq, digest) and (found or anchor or not top.last):
+    if (top.seq, top.digest) != (seq, digest) and not (is_empty and top.last):
         raise JournalCorrupt(run_id, top.seq, f"the run's head names record {top.seq}, its rows end at {seq}")
     return result
 
