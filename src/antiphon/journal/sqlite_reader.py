@@ -90,8 +90,8 @@ def rows(connection: apsw.Connection, run_id: str, after: int) -> list[Row]:
 def _verify(
     run_id: str, top: RunHead, anchor: tuple[Any, ...] | None, found: list[tuple[Any, ...]]
 ) -> list[Row]:
-    """The rows, verified. found: newest first, and emptied on the way: freed at once, that of a long run would
-    hold up every thread."""
+    """The rows, verified. found: newest first, and emptied on the way: freed at once, that of a long run
+    would hold up every thread."""
     is_empty = not found and anchor is None
     if anchor is None:
         seq, epoch, digest = 0, 1, genesis(run_id, top.origin)
