@@ -102,8 +102,8 @@ def _agent_call(arguments: str) -> str:
 
 
 def _effect_started(fields: Fields) -> Fields:
-    kind, purpose = fields.get("kind", "tool"), fields.get("purpose", "")
-    make = _DETAILS[purpose if kind == "wait" else kind]
+    kind = fields.get("kind", "tool")
+    make = _DETAILS[fields["purpose"] if kind == "wait" else kind]
     return {"type": "started", "id": fields["id"], "detail": make(fields)}
 
 

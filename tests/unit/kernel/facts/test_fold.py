@@ -239,6 +239,15 @@ def test_mail_for_a_dormant_callee_is_owed_to_it():
     assert folded(*rests, mail, mail).activations[0].mailbox.unread == {"a": 2}
 
 
+def test_what_an_agent_ended_before_it_read_is_in_no_inbox_any_more():
+    news, later = (Message("forward", "x", "a", text) for text in ("news", "later"))
+    run = folded(
+        *asked(), TurnStarted(1, 1), MessagePosted(news, 1), MessagePosted(later, 1),
+        MessagePosted(news, 1, dead_letter="a ended before it read this"),
+    )  # fmt: skip
+    assert [each.content for each in run.activations[1].mailbox.inbox] == ["later"]
+
+
 def test_a_publication_is_of_the_chain_of_what_its_publisher_took():
     news = Message("forward", "a", "", "news")
     run = folded(
