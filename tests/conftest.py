@@ -10,13 +10,14 @@ IMPURE = "impure(why): a hook rests on more than its context, so that a replay g
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "unwatched: breaks invariants, or leaves things behind, on purpose")
+    config.addinivalue_line("markers", "longest: takes minutes, and begins before all others")
     config.addinivalue_line("markers", IMPURE)
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items):
     # Who begins with the longest does not wait for one of them at the end.
-    items.sort(key=lambda item: item.get_closest_marker("deep") is None)
+    items.sort(key=lambda item: (not item.get_closest_marker("longest"), not item.get_closest_marker("deep")))
 
 
 @pytest.fixture(autouse=True)

@@ -90,7 +90,7 @@ def test_two_hundred_turns_stay_inside_the_window() -> None:
     assert max(written) - min(written) <= 10
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 @pytest.mark.unwatched  # a witness would fold the run a second time and hold it in memory
 def test_a_thousand_turns_with_stable_memory_and_cost() -> None:
     """Held memory and size of what is sent do not grow: the last quarter is like the second."""

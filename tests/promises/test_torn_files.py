@@ -39,9 +39,9 @@ def cut_short(folder, name, size, said):
 
 
 def sizes(file, frame, whole):
-    """Every offset of the last two pages or frames when `whole`, and a sample of the others."""
+    """Every offset of the last page or frame when `whole`, and a sample of the others."""
     size = file.stat().st_size
-    tail = max(0, size - 2 * frame)
+    tail = max(0, size - frame)
     return sorted({*range(0, tail, 97 if whole else 4_099), *range(tail, size, 1 if whole else 311)})
 
 

@@ -175,6 +175,7 @@ def test_survivors_are_shown_and_judged(
     assert "nobody could tell the difference" in said
 
 
+@pytest.mark.longest
 @pytest.mark.deep
 def test_a_fresh_sample_of_mutants_dies() -> None:
     """Another sample with every commit; `python scripts/mutants.py --seed N` makes it again."""

@@ -343,10 +343,15 @@ PIECES = st.lists(
 ).map("".join)
 
 
-@pytest.mark.slow
-@given(raw=st.text(alphabet=st.characters(exclude_categories=()), max_size=60) | PIECES)
-@settings(max_examples=10_000, deadline=None)
-def test_no_text_raises_and_reading_again_changes_nothing(raw: str) -> None:
+@pytest.mark.parametrize(
+    "examples", [pytest.param(1_500, marks=pytest.mark.slow), pytest.param(10_000, marks=pytest.mark.deep)]
+)
+def test_no_text_raises_and_reading_again_changes_nothing(examples: int) -> None:
+    texts = st.text(alphabet=st.characters(exclude_categories=()), max_size=60) | PIECES
+    settings(max_examples=examples, deadline=None)(given(texts)(reads_without_raising))()
+
+
+def reads_without_raising(raw: str) -> None:
     for tool in (SEARCH, ANYTHING, READING):
         read = tool.prepare(raw)
         if isinstance(read, Repaired):
