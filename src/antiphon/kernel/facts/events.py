@@ -7,7 +7,7 @@ name. History is never rewritten: events of an earlier format are read as today'
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 from msgspec import Struct
@@ -26,6 +26,10 @@ FORMAT = 3
 """The number of the format that these events are."""
 
 # -- what an effect is --------------------------------------------------------------------------
+
+
+WHOLE: Final = 1.0
+"""All of a token. What is stored leaves a default out by its identity, and so this object, no other 1.0."""
 
 
 class ModelEffect(Struct, frozen=True, gc=False, tag="model", tag_field="kind", omit_defaults=True):
@@ -52,7 +56,7 @@ class ModelEffect(Struct, frozen=True, gc=False, tag="model", tag_field="kind", 
     """Why this is the final call, or a cheaper model is asked."""
     oldest: int = 0
     """Of a compaction, how many of the oldest messages it is about; 0: all that can be summed up."""
-    cached_share: float = 1.0
+    cached_share: float = WHOLE
     """What part of a token one counts for limits that is read from the provider's cache."""
 
 

@@ -12,6 +12,7 @@ from antiphon.kernel.context.compaction import question
 from antiphon.kernel.facts import ids
 from antiphon.kernel.facts.activation import Activation, Attempts
 from antiphon.kernel.facts.events import (
+    WHOLE,
     ActionEffect,
     EffectFinished,
     EffectStarted,
@@ -189,8 +190,7 @@ def call_model(
         nano_usd = option.most(size, output)
     share: float | None = None
     for place, scope in enumerate(activation.scopes):
-        said = scope.limits.cached_share
-        if said is not None:
+        if (said := scope.limits.cached_share) is not None:
             share = said if share is None else max(said, share)
         if nano_usd is None and scope.limits.usd is not None:
             return _no_price(option, place)
@@ -200,6 +200,7 @@ def call_model(
         if fit == "later":
             return _wait_for_room(activation, tokens, nano_usd or 0)
     attempts = _FRESH if next_turn else turn.attempts
+    share = option.cached_share if share is None else share
     detail = ModelEffect(
         option.name,
         _digest(option.seed, prefix.seed, conversation, purpose, suffix, offered, oldest),
@@ -211,7 +212,7 @@ def call_model(
         beside,
         reason,
         oldest,
-        option.cached_share if share is None else share,
+        WHOLE if share == WHOLE else share,
     )
     return EffectStarted(ids.model_id(activation.id, turn.number + next_turn, attempts.count + 1), detail)
 

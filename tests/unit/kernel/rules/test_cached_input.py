@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 
 from antiphon import Agent, Limits, ModelOptions, Usage, UserError, run_sync, tool
-from antiphon.kernel.facts.events import EffectFinished, EffectStarted, ModelEffect
+from antiphon.kernel.facts.events import EffectFinished, EffectStarted, ModelEffect, encode
 from antiphon.kernel.facts.ledger import charge_of
 from antiphon.models.catalog import Prices
 from antiphon.models.catalog.spec import Tier
@@ -128,3 +128,11 @@ def test_what_is_no_share_is_refused(wrong):
 def test_a_whole_share_is_read_back_as_it_is_kept():
     assert Limits(cached_share=1) == Limits(cached_share=1.0)
     assert run_sync(Agent("a"), "go", model=Script(["x"]), limits=Limits(cached_share=1)).output == "x"
+
+
+@pytest.mark.parametrize(("said", "stored"), [(None, False), (float("1"), False), (0.5, True)])
+def test_what_counts_in_full_takes_no_room_in_a_row(said, stored):
+    limits = Limits(tokens=400_000, cached_share=said)
+    _, records = recorded(Agent("a"), "go", model=Script(["done"]), limits=limits)
+    (asked,) = [each.event for each in records if asks(each)]
+    assert ("cached_share" in encode([asked]).decode()) == stored
