@@ -2,15 +2,16 @@
 
 import asyncio
 import shutil
+import time
 
 import apsw
 import pytest
 
-from antiphon.errors import ConfigError, JournalCorrupt, JournalError
+from antiphon.errors import ConfigError, JournalCorrupt, JournalError, LeaseLost
 from antiphon.journal import open_journal
 from antiphon.journal.files.salvage import salvage
 from antiphon.journal.files.seal import Seal
-from antiphon.journal.port import Row, chain, genesis, name_digest
+from antiphon.journal.port import Row, StoredRun, chain, genesis, name_digest
 from antiphon.journal.row_writer import RowWriter
 from antiphon.journal.sqlite import SqliteJournal
 from antiphon.journal.sqlite_reader import command_digest
@@ -222,7 +223,57 @@ def test_a_journal_is_sealed_later_and_with_another_key_and_with_none(tmp_path):
     assert len(first) == 8
 
 
+def test_who_opened_the_journal_before_it_was_sealed_writes_nothing_into_it(tmp_path):
+    """Else what it does in good faith would look forged."""
+    path = tmp_path / "runs.db"
+    asyncio.run(written(path, key=""))
+
+    async def sealing():
+        async with opened(path) as early, opened(path) as beside:
+            await beside.seal_all(KEY)
+            for doing in (
+                early.claim("new", create=True), early.claim("paid"), early.post("paid", "key 2", b"x"),
+                early.rename("paid", "June"), early.read("paid"), early.restore(StoredRun("moved", (), {})),
+                early.seal_all(OTHER),
+            ):  # fmt: skip
+                with pytest.raises(JournalError, match="sealed with a key, and none was given"):
+                    await doing
+
+    asyncio.run(sealing())
+    assert asyncio.run(refusals(path)) == {}
+
+
+def test_an_owner_that_stood_still_while_it_was_sealed_has_lost_its_run(tmp_path):
+    path = tmp_path / "runs.db"
+    asyncio.run(written(path, key=""))
+
+    async def sealing():
+        async with opened(path) as early:
+            pen = RowWriter(early, await early.claim("paid"))
+            async with opened(path, steady=lambda: time.monotonic() + 60) as beside:
+                await beside.seal_all(KEY)
+            with pytest.raises(LeaseLost):
+                await pen.write(b"four")
+
+    asyncio.run(sealing())
+    assert asyncio.run(refusals(path)) == {}
+
+
+def test_who_opened_it_with_a_key_is_told_when_the_seal_was_taken_away(tmp_path):
+    path = tmp_path / "runs.db"
+    asyncio.run(written(path))
+
+    async def unsealing():
+        async with opened(path, key=KEY) as early, opened(path, key=KEY) as beside:
+            await beside.seal_all("")
+            with pytest.raises(JournalError, match="has no seal any more; open it anew"):
+                await early.claim("paid")
+
+    asyncio.run(unsealing())
+
+
 def test_a_key_is_long_and_comes_from_the_environment(tmp_path, monkeypatch):
+    assert Seal(KEY + "\udcff").mark != Seal(KEY + "\udcfe").mark, "what is no UTF-8 in the environment"
     with pytest.raises(ConfigError, match="at least 16"):
         SqliteJournal(tmp_path / "runs.db", key="short")
     assert not (tmp_path / "runs.db").exists()

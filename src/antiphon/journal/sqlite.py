@@ -30,7 +30,7 @@ from antiphon.journal.port import (
     check_origin,
     wrong_given,
 )
-from antiphon.journal.sqlite_file import SYNCHRONOUS, meaning, open_file, open_reading
+from antiphon.journal.sqlite_file import SYNCHRONOUS, check_seal, meaning, open_file, open_reading
 from antiphon.journal.sqlite_owners import Clocks, SqliteOwners
 from antiphon.journal.sqlite_reader import ReadQuery, SqliteReader
 from antiphon.journal.sqlite_writer import Append, Ended, SqliteWriter, Tail, WriteJob
@@ -197,10 +197,7 @@ class SqliteJournal:
         another. Raises RunInUse while a living owner holds any run, ConfigError for a key that is too short,
         JournalError.
         """
-        seal = Seal(key)
-        await self._write(lambda job: self._owners.check_held(self._writer.connection, None))
-        file = self.path, self.durability, self._vfs
-        return await asyncio.to_thread(storing.seal_all, *file, self._writer.seal, seal)
+        return await self._write(partial(self._seal_all, Seal(key)))
 
     async def _clear(self) -> None:
         """Clear away what deleted runs held, of whomever, a piece in each transaction.
@@ -271,7 +268,7 @@ class SqliteJournal:
     # What the writer's thread runs, inside a transaction.
 
     def _claim(self, run_id: str, create: bool, origin: str, job: WriteJob) -> Lease:
-        connection, seal = self._writer.connection, self._writer.seal
+        connection, seal = self._writer.connection, self._checked_seal()
         if create:
             check_id("run_id", run_id)
         try:
@@ -328,7 +325,7 @@ class SqliteJournal:
         top = reading.head(connection, run_id)
         run, number = top.key, top.commands + 1
         digest = reading.command_digest(run_id, number, key, body)
-        connection.execute(_POST, (run, number, key, digest, body, self._writer.seal.command(digest)))
+        connection.execute(_POST, (run, number, key, digest, body, self._checked_seal().command(digest)))
         if not connection.changes():
             return False
         connection.execute(_COUNT_COMMANDS, (number, run))
@@ -339,15 +336,27 @@ class SqliteJournal:
     def _rename(self, run_id: str, name: str, job: WriteJob) -> None:
         connection = self._writer.connection
         connection.execute(_RENAME, (name, reading.head(connection, run_id).key))
-        connection.execute(storing.NAME_GIVEN, (run_id, storing.stored_name(self._writer.seal, run_id, name)))
+        connection.execute(
+            storing.NAME_GIVEN, (run_id, storing.stored_name(self._checked_seal(), run_id, name))
+        )
 
     def _restore(self, run: StoredRun, job: WriteJob) -> None:
         connection, anchor = self._writer.connection, self._writer.anchor
-        storing.restore(connection, self._writer.seal, run, self._clocks.wall())
+        storing.restore(connection, self._checked_seal(), run, self._clocks.wall())
         top = reading.head(connection, run.run_id)
         anchor.row(top.key, run.run_id, top.epoch, top.seq, top.digest)
         anchor.tide(rows=top.last, runs=top.key)
         anchor.sync_with_this()
+
+    def _seal_all(self, seal: Seal, job: WriteJob) -> int:
+        self._checked_seal()
+        self._owners.check_held(self._writer.connection, None)
+        return storing.seal_all(self._writer.connection, seal)
+
+    def _checked_seal(self) -> Seal:
+        """The seal for all but rows: these need no look, as sealing anew ends every lease."""
+        check_seal(self._writer.connection, self.path, self._writer.seal)
+        return self._writer.seal
 
     def _delete(self, run_id: str, job: WriteJob) -> bool:
         """Take the run out, and clear away the first piece, of most runs all; whether there is more."""

@@ -5,6 +5,8 @@ The anchor is asked first, the journal after: it may only have got further.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import apsw
 
 from antiphon.errors import JournalCorrupt, UnknownName
@@ -12,6 +14,7 @@ from antiphon.journal import sqlite_reader as reading
 from antiphon.journal.files.anchor import Anchor, AnchoredRun, check_end, check_passes, run_hash
 from antiphon.journal.files.seal import Seal
 from antiphon.journal.port import Row, StoredCommand, genesis
+from antiphon.journal.sqlite_file import check_seal
 from antiphon.journal.sqlite_runs import stored_name
 
 _NAMES = "select run_id, runs.name, value from runs join meta on meta.name = 'name of ' || run_id"
@@ -28,12 +31,13 @@ def check_head(
         end = connection.execute(_LAST_ROW, (top.last, top.key)).fetchone()
     if end != (top.seq, top.digest):
         raise JournalCorrupt(run_id, top.seq, "the run's head does not match its last row")
-    _check_seal(seal, run_id, top)
+    _check_seal(seal, run_id, top, connection)
     check_end(anchor.run(top.key), run_id, top.epoch, top.seq, top.digest)
 
 
-def _check_seal(seal: Seal, run_id: str, top: reading.RunHead) -> None:
+def _check_seal(seal: Seal, run_id: str, top: reading.RunHead, connection: apsw.Connection) -> None:
     if top.seal != seal.end(seal.head(run_id, top.origin, top.imported), top.seq, top.digest):
+        check_seal(connection, Path(connection.filename), seal)
         raise JournalCorrupt(
             run_id, top.seq, "the run's end was written by somebody without the journal's key"
         )
@@ -44,7 +48,7 @@ def rows(anchor: Anchor, seal: Seal, run_id: str, after: int, connection: apsw.C
     JournalCorrupt."""
     _, must = _anchored(anchor, run_id, connection)
     top = reading.head(connection, run_id)
-    _check_seal(seal, run_id, top)
+    _check_seal(seal, run_id, top, connection)
     check_end(must, run_id, top.epoch, top.seq, top.digest)
     found = reading.rows(connection, run_id, after)
     check_passes(must, run_id, found)

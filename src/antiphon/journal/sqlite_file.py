@@ -342,6 +342,12 @@ def seal_of(connection: apsw.Connection, path: Path, seal: Seal) -> Seal:
     return seal if known else UNSEALED
 
 
+def check_seal(connection: apsw.Connection, path: Path, seal: Seal) -> None:
+    """Raise JournalError when the journal was sealed, or sealed with another key, since it was opened."""
+    if seal_of(connection, path, seal).mark != seal.mark:
+        raise JournalError(f"Journal {path} has no seal any more; open it anew, without a key")
+
+
 def _check_key(connection: apsw.Connection, path: Path, seal: Seal) -> None:
     """Raise JournalError unless the journal is sealed with this key, or not at all and there is none; a new
     journal is from now on."""

@@ -56,6 +56,7 @@ _DROP_COMMANDS = (
     " (select min(number) from commands where run = ?1) + 1000"
 )
 _HAS_COMMANDS = "select exists(select 1 from commands where run = ?)"
+_FENCE = "update runs set epoch = epoch + 1, owner = null where owner is not null"
 _HEADS = "select key, run_id, origin, imported, seq, digest from runs"
 _SEAL_RUN = "update runs set seal = ? where key = ?"
 _COMMAND_DIGESTS = "select run, number, digest from commands"
@@ -178,35 +179,24 @@ def stored_name(seal: Seal, run_id: str, name: str) -> bytes:
     return seal.name(digest) or digest
 
 
-def seal_all(path: Path, durability: str, vfs: str | None, before: Seal, seal: Seal) -> int:
-    """Seal every run, command and name of the journal anew, in one transaction; how many runs there are.
+def seal_all(connection: apsw.Connection, seal: Seal) -> int:
+    """Seal every run, command and name anew, inside the caller's transaction; how many runs there are.
 
-    Nobody may hold any of them meanwhile. Raises JournalDamaged, JournalError.
+    Nobody who lives holds any of them. Who held one and stands still must claim it again, with the new key.
     """
-    file = open_file(path, durability, vfs, before)
-    connection = file.connection
-    try:
-        if file.lost is not None:
-            raise file.lost
-        connection.execute("begin immediate")
-        runs: list[tuple[Any, ...]] = connection.execute(_HEADS).fetchall()
-        for key, run_id, origin, imported, seq, digest in runs:
-            sealed = seal.end(seal.head(run_id, origin, imported), seq, digest)
-            connection.execute(_SEAL_RUN, (sealed, key))
-        commands: list[tuple[Any, ...]] = connection.execute(_COMMAND_DIGESTS).fetchall()
-        for run, number, digest in commands:
-            connection.execute(_SEAL_COMMAND, (seal.command(digest), run, number))
-        names: list[tuple[Any, ...]] = connection.execute(_NAMED).fetchall()
-        for run_id, name in names:
-            connection.execute(NAME_GIVEN, (run_id, stored_name(seal, run_id, name)))
-        connection.execute(SET_MARK, (seal.mark,))
-        connection.execute("commit")
-        return len(runs)
-    except apsw.Error as error:
-        raise meaning(error, path, "sealing") from error
-    finally:
-        file.anchor.close()
-        connection.close(force=True)
+    connection.execute(_FENCE)
+    runs: list[tuple[Any, ...]] = connection.execute(_HEADS).fetchall()
+    for key, run_id, origin, imported, seq, digest in runs:
+        sealed = seal.end(seal.head(run_id, origin, imported), seq, digest)
+        connection.execute(_SEAL_RUN, (sealed, key))
+    commands: list[tuple[Any, ...]] = connection.execute(_COMMAND_DIGESTS).fetchall()
+    for run, number, digest in commands:
+        connection.execute(_SEAL_COMMAND, (seal.command(digest), run, number))
+    names: list[tuple[Any, ...]] = connection.execute(_NAMED).fetchall()
+    for run_id, name in names:
+        connection.execute(NAME_GIVEN, (run_id, stored_name(seal, run_id, name)))
+    connection.execute(SET_MARK, (seal.mark,))
+    return len(runs)
 
 
 def compact(path: Path, durability: str, vfs: str | None, seal: Seal) -> int:

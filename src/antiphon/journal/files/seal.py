@@ -35,7 +35,7 @@ class Seal:
                 f"the key of a journal ({VARIABLE}) has {len(key)} characters; give it at least {SHORTEST},"
                 " drawn by chance: `openssl rand -hex 32`"
             )
-        self._key = blake2b(key.encode(), digest_size=32).digest() if key else b""
+        self._key = blake2b(key.encode(errors="surrogateescape"), digest_size=32).digest() if key else b""
 
     def __bool__(self) -> bool:
         return bool(self._key)
