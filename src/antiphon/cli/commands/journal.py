@@ -86,7 +86,13 @@ def seal(journal: str | None, was: str, off: bool, as_json: bool) -> int:
 async def _seal(path: Path, before: str, key: str) -> int:
     from antiphon.journal.sqlite import SqliteJournal
 
-    journal = SqliteJournal(path, key=before)
+    try:
+        journal = SqliteJournal(path, key=before)
+    except JournalError:
+        if before or not key:
+            raise
+        # Sealed with this key already, or with one that nobody named.
+        journal = SqliteJournal(path, key=key)
     try:
         damaged = [each for each in await verify_runs(journal, await journal.runs()) if each.damage]
         damage, _ = await journal.audit()
