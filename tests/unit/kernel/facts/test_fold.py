@@ -19,6 +19,7 @@ from antiphon.kernel.facts.events import (
     PermissionDecided,
     QuestionEffect,
     RoomEffect,
+    RunResumed,
     RunStarted,
     StateChanged,
     StepEffect,
@@ -374,6 +375,9 @@ def test_who_waits_for_room_stands_in_line_until_it_is_over():
     assert [each.id for each in run.waiting[CALL]] == ["2/1.r1", "3/1.r1"]
     assert ([run.activations[number].phase for number in (2, 3)], run.freed) == (["waiting"] * 2, {})
     apply(run, EffectFinished("2/1.r1"))
+    resumed = folded(*lined_up)
+    apply(resumed, RunResumed())
+    assert list(resumed.freed) == [CALL], "who takes a run up does not know what there is room for"
     # There may be room for the next one too.
     assert (run.activations[2].phase, [each.id for each in run.waiting[CALL]]) == ("failed", ["3/1.r1"])
     assert list(run.freed) == [CALL]

@@ -5,11 +5,13 @@ from typing import Any
 
 import pytest
 
-from antiphon import Agent, Limits, Record, ToolCall, UserError, open_run, run_sync, tool
+from antiphon import Agent, Hooks, Limits, Record, ToolCall, UserError, open_run, run_sync, tool
 from antiphon.errors import DuplicateName, UnknownName
 from antiphon.kernel.facts.fold import calls as fold_calls
 from antiphon.models.script import Script, call, finish
+from antiphon.schema.arguments import MAX_CHARACTERS
 from antiphon.styles.delegation import trace
+from antiphon.values.actions import ActionContext
 from tests.transcript import Gate, effects, line, lines, recorded, results_shown, sent, shown
 
 A, B = Agent("a", "You lead."), Agent("b", "You write.")
@@ -263,3 +265,13 @@ def test_names() -> None:
         run_sync("nobody", "go", agents=[A], model=Script([]))
     with pytest.raises(UserError, match="needs an entry agent"):
         run_sync([], "go", agents=[A], model=Script([]))
+
+
+@pytest.mark.parametrize(("size", "outcome"), [(MAX_CHARACTERS, "completed"), (MAX_CHARACTERS + 1, "failed")])
+def test_a_user_s_message_is_as_long_as_any_text_may_be(size: int, outcome: str) -> None:
+    async def act(ctx: ActionContext) -> str:
+        return str(len(ctx.new_messages[0].content))
+
+    result, _ = recorded(Agent("a", hooks=Hooks(act=act)), "x" * size)
+    assert result.outcome == outcome
+    assert result.output == str(size) if outcome == "completed" else "1,048,577 characters" in result.reason
