@@ -4,11 +4,12 @@ from antiphon.errors import AntiphonError, ModelError, RunFailed, ToolError, Use
 from antiphon.journal import open_journal
 from antiphon.kernel.facts.records import Record, ReplyDelta
 from antiphon.kernel.run.api import run, run_sync, stream
+from antiphon.kernel.run.map import map, map_sync
 from antiphon.kernel.run.open import open_run
 from antiphon.kernel.run.run import Run
 from antiphon.values.agent import ALL, Agent, LoopOptions, ModelOptions, RetryPolicy, Topics
 from antiphon.values.hooks import Hooks
-from antiphon.values.limits import UNLIMITED, Limits
+from antiphon.values.limits import UNLIMITED, Limits, RunLimits
 from antiphon.values.message import Attachment, Message, ToolCall, ToolResult
 from antiphon.values.model import Example, Model, Usage
 from antiphon.values.policy import Policy
@@ -37,6 +38,7 @@ __all__ = [
     "RetryPolicy",
     "Run",
     "RunFailed",
+    "RunLimits",
     "Tool",
     "ToolCall",
     "ToolContext",
@@ -46,6 +48,8 @@ __all__ = [
     "UNLIMITED",
     "Usage",
     "UserError",
+    "map",
+    "map_sync",
     "open_journal",
     "open_run",
     "run",

@@ -47,6 +47,7 @@ def said(record: Record) -> str:
             return _line(
                 "run resumed", interactive=event.interactive, policy=event.policy,
                 imported=event.imported, renamed=event.renamed, dropped=event.dropped,
+                run_limits=event.run_limits,
             )  # fmt: skip
         case RunClosed():
             return _line("run closed", why=event.reason)

@@ -41,7 +41,7 @@ NEEDED: dict[str, Any] = {
 """Fields without a default."""
 SAMPLES = [
     *("other", "failed", "step", "return", 7, True, 1.5, {"key": ["value"]}, {"turns": 1}, {"agent": "x"}),
-    {"preset": "strict"},
+    *({"preset": "strict"}, {"tokens": 5}),
     *(
         {"input_tokens": 1},
         {"content": "x"},

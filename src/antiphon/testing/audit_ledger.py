@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from antiphon.kernel.facts.events import EffectFinished, ModelEffect, RunResumed
 from antiphon.kernel.facts.ledger import NANO, raised
@@ -46,6 +47,16 @@ class AuditLedger(Struct):
         self.first = self.first or self.limits
         self.limits = raised(self.limits, self.first)
 
+    def limited(self, limits: Limits) -> None:
+        """Other limits hold from now on; what is spent and held already is not beyond them."""
+        usd = None if limits.usd is None else max(limits.usd, (self.paid + self.reserved) / NANO)
+        self.first, self.limits = None, replace(
+            limits, usd=usd,
+            tokens=_at_least(limits.tokens, self.spent + self.held),
+            calls=_at_least(limits.calls, self.calls),
+            activations=_at_least(limits.activations, self.activations),
+        )  # fmt: skip
+
     def excess(self, started: type | None = None) -> str:
         """What is beyond the limits, if anything. started: the effect that has just begun.
 
@@ -69,6 +80,10 @@ class AuditLedger(Struct):
         if self.held < 0 or self.reserved < 0:
             return f"{self.held:,} tokens and {self.reserved:,} nano-USD held"
         return ""
+
+
+def _at_least(limit: int | None, used: int) -> int | None:
+    return None if limit is None else max(limit, used)
 
 
 def _paid(started: ModelEffect, event: EffectFinished, used: int) -> int:

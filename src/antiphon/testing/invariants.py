@@ -124,6 +124,8 @@ class Audit:
         self._seats[0] = AuditedActivation("user")
 
     def _run_resumed(self, event: RunResumed) -> None:
+        if event.run_limits is not None:
+            self._books[self._shared].limited(run_scope(event.run_limits).limits)
         another_team(event, self._seats, self._resting, self._keeping)
 
     def _cancel_requested(self, event: CancelRequested) -> None: ...
@@ -163,9 +165,7 @@ class Audit:
     def _turn_started(self, event: TurnStarted) -> None:
         seat = self._seat(event.activation)
         if seat.busy:
-            self._broken(
-                "turns", f"turn {seat.turn + 1} of activation {event.activation} before {seat.turn} ended"
-            )
+            self._broken("turns", f"activation {event.activation}: another turn before {seat.turn} ended")
         if event.messages > len(seat.inbox):
             self._broken("inbox", f"{event.messages} messages taken of {len(seat.inbox)}")
         taken = seat.inbox[: event.messages]
@@ -213,9 +213,8 @@ class Audit:
         if seat.busy and kind == "m" and turn == seat.turn + 1:
             self._next_turn(seat, event.id)
         if not seat.busy or turn != seat.turn:
-            self._broken(
-                "turns", f"{event.id} started in turn {seat.turn}{'' if seat.busy else ', which is over'}"
-            )
+            over = "" if seat.busy else ", which is over"
+            self._broken("turns", f"{event.id} started in turn {seat.turn}{over}")
         self._known.add(event.id)
         self._open[event.id] = event
         seat.open.add(event.id)

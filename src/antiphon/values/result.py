@@ -59,6 +59,8 @@ class Result(Struct, frozen=True):
     """The output as the agent's `output_type`. None without one."""
     incomplete: Incomplete = ""
     """Why the output of a completed request is not the whole answer; `reason` says it in words."""
+    task_id: str = ""
+    """The thread of the request, as it was posted; of an item of `map`, what it is known by."""
 
     def __str__(self) -> str:
         return self.output
@@ -87,6 +89,10 @@ class ActivationInfo(Struct, frozen=True):
     """What an agent with an action has taken and published."""
     unread: Mapping[str, int] = {}
     """How many messages its dormant callees have not read, by agent."""
+    call: str = ""
+    """The id of the call that it works on; empty when it is dormant."""
+    task_id: str = ""
+    """The thread of that call."""
 
 
 class Difference(Struct, frozen=True):

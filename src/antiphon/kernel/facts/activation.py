@@ -63,6 +63,8 @@ class FinishedCall(Struct, frozen=True):
     """Tokens of its whole tree."""
     agent: str = ""
     """Who was called; empty when it came to no call."""
+    task_id: str = ""
+    """The thread of the call."""
     messages: tuple[Message, ...] = ()
     """Between agents, of a request that was found in the journal again."""
 

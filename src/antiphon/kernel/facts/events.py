@@ -16,7 +16,7 @@ from antiphon.errors import JournalTooNew
 from antiphon.kernel.facts import format2
 from antiphon.kernel.facts.options import Options
 from antiphon.values.codec import encode_value
-from antiphon.values.limits import Limits
+from antiphon.values.limits import Limits, RunLimits
 from antiphon.values.message import Attachment, Message, ToolCall
 from antiphon.values.model import ChatMessage, Reply, Usage
 from antiphon.values.policy import Grant, Policy
@@ -228,6 +228,8 @@ class RunResumed(Struct, frozen=True, gc=False, tag="run_resumed", omit_defaults
     """Agents of the run that go on under another name."""
     dropped: tuple[str, ...] = ()
     """Agents whose conversations at rest are forgotten."""
+    run_limits: RunLimits | None = None
+    """What all requests together may use from now on, where that is no longer what it was."""
 
 
 class MessagePosted(Struct, frozen=True, gc=False, tag="message", omit_defaults=True):

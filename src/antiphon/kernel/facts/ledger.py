@@ -201,6 +201,12 @@ def run_scope(limits: RunLimits) -> LedgerScope:
     )  # fmt: skip
 
 
+def limit_run(scopes: tuple[LedgerScope, ...], limits: RunLimits) -> None:
+    """From now on the scope of a run has these limits. Raises ValueError for a run that has no such scope."""
+    (scope,) = scopes
+    scope.limits, scope.first_limits = run_scope(limits).limits, None
+
+
 def raised(limits: Limits, first: Limits) -> Limits:
     """Limits raised by as much as they were at first: turns, calls, tokens, USD and seconds."""
     return msgspec.structs.replace(

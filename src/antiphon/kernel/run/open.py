@@ -61,8 +61,8 @@ async def open_run(
     """Open a new run; or with `run_id` one that the journal holds, and go on with it as it was started.
 
     agents: the team. journal: a Journal, `sqlite:///path`, or None for memory (ANTIPHON_HOME makes it
-    durable). model: for every agent, instead of its own. limits: of each request; run_limits: of all
-    together. interactive: somebody can answer questions. background: agents may call without waiting.
+    durable). model: for every agent, instead of its own. limits: of each request; run_limits: of all, and
+    a run that is there takes new ones. interactive: somebody answers. background: agents may call and go on.
     extra_instructions: added to the prompt of the agents that the user asks, or of `all`; a mapping has a
     text for each it names. deps: handed to tools. dependency_overrides: what `ctx.resolve` makes instead,
     by dependency id. data: JSON kept with the run. create: start it under `run_id` if the journal has none.
@@ -87,7 +87,7 @@ async def open_run(
         try:
             first: RunStarted | RunResumed = RunStarted(lease.run_id, options, data)
             if lease.seq or renamed or missing != "rest":
-                again = _again(lease, state, interactive, options.policy if policy is not None else None)
+                again = _again(lease, state, options, options.policy if policy is not None else None)
                 again = _resumed(state, cast, runtime.team.members, again, renamed or {}, missing)
                 first = again if lease.seq else first
             runtime.start(first)
@@ -102,11 +102,31 @@ async def open_run(
             await store.close()
 
 
-def _again(lease: Lease, run: RunState, interactive: bool, policy: Policy | None) -> RunResumed:
+def _again(lease: Lease, run: RunState, given: Options, policy: Policy | None) -> RunResumed:
     """A run that came from elsewhere is guarded, unless somebody here says what it may do."""
     guarded = Policy("guarded") if lease.imported and policy is None else policy
     imported = lease.imported and not run.owner.imported
-    return RunResumed(interactive, policy=guarded, imported=imported)
+    limits = _other_limits(run, given.run_limits) if lease.seq else None
+    return RunResumed(given.interactive, policy=guarded, imported=imported, run_limits=limits)
+
+
+def _other_limits(run: RunState, given: RunLimits | None) -> RunLimits | None:
+    """What all requests of a run may use from now on, if that is something else: of each limit the new one.
+
+    Raises UserError for limits of a run that was started without.
+    """
+    names = () if given is None else given.__struct_fields__
+    named = {name: limit for name in names if (limit := getattr(given, name)) is not None}
+    if named.keys() <= {"on_breach"}:
+        return None
+    known = run.options.run_limits
+    if known is None:
+        raise UserError(
+            f"Run {run.run_id} was started without run_limits, and so has not counted what they limit. Start "
+            "the next one with them, or give each request its limits: post(..., limits=Limits(...))"
+        )
+    limits = msgspec.structs.replace(known, **named)
+    return limits if limits != known else None
 
 
 def _resumed(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import aclosing
 from typing import Any
 
 import msgspec
@@ -148,14 +149,10 @@ class EndedRequests:
             return self._found[call_id]
 
     async def _around(self, call_id: str) -> dict[str, FinishedCall]:
-        state, found = RunState(), dict[str, FinishedCall]()
-        for row in await self._journal.read(self._run_id):
-            for event in await events_of(self._journal, self._run_id, row):
-                fold_row(state, row, (event,))
-                if type(event) is not EffectFinished or event.id not in state.activations[0].done:
-                    continue
-                ended = state.activations[0].done[event.id]
-                found[event.id] = replace(ended, messages=_messages_of(state, event.id))
+        found: dict[str, FinishedCall] = {}
+        async with aclosing(ended_requests(self._journal, self._run_id)) as requests:
+            async for ended in requests:
+                found[ended.event.id] = ended
                 if call_id in found and len(found) >= KEPT:
                     return found
                 if call_id not in found and len(found) > KEPT // 2:
@@ -163,7 +160,20 @@ class EndedRequests:
         return found if call_id in found else {}
 
 
-def _messages_of(state: RunState, call_id: str) -> tuple[Message, ...]:
+async def ended_requests(journal: Journal, run_id: str) -> AsyncGenerator[FinishedCall]:
+    """How the user's requests ended, each with its messages, in that order.
+
+    Raises UnknownName, JournalCorrupt, JournalTooNew.
+    """
+    state = RunState()
+    async for row, events in rows_of(journal, run_id):
+        for event in events:
+            _follow(run_id, state, row, (event,))
+            if type(event) is EffectFinished and (ended := state.activations[0].done.get(event.id)):
+                yield replace(ended, messages=messages_of(state, event.id))
+
+
+def messages_of(state: RunState, call_id: str) -> tuple[Message, ...]:
     """The messages of a request that has just ended, from the last one back to the one that opened it."""
     messages: list[Message] = []
     for logged in reversed(state.log):

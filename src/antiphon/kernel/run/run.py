@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing
 from typing import Any
 
@@ -11,7 +11,7 @@ import msgspec
 from antiphon.errors import RunFailed, UnknownName, UserError
 from antiphon.journal import Journal
 from antiphon.kernel.context.compaction import HISTORY
-from antiphon.kernel.facts.activation import Activation, OpenEffect
+from antiphon.kernel.facts.activation import Activation, FinishedCall, OpenEffect
 from antiphon.kernel.facts.events import (
     ApprovalEffect,
     EffectStarted,
@@ -25,7 +25,7 @@ from antiphon.kernel.facts.ledger import NANO
 from antiphon.kernel.facts.records import Record
 from antiphon.kernel.run.commands import VERDICTS, AnswerInput, AskAgent, CancelEffect, PostMessage, Signal
 from antiphon.kernel.run.feed import Subscription
-from antiphon.kernel.run.rows import read
+from antiphon.kernel.run.rows import ended_requests, messages_of, read
 from antiphon.kernel.run.runtime import Runtime
 from antiphon.values.agent import Agent
 from antiphon.values.limits import Limits
@@ -112,30 +112,42 @@ class Run:
     async def result(self, call_id: str) -> Result:
         """Wait for a request that `post` made. Raises RunFailed for the outcome `failed`, RunSuspended."""
         ended = await self._runtime.result(call_id)
+        found = self._result(ended, ended.messages or messages_of(self._runtime.state, call_id))
+        if found.outcome == "failed":
+            raise RunFailed(found)
+        return found
+
+    async def results(self) -> AsyncIterator[Result]:
+        """How the requests ended that have ended so far, failed ones too, in that order.
+
+        Reads the whole run from the journal. Raises RunSuspended.
+        """
+        await self._runtime.until_durable()
+        async with aclosing(ended_requests(self._journal, self.run_id)) as requests:
+            async for ended in requests:
+                yield self._result(ended, ended.messages)
+
+    def _result(self, ended: FinishedCall, messages: tuple[Message, ...]) -> Result:
         event = ended.event
-        log = self._runtime.state.log
-        messages = ended.messages or tuple(each.message for each in log if each.request == call_id)
         # A request that could not even be made (no such agent, too long) failed.
         outcome: Outcome = (
             "failed" if event.outcome in ("not_found", "invalid_arguments", "denied") else event.outcome
         )
         member = self._runtime.team.members.get(ended.agent)
         answer = member.answer if member is not None and outcome == "completed" else None
-        found = Result(
+        return Result(
             event.content,
             outcome,
             event.reason,
             self.run_id,
-            call_id,
+            event.id,
             ended.usage,
             messages,
             event.attachments,
             answer.read(event.content) if answer is not None else None,
             event.incomplete,
+            ended.task_id,
         )
-        if outcome == "failed":
-            raise RunFailed(found)
-        return found
 
     async def answer(
         self, effect_id: str, content: str, *, arguments: str = "", by: str = "user",
@@ -268,4 +280,6 @@ def _info(activation: Activation) -> ActivationInfo:
         dict(activation.data),
         tuple(activation.message_log or ()),
         dict(activation.mailbox.unread or {}),
+        activation.call,
+        activation.task_id,
     )

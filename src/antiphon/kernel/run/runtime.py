@@ -93,7 +93,7 @@ class Runtime:
         self._inner: dict[str, asyncio.Future[EffectFinished]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._barriers: list[tuple[int, asyncio.Future[None]]] = []
-        self._results: list[tuple[str, asyncio.Future[None]]] = []
+        self._results: dict[str, list[asyncio.Future[None]]] = {}
         self._tools = ToolExecutor(journal, lease, state, self.until_may_act, deps, overrides or {})
         self._ended_requests: EndedRequests | None = None
         self._failure: BaseException | None = None
@@ -202,6 +202,10 @@ class Runtime:
                     waiter = self._inner.pop(effect_id)
                     if not waiter.done():
                         waiter.set_result(event)  # type: ignore[arg-type]
+                elif effect_id in self._results:
+                    for awaited in self._results.pop(effect_id):
+                        if not awaited.done():
+                            awaited.set_result(None)
         return started, prefixes
 
     def _append(self, batch: list[Event], given: int, blobs: dict[str, bytes]) -> None:
@@ -296,8 +300,6 @@ class Runtime:
                     return
                 del self._performing[effect_id]
                 opened = self._advance(end)
-                if self._results and self.state.activations[0].done:
-                    self._deliver()
         except asyncio.CancelledError:
             # Ended by `step` while it ran: whoever recorded that end drives on.
             return
@@ -377,8 +379,14 @@ class Runtime:
             if self._failure is not None:
                 raise self._suspended()
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._results.append((call_id, waiter))
-            await waiter
+            waiting = self._results.setdefault(call_id, [])
+            waiting.append(waiter)
+            try:
+                await waiter
+            finally:
+                # One that gives up leaves nothing behind.
+                if waiter.cancelled():
+                    waiting.remove(waiter)
         ended = user.done.get(call_id)
         await self.until_durable()
         if ended is not None:
@@ -387,20 +395,11 @@ class Runtime:
             self._ended_requests = EndedRequests(self.journal, self.run_id)
         return await self._ended_requests.find(call_id)
 
-    def _deliver(self) -> None:
-        """Wake whoever waits for a request that has ended."""
-        still = self.state.activations[0].open
-        for wanted in [each for each in self._results if each[0] not in still or each[1].done()]:
-            self._results.remove(wanted)
-            if not wanted[1].done():
-                wanted[1].set_result(None)
-
     # -- commands -------------------------------------------------------------------------------
 
     def apply_command(self, command: Command, number: int = 0) -> None:
         """Record what a command says. Raises UserError for one that no journal can hold."""
         self.record(apply_command(self.state, posted(command), number))
-        self._deliver()
 
     def open_commands(self) -> None:
         """From now on take in what outsiders post, and say that this owner lives."""
@@ -412,7 +411,6 @@ class Runtime:
             while not self.state.closed:
                 for command in await self.journal.commands(self.run_id, self.state.command):
                     self.record(apply_stored(self.state, command.body, command.number))
-                    self._deliver()
                     if command.number % EFFECTS_PER_YIELD == 0:
                         await asyncio.sleep(0)
                 await self.journal.wait(self.run_id, FOREVER, self.state.command)
@@ -441,7 +439,7 @@ class Runtime:
         for _, waiter in self._barriers:
             if not waiter.done():
                 waiter.set_exception(self._suspended())
-        for _, waiter in self._results:
+        for waiter in (each for waiting in self._results.values() for each in waiting):
             if not waiter.done():
                 waiter.set_exception(self._suspended())
         self._barriers.clear()

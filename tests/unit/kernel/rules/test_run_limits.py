@@ -215,3 +215,76 @@ def test_what_is_no_limit_is_refused(wrong):
 
 def test_whole_numbers_are_read_back_as_they_are_kept():
     assert RunLimits(tokens=1e6, usd=2) == RunLimits(tokens=1_000_000, usd=2.0)
+
+
+# -- other limits when a run is opened again -----------------------------------------------------
+
+
+def opened_with(*limits, model=None, count=3):
+    """A run opened once with each of these limits: how requests ended each time, and the last state."""
+
+    async def playing():
+        journal, found = open_journal(), []
+        for each in limits:
+            async with open_run(
+                [WORKER], model=model or works(), journal=journal, run_id="r", create=True, run_limits=each
+            ) as run:
+                found.append([(await ended(run, await run.post(WORKER, "x"))).outcome for _ in range(count)])
+        await check_run(journal, "r")
+        return found, await fold(journal, "r")
+
+    return asyncio.run(playing())
+
+
+def test_new_limits_of_a_run_take_the_place_of_the_old_ones():
+    found, state = opened_with(RunLimits(tokens=2_500), RunLimits(tokens=60_000))
+    assert found == [["completed", "budget", "budget"], ["completed"] * 3]
+    assert state.options.run_limits == RunLimits(tokens=60_000)
+    assert state.totals.scopes[0].tokens == 4_000
+
+
+def test_of_each_limit_the_new_one_where_one_is_named():
+    _, state = opened_with(RunLimits(tokens=50_000, usd=9), RunLimits(calls=50, on_breach="ask"))
+    assert state.options.run_limits == RunLimits(tokens=50_000, usd=9, calls=50, on_breach="ask")
+
+
+def test_a_lower_one_lets_nothing_more_begin():
+    found, state = opened_with(RunLimits(tokens=60_000), RunLimits(tokens=1_000), RunLimits(tokens=60_000))
+    assert found == [["completed"] * 3, ["budget"] * 3, ["completed"] * 3]
+    assert state.totals.scopes[0].tokens == 6_000
+
+
+def test_requests_in_flight_stand_on_the_new_ones():
+    async def playing():
+        journal, begun = open_journal(), asyncio.Event()
+
+        async def hangs(request):
+            begun.set()
+            await asyncio.Event().wait()
+
+        options = {"journal": journal, "run_id": "r", "create": True}
+        async with open_run(
+            [WORKER], model=Script([hangs]), run_limits=RunLimits(tokens=9_000), **options
+        ) as run:
+            asked = await run.post(WORKER, "x")
+            await begun.wait()
+        async with open_run([WORKER], model=works(), run_limits=RunLimits(tokens=500), **options) as again:
+            result = await ended(again, asked)
+        await check_run(journal, "r")
+        return result
+
+    result = asyncio.run(playing())
+    assert result.outcome == "budget"
+    assert "500 tokens" in result.reason
+
+
+def test_the_same_ones_and_none_leave_the_run_as_it_is():
+    same = RunLimits(tokens=60_000)
+    found, state = opened_with(same, same, RunLimits(), None)
+    assert found == [["completed"] * 3] * 4
+    assert state.options.run_limits == same
+
+
+def test_a_run_that_was_started_without_them_takes_none():
+    with pytest.raises(UserError, match="Run r was started without run_limits"):
+        opened_with(None, RunLimits(tokens=5))

@@ -41,7 +41,7 @@ from antiphon.kernel.facts.events import (
 from antiphon.kernel.facts.fold import agents, calls, hops, models, turns
 from antiphon.kernel.facts.fold.inbox import deliver
 from antiphon.kernel.facts.ids import activation_of, index_of, located
-from antiphon.kernel.facts.ledger import run_scope
+from antiphon.kernel.facts.ledger import limit_run, run_scope
 from antiphon.kernel.facts.state import OwnerInfo, RunState, log, mark_ready
 from antiphon.values.message import USER
 from antiphon.values.policy import Grant
@@ -101,6 +101,9 @@ def _run_resumed(run: RunState, event: RunResumed) -> None:
                 opened.manifest = opened.manifest or run.owner.manifest
                 opened.foreign = opened.foreign or event.imported
         mark_ready(run, activation)
+    if event.run_limits is not None:
+        limit_run(run.totals.scopes, event.run_limits)
+        run.options = msgspec.structs.replace(run.options, run_limits=event.run_limits)
     if event.imported:
         run.grants.clear()
     run.owner = OwnerInfo(event.manifest, event.policy, run.owner.imported or event.imported)

@@ -239,7 +239,7 @@ def _read_as(arguments: str) -> str:
 def call_finished(run: RunState, caller: Activation, opened: OpenEffect, event: EffectFinished) -> None:
     """A callee has returned: to the turn, to an action, or in the background."""
     detail: Any = opened.detail
-    usage = _release(run, caller, opened, detail, event) if opened.child else Usage()
+    usage, task_id = _release(run, caller, opened, detail, event) if opened.child else (Usage(), "")
     if opened.index < 0:
         operation_finished(run, caller, opened, event)
     elif opened.detached is not None:
@@ -247,7 +247,7 @@ def call_finished(run: RunState, caller: Activation, opened: OpenEffect, event: 
         mailbox.background_results = (*mailbox.background_results, (opened.detached, event))
         caller.another_turn = True
     elif detail.background:
-        _background_finished(caller, FinishedCall(event, usage, detail.agent))
+        _background_finished(caller, FinishedCall(event, usage, detail.agent, task_id))
     else:
         caller.turn.waiting -= 1
         if detail.finishes and event.outcome == "completed":
@@ -387,8 +387,9 @@ def _log_return(
 
 def _release(
     run: RunState, caller: Activation, opened: OpenEffect, detail: CallEffect, event: EffectFinished
-) -> Usage:
-    """Let a callee that has returned be dormant, or forget it; the tokens it used on scopes of its own."""
+) -> tuple[Usage, str]:
+    """Let a callee that has returned be dormant, or forget it; the tokens it used on scopes of its own, and
+    its thread."""
     callee = run.activations[opened.child]
     if callee.open:
         raise ValueError(f"activation {callee.id} returned with effects in flight")
@@ -397,7 +398,7 @@ def _release(
     usage = callee.scopes[own - 1].usage if own > 0 else Usage()
     if not detail.stays_dormant:
         forget(run, callee)
-        return usage
+        return usage, callee.task_id
     keep_outputs(run, abandon(callee, "cancelled before it was done", run.options.outputs.message))
     other = run.dormant.get((caller.id, callee.agent))
     if other is not None:
@@ -406,7 +407,7 @@ def _release(
     if callee.mailbox.inbox:
         note_unread(caller, callee)
     callee.call, callee.scopes, callee.phase, callee.another_turn = "", (), "idle", False
-    return usage
+    return usage, callee.task_id
 
 
 def note_unread(caller: Activation, callee: Activation) -> None:
