@@ -19,6 +19,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -221,7 +222,7 @@ def fields(node: ast.ClassDef) -> list[str]:
     """A class's own annotated fields: of a Struct, a dataclass or any other."""
     return [
         line.target.id
-        for line in node.body
+        for line in chain(node.body, *(each.body for each in node.body if isinstance(each, ast.If)))
         if isinstance(line, ast.AnnAssign)
         and isinstance(line.target, ast.Name)
         and "ClassVar" not in ast.unparse(line.annotation)

@@ -4,7 +4,7 @@ from antiphon.errors import AntiphonError, ModelError, RunFailed, ToolError, Use
 from antiphon.journal import open_journal
 from antiphon.kernel.facts.records import Record, ReplyDelta
 from antiphon.kernel.run.api import run, run_sync, stream
-from antiphon.kernel.run.map import map, map_sync
+from antiphon.kernel.run.batch.map import map, map_sync
 from antiphon.kernel.run.open import open_run
 from antiphon.kernel.run.run import Run
 from antiphon.values.agent import ALL, Agent, LoopOptions, ModelOptions, RetryPolicy, Topics

@@ -1,8 +1,6 @@
 """What is installed is what is in the tree, and not much of it."""
 
 import re
-import subprocess
-import sys
 import tomllib
 import zipfile
 from pathlib import Path
@@ -17,15 +15,6 @@ def pins(name: str) -> list[str]:
     """The lines of a lock file that pin a distribution, markers included."""
     text = (ROOT / "requirements" / f"{name}.txt").read_text("utf-8")
     return [line for line in text.splitlines() if re.match(r"[A-Za-z0-9]", line)]
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
-    target = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(target)]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
-    (built,) = target.glob("*.whl")
-    return zipfile.ZipFile(built)
 
 
 @pytest.mark.slow

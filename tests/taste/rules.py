@@ -332,9 +332,12 @@ def is_built(node: ast.expr) -> bool:
 
 
 def ambient_state(source: Source) -> Iterator[Finding]:
-    """No context variable, no global statement, nothing mutated or run at import."""
+    """No context variable, no global statement, nothing mutated or run at import.
+
+    Those of the caller go along into a thread of ours.
+    """
     for module, line in imported(source):
-        if module.split(".")[0] == "contextvars":
+        if module.split(".")[0] == "contextvars" and not source.inside("src/antiphon/kernel/run/blocking.py"):
             yield line, "contextvars"
     for node in source.nodes:
         if isinstance(node, ast.Global):
@@ -417,7 +420,7 @@ def prints(source: Source) -> Iterator[Finding]:
 
     The bar that a program asks `map` for holds numbers and a checked name.
     """
-    if source.path in ("src/antiphon/cli/display/output.py", "src/antiphon/kernel/run/progress.py"):
+    if source.path in ("src/antiphon/cli/display/output.py", "src/antiphon/kernel/run/batch/progress.py"):
         return
     for call, _ in source.calls():
         name = ast.unparse(call.func)

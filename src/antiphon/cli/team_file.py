@@ -66,7 +66,8 @@ def read_team(path: str, folder: str) -> tuple[str, tuple[Agent, ...]]:
 
 def toolbox(folder: str) -> dict[str, Callable[[], list[Tool]]]:
     """Toolsets and single tools by name; a folder is looked at only when one of its tools is taken."""
-    single = {each.name: each for each in (calculate, convert, *date_tools())}
+    tools: list[Tool] = [calculate, convert, *date_tools()]
+    single = {each.name: each for each in tools}
     reading = ("search_documents", "list_files", "read_lines", "count_text", "folder_statistics")
 
     def of_folder(names: Iterable[str]) -> Callable[[], list[Tool]]:

@@ -334,7 +334,7 @@ def shape_of(function: Callable[..., Any], name: str, context: type) -> Shape:
     for place, parameter in enumerate(parameters):
         first = place == 0 and parameter.name == "ctx"
         annotation = context if first else _annotation(function, parameter, name, context)
-        if annotation is context:
+        if annotation is context or get_origin(annotation) is context:
             injected = parameter.name
             continue
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
@@ -380,7 +380,7 @@ def _annotation(function: Callable[..., Any], parameter: inspect.Parameter, name
         hints = typing.get_type_hints(holder, source.__globals__, local, include_extras=True)
     except (NameError, AttributeError, TypeError, SyntaxError) as error:
         # Imported for the type checker only, as is usual.
-        if written.rpartition(".")[2] == context.__name__:
+        if written.partition("[")[0].rpartition(".")[2] == context.__name__:
             return context
         raise ToolDefinitionError(
             f"{name}: the annotation {written!r} of parameter {parameter.name!r} cannot be resolved "

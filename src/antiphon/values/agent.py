@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Literal
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Never, TypeAlias
 
 from msgspec.structs import force_setattr, replace
 
 from antiphon.errors import UserError
 from antiphon.values.fields import Checked, check_at_least, check_fields
+from antiphon.values.generic import Deps, Out
 from antiphon.values.hooks import Hooks
 from antiphon.values.limits import Limits
 from antiphon.values.message import USER
 from antiphon.values.model import Example, Model
 from antiphon.values.policy import Policy, Preset
 from antiphon.values.tool import Tool, as_tool
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeForm
 
 ALL: Final = ("*",)
 """`can_call` of an agent that may call everyone."""
@@ -117,7 +122,7 @@ class Topics(Checked, frozen=True):
     """Topics of its own messages; for graphs and checks only."""
 
 
-class Agent(Checked, frozen=True, eq=False):
+class Agent(Checked, Generic[Deps, Out], frozen=True, eq=False):
     """One agent as its developer describes it: data only, shared freely between runs.
 
     Raises UserError for a name that is empty, not printable or `user`, and for a field that does not hold
@@ -130,11 +135,15 @@ class Agent(Checked, frozen=True, eq=False):
     """The system prompt. What the team adds (colleagues, built-in calls) follows it."""
     model: str | Model | None = None
     """A model string such as `openai:gpt-5`, or a Model. None: the run's."""
-    tools: Sequence[Tool | Callable[..., Any]] = ()
+    tools: Sequence[Tool | Callable[..., object]] = ()
     """Functions that its model may call, plain or made with `@tool`."""
     description: str = ""
     """What its colleagues are told of it. Default: the instructions."""
-    output_type: Any = None
+    if TYPE_CHECKING:
+        # A union written with `|` is no type to a type checker: annotate the agent, Agent[object, A | B].
+        output_type: TypeForm[Out] | UnionType | None = None
+    else:
+        output_type: Any = None
     """Type of the result, read from JSON: whatever msgspec knows, or a pydantic model. A reply that does not
     fit is shown to the model with the reason, as a reminder. None: text."""
     can_call: Sequence[str] = ALL
@@ -177,7 +186,11 @@ class Agent(Checked, frozen=True, eq=False):
             force_setattr(self, "instructions", self.instructions or self.system_prompt)
 
 
-def equip(agent: Agent, extra: Sequence[Tool | Callable[..., Any]]) -> Agent:
+AnyAgent: TypeAlias = Agent[Never, object]
+"""An agent, whatever deps it works with and whatever it returns."""
+
+
+def equip(agent: Agent[Deps, Out], extra: Sequence[Tool | Callable[..., object]]) -> Agent[Deps, Out]:
     """The agent with more tools after its own; of two of one name its own stays."""
     own = tuple(as_tool(each) for each in agent.tools)
     names = {each.name for each in own}

@@ -4,11 +4,13 @@ means for a run at rest."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from html import escape
+from typing import Any, Generic, Literal
 
 from msgspec import Struct
 
-from antiphon.values.fields import CheckedWhenMade
+from antiphon.values.fields import CheckedWhenMade, shown
+from antiphon.values.generic import Out
 from antiphon.values.message import Attachment, Message
 from antiphon.values.model import ChatMessage, Usage
 
@@ -40,7 +42,7 @@ class Failure(CheckedWhenMade, frozen=True, gc=False, omit_defaults=True):
         return f"{self.kind}: {self.text}"
 
 
-class Result(Struct, frozen=True):
+class Result(Struct, Generic[Out], frozen=True):
     """How a request ended. `str(result)` is its output."""
 
     output: str
@@ -55,8 +57,8 @@ class Result(Struct, frozen=True):
     messages: tuple[Message, ...] = ()
     """Every forward and return, in order."""
     attachments: tuple[Attachment, ...] = ()
-    value: Any = None
-    """The output as the agent's `output_type`. None without one."""
+    value: Out | None = None
+    """The output as the agent's `output_type`. None without one, and where there is no whole output."""
     incomplete: Incomplete = ""
     """Why the output of a completed request is not the whole answer; `reason` says it in words."""
     task_id: str = ""
@@ -64,6 +66,15 @@ class Result(Struct, frozen=True):
 
     def __str__(self) -> str:
         return self.output
+
+    def __repr__(self) -> str:
+        return f"Result({self.outcome}, {shown(self.output)}, {self.usage.total:,} tokens, run {self.run_id})"
+
+    def _repr_html_(self) -> str:
+        """The result as a notebook shows it."""
+        why = f": {escape(self.reason)}" if self.reason else ""
+        said = f"{escape(self.outcome)}{why} · {self.usage.total:,} tokens · run {escape(self.run_id)}"
+        return f'<pre style="white-space: pre-wrap">{escape(self.output)}</pre><small>{said}</small>'
 
 
 class ActivationInfo(Struct, frozen=True):

@@ -15,7 +15,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
-from typing import Any, Literal, overload
+from typing import Any, Generic, Literal, Protocol, cast, overload
 
 import msgspec
 from msgspec import Struct, field
@@ -25,6 +25,7 @@ from antiphon.schema.arguments import ArgumentParser, ArgumentsRejected, Invalid
 from antiphon.schema.signature import Shape, from_json, shape_of, to_json
 from antiphon.values.codec import clean_fields, clean_text, stored
 from antiphon.values.fields import check_fields, fit
+from antiphon.values.generic import Given, Held, Returned
 from antiphon.values.message import Attachment, ToolResult
 from antiphon.values.model import Example, ToolSpec
 
@@ -67,7 +68,7 @@ class Dependency(Struct, frozen=True):
     create: Callable[[ToolContext], Any]
 
 
-class ToolContext(Struct, frozen=True):
+class ToolContext(Struct, Generic[Held], frozen=True):
     """What a tool may know about its own call; injected into a first parameter named `ctx`."""
 
     run_id: str = ""
@@ -79,7 +80,7 @@ class ToolContext(Struct, frozen=True):
     """The same on every attempt of this effect; hand it to the outside system."""
     attempt: int = 1
     """1, and one more each time the effect is run again after a crash."""
-    deps: Any = None
+    deps: Held = None  # type: ignore[assignment]
     """Whatever the caller of the run passed for its tools."""
     deadline: float | None = None
     """When the call is abandoned, seconds on the event loop's clock. None: no timeout."""
@@ -101,13 +102,13 @@ class ToolContext(Struct, frozen=True):
         return self.resolved[key.id]
 
 
-class Tool(Struct, frozen=True, eq=False, weakref=True, kw_only=True):
+class Tool(Struct, Generic[Given, Returned], frozen=True, eq=False, weakref=True, kw_only=True):
     """A function offered to models. Made by `tool` or `as_tool`; immutable, shared freely."""
 
     name: str
     description: str
     """What the model is told of it."""
-    function: Callable[..., Any]
+    function: Callable[Given, Returned]
     effect: Effect = "once"
     """What happens when the process dies during a call, see the module."""
     reconcile: Callable[..., Any] | None = None
@@ -195,19 +196,19 @@ class Tool(Struct, frozen=True, eq=False, weakref=True, kw_only=True):
             raise ToolError(
                 f"The recorded arguments do not fit tool {self.name!r} as it is now: {error}"
             ) from error
-        shape = self._shape
+        shape, function = self._shape, cast(Callable[..., Any], self.function)
         if shape.plain:
             if shape.context:
-                return functools.partial(self.function, ctx, *msgspec.structs.astuple(given))
-            return functools.partial(self.function, *msgspec.structs.astuple(given))
+                return functools.partial(function, ctx, *msgspec.structs.astuple(given))
+            return functools.partial(function, *msgspec.structs.astuple(given))
         named = msgspec.structs.asdict(given)
         if shape.sparse:
             named = {name: value for name, value in named.items() if value is not msgspec.UNSET}
         if shape.context:
             named[shape.context] = ctx
-        return functools.partial(self.function, **named)
+        return functools.partial(function, **named)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Given.args, **kwargs: Given.kwargs) -> Returned:
         """The function itself, as if it had not been decorated."""
         return self.function(*args, **kwargs)
 
@@ -215,21 +216,29 @@ class Tool(Struct, frozen=True, eq=False, weakref=True, kw_only=True):
         """A tool defined in a class is bound to the instance it is taken from."""
         if instance is None or not self._shape.method:
             return self
-        return _bound(self, functools.partial(self.function, instance))
+        return _bound(self, functools.partial(cast(Callable[..., Any], self.function), instance))
 
     def __repr__(self) -> str:
         return f"Tool({self.name!r}, effect={self.effect!r})"
 
 
+class OfferTool(Protocol):
+    """What `@tool(...)` is, and makes of a function."""
+
+    def __call__(self, function: Callable[Given, Returned], /) -> Tool[Given, Returned]:
+        """The function as a tool."""
+        ...
+
+
 @overload
-def tool(function: Callable[..., Any], /) -> Tool: ...
+def tool(function: Callable[Given, Returned], /) -> Tool[Given, Returned]: ...
 
 
 @overload
 def tool(
     *,
     effect: Effect = "once",
-    reconcile: Callable[..., Any] | None = None,
+    reconcile: Callable[..., object] | None = None,
     timeout: float = 60.0,
     requires_approval: bool = False,
     examples: tuple[Example, ...] = (),
@@ -242,7 +251,7 @@ def tool(
     isolated: bool = False,
     trusted: bool = True,
     version: str = "",
-) -> Callable[[Callable[..., Any]], Tool]: ...
+) -> OfferTool: ...
 
 
 def tool(
@@ -252,7 +261,7 @@ def tool(
     name: str | None = None,
     description: str | None = None,
     **contract: Any,
-) -> Tool | Callable[[Callable[..., Any]], Tool]:
+) -> Any:
     """Offer a function to models; use it bare or with the fields of `Tool` that differ.
 
     Name, description and schema come from the function's name, docstring and signature. Raises
@@ -262,13 +271,13 @@ def tool(
     if function is not None and not callable(function):
         raise ToolDefinitionError(f"tool takes a function, or options by name; got {function!r}")
 
-    def offered(function: Callable[..., Any]) -> Tool:
-        return _made(function, name, description, contract)
+    def offered(function: Callable[Given, Returned], /) -> Tool[Given, Returned]:
+        return cast(Tool[Given, Returned], _made(function, name, description, contract))
 
     return offered if function is None else offered(function)
 
 
-def as_tool(obj: Tool | Callable[..., Any]) -> Tool:
+def as_tool(obj: Tool | Callable[..., object]) -> Tool:
     """A tool as it is, a function as a tool with the default contract. Made once per function.
 
     Raises ToolDefinitionError.

@@ -2,33 +2,49 @@
 
 from __future__ import annotations
 
-import asyncio
 import warnings
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager
-from typing import Any
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, Generic, TypeAlias, Unpack, cast, overload
 
 import msgspec
 
 from antiphon.errors import RunFailed, UserError
 from antiphon.kernel.facts.events import EffectFinished
 from antiphon.kernel.facts.records import Record, ReplyDelta
+from antiphon.kernel.run.blocking import run_here
 from antiphon.kernel.run.feed import Subscription
 from antiphon.kernel.run.open import open_run
+from antiphon.kernel.run.options import OpenOptions, RunOptions, StreamOptions
 from antiphon.kernel.run.run import InputHandler, Run
-from antiphon.values.agent import Agent, equip
+from antiphon.values.agent import Agent, AnyAgent, equip
+from antiphon.values.generic import Deps, Out
 from antiphon.values.message import Attachment
 from antiphon.values.model import Usage
 from antiphon.values.result import Result
 from antiphon.values.tool import Tool
 
-Entry = Agent | str | Sequence["Agent | str"]
+Entry: TypeAlias = AnyAgent | str | Sequence[AnyAgent | str]
+"""Whom a request goes to: an agent, a name among the agents, or several of these."""
+
+
+@overload
+async def run(
+    entry: Agent[Deps, Out], message: str, *, deps: Deps = ..., **options: Unpack[RunOptions]
+) -> Result[Out]: ...
+
+
+@overload
+async def run(
+    entry: str | Sequence[AnyAgent | str], message: str, *, deps: object = ..., **options: Unpack[RunOptions]
+) -> Result: ...
 
 
 async def run(
-    entry: Entry, message: str, *, agents: Iterable[Agent] = (), attachments: Iterable[Attachment] = (),
-    on_input: InputHandler | None = None, tools: Iterable[Tool | Callable[..., Any]] = (), **options: Any,
-) -> Result:  # fmt: skip
+    entry: Entry, message: str, *, agents: Iterable[AnyAgent] = (), attachments: Iterable[Attachment] = (),
+    on_input: InputHandler | None = None, tools: Iterable[Tool | Callable[..., object]] = (),
+    deps: Any = None, **options: Unpack[OpenOptions],
+) -> Result[Any]:  # fmt: skip
     """Ask the entry agent and wait for its answer; all other options are those of `open_run`.
 
     entry: an agent, a name among `agents`, or several, which then all work on the message: their
@@ -39,8 +55,8 @@ async def run(
     `failed`, UserError, RunSuspended.
     """
     team, names = _line_up(entry, agents, tuple(tools))
-    async with open_run(team, interactive=on_input is not None, **options) as opened:
-        asked = await _ask(opened, names, message, attachments)
+    async with open_run(team, interactive=on_input is not None, deps=deps, **options) as opened:
+        asked: Stream[Any] = await _ask(opened, names, message, attachments)
         if on_input is not None:
             await asked.serve(on_input)
         try:
@@ -49,9 +65,24 @@ async def run(
             await asked.close()
 
 
-def run_sync(entry: Entry, message: str, **options: Any) -> Result:
-    """`run` for programs without an event loop."""
-    return asyncio.run(run(entry, message, **options))
+@overload
+def run_sync(
+    entry: Agent[Deps, Out], message: str, *, deps: Deps = ..., **options: Unpack[RunOptions]
+) -> Result[Out]: ...
+
+
+@overload
+def run_sync(
+    entry: str | Sequence[AnyAgent | str], message: str, *, deps: object = ..., **options: Unpack[RunOptions]
+) -> Result: ...
+
+
+def run_sync(
+    entry: Entry, message: str, *, deps: Any = None, **options: Unpack[RunOptions]
+) -> Result[Any]:  # fmt: skip
+    """`run` for programs without an event loop, and for notebooks: beside a running one it has a thread."""
+    asked: Any = run
+    return run_here(asked(entry, message, deps=deps, **options))
 
 
 class _Watch:
@@ -73,7 +104,7 @@ class _Watch:
         return item
 
 
-class Stream:
+class Stream(Generic[Out]):
     """The live records and pieces of one request, until it has ended. Made by `stream`."""
 
     def __init__(self, opened: Run, names: Sequence[str], calls: Sequence[str]) -> None:
@@ -93,10 +124,10 @@ class Stream:
             if isinstance(item, Record):
                 await self.run._put(item.event, item.agent, on_input)
 
-    async def result(self) -> Result:
+    async def result(self) -> Result[Out]:
         """The result, once there is one; see `run`."""
         if len(self._calls) == 1:
-            return await self.run.result(self._calls[0])
+            return cast(Result[Out], await self.run.result(self._calls[0]))
         results = [await self._outcome(call) for call in self._calls]
         joined = "\n\n".join(
             f"[{name}]{each.output}[/{name}]" for name, each in zip(self._names, results, strict=True)
@@ -104,7 +135,7 @@ class Stream:
         worst = min(results, key=lambda each: {"failed": 0, "completed": 2}.get(each.outcome, 1))
         usage = sum((each.usage for each in results), Usage())
         messages = tuple(message for each in results for message in each.messages)
-        found = msgspec.structs.replace(worst, output=joined, usage=usage, messages=messages)
+        found: Result[Any] = msgspec.structs.replace(worst, output=joined, usage=usage, messages=messages)
         if found.outcome == "failed":
             raise RunFailed(found)
         return found
@@ -122,26 +153,40 @@ class Stream:
             return result
 
 
+@overload
+def stream(
+    entry: Agent[Deps, Out], message: str, *, deps: Deps = ..., **options: Unpack[StreamOptions]
+) -> AbstractAsyncContextManager[Stream[Out]]: ...
+
+
+@overload
+def stream(
+    entry: str | Sequence[AnyAgent | str], message: str, *, deps: object = ...,
+    **options: Unpack[StreamOptions],
+) -> AbstractAsyncContextManager[Stream]: ...  # fmt: skip
+
+
 @asynccontextmanager
 async def stream(
-    entry: Entry, message: str, *, agents: Iterable[Agent] = (), attachments: Iterable[Attachment] = (),
-    interactive: bool = False, tools: Iterable[Tool | Callable[..., Any]] = (), **options: Any,
-) -> AsyncIterator[Stream]:  # fmt: skip
+    entry: Entry, message: str, *, agents: Iterable[AnyAgent] = (), attachments: Iterable[Attachment] = (),
+    interactive: bool = False, tools: Iterable[Tool | Callable[..., object]] = (), deps: Any = None,
+    **options: Unpack[OpenOptions],
+) -> AsyncIterator[Stream[Any]]:  # fmt: skip
     """Ask as `run` does, and hand out what happens while it happens.
 
     Leaving the block before the end does not cancel: with a durable journal the run can be opened
     again, and goes on.
     """
     team, names = _line_up(entry, agents, tuple(tools))
-    async with open_run(team, interactive=interactive, **options) as opened:
-        asked = await _ask(opened, names, message, attachments)
+    async with open_run(team, interactive=interactive, deps=deps, **options) as opened:
+        asked: Stream[Any] = await _ask(opened, names, message, attachments)
         yield asked
         await asked.close()
 
 
 def _line_up(
-    entry: Entry, agents: Iterable[Agent], tools: tuple[Tool | Callable[..., Any], ...]
-) -> tuple[list[Agent], list[str]]:
+    entry: Entry, agents: Iterable[AnyAgent], tools: tuple[Tool | Callable[..., object], ...]
+) -> tuple[list[AnyAgent], list[str]]:
     """The team, entry agents included and equipped, and whom the user asks."""
     team = list(agents)
     entries = [entry] if isinstance(entry, Agent | str) else list(entry)
@@ -156,6 +201,6 @@ def _line_up(
     return [equip(each, tools) if tools and each.name in names else each for each in everyone], names
 
 
-async def _ask(opened: Run, names: list[str], message: str, attachments: Iterable[Attachment]) -> Stream:
+async def _ask(opened: Run, names: list[str], message: str, attachments: Iterable[Attachment]) -> Stream[Any]:
     files = tuple(attachments)
     return Stream(opened, names, [await opened.post(name, message, attachments=files) for name in names])

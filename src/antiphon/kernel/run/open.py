@@ -28,7 +28,7 @@ from antiphon.kernel.run.clock import STEADY, Clock, SystemClock
 from antiphon.kernel.run.rows import fold
 from antiphon.kernel.run.run import Run
 from antiphon.kernel.run.runtime import Runtime
-from antiphon.values.agent import Agent
+from antiphon.values.agent import Agent, AnyAgent
 from antiphon.values.codec import clean_text
 from antiphon.values.fields import check_fields, fit, shown
 from antiphon.values.limits import DEFAULTS, OUTPUTS, Limits, OutputLimits, RunLimits
@@ -41,7 +41,7 @@ from antiphon.values.tool import ToolContext
 
 @asynccontextmanager
 async def open_run(
-    agents: Iterable[Agent] = (),
+    agents: Iterable[AnyAgent] = (),
     *,
     journal: Journal | str | None = None, run_id: str | None = None, create: bool = False,
     model: str | Model | None = None,
@@ -249,7 +249,7 @@ async def cancel_run(journal: Journal, run_id: str, reason: str = "") -> None:
 
 
 async def compare_team(
-    journal: Journal, run_id: str, agents: Iterable[Agent], *, model: str | Model | None = None,
+    journal: Journal, run_id: str, agents: Iterable[AnyAgent], *, model: str | Model | None = None,
     env: Mapping[str, str] | None = None,
 ) -> list[Difference] | None:  # fmt: skip
     """What opening a stored run with these agents would meet, against its last team; nothing is changed.
@@ -308,7 +308,7 @@ class _Roster:
 
     def __init__(
         self,
-        agents: Iterable[Agent],
+        agents: Iterable[AnyAgent],
         model: str | Model | None,
         env: Mapping[str, str] | None,
         windows: Mapping[str, int],

@@ -27,7 +27,7 @@ from antiphon.kernel.run.commands import VERDICTS, AnswerInput, AskAgent, Cancel
 from antiphon.kernel.run.feed import Subscription
 from antiphon.kernel.run.rows import ended_requests, messages_of, read
 from antiphon.kernel.run.runtime import Runtime
-from antiphon.values.agent import Agent
+from antiphon.values.agent import Agent, AnyAgent
 from antiphon.values.limits import Limits
 from antiphon.values.message import USER, Attachment, Message, ToolCall
 from antiphon.values.model import ChatMessage, Usage
@@ -64,7 +64,7 @@ class Run:
         return self._runtime.state.totals.nano_usd / NANO
 
     async def post(
-        self, to: str | Agent, text: str | Message = "", *, attachments: Iterable[Attachment] = (),
+        self, to: str | AnyAgent, text: str | Message = "", *, attachments: Iterable[Attachment] = (),
         intent: str = "", task_id: str = "", data: Any = None, calls: Iterable[ToolCall] = (),
         inbox: Iterable[Message] = (), limits: Limits | None = None,
     ) -> str:  # fmt: skip
@@ -225,7 +225,7 @@ class Run:
         if event.id in self._runtime.state.open:
             await self.answer(event.id, answer if not approval or answer in VERDICTS else "no", by=by)
 
-    def transcript(self, agent: str | Agent) -> tuple[ChatMessage, ...]:
+    def transcript(self, agent: str | AnyAgent) -> tuple[ChatMessage, ...]:
         """What an agent with `context="continue"` would go on with; empty when the user never asked it."""
         state = self._runtime.state
         number = state.dormant.get((0, agent.name if isinstance(agent, Agent) else agent))

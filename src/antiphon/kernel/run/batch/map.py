@@ -10,31 +10,45 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from hashlib import blake2b
 from inspect import isawaitable
-from typing import Any, TypeVar
+from typing import Any, Unpack, overload
 
 from antiphon.errors import RunFailed, UnknownName, UserError
+from antiphon.kernel.run.batch.progress import ProgressBar, progress_bar
+from antiphon.kernel.run.blocking import run_here
 from antiphon.kernel.run.open import open_run
-from antiphon.kernel.run.progress import ProgressBar, progress_bar
+from antiphon.kernel.run.options import Item, MapOptions, OpenOptions
 from antiphon.kernel.run.run import InputHandler, Run
-from antiphon.values.agent import Agent, equip
+from antiphon.values.agent import Agent, AnyAgent, equip
 from antiphon.values.codec import encode_value
 from antiphon.values.fields import shown
+from antiphon.values.generic import Deps, Out
 from antiphon.values.limits import RunLimits
 from antiphon.values.message import Attachment
 from antiphon.values.result import Result
 from antiphon.values.tool import Tool
 
-Item = TypeVar("Item")
+
+@overload
+async def map(
+    agent: Agent[Deps, Out], items: Iterable[Item], *, deps: Deps = ..., **options: Unpack[MapOptions[Item]]
+) -> list[Result[Out]]: ...
+
+
+@overload
+async def map(
+    agent: str, items: Iterable[Item], *, deps: object = ..., **options: Unpack[MapOptions[Item]]
+) -> list[Result]: ...
 
 
 async def map(
-    agent: Agent | str, items: Iterable[Item], *, message: Callable[[Item], str] | None = None,
+    agent: AnyAgent | str, items: Iterable[Item], *, message: Callable[[Item], str] | None = None,
     attachments: Callable[[Item], Iterable[Attachment]] | None = None,
     key: Callable[[Item], str] | None = None, concurrency: int = 10,
-    agents: Iterable[Agent] = (), tools: Iterable[Tool | Callable[..., Any]] = (),
-    run_id: str | None = None, run_limits: RunLimits | None = None, on_input: InputHandler | None = None,
-    on_result: Callable[[int, Result], object] | None = None, progress: bool = False, **options: Any,
-) -> list[Result]:  # fmt: skip
+    agents: Iterable[AnyAgent] = (), tools: Iterable[Tool | Callable[..., object]] = (),
+    on_input: InputHandler | None = None,
+    on_result: Callable[[int, Result], object] | None = None, progress: bool = False, deps: Any = None,
+    **options: Unpack[OpenOptions],
+) -> list[Any]:  # fmt: skip
     """Ask an agent about each item, all in one run; the results stand in the order of the items.
 
     agent: as in `run`, with `agents` and `tools`; each item begins anew. message: what the agent is told of
@@ -55,10 +69,10 @@ async def map(
         raise UserError(f"map(concurrency=...) is a whole number from 1 on; got {shown(concurrency)}")
     team, name = _line_up(agent, agents, tuple(tools))
     total = len(items) if isinstance(items, Sized) else None
-    limits = RunLimits() if run_limits is None else run_limits
-    async with open_run(
-        team, run_id=run_id, create=True, run_limits=limits, interactive=on_input is not None, **options
-    ) as opened:
+    options["create"] = True
+    # A scope of its own from the beginning, so that a budget can be given when it is gone on with.
+    options["run_limits"] = options.get("run_limits") or RunLimits()
+    async with open_run(team, interactive=on_input is not None, deps=deps, **options) as opened:
         if on_input is not None:
             opened.on_input(on_input)
         with progress_bar(name, total, progress) as bar:
@@ -72,9 +86,24 @@ async def map(
         return batch.results()
 
 
-def map_sync(agent: Agent | str, items: Iterable[Item], **options: Any) -> list[Result]:
-    """`map` for programs without an event loop."""
-    return asyncio.run(map(agent, items, **options))
+@overload
+def map_sync(
+    agent: Agent[Deps, Out], items: Iterable[Item], *, deps: Deps = ..., **options: Unpack[MapOptions[Item]]
+) -> list[Result[Out]]: ...
+
+
+@overload
+def map_sync(
+    agent: str, items: Iterable[Item], *, deps: object = ..., **options: Unpack[MapOptions[Item]]
+) -> list[Result]: ...
+
+
+def map_sync(
+    agent: AnyAgent | str, items: Iterable[Item], *, deps: Any = None, **options: Unpack[MapOptions[Item]]
+) -> list[Any]:
+    """`map` for programs without an event loop, and for notebooks: see `run_sync`."""
+    asked: Any = map
+    return run_here(asked(agent, items, deps=deps, **options))
 
 
 class _Batch:
@@ -93,10 +122,11 @@ class _Batch:
 
     async def resume(self) -> None:
         """Find what an earlier owner of the run has asked: what is answered, what is in flight."""
+        # First, since what is in flight may end while the journal is read.
+        self._in_flight = {info.task_id: info.call for info in self._run.activations() if not info.caller}
         async for result in self._run.results():
             if result.task_id and result.outcome == "completed":
                 self._answered[result.task_id] = result
-        self._in_flight = {info.task_id: info.call for info in self._run.activations() if not info.caller}
 
     async def work(self) -> None:
         """Do one item after the other, until there are no more."""
@@ -174,8 +204,8 @@ class _Asks:
 
 
 def _line_up(
-    agent: Agent | str, agents: Iterable[Agent], tools: tuple[Tool | Callable[..., Any], ...]
-) -> tuple[list[Agent], str]:
+    agent: AnyAgent | str, agents: Iterable[AnyAgent], tools: tuple[Tool | Callable[..., object], ...]
+) -> tuple[list[AnyAgent], str]:
     """The team, the agent included and equipped, and its name. Raises UserError, UnknownName."""
     team = list(agents)
     if isinstance(agent, Agent) and agent not in team:
