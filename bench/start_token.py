@@ -34,7 +34,7 @@ async def _us_a_call(used: Callable[[], Awaitable[EffectFinished]]) -> float:
 async def token(*, acts: bool) -> Metrics:
     """µs of CPU time that a call costs more with its token than without; a reading tool has none."""
     offered: Tool = note if acts else look
-    opened = OpenEffect("1/1.c1", ToolEffect(offered.name), 1, 1)
+    opened = OpenEffect("1/1.c1", ToolEffect(offered.name), 1, 1, 0)
     async with journal_file("NORMAL") as (journal, _):
         lease = await journal.claim("run", create=True)
         is_fresh = partial(journal.is_fresh, lease)

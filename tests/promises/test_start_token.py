@@ -192,7 +192,7 @@ def test_what_began_before_a_crash_and_not_again_after_it_may_have_taken_effect(
         "Set a rate."
         return "set"
 
-    opened = OpenEffect("1/1.c1", ToolEffect("rate"), 1, 1, crashes=crashes)
+    opened = OpenEffect("1/1.c1", ToolEffect("rate"), 1, 1, 0, crashes=crashes)
     token = StartToken(opened, lambda: True)
     token.revoke()
     end = asyncio.run(use_tool(rate, "{}", opened, lambda: None, Threads, token))

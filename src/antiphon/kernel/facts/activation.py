@@ -33,7 +33,7 @@ class OpenEffect(Struct):
     detail: Detail
     activation: int
     turn: int
-    index: int = -1
+    index: int
     """Which call of the turn it is, or approves; -1 for none."""
     run_id: str = ""
     """The run in which it began: of a fork's older effects the origin. Idempotency keys name it."""
@@ -80,7 +80,7 @@ class AnsweredCall(Struct, frozen=True):
     """A call whose approval was answered or decided."""
 
     event: EffectFinished | PermissionDecided
-    digest: str = ""
+    digest: str
     """Of the tool that was asked for; empty when nobody was asked."""
 
 

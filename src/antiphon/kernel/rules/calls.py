@@ -323,8 +323,8 @@ def permit(
     rulings = [ruling]
     if member.agent.hooks.authorize is not None:
         own, reason, stop = _ask_judge(member.agent.hooks.authorize, tool, arguments)
-        if stop or own == "deny":
-            return "deny", reason, stop
+        if stop:
+            return "deny", reason, True
         if own is not None and (own != "allow" or ruling[0] != "deny"):
             rulings = [(own, reason)]
     activation: Activation | None = caller

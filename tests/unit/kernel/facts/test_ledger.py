@@ -60,6 +60,11 @@ def test_a_call_that_was_refused_is_charged_nothing(kind):
     assert charge_of(HELD, ended("failed", kind)) == Charge(0, 0, True, Usage())
 
 
+def test_the_smallest_hold_of_money_is_a_price():
+    cheap = ModelEffect("m", "", 100, held_nano_usd=1)
+    assert charge_of(cheap, ended("interrupted")) == Charge(100, 1, True, Usage())
+
+
 def test_of_an_unknown_price_the_charge_is_unpriced():
     assert charge_of(UNPRICED, ended(reply=Reply("hi", usage=USAGE))) == Charge(34, 0, False, USAGE)
     assert charge_of(UNPRICED, ended("interrupted")) == Charge(100, 0, False, Usage())

@@ -61,7 +61,7 @@ def in_the_middle(**turn):
     found = Activation(1, "a", phase="calling")
     found.turn = Turn(
         3, calls=(ToolCall("x", "look"), ToolCall("y", "look")), results=[ToolResult("seen"), None],
-        waiting=1, pending={1: AnsweredCall(EffectFinished("1/3.c2?", content="yes"))}, **turn,
+        waiting=1, pending={1: AnsweredCall(EffectFinished("1/3.c2?", content="yes"), "")}, **turn,
     )  # fmt: skip
     return found
 
@@ -101,6 +101,19 @@ def test_what_a_compaction_keeps_keeps_where_it_came_from():
     said = dict(zip((each.content for each in transcript.messages), transcript.origins, strict=True))
     assert [said[text] for text in ("one", "1", "two")] == ["m0", "m1", "m2"]
     assert [origin for origin in transcript.origins if origin not in ("m0", "m1", "m2")] == ["1/2.m1"]
+
+
+def test_what_is_trimmed_is_handed_out_to_be_kept():
+    activation = Activation(1, "a")
+    for number in (1, 2, 3):
+        ref = f"1/{number}.c1"
+        shown = ChatMessage("tool", f"page {number}", call_id=str(number), name="look", ref=ref)
+        activation.conversation.transcript.append(shown, ref)
+    kept = compact(activation, TranscriptCompacted(1, trimmed=2))
+    assert kept == [("1/1.c1", "page 1"), ("1/2.c1", "page 2")]
+    texts = [each.content for each in activation.conversation.transcript.messages]
+    assert [text.startswith("page") for text in texts] == [False, False, True]
+    assert "1/1.c1" in texts[0]
 
 
 def test_an_answer_of_no_use_leaves_the_conversation_as_it_is():

@@ -25,7 +25,7 @@ from antiphon import (
     tool,
 )
 from antiphon.errors import UnknownName
-from antiphon.kernel.facts.events import CallEffect, EffectStarted, LimitEffect, ModelEffect
+from antiphon.kernel.facts.events import CallEffect, EffectStarted, LimitEffect, ModelEffect, TurnStarted
 from antiphon.kernel.facts.ledger import NANO
 from antiphon.kernel.rules.team.compiled import ModelOption
 from antiphon.kernel.run import open as opening
@@ -328,7 +328,10 @@ def test_another_agent_takes_over_in_the_outer_scopes() -> None:
             result = await opened.result(await opened.post("a", "Count the birds."))
             assert (result.outcome, result.output) == ("completed", "done by the heir")
             assert result.reason == "handed over to heir"
-            call_of_heir = heirs_call(await opened.records())
+            records = await opened.records()
+            call_of_heir = heirs_call(records)
+            planned = [each.event for each in records if isinstance(each.event, TurnStarted)]
+        assert [each.id for each in planned[-2].calls or ()] == ["hand_over"]
         assert (call_of_heir.outside, call_of_heir.finishes) == (1, True)
         assert call_of_heir.breach.startswith("the budget is used up: ")
         await check_run(journal, opened.run_id)

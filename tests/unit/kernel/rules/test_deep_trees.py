@@ -278,7 +278,7 @@ def test_unread_mail_is_dead_when_all_under_its_reader_has_ended_and_before_the_
         return run.activations[number]
 
     def begin(caller, place, detail, child=0):
-        opened = OpenEffect(f"{caller.id}/1.{place}", detail, caller.id, 1, child=child)
+        opened = OpenEffect(f"{caller.id}/1.{place}", detail, caller.id, 1, -1, child=child)
         run.open[opened.id] = caller.open[opened.id] = opened
         return opened.id
 

@@ -92,10 +92,11 @@ def test_a_call_may_be_answered_by_rule_and_change_what_is_recorded():
             f"{len(notes)} noted", activation_data={"last": arguments}, run_data={"notes": notes}
         )
 
-    seen = []
+    seen, results = [], []
 
     def decide(context):
         seen.append((dict(context.run_data), dict(context.data), context.reply, list(context.called_tools)))
+        results.append([(each.agent, each.outcome, each.content, each.reason) for each in context.results])
         return None
 
     model = Script([call("note", text="x"), call("look", page=1), "done"])
@@ -107,6 +108,7 @@ def test_a_call_may_be_answered_by_rule_and_change_what_is_recorded():
         ({"notes": ['{"text":"x"}']}, {"last": '{"text":"x"}'}, "", ["look"]),
         ({"notes": ['{"text":"x"}']}, {"last": '{"text":"x"}'}, "done", []),
     ]
+    assert results == [[("note", "completed", "1 noted", "")], [("look", "completed", "page 1", "")], []]
     started = [each.event.detail for each in records if type(each.event) is EffectStarted]
     tools = [each for each in started if type(each) is ToolEffect]
     assert [(each.name, each.allowed) for each in tools] == [("note", True), ("look", False)]

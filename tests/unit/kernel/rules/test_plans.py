@@ -25,6 +25,8 @@ def test_a_broker_fans_out_joins_goes_on_and_returns_without_a_model():
     agent = rounds(both, [PlannedCall("b", "Again?")], value=lambda context: str(ended(context)))
     result, records = recorded(agent, "go", agents=[agent, A, B], env={})
     assert result.output == "[('b', 'completed', 'b says')]"
+    begun = [each.event.calls for each in records if isinstance(each.event, TurnStarted) and each.event.calls]
+    assert [[each.id for each in calls] for calls in begun] == [["call_1", "call_2"], ["call_1"]]
     said = effects(records, "c")
     # Both are called before either has answered; who answers first is theirs.
     assert said[1:3] == ["1/1.c1 call a started", "1/1.c2 call b started"]

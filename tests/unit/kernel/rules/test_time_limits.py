@@ -109,7 +109,8 @@ def test_waiting_for_people_counts_as_no_time_and_costs_no_records(nested: bool)
     asyncio.run(playing())
 
 
-def test_after_the_answer_the_rest_of_the_time_runs_on() -> None:
+@pytest.mark.parametrize("nested", [False, True])
+def test_after_the_answer_the_rest_of_the_time_runs_on(nested: bool) -> None:
     async def playing() -> None:
         clock = VirtualClock(autojump=False)
 
@@ -118,10 +119,12 @@ def test_after_the_answer_the_rest_of_the_time_runs_on() -> None:
             return "late"
 
         question = call("call_agent", agent_name="user", message="Which?")
+        lead = call("call_agent", agent_name="a", message="m")
+        model = Script({"a": [question, never], "lead": [lead, "thanks"]})
         async with open_run(
-            [Agent("a")], model=Script([question, never]), clock=clock, limits=Limits(timeout_seconds=10)
+            [Agent("a"), Agent("lead")], model=model, clock=clock, limits=Limits(timeout_seconds=10)
         ) as run:
-            request = await run.post("a", "go")
+            request = await run.post("lead" if nested else "a", "go")
             clock.advance(4.0)
             for item in await until(run, QuestionEffect):
                 question_id = item.event.id
