@@ -64,6 +64,8 @@ PAGES: Mapping[str, tuple[str, Sequence[str]]] = {
 MADE = "Made from the docstrings by `python -m scripts.api_reference`."
 WIDE = 100
 """Characters of a signature on one line."""
+LONGEST = 300
+"""Characters of a value."""
 
 
 class Entry(NamedTuple):
@@ -149,7 +151,7 @@ def _entry(entry: Entry) -> Iterator[str]:
         yield _code(_signature(function, name))
         yield _paragraphs(inspect.getdoc(function))
     else:
-        yield _code(f"{name} = {thing!r}")
+        yield _code(f"{name} = {_default(thing)}")
 
 
 def _class(name: str, thing: type) -> Iterator[str]:
@@ -235,7 +237,10 @@ def _default(value: Any) -> str:
         return value.__name__
     if isinstance(value, msgspec.Struct):
         return f"{type(value).__name__}(…)" if value != type(value)() else f"{type(value).__name__}()"
-    return re.sub(r" at 0x[0-9a-f]+", "", repr(value))
+    if isinstance(value, frozenset):
+        return f"frozenset({{{', '.join(sorted(map(repr, value)))}}})"
+    text = re.sub(r" at 0x[0-9a-f]+", "", repr(value))
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
 class _Plain:

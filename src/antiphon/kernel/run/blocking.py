@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Coroutine
 from concurrent.futures import Future, wait
 from contextvars import copy_context
-from threading import Thread
+from threading import Event, Thread
 from typing import Any, TypeVar
 
 _Returned = TypeVar("_Returned")
@@ -22,10 +22,14 @@ def run_here(work: Coroutine[Any, Any, _Returned]) -> _Returned:
     except RuntimeError:
         return asyncio.run(work)
     ended: Future[_Returned] = Future()
-    started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any] | None]] = Future()
+    begun: Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any] | None]] = Future()
+    unwanted = Event()
 
     async def task() -> _Returned:
-        started.set_result((asyncio.get_running_loop(), asyncio.current_task()))
+        begun.set_result((asyncio.get_running_loop(), asyncio.current_task()))
+        if unwanted.is_set():
+            work.close()
+            raise asyncio.CancelledError
         return await work
 
     def thread() -> None:
@@ -34,12 +38,17 @@ def run_here(work: Coroutine[Any, Any, _Returned]) -> _Returned:
         except BaseException as error:  # noqa: BLE001 - it is raised where the result is waited for
             ended.set_exception(error)
 
-    Thread(target=copy_context().run, args=(thread,), name="antiphon-run").start()
+    runs = Thread(target=copy_context().run, args=(thread,), name="antiphon-run")
     try:
+        runs.start()
         return ended.result()
     except KeyboardInterrupt:
-        loop, cancelled = started.result()
-        if not ended.done() and cancelled is not None:
-            loop.call_soon_threadsafe(cancelled.cancel)
-        wait([ended])
+        # It may come while the thread is started: whoever is second of the two sees the other.
+        unwanted.set()
+        if begun.done():
+            loop, working = begun.result()
+            if working is not None and not ended.done():
+                loop.call_soon_threadsafe(working.cancel)
+        if runs.is_alive():
+            wait([ended])
         raise
