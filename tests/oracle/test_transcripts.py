@@ -57,7 +57,7 @@ LEFT_OUT = {
     "RunStarted": {"run_id", "manifest"},
     "RunResumed": {"manifest", "run_id", "fork"},
     "TranscriptCompacted": {"effect"},
-    "EffectFinished": {"source"},
+    "EffectFinished": {"source", "trace"},
     "Message": {"id"},
 }
 """What a transcript does not show."""

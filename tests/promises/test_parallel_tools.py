@@ -14,7 +14,7 @@ FATES = ["fine", "fails", "raises", "hangs", "denied", "invalid", "missing", "ha
 SAYS = {
     "fine": "fine",
     "fails": "Error: [fails] no luck",
-    "raises": "Error: [raises] 'key'",
+    "raises": "Error: [raises] KeyError: 'key'",
     "hangs": "Error: [hangs] no result after 0.01 s",
     "denied": "Error: permission denied: the policy denies denied",
     "invalid": "Error: ",

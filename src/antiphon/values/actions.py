@@ -22,7 +22,14 @@ import msgspec
 from msgspec import Struct
 
 from antiphon.errors import EffectFailed, UserError
-from antiphon.values.codec import clean_fields, clean_text, encode_shallow, encode_value, stored, text_of
+from antiphon.values.codec import (
+    clean_fields,
+    clean_text,
+    encode_shallow,
+    encode_value,
+    stored,
+    type_and_text,
+)
 from antiphon.values.fields import shown
 from antiphon.values.message import Message
 
@@ -184,7 +191,7 @@ async def perform(step: StepOperation) -> str:
         if inspect.isawaitable(found):
             found = await found
     except Exception as error:
-        said = f"step {step.name}: {type(error).__name__}: {text_of(error)}"
+        said = f"step {step.name}: {type_and_text(error)}"
         raise EffectFailed("failed", said) from error
     try:
         return encode_shallow(found).decode()

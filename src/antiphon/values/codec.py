@@ -44,11 +44,21 @@ def stored(value: _Value) -> _Value:
 
 
 def text_of(error: BaseException) -> str:
-    """What an error says, or else its type, whatever its own `__str__` does."""
+    """What an error says, or else its type, whatever its own `__str__` does.
+
+    A KeyError says a key and nothing of it: its type comes first.
+    """
     try:
-        return clean_text(str(error)) or type(error).__name__
+        text = clean_text(str(error)) or type(error).__name__
+        return f"KeyError: {text}" if type(error) is KeyError and error.args else text
     except Exception:  # noqa: BLE001 - the error of somebody's error
         return type(error).__name__
+
+
+def type_and_text(error: BaseException) -> str:
+    """The type of an error and what it says."""
+    text, name = text_of(error), type(error).__name__
+    return text if text.startswith(name) else f"{name}: {text}"
 
 
 S = TypeVar("S", bound=Struct)

@@ -121,6 +121,9 @@ class RunTree:
         """Every forward and return between agents, in order; none with `recent`."""
         self.dead_letters: list[DeadLetter] = []
         """Messages that could not be delivered; none with `recent`."""
+        self.traces: dict[str, str] = {}
+        """By effect, the exception behind its failure and where in the user's code it came from; none with
+        `recent`."""
         self._recent = recent
         self._created = 0
         self._models: dict[str, ModelEffect] = {}
@@ -351,6 +354,8 @@ class RunTree:
         if self._recent:
             self.effects.pop(effect_id, None)
         effect.ended_at, effect.outcome, effect.reason = record.at, event.outcome, event.reason
+        if event.trace and not self._recent:
+            self.traces[effect_id] = event.trace
         effect.content, effect.attachments = event.content, event.attachments
         effect.finishes = effect.finishes or event.finishes
         if effect.model is not None:

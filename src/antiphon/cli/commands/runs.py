@@ -207,6 +207,10 @@ async def _show(prefix: str, option: str | None, as_json: bool) -> int:
     for dead in tree.run.dead_letters:
         text = terminal_escape.line(dead.message.content, 200)
         output.say(f"  not delivered ({terminal_escape.line(dead.reason)}): {text}")
+    if tree.run.traces:
+        output.say("\nexceptions")
+    for effect_id, trace in tree.run.traces.items():
+        output.say("\n".join(f"  {line}" for line in [effect_id, *terminal_escape.clean(trace).split("\n")]))
     return exit_codes.COMPLETED
 
 
@@ -220,6 +224,7 @@ def _shown(entry: RunInfo, known: RunSummary, tree: CallTree, messages: list[Mes
         },
         "requests": _requests(tree),
         "messages": messages,
+        "exceptions": tree.run.traces,
         "dead_letters": [
             {"text": each.message.content, "reason": each.reason} for each in tree.run.dead_letters
         ],

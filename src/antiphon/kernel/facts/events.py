@@ -312,6 +312,8 @@ class EffectFinished(Struct, frozen=True, gc=False, tag="finished", omit_default
     """The call that took the place of this one."""
     incomplete: Incomplete = ""
     """Of an agent's call that completed: why the content is not the whole answer."""
+    trace: str = ""
+    """The exception behind a failure: its type, and where in the user's code it came from."""
 
 
 class PermissionDecided(Struct, frozen=True, gc=False, tag="permission_decided", omit_defaults=True):

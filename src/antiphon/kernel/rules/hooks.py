@@ -16,7 +16,7 @@ from antiphon.kernel.facts.fold import hops
 from antiphon.kernel.facts.fold.inbox import full
 from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules.next import Emit
-from antiphon.values.codec import clean_fields, encode_value, stored, text_of
+from antiphon.values.codec import clean_fields, encode_value, stored, type_and_text
 from antiphon.values.fields import check_fields
 from antiphon.values.hooks import (
     CallResult,
@@ -50,7 +50,7 @@ def checked(found: _Answer, *kinds: type) -> _Answer:
 
 def raised(hook: str, activation: Activation, error: Exception) -> Return:
     """A hook that raises fails its activation, never the run."""
-    reason = f"the hook {hook} of {activation.agent} failed: {type(error).__name__}: {text_of(error)}"
+    reason = f"the hook {hook} of {activation.agent} failed: {type_and_text(error)}"
     return Return("failed", activation.progress.best_text, reason)
 
 

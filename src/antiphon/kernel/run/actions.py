@@ -16,9 +16,10 @@ from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules.actions import LEFT, begin, end
 from antiphon.kernel.rules.next import Emit
 from antiphon.kernel.rules.team.compiled import CompiledTeam
+from antiphon.kernel.run.failures import Failures
 from antiphon.kernel.run.stopping import Stoppable
 from antiphon.values.actions import Act, ActionContext, Operation, StepOperation, perform
-from antiphon.values.codec import clean_text, text_of
+from antiphon.values.codec import clean_text, text_of, type_and_text
 from antiphon.values.result import Outcome
 
 _OUTCOMES: frozenset[str] = frozenset({"cancelled", "limit", "budget", "no_progress", "interrupted"})
@@ -94,6 +95,7 @@ async def act(
     opened: OpenEffect,
     executor: ActionExecutor,
     deps: Any,
+    failures: Failures,
 ) -> Given:
     """Run an agent's action; what emits its end. Only cancellation escapes."""
     action: Act | None = team.members[activation.agent].agent.hooks.act
@@ -111,7 +113,7 @@ async def act(
         can_publish=caller is not None and caller.agent.hooks.plan_turn is not None,
     )
     outcome: Outcome = "completed"
-    content = reason = ""
+    content = reason = trace = ""
     try:
         if action is None:
             raise UserError(f"{activation.agent} has no action any more")
@@ -125,12 +127,13 @@ async def act(
         known = next((each for each in _OUTCOMES if each == error.outcome), "failed")
         outcome, reason, content = known, text_of(error), _partial(error)  # type: ignore[assignment]
     except Exception as error:  # noqa: BLE001 - an action that raises fails its activation, never the run
-        outcome, reason = "failed", f"{type(error).__name__}: {text_of(error)}"
+        outcome, reason = "failed", type_and_text(error)
+        trace = failures.note(error, opened.id, activation.agent, "the action", activation.request)
     changed = None
     if context.changed or context.appended:
         changed = StateChanged(activation.id, context.changed, context.appended)
     published = context.published if outcome == "completed" else ()
-    ended = EffectFinished(opened.id, outcome, clean_text(content), reason=reason)
+    ended = EffectFinished(opened.id, outcome, clean_text(content), reason=reason, trace=trace)
     return lambda emit: end(emit, state, activation, ended, changed, published)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import astuple, replace
 
-from antiphon.errors import ModelError, UserError
+from antiphon.errors import ModelError, ToolError, UserError
 from antiphon.journal.port import Journal, Lease
 from antiphon.kernel.context.request import model_request, side_request
 from antiphon.kernel.facts.activation import Activation, OpenEffect
@@ -21,16 +21,26 @@ from antiphon.kernel.facts.events import ActionEffect, EffectFinished, ModelEffe
 from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules.calls import permit
 from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam, ModelOption
+from antiphon.kernel.run.failures import Failures, trace_of
 from antiphon.kernel.run.stopping import Stoppable
 from antiphon.kernel.run.tools.isolated import ChildCall
 from antiphon.kernel.run.tools.start_token import LeaseStale, NotBegun, StartToken
 from antiphon.kernel.run.tools.threads import NoResult, Threads
-from antiphon.values.codec import clean_fields, clean_text, encode_shallow, encode_value, text_of
+from antiphon.values.codec import (
+    clean_fields,
+    clean_text,
+    encode_shallow,
+    encode_value,
+    text_of,
+    type_and_text,
+)
 from antiphon.values.fields import check_fields, shown
 from antiphon.values.model import MAX_CALLS, Emit, ModelRequest, Reply, Usage, too_many_calls
 from antiphon.values.result import Failure
 from antiphon.values.tool import Done, Tool, ToolContext, result_of
 
+Failed = Callable[[BaseException, OpenEffect], str]
+"""Is told of an exception in an effect; returns what the journal keeps of it."""
 PERFORMED = frozenset({ModelEffect, ToolEffect, TimerEffect, ActionEffect})
 """Effects that the runtime performs; the others end by an answer or another effect."""
 
@@ -42,7 +52,7 @@ def capped(activation: Activation) -> bool:
 
 async def ask_model(
     option: ModelOption, member: CompiledAgent, activation: Activation, opened: OpenEffect, emit: Emit,
-    session: str = "",
+    failures: Failures, session: str = "",
 ) -> EffectFinished:  # fmt: skip
     """Ask the model once. Any failure is an event; only cancellation escapes."""
     effect_id, model = opened.id, option.model
@@ -53,7 +63,10 @@ async def ask_model(
         if bill is None and option.bill is not None and reply.usage is not None:
             bill = option.bill(reply.usage)
     except Exception as error:  # noqa: BLE001 - an adapter's bug must end its effect, not the run
-        return EffectFinished(effect_id, "failed", failure=_failure(error))
+        trace = failures.note(error, effect_id, activation.agent, model.name, activation.request)
+        # What a provider said is no fault in anybody's code.
+        trace = "" if isinstance(error, ModelError) else trace
+        return EffectFinished(effect_id, "failed", failure=_failure(error), trace=trace)
     # Without a bill a call costs what was held for it.
     return EffectFinished(effect_id, reply=reply, cost_nano_usd=bill)
 
@@ -64,8 +77,8 @@ def _failure(error: Exception) -> Failure:
         try:
             return Failure(error.kind, error.text, error.status, error.retry_after)
         except (UserError, AttributeError):
-            return Failure("provider", f"{type(error).__name__}: {text_of(error)}")
-    return Failure("provider", f"{type(error).__name__}: {text_of(error)}")
+            return Failure("provider", type_and_text(error))
+    return Failure("provider", type_and_text(error))
 
 
 def request_of(
@@ -136,8 +149,9 @@ class ToolExecutor:
 
     def __init__(
         self, journal: Journal, lease: Lease, state: RunState, may_act: Callable[[], Awaitable[None]],
-        deps: Any, overrides: Mapping[str, Callable[[ToolContext], Any]],
+        deps: Any, overrides: Mapping[str, Callable[[ToolContext], Any]], failures: Failures,
     ) -> None:  # fmt: skip
+        self._failures = failures
         self._journal, self._lease, self._state, self._may_act = journal, lease, state, may_act
         self._deps, self._overrides = deps, overrides
         self._is_fresh = partial(journal.is_fresh, lease)
@@ -163,10 +177,15 @@ class ToolExecutor:
         context = partial(self._context, opened, activation.agent)
         arguments = detail.arguments or activation.turn.calls[opened.index].arguments
         if tool is None or tool.effect == "read":
-            return use_tool(tool, arguments, opened, context, self._threads)
+            return use_tool(tool, arguments, opened, context, self._threads, failed=self._failed)
         if opened.crashes and tool.effect == "idempotent":
             return self._act_again(tool, arguments, opened, context, activation, team)
         return self._act(tool, arguments, opened, context)
+
+    def _failed(self, error: BaseException, opened: OpenEffect) -> str:
+        activation = self._state.activations[opened.activation]
+        what = getattr(opened.detail, "name", "")
+        return self._failures.note(error, opened.id, activation.agent, what, activation.request)
 
     def _context(self, opened: OpenEffect, agent: str) -> ToolContext:
         return ToolContext(
@@ -188,7 +207,7 @@ class ToolExecutor:
             await self._may_act()
             token = StartToken(opened, self._is_fresh)
             try:
-                return await use_tool(tool, arguments, opened, context, self._threads, token)
+                return await use_tool(tool, arguments, opened, context, self._threads, token, self._failed)
             except LeaseStale:
                 # It waited too long for a thread: the journal is asked again, and may refuse.
                 continue
@@ -223,10 +242,12 @@ class ToolExecutor:
 async def use_tool(
     tool: Tool | None, arguments: str, opened: OpenEffect, context: Callable[[], ToolContext],
     threads: Callable[[], Threads], token: StartToken | None = None,
+    failed: Failed = lambda error, _: trace_of(error),
 ) -> EffectFinished:  # fmt: skip
     """Run a tool; after a crash, do again only what its contract allows.
 
-    token: of an acting tool, redeemed where its function begins. Raises LeaseStale when that is refused.
+    token: of an acting tool, redeemed where its function begins. failed: is told of an exception, and says
+    what the journal keeps of it. Raises LeaseStale when the token is refused.
     """
     effect_id = opened.id
     if tool is None:
@@ -258,7 +279,9 @@ async def use_tool(
         reason = f"[{tool.name}] {text_of(error)}"
         if token is not None and not token.begun:
             return _not_begun(opened, reason)
-        return EffectFinished(effect_id, "failed", reason=reason)
+        # What a tool raises as its answer is no fault in its code.
+        trace = "" if isinstance(error, ToolError) else failed(error, opened)
+        return EffectFinished(effect_id, "failed", reason=reason, trace=trace)
     if found.is_error:
         return EffectFinished(
             effect_id, "failed", attachments=found.attachments, reason=f"[{tool.name}] {found.content}"

@@ -113,8 +113,9 @@ class Run:
         """Wait for a request that `post` made. Raises RunFailed for the outcome `failed`, RunSuspended."""
         ended = await self._runtime.result(call_id)
         found = self._result(ended, ended.messages or messages_of(self._runtime.state, call_id))
+        cause = self._runtime.failures.take(call_id)
         if found.outcome == "failed":
-            raise RunFailed(found)
+            raise RunFailed(found) from cause
         return found
 
     async def results(self) -> AsyncIterator[Result]:

@@ -46,6 +46,7 @@ from antiphon.kernel.rules.team.manifest import manifest_of
 from antiphon.kernel.run.actions import ActionExecutor, Given, act
 from antiphon.kernel.run.clock import Clock
 from antiphon.kernel.run.commands import CancelEffect, Command, Signal, apply_command, apply_stored, posted
+from antiphon.kernel.run.failures import Failures
 from antiphon.kernel.run.feed import Feed
 from antiphon.kernel.run.perform import PERFORMED, ToolExecutor, ask_model, capped
 from antiphon.kernel.run.rows import LARGE, EndedRequests, pack
@@ -94,7 +95,10 @@ class Runtime:
         self._tasks: set[asyncio.Task[None]] = set()
         self._barriers: list[tuple[int, asyncio.Future[None]]] = []
         self._results: dict[str, list[asyncio.Future[None]]] = {}
-        self._tools = ToolExecutor(journal, lease, state, self.until_may_act, deps, overrides or {})
+        self.failures = Failures(lease.run_id)
+        self._tools = ToolExecutor(
+            journal, lease, state, self.until_may_act, deps, overrides or {}, self.failures
+        )
         self._ended_requests: EndedRequests | None = None
         self._failure: BaseException | None = None
         self._effects_performed = 0
@@ -315,7 +319,7 @@ class Runtime:
             executor = ActionExecutor(
                 self.state, self.team, activation, self.record, self._ended, self.until_may_act
             )
-            return act(self.state, self.team, activation, opened, executor, self.deps)
+            return act(self.state, self.team, activation, opened, executor, self.deps, self.failures)
         member = self.team.members[activation.agent]
         if type(detail) is ModelEffect:
             return self._ask(detail, opened, activation, member)
@@ -328,7 +332,7 @@ class Runtime:
         if self.feed.subscribers:
             emit = partial(self.feed.delta, opened.id, activation.id, activation.agent)
         option = self.team.models[activation.agent][detail.fallback]
-        asking = ask_model(option, member, activation, opened, emit, self._lease.run_id)
+        asking = ask_model(option, member, activation, opened, emit, self.failures, self._lease.run_id)
         # Money that has a limit is only spent on the word of a row that cannot be lost.
         if detail.held_nano_usd and self._durable < self._seq and capped(activation):
             return self._once_durable(asking)
