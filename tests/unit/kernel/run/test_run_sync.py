@@ -54,6 +54,9 @@ import asyncio, signal, threading
 from antiphon import Agent, run_sync
 from antiphon.models.script import Script
 
+# Whatever started this process may have had it ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 async def model(request):
     signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
     try:
