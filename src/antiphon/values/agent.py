@@ -150,8 +150,9 @@ class Agent(Checked, frozen=True, eq=False):
     """Past requests and the calls that were right for them; shown by small local models only."""
     completion: Literal["text", "finish"] = "text"
     """`text` ends at a reply without calls, `finish` only at a call that finishes."""
-    tool_execution: Literal["parallel", "sequential", "single"] = "parallel"
-    """How the calls of one reply run; `single` does the first and skips the others."""
+    tool_execution: Literal["parallel", "sequential", "ordered", "single"] = "parallel"
+    """How the calls of one reply run: all at once; one after the other; `ordered`, one after the other but
+    reading calls that follow each other at once; or `single`, the first one, and the others are skipped."""
     standalone: bool = False
     """Works alone: no colleagues, no `finish`, and its prompt is its instructions, word for word."""
     system_prompt: str = ""
