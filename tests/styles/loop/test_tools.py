@@ -72,13 +72,13 @@ def test_a_tool_that_raises() -> None:
 def test_durations_are_rounded_and_never_negative() -> None:
     clock = VirtualClock(100.0, autojump=False)
 
-    @tool(effect="read")
+    @tool
     async def good() -> str:
         """Take 4.6 ms."""
         clock.advance(0.0046)
         return "fine"
 
-    @tool(effect="read")
+    @tool
     async def bad() -> str:
         """Turn the clock back."""
         clock._now -= 10
@@ -105,6 +105,35 @@ def test_files_are_named_in_events_and_sent_unchanged() -> None:
     events = play(LoopAgent(llm=model, tools=[look]))
     assert next(each for each in events if isinstance(each, ToolResultEvent)).result == "ok[image]"
     assert model.requests[1].messages[-1].attachments == (picture,)
+
+
+def test_tools_that_read_run_side_by_side_and_are_told_in_order() -> None:
+    both = asyncio.Barrier(2)
+
+    @tool(effect="read")
+    async def meet(n: int) -> str:
+        """Wait for the other one; the first is the slower one."""
+        await both.wait()
+        for _ in range(5 - n):
+            await asyncio.sleep(0)
+        return f"met {n}"
+
+    model = Script([[call("meet", n=1), call("meet", n=2)], "done"])
+    events = play(LoopAgent(llm=model, tools=[meet]))
+    step = ["step_start", "tool_call", "tool_result", "step_complete"]
+    assert kinds(events) == [*step, *step, "final"]
+    assert results_shown(model.requests[1]) == ["met 1", "met 2"]
+    assert [each.result for each in events if isinstance(each, ToolResultEvent)] == ["met 1", "met 2"]
+
+
+def test_a_call_that_the_output_limit_cut_is_an_error_that_the_model_can_answer() -> None:
+    cut = msgspec.structs.replace(call("echo"), arguments='{"value": "a long te')
+    model = Script([Reply("", (cut,), "length"), call("echo", value="short"), "done"])
+    events = play(LoopAgent(llm=model, tools=[echo], max_output=50))
+    results = [each for each in events if isinstance(each, ToolResultEvent)]
+    assert [each.is_error for each in results] == [True, False]
+    assert "its limit of 50 output tokens" in results_shown(model.requests[1])[0]
+    assert events[-1].content == "done"
 
 
 def test_a_tool_of_one_request() -> None:

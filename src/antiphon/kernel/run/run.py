@@ -183,6 +183,10 @@ class Run:
         """Cancel `target` once `signal` (an asyncio.Event, say) is set; call the result to stop listening."""
         return self._runtime.cancel_when(signal, target, reason)
 
+    def when(self, signal: Signal, do: Callable[[], object]) -> Callable[[], object]:
+        """Call `do` once `signal` is set, while the run is open; call the result to stop listening."""
+        return self._runtime.spawn(_when(signal, do)).cancel
+
     def on_input(self, handler: InputHandler) -> Callable[[], object]:
         """Show questions and approvals to `handler` from now on; call the result to stop. See `run`.
 
@@ -265,6 +269,11 @@ class Run:
         if self._runtime.state.activations[0].open:
             await self.cancel(reason=reason or "the run was closed")
         await self._runtime.close(reason)
+
+
+async def _when(signal: Signal, do: Callable[[], object]) -> None:
+    await signal.wait()
+    do()
 
 
 def _info(activation: Activation) -> ActivationInfo:

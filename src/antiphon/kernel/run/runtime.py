@@ -94,7 +94,9 @@ class Runtime:
         self._tasks: set[asyncio.Task[None]] = set()
         self._barriers: list[tuple[int, asyncio.Future[None]]] = []
         self._results: dict[str, list[asyncio.Future[None]]] = {}
-        self._tools = ToolExecutor(journal, lease, state, self.until_may_act, deps, overrides or {})
+        self._tools = ToolExecutor(
+            journal, lease, state, self.until_may_act, deps, overrides or {}, self.feed
+        )
         self._ended_requests: EndedRequests | None = None
         self._failure: BaseException | None = None
         self._effects_performed = 0

@@ -9,12 +9,14 @@ It adds no machinery: an Agent that works alone (`standalone`), does its calls i
 conversation and sums up at its limit; and a projection of the run's records to events.
 """
 
-from antiphon.styles.loop.agent import AbortError, LoopAgent, LoopStream, healed
+from antiphon.styles.loop.agent import AbortError, LoopAgent, healed
 from antiphon.styles.loop.events import (
     MARKER,
     NO_SUMMARY,
+    AgentEvent,
     CompactionCompleteEvent,
     CompactionStartEvent,
+    DeltaEvent,
     FinalResponseEvent,
     HiddenUserMessageEvent,
     LlmRetryEvent,
@@ -26,6 +28,7 @@ from antiphon.styles.loop.events import (
     StepStartEvent,
     TextEvent,
     ToolCallEvent,
+    ToolProgressEvent,
     ToolResultEvent,
     loop_events,
 )  # fmt: skip
@@ -38,6 +41,7 @@ from antiphon.styles.loop.options import (
     ToolPermissionHook,
     UsageSummary,
 )  # fmt: skip
+from antiphon.styles.loop.stream import LoopStream
 from antiphon.values.tool import Dependency, Done
 
 TaskComplete = Done
@@ -45,10 +49,12 @@ TaskComplete = Done
 
 __all__ = [
     "AbortError",
+    "AgentEvent",
     "AgentOptions",
     "AgentServices",
     "CompactionCompleteEvent",
     "CompactionStartEvent",
+    "DeltaEvent",
     "Dependency",
     "FinalResponseEvent",
     "HiddenUserMessageEvent",
@@ -70,6 +76,7 @@ __all__ = [
     "ToolCallEvent",
     "ToolPermission",
     "ToolPermissionHook",
+    "ToolProgressEvent",
     "ToolResultEvent",
     "UsageSummary",
     "healed",

@@ -31,9 +31,6 @@ from antiphon.values.limits import OutputLimits
 from antiphon.values.model import ChatMessage
 from antiphon.values.tool import Dependency
 
-NAME = "agent"
-"""What the journal knows a loop's agent by."""
-
 
 class ToolPermission(Checked, frozen=True):
     """A ruling on one call. `stop_turn`: a denied call ends the turn too. `reason` is told to the model."""
@@ -95,7 +92,18 @@ class UsageSummary(Struct, frozen=True):
     by_model: Mapping[str, ModelUsage] = {}
 
 
-class AgentOptions(Checked, frozen=True, kw_only=True):
+class Colleagues(Checked, frozen=True, kw_only=True):
+    """Where an agent stands among others; options of a LoopAgent too."""
+
+    name: str = "agent"
+    """What others call it by, and its sessions know it by."""
+    description: str = ""
+    """What its colleagues are told of it. Default: the system prompt."""
+    agents: Sequence[Agent] = ()
+    """Whom it may call. With any its prompt names them, and says how they are called."""
+
+
+class AgentOptions(Colleagues, frozen=True, kw_only=True):
     """What a LoopAgent is made with; times in milliseconds.
 
     llm: a model string or Model, None for ANTIPHON_MODEL. max_iterations: model calls of one
@@ -175,13 +183,14 @@ def agent_of(options: AgentOptions) -> Agent:
         else options.max_reminders
     )
     return Agent(
-        NAME,
+        options.name,
         options.system_prompt,
         model=options.llm,
         tools=tuple(options.tools),
-        standalone=True,
+        description=options.description,
+        standalone=not options.agents,
         context="continue",
-        tool_execution="sequential",
+        tool_execution="ordered",
         loop=LoopOptions(finish_mode="in_order", max_reminders=max_reminders, summarize_at_limit=True),
         completion="finish" if options.require_done_tool else "text",
         asking=ModelOptions(
