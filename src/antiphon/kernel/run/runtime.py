@@ -126,6 +126,10 @@ class Runtime:
         lost = isinstance(first, RunResumed)
         if isinstance(first, RunStarted):
             self.team = self._make_team(first.options)
+        elif isinstance(first, RunResumed) and first.interactive != self.state.options.interactive:
+            # Agents are told whether somebody is there to answer.
+            attended = msgspec.structs.replace(self.state.options, interactive=first.interactive)
+            self.team = self._make_team(attended)
         if self.team.members and isinstance(first, RunStarted | RunResumed):
             manifest = manifest_of(self.team)
             self._blobs[manifest.digest] = manifest.data
