@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Protocol
 
 from msgspec.structs import force_setattr, replace
 
@@ -176,6 +176,23 @@ class Agent(Checked, frozen=True, eq=False):
             force_setattr(self, "tools", tuple([as_tool(each) for each in self.tools]))
         if self.system_prompt:
             force_setattr(self, "instructions", self.instructions or self.system_prompt)
+
+
+class AgentSource(Protocol):
+    """Whatever stands for agents, such as a `LoopAgent`."""
+
+    def agents(self) -> Sequence[Agent]:
+        """These agents; the one that is asked comes first."""
+        ...
+
+
+def agents_of(given: Any) -> tuple[Any, ...]:
+    """The agents that a member of a team stands for: an Agent itself; an AgentSource those that it names.
+
+    Anything else comes back as it is.
+    """
+    named = None if isinstance(given, Agent | type) else getattr(given, "agents", None)
+    return tuple(named()) if callable(named) else (given,)
 
 
 def equip(agent: Agent, extra: Sequence[Tool | Callable[..., Any]]) -> Agent:

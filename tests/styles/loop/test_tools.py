@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from antiphon import Attachment, ToolContext, ToolResult, UserError, tool
+from antiphon import Attachment, ToolContext, ToolResult, tool
 from antiphon.models.script import Script, call
 from antiphon.styles.loop import (
     AbortError,
@@ -305,12 +305,66 @@ def test_permission_a_hook_that_fails_denies(hook: Any) -> None:
     )
 
 
-def test_permission_an_async_hook_is_refused_at_once() -> None:
-    async def hook(tool: Any, arguments: Any) -> str:
-        return "allow"
+def asynchronous(hook: Callable[..., Any]) -> Callable[..., Any]:
+    """The same rule, which waits for something."""
 
-    with pytest.raises(UserError, match="must not be async"):
-        LoopAgent(llm=Script([]), can_execute_tool=hook)
+    async def waiting(tool: Any, arguments: Any) -> Any:
+        await asyncio.sleep(0)
+        return hook(tool, arguments)
+
+    return waiting
+
+
+def test_permission_an_async_hook_is_waited_for() -> None:
+    def hook(tool: Any, arguments: Any) -> Any:
+        return "allow" if arguments["n"] < 2 else ToolPermission("deny", "too many")
+
+    events, ran, model = ruled(asynchronous(hook), [call("act", n=1), call("act", n=2)], "continued")
+    assert (ran, events[-1].content) == (["act 1"], "continued")
+    assert results_shown(model.requests[1]) == ["acted", "Error: permission denied: too many"]
+
+
+def test_permission_an_async_hook_may_stop_the_turn() -> None:
+    hook = asynchronous(lambda tool, arguments: ToolPermission("deny", "not on Sundays", stop_turn=True))
+    events, ran, model = ruled(hook, [call("act"), call("act")], "never")
+    assert (ran, model.asked) == ([], 1)
+    assert "stopped" in events[-1].content
+    assert "not on Sundays" in events[-1].content
+
+
+@pytest.mark.parametrize(
+    "hook", [lambda *_: 1 / 0, lambda *_: "perhaps", lambda *_: None], ids=["raises", "else", "nothing"]
+)
+def test_permission_an_async_hook_that_fails_denies(hook: Any) -> None:
+    events, ran, model = ruled(asynchronous(hook), call("act"), "went on")
+    assert (ran, events[-1].content) == ([], "went on")
+    assert results_shown(model.requests[1])[0].startswith(
+        "Error: permission denied: the permission check failed"
+    )
+
+
+@pytest.mark.parametrize(("answer", "ran"), [("yes", ["act 7"]), ("no", []), (None, [])])
+def test_permission_an_async_hook_may_ask_a_person(answer: str | None, ran: list[str]) -> None:
+    seen: list[Any] = []
+
+    async def person(message: Any) -> str | None:
+        seen.append(message.data)
+        return answer
+
+    options = {} if answer is None else {"on_input": person}
+    _, did, model = ruled(asynchronous(lambda *_: "ask"), call("act", n=7), "done", **options)
+    assert did == ran
+    assert seen == ([] if answer is None else [{"tool": "act", "arguments": '{"n":7}'}])
+    assert ("nobody is there to ask" in results_shown(model.requests[1])[0]) is (answer is None)
+
+
+def test_permission_an_async_method_is_a_hook_too() -> None:
+    class Rule:
+        async def __call__(self, tool: Any, arguments: Any) -> str:
+            return "deny"
+
+    _, ran, _ = ruled(Rule(), call("act"), "went on")
+    assert ran == []
 
 
 @pytest.mark.parametrize(("answer", "ran"), [("yes", ["act 7"]), ("no", []), ("what?", [])])

@@ -126,6 +126,7 @@ def _take_up_approvals(
     """Take up approvals that were answered: decide, then start or refuse the call."""
     for index, pending in list((turn.pending or {}).items()):
         effect_id, event = ids.call_id(activation.id, turn.number, index), pending.event
+        ends_turn = isinstance(event, EffectFinished) and event.finishes
         if isinstance(event, EffectFinished):
             event = _decision(member, turn.calls[index], effect_id, event, pending.digest)
             emit(event)
@@ -133,7 +134,8 @@ def _take_up_approvals(
             take_up(emit, run, team, member, activation, index, event)
         else:
             by = f" by {event.decided_by}" if event.decided_by else ""
-            emit(EffectFinished(effect_id, "denied", reason=f"permission denied{by}: {event.reason}"))
+            reason = f"permission denied{by}: {event.reason}"
+            emit(EffectFinished(effect_id, "denied", reason=reason, finishes=ends_turn))
 
 
 def _decision(

@@ -6,7 +6,7 @@ import asyncio
 import warnings
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -16,17 +16,18 @@ from antiphon.kernel.facts.records import Record, ReplyDelta
 from antiphon.kernel.run.feed import Subscription
 from antiphon.kernel.run.open import open_run
 from antiphon.kernel.run.run import InputHandler, Run
-from antiphon.values.agent import Agent, equip
+from antiphon.values.agent import Agent, AgentSource, agents_of, equip
 from antiphon.values.message import Attachment
 from antiphon.values.model import Usage
 from antiphon.values.result import Result
 from antiphon.values.tool import Tool
 
-Entry = Agent | str | Sequence["Agent | str"]
+Entry = Agent | AgentSource | str | Sequence["Agent | AgentSource | str"]
 
 
 async def run(
-    entry: Entry, message: str, *, agents: Iterable[Agent] = (), attachments: Iterable[Attachment] = (),
+    entry: Entry, message: str, *, agents: Iterable[Agent | AgentSource] = (),
+    attachments: Iterable[Attachment] = (),
     on_input: InputHandler | None = None, tools: Iterable[Tool | Callable[..., Any]] = (), **options: Any,
 ) -> Result:  # fmt: skip
     """Ask the entry agent and wait for its answer; all other options are those of `open_run`.
@@ -124,7 +125,8 @@ class Stream:
 
 @asynccontextmanager
 async def stream(
-    entry: Entry, message: str, *, agents: Iterable[Agent] = (), attachments: Iterable[Attachment] = (),
+    entry: Entry, message: str, *, agents: Iterable[Agent | AgentSource] = (),
+    attachments: Iterable[Attachment] = (),
     interactive: bool = False, tools: Iterable[Tool | Callable[..., Any]] = (), **options: Any,
 ) -> AsyncIterator[Stream]:  # fmt: skip
     """Ask as `run` does, and hand out what happens while it happens.
@@ -140,18 +142,22 @@ async def stream(
 
 
 def _line_up(
-    entry: Entry, agents: Iterable[Agent], tools: tuple[Tool | Callable[..., Any], ...]
+    entry: Entry, agents: Iterable[Agent | AgentSource], tools: tuple[Tool | Callable[..., Any], ...]
 ) -> tuple[list[Agent], list[str]]:
     """The team, entry agents included and equipped, and whom the user asks."""
-    team = list(agents)
-    entries = [entry] if isinstance(entry, Agent | str) else list(entry)
+    team = [each for one in agents for each in agents_of(one)]
+    # What stands for agents is no list of them, though it may be a sequence of something.
+    one = isinstance(entry, Agent | str) or agents_of(entry) != (entry,)
+    entries = [entry] if one else list(cast("Iterable[Any]", entry))
     if not entries:
         raise UserError("A run needs an entry agent")
-    missing = [each for each in entries if isinstance(each, Agent) and each not in team]
-    if team and missing:
-        named = ", ".join(each.name for each in missing)
+    stands_for = [(each,) if isinstance(each, str) else agents_of(each) for each in entries]
+    missing = [each for found in stands_for for each in found if isinstance(each, Agent) and each not in team]
+    first = [found[0] for found in stands_for if found[0] in missing]
+    if team and first:
+        named = ", ".join(each.name for each in first)
         warnings.warn(f"{named} is not among the agents; it takes part all the same", stacklevel=3)
-    names = [each.name if isinstance(each, Agent) else each for each in entries]
+    names = [each if isinstance(each, str) else each.name for each, *_ in stands_for]
     everyone = [*team, *missing]
     return [equip(each, tools) if tools and each.name in names else each for each in everyone], names
 

@@ -27,7 +27,7 @@ from antiphon.kernel.run.commands import VERDICTS, AnswerInput, AskAgent, Cancel
 from antiphon.kernel.run.feed import Subscription
 from antiphon.kernel.run.rows import ended_requests, messages_of, read
 from antiphon.kernel.run.runtime import Runtime
-from antiphon.values.agent import Agent
+from antiphon.values.agent import Agent, AgentSource, agents_of
 from antiphon.values.limits import Limits
 from antiphon.values.message import USER, Attachment, Message, ToolCall
 from antiphon.values.model import ChatMessage, Usage
@@ -64,7 +64,8 @@ class Run:
         return self._runtime.state.totals.nano_usd / NANO
 
     async def post(
-        self, to: str | Agent, text: str | Message = "", *, attachments: Iterable[Attachment] = (),
+        self, to: str | Agent | AgentSource, text: str | Message = "", *,
+        attachments: Iterable[Attachment] = (),
         intent: str = "", task_id: str = "", data: Any = None, calls: Iterable[ToolCall] = (),
         inbox: Iterable[Message] = (), limits: Limits | None = None,
     ) -> str:  # fmt: skip
@@ -79,7 +80,7 @@ class Run:
         Returns the id of the call. Raises UnknownName; UserError when the inbox is full, or the run closed.
         """
         state = self._runtime.state
-        name = to.name if isinstance(to, Agent) else to
+        name = to if isinstance(to, str) else agents_of(to)[0].name
         opened = state.open.get(name)
         if opened is not None and opened.child:
             refused = full(state.activations[opened.child], state.options.limits)
@@ -151,12 +152,13 @@ class Run:
 
     async def answer(
         self, effect_id: str, content: str, *, arguments: str = "", by: str = "user",
-        grant: Grant | None = None,
+        grant: Grant | None = None, reason: str = "", ends_turn: bool = False,
     ) -> None:  # fmt: skip
         """Answer an open question; or an approval, or a limit to be raised, with `yes`, `no` or `always`.
 
-        arguments: JSON that replaces the arguments asked for. grant: how far `always` reaches. Raises
-        UserError when the effect asks nothing, or the answer is none of those.
+        arguments: JSON that replaces the arguments asked for. grant: how far `always` reaches. reason: of a
+        `no`, told to the model; ends_turn: with the `no` the turn ends too. Raises UserError when the effect
+        asks nothing, or the answer is none of those.
         """
         opened = self._runtime.state.open.get(effect_id)
         detail = opened.detail if opened is not None else None
@@ -166,7 +168,7 @@ class Run:
             raise UserError(f"An approval is answered yes, no or always; got {content!r}")
         if grant is not None and content != "always":
             raise UserError(f"Only `always` is remembered, and so takes a grant; got {content!r}")
-        self._runtime.apply_command(AnswerInput(effect_id, content, arguments, by, grant))
+        self._runtime.apply_command(AnswerInput(effect_id, content, arguments, by, grant, reason, ends_turn))
 
     async def cancel(self, target: str = "", reason: str = "") -> bool:
         """Stop a call or tool and all under it; without a target, every request.

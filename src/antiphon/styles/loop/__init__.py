@@ -37,10 +37,9 @@ from antiphon.styles.loop.options import (
     AgentServices,
     ModelRegistry,
     ModelUsage,
-    ToolPermission,
-    ToolPermissionHook,
     UsageSummary,
 )  # fmt: skip
+from antiphon.styles.loop.permission import ToolPermission, ToolPermissionHook
 from antiphon.styles.loop.stream import LoopStream
 from antiphon.values.tool import Dependency, Done
 

@@ -17,6 +17,7 @@ from antiphon import (
     Limits,
     Run,
     Tool,
+    UserError,
     open_journal,
     open_run,
 )  # fmt: skip
@@ -24,9 +25,10 @@ from antiphon.errors import RunSuspended
 from antiphon.kernel.context.compaction import COMPACT, HISTORY
 from antiphon.styles.loop.events import FinalResponseEvent
 from antiphon.styles.loop.options import AgentOptions, UsageSummary, agent_of
+from antiphon.styles.loop.permission import AsyncPermission, is_async
 from antiphon.styles.loop.session import OpenSession, Place, Session
 from antiphon.styles.loop.stream import InputHandler, LoopRequest, LoopStream
-from antiphon.values.agent import equip
+from antiphon.values.agent import agents_of, equip
 from antiphon.values.limits import OutputLimits
 from antiphon.values.message import new_id
 from antiphon.values.model import ChatMessage
@@ -122,6 +124,22 @@ class LoopAgent:
         finally:
             known.leave(place)
 
+    def agents(self) -> tuple[Agent, ...]:
+        """The agent, and behind it its colleagues: to be asked, or called, in a run of others.
+
+            await run(agent, "…")    open_run([agent, writer])    LoopAgent(agents=[agent])
+
+        Journal, deps, limits of a request and whoever is asked are then that run's. Raises UserError when
+        `can_execute_tool` is async: only `run` and `run_stream` wait for one.
+        """
+        if is_async(self._options.can_execute_tool):
+            raise UserError(
+                f"{self._agent.name}: an async can_execute_tool is waited for by LoopAgent.run and run_stream"
+                " only. In a run of others give a plain function, which may answer 'ask' to wait for a person"
+            )
+        behind = [each for one in self._options.agents for each in agents_of(one)]
+        return (self._agent, *behind)
+
     def _run(self, run_id: str, agent: Agent, interactive: bool) -> AbstractAsyncContextManager[Run]:
         options = self._options
         return open_run(
@@ -198,7 +216,11 @@ class LoopAgent:
         if tool_choice is not None:
             agent = replace(agent, asking=replace(agent.asking, tool_choice=tool_choice))
         text, intent = ("", COMPACT) if force_compaction else (message, "")
-        asked = LoopRequest(text, intent, tuple(attachments), signal, on_input, deltas)
+        handler: InputHandler | AsyncPermission | None = on_input
+        check = self._options.can_execute_tool
+        if check is not None and is_async(check):
+            handler = AsyncPermission(check, agent, on_input)
+        asked = LoopRequest(text, intent, tuple(attachments), signal, handler, deltas)
         return LoopStream(self._opened, self._session(session), agent, asked)
 
     # -- what is known ---------------------------------------------------------------------------

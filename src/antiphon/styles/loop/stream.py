@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, ExitStack, aclosing, suppress
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
@@ -12,6 +13,7 @@ from msgspec import Struct
 from antiphon import Agent, Attachment, Message, Record, Run, RunFailed
 from antiphon.errors import RunSuspended
 from antiphon.styles.loop.events import LoopEvent, Projection, request_of
+from antiphon.styles.loop.permission import AsyncPermission
 from antiphon.styles.loop.session import OpenSession, Place, Session, StopSignal
 from antiphon.view import RunTree
 from antiphon.view.changes import Change, EffectEnd, RunResume
@@ -27,7 +29,7 @@ class LoopRequest(Struct, frozen=True):
     intent: str
     attachments: tuple[Attachment, ...]
     signal: StopSignal | None
-    on_input: InputHandler | None
+    on_input: InputHandler | AsyncPermission | None
     deltas: bool
 
 
@@ -113,7 +115,10 @@ class LoopStream:
             if asked.signal is not None:
                 stops.callback(run.cancel_when(asked.signal, call, "aborted"))
             if asked.on_input is not None:
-                stops.callback(run.on_input(asked.on_input))
+                person = asked.on_input
+                if isinstance(person, AsyncPermission):
+                    person = partial(person.answer, run)
+                stops.callback(run.on_input(person))
             try:
                 if told:
                     self._catch_up(told)
