@@ -9,7 +9,7 @@ It adds no machinery: an Agent that works alone (`standalone`), does its calls i
 conversation and sums up at its limit; and a projection of the run's records to events.
 """
 
-from antiphon.styles.loop.agent import AbortError, LoopAgent, healed
+from antiphon.styles.loop.agent import AbortError, LoopAgent
 from antiphon.styles.loop.events import (
     MARKER,
     NO_SUMMARY,
@@ -40,6 +40,7 @@ from antiphon.styles.loop.options import (
     UsageSummary,
 )  # fmt: skip
 from antiphon.styles.loop.permission import ToolPermission, ToolPermissionHook
+from antiphon.styles.loop.store import SessionStore, healed
 from antiphon.styles.loop.stream import LoopStream
 from antiphon.values.tool import Dependency, Done
 
@@ -68,6 +69,7 @@ __all__ = [
     "PermissionPreviewEvent",
     "PermissionReadyEvent",
     "ReasoningEvent",
+    "SessionStore",
     "StepCompleteEvent",
     "StepStartEvent",
     "TaskComplete",

@@ -27,6 +27,7 @@ from antiphon.styles.loop.events import FinalResponseEvent
 from antiphon.styles.loop.options import AgentOptions, UsageSummary, agent_of
 from antiphon.styles.loop.permission import AsyncPermission, is_async
 from antiphon.styles.loop.session import OpenSession, Place, Session
+from antiphon.styles.loop.store import SessionStore, healed, session_key, stored
 from antiphon.styles.loop.stream import InputHandler, LoopRequest, LoopStream
 from antiphon.values.agent import agents_of, equip
 from antiphon.values.limits import OutputLimits
@@ -68,8 +69,8 @@ class LoopAgent:
                 if known.open is not None and known.open.kept:
                     await self._close(known)
 
-    def _session(self, session: str | None) -> Session:
-        run_id = session or self._default
+    def _session(self, session: str | SessionStore | None) -> Session:
+        run_id = session_key(session) or self._default
         return self._sessions.setdefault(run_id, Session(run_id, self._options.enable_usage_tracking))
 
     @asynccontextmanager
@@ -191,7 +192,7 @@ class LoopAgent:
         message: str | None,
         *,
         signal: Any = None,
-        session: str | None = None,
+        session: str | SessionStore | None = None,
         force_compaction: bool = False,
         tools: Sequence[Tool | Callable[..., Any]] = (),
         tool_choice: str | None = None,
@@ -206,9 +207,9 @@ class LoopAgent:
         message: None goes on with the request that a stopped process left open in the session; a new
         message cancels that one. signal: an asyncio.Event, say; set, it stops the request at once,
         and no `final` comes.
-        session: which conversation goes on, once its requests before this one have ended; the agent's own
-        by default. force_compaction: compact it instead, the message is not taken. tools: for this request
-        only, after the agent's own.
+        session: which conversation goes on, once its requests before this one have ended: a name, an object
+        of the user's own (see SessionStore), or the agent's own. force_compaction: compact it instead, the
+        message is not taken. tools: for this request only, after the agent's own.
         on_input: shows a person an approval and returns `yes`, `no` or `always`; nobody, no.
         deltas: hand out pieces of replies and progress of tools too, as they come.
         """
@@ -220,16 +221,20 @@ class LoopAgent:
         check = self._options.can_execute_tool
         if check is not None and is_async(check):
             handler = AsyncPermission(check, agent, on_input)
-        asked = LoopRequest(text, intent, tuple(attachments), signal, handler, deltas)
-        return LoopStream(self._opened, self._session(session), agent, asked)
+        known = self._session(session)
+        store = stored(session, known.numbers)
+        asked = LoopRequest(
+            text, intent, tuple(attachments), signal, handler, deltas, store, self._options.env
+        )
+        return LoopStream(self._opened, known, agent, asked)
 
     # -- what is known ---------------------------------------------------------------------------
 
-    def get_usage_summary(self, session: str | None = None) -> UsageSummary:
+    def get_usage_summary(self, session: str | SessionStore | None = None) -> UsageSummary:
         """Calls and tokens of a session, as far as its requests in this process have read it."""
         return self._session(session).summary
 
-    def get_context_left_percent(self, session: str | None = None) -> int | None:
+    def get_context_left_percent(self, session: str | SessionStore | None = None) -> int | None:
         """How much of the window the last call left, 0 to 100; None when either is unknown."""
         known = self._session(session)
         window = self._window(known.model) or next(iter(self._windows().values()), None)
@@ -237,15 +242,17 @@ class LoopAgent:
             return None
         return min(max(round((1 - known.used / window) * 100), 0), 100)
 
-    async def get_history_messages(self, session: str | None = None) -> list[ChatMessage]:
+    async def get_history_messages(self, session: str | SessionStore | None = None) -> list[ChatMessage]:
         """The conversation as the model would be shown it next; the system prompt first, once."""
         async with self._alone(self._session(session)) as (opened, _):
+            if (store := stored(session)) is not None:
+                await store.load(opened.run, self._agent)
             history = opened.run.transcript(self._agent)
         prompt = self._agent.instructions
         return [ChatMessage("system", prompt)] * bool(prompt) + list(history)
 
     async def replace_history_messages(
-        self, messages: Iterable[ChatMessage], session: str | None = None
+        self, messages: Iterable[ChatMessage], session: str | SessionStore | None = None
     ) -> None:
         """Go on from these messages instead. Calls without a result get one that says so; system
         messages are left out, the agent's own prompt stays.
@@ -259,24 +266,5 @@ class LoopAgent:
             place.begin(opened.run, call)
             await opened.run.result(call)
             known.used = None
-
-
-def healed(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
-    """The messages without system prompts, every call followed by exactly one result, in order."""
-    found: list[ChatMessage] = []
-    given = list(messages)
-    for index, each in enumerate(given):
-        if each.role in ("system", "tool"):
-            continue
-        found.append(each)
-        if not each.calls:
-            continue
-        results: dict[str, ChatMessage] = {}
-        for later in given[index + 1 :]:
-            if later.role != "tool":
-                break
-            results.setdefault(later.call_id, later)
-        for call in each.calls:
-            lost = ChatMessage("tool", "Error: interrupted", (), call.id, call.name, is_error=True)
-            found.append(results.get(call.id, lost))
-    return found
+            if (store := stored(session)) is not None:
+                await store.save(opened.run, self._agent)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack
+from itertools import count
 from typing import Protocol
 
 from msgspec import Struct, field
@@ -127,7 +128,7 @@ class Session(Struct, eq=False):
     """What is known of one session.
 
     tracked: whether its usage is counted. used: tokens of the last call, None when unknown.
-    readers: of the events of requests, by the request's id.
+    readers: of the events of requests, by the request's id. numbers: of model calls that a store hears of.
     """
 
     run_id: str
@@ -139,6 +140,7 @@ class Session(Struct, eq=False):
     open: OpenSession | None = None
     last: Place | None = None
     readers: dict[str, Reader] = field(default_factory=dict)
+    numbers: Iterator[int] = field(default_factory=lambda: count(1))
     _lock: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
 
     def queue(self) -> Place:

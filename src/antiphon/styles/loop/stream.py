@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, ExitStack, aclosing, suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, aclosing, suppress
 from functools import partial
 from typing import Any
 
@@ -15,6 +15,7 @@ from antiphon.errors import RunSuspended
 from antiphon.styles.loop.events import LoopEvent, Projection, request_of
 from antiphon.styles.loop.permission import AsyncPermission
 from antiphon.styles.loop.session import OpenSession, Place, Session, StopSignal
+from antiphon.styles.loop.store import StoredSession
 from antiphon.view import RunTree
 from antiphon.view.changes import Change, EffectEnd, RunResume
 
@@ -31,6 +32,8 @@ class LoopRequest(Struct, frozen=True):
     signal: StopSignal | None
     on_input: InputHandler | AsyncPermission | None
     deltas: bool
+    store: StoredSession | None
+    env: Mapping[str, str] | None
 
 
 class LoopStream:
@@ -84,7 +87,8 @@ class LoopStream:
                 return
             interactive = asked.on_input is not None
             async with (
-                self._opener(known, self._agent, interactive) as session,
+                AsyncExitStack() as stack,
+                self._opener(known, self._heard(stack), interactive) as session,
                 aclosing(self._ask(session, place)) as events,
             ):
                 async for event in events:
@@ -93,6 +97,12 @@ class LoopStream:
             known.leave(place)
         if self.failure is not None:
             raise self.failure
+
+    def _heard(self, stack: AsyncExitStack) -> Agent:
+        store = self._asked.store
+        if store is not None:
+            self._agent = store.heard(self._agent, self._asked.env, stack)
+        return self._agent
 
     async def _ask(self, session: OpenSession, place: Place) -> AsyncGenerator[LoopEvent, None]:
         run, left, asked = session.run, session.left, self._asked
@@ -105,6 +115,8 @@ class LoopStream:
         else:
             for each in left:
                 await run.cancel(each, "another message came")
+            if asked.store is not None:
+                await asked.store.load(run, self._agent)
             call = await run.post(
                 self._agent.name, asked.text, attachments=asked.attachments, intent=asked.intent
             )
@@ -135,6 +147,8 @@ class LoopStream:
                 with suppress(RunSuspended):
                     if call in await run.open_requests():
                         await run.cancel(call, "nobody listens any more")
+                    if asked.store is not None:
+                        await asked.store.save(run, self._agent)
 
     async def _read(self, run: Run) -> AsyncGenerator[LoopEvent, None]:
         """The events up to the end of the request, as they come."""
