@@ -382,6 +382,23 @@ def test_permission_ask_is_shown_to_a_person(answer: str, ran: list[str]) -> Non
     assert events[-1].content == "done"
 
 
+@pytest.mark.parametrize(("waits", "times"), [(False, 1), (True, 2)], ids=["plain", "async"])
+def test_permission_always_is_asked_once_unless_a_hook_is_waited_for(waits: bool, times: int) -> None:
+    seen: list[Any] = []
+
+    async def person(message: Any) -> str:
+        seen.append(message.data["arguments"])
+        return "always"
+
+    def hook(tool: Any, arguments: Any) -> str:
+        return "deny" if arguments["n"] == 3 else "ask"
+
+    calls = [call("act", n=n) for n in (1, 2, 3)]
+    _, did, _ = ruled(asynchronous(hook) if waits else hook, calls, "done", on_input=person)
+    assert did == ["act 1", "act 2"]
+    assert len(seen) == times
+
+
 def test_permission_ask_with_nobody_there_is_no() -> None:
     _, ran, model = ruled(lambda tool, arguments: "ask", call("act"), "done")
     assert ran == []

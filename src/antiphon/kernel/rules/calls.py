@@ -350,6 +350,9 @@ def permit(
         own, reason, stop = _ask_judge(member.agent.hooks.authorize, tool, arguments)
         if stop or own == "deny":
             return "deny", reason, stop
+        if own == "ask" and granted:
+            # A person was asked, and said `always`.
+            own = "allow"
         if own is not None and (own != "allow" or ruling[0] != "deny"):
             rulings = [(own, reason)]
     activation: Activation | None = caller

@@ -79,7 +79,9 @@ class AsyncPermission:
             await run.answer(message.call_id, "no", by="", reason=ruling.reason, ends_turn=ruling.stop_turn)
             return "no"
         if self._person is not None:
-            return await self._person(message)
+            answer = await self._person(message)
+            # Whatever was answered, the hook is asked for every call.
+            return "yes" if ruling is not None and answer == "always" else answer
         if message.intent:
             why = f"{ruling.reason}, and " if ruling is not None and ruling.reason else ""
             await run.answer(message.call_id, "no", by="", reason=f"{why}nobody is there to ask")
