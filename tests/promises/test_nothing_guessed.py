@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from antiphon import Agent, Hooks, open_run, tool
+from antiphon import Agent, Hooks, ModelOptions, open_run, tool
 from antiphon.journal.memory import MemoryJournal
 from antiphon.kernel.facts.events import EffectStarted, ToolEffect
 from antiphon.models.script import Script
@@ -39,6 +39,38 @@ def test_broken_arguments_never_act(raw: str, effect: Any) -> None:
     (told,) = results_shown(model.requests[1])
     assert told.startswith("Error: Invalid arguments for tool 'delete_all': not JSON: ")
     assert told.endswith("give the whole object again, as JSON")
+
+
+@pytest.mark.parametrize("effect", ["read", "once"])
+@pytest.mark.parametrize("raw", ['{"text": "one, tw', ""], ids=["in the middle", "before the arguments"])
+def test_a_call_that_the_output_limit_cut_is_not_made_and_the_model_is_told(raw: str, effect: Any) -> None:
+    written: list[str] = []
+
+    @tool(effect=effect)
+    def write(text: str = "nothing") -> str:
+        """Write a text."""
+        written.append(text)
+        return "written"
+
+    calls = (ToolCall("1", "write", '{"text": "whole"}'), ToolCall("2", "write", raw))
+    model = Script([Reply("", calls, "length"), said("write", '{"text": "two"}'), "done"])
+    asking = ModelOptions(max_output_tokens=700)
+    result, _ = recorded(Agent("a", tools=[write], model=model, asking=asking), "go")
+    assert (result.output, written) == ("done", ["whole", "two"])
+    first, second = results_shown(model.requests[1])
+    assert first == "written"
+    assert second == (
+        "Error: write was not called: your reply reached its limit of 700 output tokens in the middle of the "
+        "arguments. Call it again with shorter arguments, or in several parts"
+    )
+
+
+@pytest.mark.parametrize(("name", "raw"), [("finish", '{"message": "the beg'), ("call_agent", "{")])
+def test_an_own_call_that_the_output_limit_cut_is_not_made_either(name: str, raw: str) -> None:
+    model = Script([Reply("", (ToolCall("1", name, raw),), "length"), "whole"])
+    result, _ = recorded(Agent("a", model=model), "go")
+    assert result.output == "whole"
+    assert results_shown(model.requests[1])[0].startswith(f"Error: {name} was not called: your reply reached")
 
 
 @tool(effect="read")

@@ -130,7 +130,7 @@ class _TeamFileParser(YamlReader):
         fields = {key: self.plain(value, _FIELDS[key], key) for key, value in pairs.items() if key in _FIELDS}
         for key, choices in (
             ("completion", ("text", "finish")),
-            ("tool_execution", ("parallel", "sequential", "single")),
+            ("tool_execution", ("parallel", "sequential", "ordered", "single")),
         ):
             if key in fields and fields[key] not in choices:
                 raise self.wrong(pairs[key], f"{key} is {fields[key]!r}; it is one of: {', '.join(choices)}")

@@ -125,6 +125,16 @@ def check_size(text: str) -> None:
             raise ArgumentsRejected(f"an integer has more than {MAX_DIGITS} digits")
 
 
+def is_json(text: str) -> bool:
+    """Whether a text is JSON from its beginning to its end."""
+    try:
+        check_size(text)
+        msgspec.json.decode(text)
+    except (ArgumentsRejected, msgspec.DecodeError, UnicodeError, RecursionError):
+        return False
+    return True
+
+
 def said_by(error: Exception) -> str:
     """What a validator's error says, or its type, whatever its own `__str__` does."""
     try:

@@ -345,7 +345,20 @@ def _call_ends() -> list[Wire]:
         one("call_arguments_broken", _called([half]), '{"a":'),
         _both("call_promised", "disconnected", _called([], finish="tool_calls")),
         _both("call_without_name", "disconnected", _called([piece(0, "c1", None, "{}")])),
-        _both("call_cut_by_length", "validation", _called([half], finish="length")),
+        _both(
+            "call_cut_by_length",
+            "reply",
+            _called([half], finish="length"),
+            calls=(("add", '{"a":'),),
+            stop="length",
+        ),
+        _both(
+            "call_cut_before_arguments",
+            "reply",
+            _called([piece(0, "c1", "add")], finish="length"),
+            calls=(("add", ""),),
+            stop="length",
+        ),
         _both(
             "call_before_length",
             "reply",

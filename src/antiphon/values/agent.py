@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Never, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Never, Protocol, TypeAlias
 
 from msgspec.structs import force_setattr, replace
 
@@ -159,8 +159,9 @@ class Agent(Checked, Generic[Deps, Out], frozen=True, eq=False):
     """Past requests and the calls that were right for them; shown by small local models only."""
     completion: Literal["text", "finish"] = "text"
     """`text` ends at a reply without calls, `finish` only at a call that finishes."""
-    tool_execution: Literal["parallel", "sequential", "single"] = "parallel"
-    """How the calls of one reply run; `single` does the first and skips the others."""
+    tool_execution: Literal["parallel", "sequential", "ordered", "single"] = "parallel"
+    """How the calls of one reply run: all at once; one after the other; `ordered`, one after the other but
+    reading calls that follow each other at once; or `single`, the first one, and the others are skipped."""
     standalone: bool = False
     """Works alone: no colleagues, no `finish`, and its prompt is its instructions, word for word."""
     system_prompt: str = ""
@@ -186,8 +187,25 @@ class Agent(Checked, Generic[Deps, Out], frozen=True, eq=False):
             force_setattr(self, "instructions", self.instructions or self.system_prompt)
 
 
-AnyAgent: TypeAlias = Agent[Never, object]
-"""An agent, whatever deps it works with and whatever it returns."""
+class AgentSource(Protocol):
+    """Whatever stands for agents, such as a `LoopAgent`."""
+
+    def agents(self) -> Sequence[Agent]:
+        """These agents; the one that is asked comes first."""
+        ...
+
+
+AnyAgent: TypeAlias = Agent[Never, object] | AgentSource
+"""An agent, whatever deps it works with and whatever it returns; or what stands for agents."""
+
+
+def agents_of(given: Any) -> tuple[Any, ...]:
+    """The agents that a member of a team stands for: an Agent itself; an AgentSource those that it names.
+
+    Anything else comes back as it is.
+    """
+    named = None if isinstance(given, Agent | type) else getattr(given, "agents", None)
+    return tuple(named()) if callable(named) else (given,)
 
 
 def equip(agent: Agent[Deps, Out], extra: Sequence[Tool | Callable[..., object]]) -> Agent[Deps, Out]:

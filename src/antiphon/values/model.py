@@ -136,10 +136,11 @@ class ModelRequest(Struct, frozen=True):
 class Delta(Struct, frozen=True, gc=False, omit_defaults=True):
     """A piece of a reply on its way. `index` tells the calls of one reply apart.
 
-    A reader that ignores deltas misses nothing: the reply holds all of it.
+    A reader that ignores deltas misses nothing: the reply holds all of it. `progress` is a tool's, not a
+    model's: how far it says that it has come; `index` counts what it says.
     """
 
-    kind: Literal["text", "reasoning", "call_name", "call_arguments"]
+    kind: Literal["text", "reasoning", "call_name", "call_arguments", "progress"]
     text: str
     index: int = 0
 

@@ -25,10 +25,10 @@ async def done(message: str = "") -> None:
 
 
 def play(agent: LoopAgent, message: str | None = "go", **options: Any) -> list[Any]:
-    """The events of one request."""
+    """The events of one request that are records too: without deltas."""
 
     async def playing() -> list[Any]:
-        async with agent.run_stream(message, **options) as events:
+        async with agent.run_stream(message, **{"deltas": False} | options) as events:
             return [event async for event in events]
 
     return asyncio.run(playing())

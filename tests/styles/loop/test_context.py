@@ -63,7 +63,7 @@ def asks(agent: LoopAgent, *messages: str, **options: Any) -> list[list[Any]]:
     async def asking() -> list[list[Any]]:
         found = []
         for message in messages:
-            async with agent.run_stream(message, **options) as events:
+            async with agent.run_stream(message, deltas=False, **options) as events:
                 found.append([event async for event in events])
         return found
 

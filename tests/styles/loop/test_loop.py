@@ -232,11 +232,11 @@ def test_the_events_are_a_projection_of_the_stored_records() -> None:
     async def playing() -> tuple[list[Any], list[Any]]:
         agent = LoopAgent(llm=Script([call("echo", value="x"), "done"]), tools=[echo])
         async with agent:
-            async with agent.run_stream("go") as events:
+            async with agent.run_stream("go", deltas=False) as events:
                 live = [event async for event in events]
             session = agent._session(None)
             assert session.open is not None
-            return live, list(loop_events(await session.open.records()))
+            return live, list(loop_events(await session.open.run.records()))
 
     live, stored = asyncio.run(playing())
     assert live == stored

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from antiphon import Attachment, ToolContext, ToolResult, UserError, tool
+from antiphon import Attachment, ToolContext, ToolResult, tool
 from antiphon.models.script import Script, call
 from antiphon.styles.loop import (
     AbortError,
@@ -72,13 +72,13 @@ def test_a_tool_that_raises() -> None:
 def test_durations_are_rounded_and_never_negative() -> None:
     clock = VirtualClock(100.0, autojump=False)
 
-    @tool(effect="read")
+    @tool
     async def good() -> str:
         """Take 4.6 ms."""
         clock.advance(0.0046)
         return "fine"
 
-    @tool(effect="read")
+    @tool
     async def bad() -> str:
         """Turn the clock back."""
         clock._now -= 10
@@ -105,6 +105,35 @@ def test_files_are_named_in_events_and_sent_unchanged() -> None:
     events = play(LoopAgent(llm=model, tools=[look]))
     assert next(each for each in events if isinstance(each, ToolResultEvent)).result == "ok[image]"
     assert model.requests[1].messages[-1].attachments == (picture,)
+
+
+def test_tools_that_read_run_side_by_side_and_are_told_in_order() -> None:
+    both = asyncio.Barrier(2)
+
+    @tool(effect="read")
+    async def meet(n: int) -> str:
+        """Wait for the other one; the first is the slower one."""
+        await both.wait()
+        for _ in range(5 - n):
+            await asyncio.sleep(0)
+        return f"met {n}"
+
+    model = Script([[call("meet", n=1), call("meet", n=2)], "done"])
+    events = play(LoopAgent(llm=model, tools=[meet]))
+    step = ["step_start", "tool_call", "tool_result", "step_complete"]
+    assert kinds(events) == [*step, *step, "final"]
+    assert results_shown(model.requests[1]) == ["met 1", "met 2"]
+    assert [each.result for each in events if isinstance(each, ToolResultEvent)] == ["met 1", "met 2"]
+
+
+def test_a_call_that_the_output_limit_cut_is_an_error_that_the_model_can_answer() -> None:
+    cut = msgspec.structs.replace(call("echo"), arguments='{"value": "a long te')
+    model = Script([Reply("", (cut,), "length"), call("echo", value="short"), "done"])
+    events = play(LoopAgent(llm=model, tools=[echo], max_output=50))
+    results = [each for each in events if isinstance(each, ToolResultEvent)]
+    assert [each.is_error for each in results] == [True, False]
+    assert "its limit of 50 output tokens" in results_shown(model.requests[1])[0]
+    assert events[-1].content == "done"
 
 
 def test_a_tool_of_one_request() -> None:
@@ -276,12 +305,66 @@ def test_permission_a_hook_that_fails_denies(hook: Any) -> None:
     )
 
 
-def test_permission_an_async_hook_is_refused_at_once() -> None:
-    async def hook(tool: Any, arguments: Any) -> str:
-        return "allow"
+def asynchronous(hook: Callable[..., Any]) -> Callable[..., Any]:
+    """The same rule, which waits for something."""
 
-    with pytest.raises(UserError, match="must not be async"):
-        LoopAgent(llm=Script([]), can_execute_tool=hook)
+    async def waiting(tool: Any, arguments: Any) -> Any:
+        await asyncio.sleep(0)
+        return hook(tool, arguments)
+
+    return waiting
+
+
+def test_permission_an_async_hook_is_waited_for() -> None:
+    def hook(tool: Any, arguments: Any) -> Any:
+        return "allow" if arguments["n"] < 2 else ToolPermission("deny", "too many")
+
+    events, ran, model = ruled(asynchronous(hook), [call("act", n=1), call("act", n=2)], "continued")
+    assert (ran, events[-1].content) == (["act 1"], "continued")
+    assert results_shown(model.requests[1]) == ["acted", "Error: permission denied: too many"]
+
+
+def test_permission_an_async_hook_may_stop_the_turn() -> None:
+    hook = asynchronous(lambda tool, arguments: ToolPermission("deny", "not on Sundays", stop_turn=True))
+    events, ran, model = ruled(hook, [call("act"), call("act")], "never")
+    assert (ran, model.asked) == ([], 1)
+    assert "stopped" in events[-1].content
+    assert "not on Sundays" in events[-1].content
+
+
+@pytest.mark.parametrize(
+    "hook", [lambda *_: 1 / 0, lambda *_: "perhaps", lambda *_: None], ids=["raises", "else", "nothing"]
+)
+def test_permission_an_async_hook_that_fails_denies(hook: Any) -> None:
+    events, ran, model = ruled(asynchronous(hook), call("act"), "went on")
+    assert (ran, events[-1].content) == ([], "went on")
+    assert results_shown(model.requests[1])[0].startswith(
+        "Error: permission denied: the permission check failed"
+    )
+
+
+@pytest.mark.parametrize(("answer", "ran"), [("yes", ["act 7"]), ("no", []), (None, [])])
+def test_permission_an_async_hook_may_ask_a_person(answer: str | None, ran: list[str]) -> None:
+    seen: list[Any] = []
+
+    async def person(message: Any) -> str | None:
+        seen.append(message.data)
+        return answer
+
+    options = {} if answer is None else {"on_input": person}
+    _, did, model = ruled(asynchronous(lambda *_: "ask"), call("act", n=7), "done", **options)
+    assert did == ran
+    assert seen == ([] if answer is None else [{"tool": "act", "arguments": '{"n":7}'}])
+    assert ("nobody is there to ask" in results_shown(model.requests[1])[0]) is (answer is None)
+
+
+def test_permission_an_async_method_is_a_hook_too() -> None:
+    class Rule:
+        async def __call__(self, tool: Any, arguments: Any) -> str:
+            return "deny"
+
+    _, ran, _ = ruled(Rule(), call("act"), "went on")
+    assert ran == []
 
 
 @pytest.mark.parametrize(("answer", "ran"), [("yes", ["act 7"]), ("no", []), ("what?", [])])
@@ -297,6 +380,23 @@ def test_permission_ask_is_shown_to_a_person(answer: str, ran: list[str]) -> Non
     assert seen == [("approval", {"tool": "act", "arguments": '{"n":7}'})]
     assert kinds(events)[:4] == ["step_start", "tool_call", "permission.preview", "permission.ready"]
     assert events[-1].content == "done"
+
+
+@pytest.mark.parametrize(("waits", "times"), [(False, 1), (True, 2)], ids=["plain", "async"])
+def test_permission_always_is_asked_once_unless_a_hook_is_waited_for(waits: bool, times: int) -> None:
+    seen: list[Any] = []
+
+    async def person(message: Any) -> str:
+        seen.append(message.data["arguments"])
+        return "always"
+
+    def hook(tool: Any, arguments: Any) -> str:
+        return "deny" if arguments["n"] == 3 else "ask"
+
+    calls = [call("act", n=n) for n in (1, 2, 3)]
+    _, did, _ = ruled(asynchronous(hook) if waits else hook, calls, "done", on_input=person)
+    assert did == ["act 1", "act 2"]
+    assert len(seen) == times
 
 
 def test_permission_ask_with_nobody_there_is_no() -> None:

@@ -10,9 +10,15 @@ import msgspec
 from msgspec import Struct
 
 from antiphon.values.agent import Agent
+from antiphon.values.message import USER
 from antiphon.values.model import Example, ToolSpec
 
 REMINDER = "[system] You did not finish. Continue the task; call finish with the result when it is done."
+
+ASK_USER = (
+    "The person you work for. Call them to ask what only they know or may decide; they answer in words."
+)
+"""What agents are told of the user, where somebody is there to answer."""
 
 
 class PromptPrefix(Struct, frozen=True):
@@ -54,16 +60,21 @@ def make_prefix(
     return PromptPrefix(system, specs, digest.hexdigest(), data, digest.digest(), len(data))
 
 
-def write_prompt(agent: Agent, colleagues: Iterable[Agent], listed: bool, rules: Sequence[str]) -> str:
+def write_prompt(
+    agent: Agent, colleagues: Iterable[Agent], listed: bool, rules: Sequence[str], user: bool = False
+) -> str:
     """The system prompt: who the agent is, whom it may call, and how it ends.
 
-    listed: it can call its colleagues. rules: what is said of the built-in calls that it has.
+    listed: it can call its colleagues. rules: what is said of the built-in calls that it has. user: it may
+    call the user, and somebody is there to answer.
     """
     others = [
         f"- {other.name}: {other.description or other.instructions}"
         for other in colleagues
         if other is not agent
     ]
+    if user:
+        others.append(f"- {USER}: {ASK_USER}")
     parts = [f'You are "{agent.name}". {agent.instructions}'.rstrip()]
     if others and listed:
         parts.append("Available agents:\n" + "\n".join(others))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +11,7 @@ from msgspec import Struct
 
 from antiphon.kernel.facts import ids
 from antiphon.kernel.facts.activation import Activation
+from antiphon.kernel.facts.events import EffectFinished
 from antiphon.values.fields import unchecked
 from antiphon.values.limits import Limits
 from antiphon.values.message import Attachment, Message, ToolCall
@@ -25,6 +27,35 @@ INCOMPLETE: Mapping[str, str] = {
     "refusal": "the model refused",
 }
 """What is said of an answer that its model did not end by itself."""
+
+
+_FOR_OPERATORS = "that is for whoever runs the team to settle, so calling it again does not help"
+_AWAY = "its model cannot be reached now; go on without it, or call it again later"
+MODEL_FAILED: Mapping[str, str] = {
+    "auth": f"its model may not be used: {_FOR_OPERATORS}",
+    "permission": f"its model may not be used: {_FOR_OPERATORS}",
+    "quota": f"its model may not be used any more: {_FOR_OPERATORS}",
+    **dict.fromkeys(("network", "timeout", "disconnected", "overloaded", "rate_limit"), _AWAY),
+}
+"""What a caller is told of an agent whose model cannot be asked, by the kind of the failure."""
+_OPERATORS_WORD = re.compile(
+    r"://|\b\d+\.\d+\.\d+\.\d+\b|\b[A-Za-z][\w.-]*:\d{2,5}\b|\bsk-\w|\b[A-Z]+_[A-Z_]+\b|\bbase_url\b|\bapi_key\b"
+)
+"""An address, a key or a setting: words for whoever runs the team."""
+
+
+def reason_shown(event: EffectFinished) -> str:
+    """Why a call ended as it did, as another agent is told.
+
+    Addresses, keys and advice for operators stay in the failure itself, which the journal holds.
+    """
+    failure = event.failure
+    if failure is None:
+        return event.reason
+    known = MODEL_FAILED.get(failure.kind)
+    if known is None and not _OPERATORS_WORD.search(event.reason):
+        return event.reason
+    return f"the agent could not go on: {known or 'its model failed at the request, ' + _FOR_OPERATORS}"
 
 
 class AgentCall(Struct, frozen=True, omit_defaults=True):

@@ -291,7 +291,7 @@ class EffectFinished(Struct, frozen=True, gc=False, tag="finished", omit_default
     reason: str = ""
     """Of any outcome but `completed`."""
     failure: Failure | None = None
-    """Of a model call that failed."""
+    """Of a model call that failed; of an agent's call, the failure of its model that ended it."""
     usage: Usage | None = None
     """Tokens billed though there is no reply."""
     cost_nano_usd: int | None = None

@@ -22,7 +22,7 @@ from antiphon.kernel.rules import cancelling, hooks
 from antiphon.kernel.rules.builtins import BUILTINS, call_detail, cannot_call, within
 from antiphon.kernel.rules.next import AGAIN, WAIT, Emit, Next
 from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam
-from antiphon.schema.arguments import Invalid, Repaired
+from antiphon.schema.arguments import Invalid, Repaired, is_json
 from antiphon.values.codec import clean_text, encode_value, text_of
 from antiphon.values.fields import shown
 from antiphon.values.hooks import Authorize, DirectResult, PlannedCall
@@ -50,12 +50,14 @@ def advance(
         if finishing is not None:
             _finish_alone(emit, run, team, member, activation, finishing)
     mode = agent.tool_execution
-    most = agent.loop.max_parallel_calls if mode == "parallel" else 1
+    most = agent.loop.max_parallel_calls if mode in ("parallel", "ordered") else 1
     while turn.cursor < count:
         if most is not None and turn.waiting + len(turn.pending or ()) >= most:
             break
         index = turn.cursor
         if in_order and (turn.waiting or turn.pending) and _stands_alone(member, turn, index):
+            break
+        if mode == "ordered" and (turn.waiting or turn.pending) and not _reads_on(member, turn, index):
             break
         if turn.finish is not None:
             _skip(emit, activation, index, "was skipped: the turn was over before it")
@@ -92,6 +94,12 @@ def _stands_alone(member: CompiledAgent, turn: Turn, index: int) -> bool:
     )
 
 
+def _reads_on(member: CompiledAgent, turn: Turn, index: int) -> bool:
+    """Whether a call only reads, and so did the one before it: nobody can tell which ran first."""
+    tools = [member.tools.get(each.name) for each in turn.calls[max(index - 1, 0) : index + 1]]
+    return all(tool is not None and tool.effect == "read" and not tool.exclusive for tool in tools)
+
+
 def _first_finishing(member: CompiledAgent, turn: Turn) -> int | None:
     for index, call in enumerate(turn.calls):
         if call.name in member.finishing:
@@ -118,6 +126,7 @@ def _take_up_approvals(
     """Take up approvals that were answered: decide, then start or refuse the call."""
     for index, pending in list((turn.pending or {}).items()):
         effect_id, event = ids.call_id(activation.id, turn.number, index), pending.event
+        ends_turn = isinstance(event, EffectFinished) and event.finishes
         if isinstance(event, EffectFinished):
             event = _decision(member, turn.calls[index], effect_id, event, pending.digest)
             emit(event)
@@ -125,7 +134,8 @@ def _take_up_approvals(
             take_up(emit, run, team, member, activation, index, event)
         else:
             by = f" by {event.decided_by}" if event.decided_by else ""
-            emit(EffectFinished(effect_id, "denied", reason=f"permission denied{by}: {event.reason}"))
+            reason = f"permission denied{by}: {event.reason}"
+            emit(EffectFinished(effect_id, "denied", reason=reason, finishes=ends_turn))
 
 
 def _decision(
@@ -169,6 +179,14 @@ def take_up(
         reason = f"{call.name} is not offered in this turn. Offered: {offered}"
         emit(EffectFinished(effect_id, "not_found", reason=reason))
         return
+    if turn.stop == "length" and not turn.planned and _is_cut(call, last=index == len(turn.calls) - 1):
+        most = member.agent.asking.max_output_tokens
+        reason = (
+            f"{call.name} was not called: your reply reached its limit of {most:,} output tokens in the "
+            "middle of the arguments. Call it again with shorter arguments, or in several parts"
+        )
+        emit(EffectFinished(effect_id, "invalid_arguments", reason=reason))
+        return
     tool = member.tools.get(call.name)
     if tool is not None:
         begun = _use_tool(run, team, member, caller, call, effect_id, tool, permission)
@@ -180,6 +198,13 @@ def take_up(
         BUILTINS[call.name].rule(emit, run, team, member, caller, call, effect_id)
     else:
         emit(EffectFinished(effect_id, "not_found", reason=_no_such_tool(member, call.name)))
+
+
+def _is_cut(call: ToolCall, *, last: bool) -> bool:
+    """Whether the arguments of a call break off, in a reply that was cut: nothing of them may be guessed."""
+    if not call.arguments.strip():
+        return last
+    return not is_json(call.arguments)
 
 
 def _only_finishes(member: CompiledAgent, name: str) -> bool:
@@ -325,6 +350,9 @@ def permit(
         own, reason, stop = _ask_judge(member.agent.hooks.authorize, tool, arguments)
         if stop:
             return "deny", reason, True
+        if own == "ask" and granted:
+            # A person was asked, and said `always`.
+            own = "allow"
         if own is not None and (own != "allow" or ruling[0] != "deny"):
             rulings = [(own, reason)]
     activation: Activation | None = caller

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from antiphon.errors import UserError
 from antiphon.kernel.facts.activation import Activation
-from antiphon.kernel.facts.agent_call import CALL_AGENT, AgentCall
+from antiphon.kernel.facts.agent_call import CALL_AGENT, AgentCall, reason_shown
 from antiphon.kernel.facts.events import CallEffect, EffectFinished, MessagePosted, StateChanged
 from antiphon.kernel.facts.fold import hops
 from antiphon.kernel.facts.fold.inbox import full
@@ -144,6 +144,5 @@ def _results(activation: Activation) -> list[CallResult]:
 
 def _call_result(call: ToolCall, event: EffectFinished) -> CallResult:
     asked = _whom(call.arguments)
-    return CallResult(
-        asked.agent_name, event.outcome, event.content, event.reason, asked.task_id, bool(event.replaced_by)
-    )
+    reason, replaced = reason_shown(event), bool(event.replaced_by)
+    return CallResult(asked.agent_name, event.outcome, event.content, reason, asked.task_id, replaced)

@@ -13,7 +13,7 @@ from antiphon.kernel.rules.next import AGAIN, WAIT, Emit, Next
 from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam, reminder
 from antiphon.values.agent import Agent
 from antiphon.values.hooks import Continue, ModelInput, Return, TurnContext, TurnPlan
-from antiphon.values.result import Incomplete
+from antiphon.values.result import Failure, Incomplete
 
 STOPPED_SHORT = frozenset({"limit", "budget", "no_progress"})
 """Outcomes of an activation that was stopped before it had done its task."""
@@ -301,8 +301,22 @@ def give_back(emit: Emit, run: RunState, activation: Activation, ending: Return)
     reason = ending.reason
     if incomplete:
         reason = "; ".join([reason, INCOMPLETE[incomplete]] if reason else [INCOMPLETE[incomplete]])
-    emit(EffectFinished(call, ending.outcome, output, attachments, reason=reason, incomplete=incomplete))
+    failure = _failure(activation) if ending.outcome == "failed" and activation.caller else None
+    emit(
+        EffectFinished(
+            call, ending.outcome, output, attachments, reason=reason, failure=failure, incomplete=incomplete
+        )
+    )
     _end_waits(emit, run, call)
+
+
+def _failure(activation: Activation) -> Failure | None:
+    """The failed model call that an activation ended with: its own, or that of whoever was to take over."""
+    turn = activation.turn
+    if turn.attempts.failure is not None:
+        return turn.attempts.failure.failure
+    taken_over = (turn.ends or {}).get(0) if turn.planned else None
+    return taken_over.failure if taken_over is not None else None
 
 
 def _incomplete(activation: Activation, ending: Return) -> Incomplete:

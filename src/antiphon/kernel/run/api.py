@@ -17,7 +17,7 @@ from antiphon.kernel.run.feed import Subscription
 from antiphon.kernel.run.open import open_run
 from antiphon.kernel.run.options import OpenOptions, RunOptions, StreamOptions
 from antiphon.kernel.run.run import InputHandler, Run
-from antiphon.values.agent import Agent, AnyAgent, equip
+from antiphon.values.agent import Agent, AgentSource, AnyAgent, agents_of, equip
 from antiphon.values.generic import Deps, Out
 from antiphon.values.message import Attachment
 from antiphon.values.model import Usage
@@ -36,7 +36,11 @@ async def run(
 
 @overload
 async def run(
-    entry: str | Sequence[AnyAgent | str], message: str, *, deps: object = ..., **options: Unpack[RunOptions]
+    entry: str | AgentSource | Sequence[AnyAgent | str],
+    message: str,
+    *,
+    deps: object = ...,
+    **options: Unpack[RunOptions],
 ) -> Result: ...
 
 
@@ -73,7 +77,11 @@ def run_sync(
 
 @overload
 def run_sync(
-    entry: str | Sequence[AnyAgent | str], message: str, *, deps: object = ..., **options: Unpack[RunOptions]
+    entry: str | AgentSource | Sequence[AnyAgent | str],
+    message: str,
+    *,
+    deps: object = ...,
+    **options: Unpack[RunOptions],
 ) -> Result: ...
 
 
@@ -161,7 +169,7 @@ def stream(
 
 @overload
 def stream(
-    entry: str | Sequence[AnyAgent | str], message: str, *, deps: object = ...,
+    entry: str | AgentSource | Sequence[AnyAgent | str], message: str, *, deps: object = ...,
     **options: Unpack[StreamOptions],
 ) -> AbstractAsyncContextManager[Stream]: ...  # fmt: skip
 
@@ -188,15 +196,19 @@ def _line_up(
     entry: Entry, agents: Iterable[AnyAgent], tools: tuple[Tool | Callable[..., object], ...]
 ) -> tuple[list[AnyAgent], list[str]]:
     """The team, entry agents included and equipped, and whom the user asks."""
-    team = list(agents)
-    entries = [entry] if isinstance(entry, Agent | str) else list(entry)
+    team = [each for one in agents for each in agents_of(one)]
+    # What stands for agents is no list of them, though it may be a sequence of something.
+    one = isinstance(entry, Agent | str) or agents_of(entry) != (entry,)
+    entries = [entry] if one else list(cast("Iterable[Any]", entry))
     if not entries:
         raise UserError("A run needs an entry agent")
-    missing = [each for each in entries if isinstance(each, Agent) and each not in team]
-    if team and missing:
-        named = ", ".join(each.name for each in missing)
+    stands_for = [(each,) if isinstance(each, str) else agents_of(each) for each in entries]
+    missing = [each for found in stands_for for each in found if isinstance(each, Agent) and each not in team]
+    first = [found[0] for found in stands_for if found[0] in missing]
+    if team and first:
+        named = ", ".join(each.name for each in first)
         warnings.warn(f"{named} is not among the agents; it takes part all the same", stacklevel=3)
-    names = [each.name if isinstance(each, Agent) else each for each in entries]
+    names = [each if isinstance(each, str) else each.name for each, *_ in stands_for]
     everyone = [*team, *missing]
     return [equip(each, tools) if tools and each.name in names else each for each in everyone], names
 

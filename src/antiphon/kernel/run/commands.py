@@ -71,7 +71,7 @@ class AnswerInput(Struct, frozen=True, tag=True, omit_defaults=True):
     """A person's answer to the open question or approval `effect_id`.
 
     To an approval `yes`, `no` or `always`; `arguments` (JSON) replaces what was asked for; `grant`
-    says how far `always` reaches.
+    says how far `always` reaches. Of a `no`, `reason` is told to the model, and `ends_turn` ends the turn.
     """
 
     effect_id: str
@@ -79,6 +79,8 @@ class AnswerInput(Struct, frozen=True, tag=True, omit_defaults=True):
     arguments: str = ""
     by: str = USER
     grant: Grant | None = None
+    reason: str = ""
+    ends_turn: bool = False
 
 
 class CancelEffect(Struct, frozen=True, tag=True, omit_defaults=True):
@@ -164,6 +166,8 @@ def apply_command(state: RunState, command: Command, number: int = 0) -> Event:
                 decided_by=command.by,
                 command=number,
                 grant=command.grant if command.content == "always" else None,
+                reason=command.reason,
+                finishes=command.ends_turn and command.content == "no",
             )
         return _dead(
             command.content, command.effect_id, f"{command.effect_id} is not an open question", number

@@ -28,7 +28,7 @@ from antiphon.kernel.run.clock import STEADY, Clock, SystemClock
 from antiphon.kernel.run.rows import fold
 from antiphon.kernel.run.run import Run
 from antiphon.kernel.run.runtime import Runtime
-from antiphon.values.agent import Agent, AnyAgent
+from antiphon.values.agent import Agent, AnyAgent, agents_of
 from antiphon.values.codec import clean_text
 from antiphon.values.fields import check_fields, fit, shown
 from antiphon.values.limits import DEFAULTS, OUTPUTS, Limits, OutputLimits, RunLimits
@@ -44,8 +44,7 @@ async def open_run(
     agents: Iterable[AnyAgent] = (),
     *,
     journal: Journal | str | None = None, run_id: str | None = None, create: bool = False,
-    model: str | Model | None = None,
-    context_windows: Mapping[str, int] | None = None,
+    model: str | Model | None = None, context_windows: Mapping[str, int] | None = None,
     limits: Limits | None = None, run_limits: RunLimits | None = None, policy: Policy | Preset | None = None,
     interactive: bool = True, background: bool = False,
     extra_instructions: str | Mapping[str, str] = "",
@@ -60,16 +59,17 @@ async def open_run(
 ) -> AsyncIterator[Run]:  # fmt: skip
     """Open a new run; or with `run_id` one that the journal holds, and go on with it as it was started.
 
-    agents: the team. journal: a Journal, `sqlite:///path`, or None for memory (ANTIPHON_HOME makes it
-    durable). model: for every agent, instead of its own. limits: of each request; run_limits: of all, and
-    a run that is there takes new ones. interactive: somebody answers. background: agents may call and go on.
-    extra_instructions: added to the prompt of the agents that the user asks, or of `all`; a mapping has a
-    text for each it names. deps: handed to tools. dependency_overrides: what `ctx.resolve` makes instead,
-    by dependency id. data: JSON kept with the run. create: start it under `run_id` if the journal has none.
-    context_windows: tokens that models take, by name. output_limits: tool results shown to a model.
-    policy: rules on tools, or the name of a preset; of a run that is there beside its first one.
-    renamed: new names of a run's agents, by their old ones. missing: what becomes of those at rest that the
-    team lacks: they stay so, are forgotten (`drop`), or the run is not opened (`refuse`).
+    agents: the team, or what stands for one, such as a LoopAgent. journal: a Journal, `sqlite:///path`, or
+    None for memory (ANTIPHON_HOME makes it durable). model: for every agent, instead of its own. limits: of
+    each request; run_limits: of all, and a run that is there takes new ones. interactive: somebody answers.
+    background: agents may call and go on. extra_instructions: added to the prompt of the agents that the
+    user asks, or of `all`; a mapping has a text for each it names. deps: handed to tools.
+    dependency_overrides: what `ctx.resolve` makes instead, by dependency id. data: JSON kept with the run.
+    create: start it under `run_id` if the journal has none. context_windows: tokens that models take, by
+    name. output_limits: tool results shown to a model. policy: rules on tools, or the name of a preset; of a
+    run that is there beside its first one. renamed: new names of a run's agents, by their old ones. missing:
+    what becomes of those at rest that the team lacks: they stay so, are forgotten (`drop`), or the run is
+    not opened (`refuse`).
     """
     options = _options(
         limits, policy, interactive, background, disabled_tools, output_limits, extra_instructions,
@@ -315,6 +315,8 @@ class _Roster:
     ) -> None:
         given: Any = agents
         team = tuple(given) if isinstance(given, Iterable) else ()
+        if not all(isinstance(each, Agent) for each in team):
+            team = tuple(each for one in team for each in agents_of(one))
         if not isinstance(given, Iterable) or not all(isinstance(each, Agent) for each in team):
             raise UserError(f"open_run(agents=...) takes a list, each item an Agent; got {shown(agents)}")
         self._agents, self._model, self._env, self._windows = team, model, env, windows

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import suppress
 from functools import partial
+from threading import get_ident
 from typing import Any
 
 import msgspec
@@ -22,6 +24,7 @@ from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules.calls import permit
 from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam, ModelOption
 from antiphon.kernel.run.failures import Failures, trace_of
+from antiphon.kernel.run.feed import Feed
 from antiphon.kernel.run.stopping import Stoppable
 from antiphon.kernel.run.tools.isolated import ChildCall
 from antiphon.kernel.run.tools.start_token import LeaseStale, NotBegun, StartToken
@@ -35,7 +38,7 @@ from antiphon.values.codec import (
     type_and_text,
 )
 from antiphon.values.fields import check_fields, shown
-from antiphon.values.model import MAX_CALLS, Emit, ModelRequest, Reply, Usage, too_many_calls
+from antiphon.values.model import MAX_CALLS, Delta, Emit, ModelRequest, Reply, Usage, too_many_calls
 from antiphon.values.result import Failure
 from antiphon.values.tool import Done, Tool, ToolContext, result_of
 
@@ -141,6 +144,29 @@ def _converted(reply: Any) -> Reply:
     return found
 
 
+class ProgressReport:
+    """What a tool says of how far it has come: shown to whoever watches, and forgotten."""
+
+    def __init__(self, feed: Feed, opened: OpenEffect, activation: Activation) -> None:
+        self._feed, self._opened, self._activation = feed, opened, activation
+        self._loop, self._thread, self._said = asyncio.get_running_loop(), get_ident(), 0
+
+    def report(self, text: str) -> None:
+        """Show a text, from whatever thread."""
+        if get_ident() == self._thread:
+            self._show(text)
+            return
+        # A thread that was given up may outlive the loop.
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._show, text)
+
+    def _show(self, text: str) -> None:
+        if not self._opened.ended:
+            self._said += 1
+            told = Delta("progress", clean_text(str(text)), self._said)
+            self._feed.delta(self._opened.id, self._activation.id, self._activation.agent, told)
+
+
 class ToolExecutor:
     """Uses the tools of one run.
 
@@ -149,10 +175,11 @@ class ToolExecutor:
 
     def __init__(
         self, journal: Journal, lease: Lease, state: RunState, may_act: Callable[[], Awaitable[None]],
-        deps: Any, overrides: Mapping[str, Callable[[ToolContext], Any]], failures: Failures,
+        deps: Any, overrides: Mapping[str, Callable[[ToolContext], Any]], feed: Feed, failures: Failures,
     ) -> None:  # fmt: skip
         self._failures = failures
         self._journal, self._lease, self._state, self._may_act = journal, lease, state, may_act
+        self._feed = feed
         self._deps, self._overrides = deps, overrides
         self._is_fresh = partial(journal.is_fresh, lease)
         self._made: Threads | None = None
@@ -174,7 +201,7 @@ class ToolExecutor:
         if type(detail) is not ToolEffect:
             raise RuntimeError(f"{opened.id} is nothing that is performed")
         tool = member.tools.get(detail.name)
-        context = partial(self._context, opened, activation.agent)
+        context = partial(self._context, opened, activation)
         arguments = detail.arguments or activation.turn.calls[opened.index].arguments
         if tool is None or tool.effect == "read":
             return use_tool(tool, arguments, opened, context, self._threads, failed=self._failed)
@@ -187,15 +214,16 @@ class ToolExecutor:
         what = getattr(opened.detail, "name", "")
         return self._failures.note(error, opened.id, activation.agent, what, activation.request)
 
-    def _context(self, opened: OpenEffect, agent: str) -> ToolContext:
+    def _context(self, opened: OpenEffect, activation: Activation) -> ToolContext:
         return ToolContext(
             self._state.run_id,
             opened.id,
-            agent,
+            activation.agent,
             f"{opened.run_id}:{opened.id}",
             1 + opened.crashes,
             self._deps,
             read_output=self._state.outputs.texts.get,
+            report_progress=ProgressReport(self._feed, opened, activation).report,
             is_cancelled=lambda: opened.ended,
             dependency_overrides=self._overrides,
         )

@@ -27,7 +27,7 @@ from antiphon.kernel.run.commands import VERDICTS, AnswerInput, AskAgent, Cancel
 from antiphon.kernel.run.feed import Subscription
 from antiphon.kernel.run.rows import ended_requests, messages_of, read
 from antiphon.kernel.run.runtime import Runtime
-from antiphon.values.agent import Agent, AnyAgent
+from antiphon.values.agent import AnyAgent, agents_of
 from antiphon.values.limits import Limits
 from antiphon.values.message import USER, Attachment, Message, ToolCall
 from antiphon.values.model import ChatMessage, Usage
@@ -79,7 +79,7 @@ class Run:
         Returns the id of the call. Raises UnknownName; UserError when the inbox is full, or the run closed.
         """
         state = self._runtime.state
-        name = to.name if isinstance(to, Agent) else to
+        name = to if isinstance(to, str) else agents_of(to)[0].name
         opened = state.open.get(name)
         if opened is not None and opened.child:
             refused = full(state.activations[opened.child], state.options.limits)
@@ -152,12 +152,13 @@ class Run:
 
     async def answer(
         self, effect_id: str, content: str, *, arguments: str = "", by: str = "user",
-        grant: Grant | None = None,
+        grant: Grant | None = None, reason: str = "", ends_turn: bool = False,
     ) -> None:  # fmt: skip
         """Answer an open question; or an approval, or a limit to be raised, with `yes`, `no` or `always`.
 
-        arguments: JSON that replaces the arguments asked for. grant: how far `always` reaches. Raises
-        UserError when the effect asks nothing, or the answer is none of those.
+        arguments: JSON that replaces the arguments asked for. grant: how far `always` reaches. reason: of a
+        `no`, told to the model; ends_turn: with the `no` the turn ends too. Raises UserError when the effect
+        asks nothing, or the answer is none of those.
         """
         opened = self._runtime.state.open.get(effect_id)
         detail = opened.detail if opened is not None else None
@@ -167,7 +168,7 @@ class Run:
             raise UserError(f"An approval is answered yes, no or always; got {content!r}")
         if grant is not None and content != "always":
             raise UserError(f"Only `always` is remembered, and so takes a grant; got {content!r}")
-        self._runtime.apply_command(AnswerInput(effect_id, content, arguments, by, grant))
+        self._runtime.apply_command(AnswerInput(effect_id, content, arguments, by, grant, reason, ends_turn))
 
     async def cancel(self, target: str = "", reason: str = "") -> bool:
         """Stop a call or tool and all under it; without a target, every request.
@@ -183,6 +184,10 @@ class Run:
     def cancel_when(self, signal: Signal, target: str, reason: str = "") -> Callable[[], object]:
         """Cancel `target` once `signal` (an asyncio.Event, say) is set; call the result to stop listening."""
         return self._runtime.cancel_when(signal, target, reason)
+
+    def when(self, signal: Signal, do: Callable[[], object]) -> Callable[[], object]:
+        """Call `do` once `signal` is set, while the run is open; call the result to stop listening."""
+        return self._runtime.spawn(_when(signal, do)).cancel
 
     def on_input(self, handler: InputHandler) -> Callable[[], object]:
         """Show questions and approvals to `handler` from now on; call the result to stop. See `run`.
@@ -229,7 +234,8 @@ class Run:
     def transcript(self, agent: str | AnyAgent) -> tuple[ChatMessage, ...]:
         """What an agent with `context="continue"` would go on with; empty when the user never asked it."""
         state = self._runtime.state
-        number = state.dormant.get((0, agent.name if isinstance(agent, Agent) else agent))
+        name = agent if isinstance(agent, str) else agents_of(agent)[0].name
+        number = state.dormant.get((0, name))
         return tuple(state.activations[number].conversation.transcript.messages) if number is not None else ()
 
     def events(self, after: int = 0, *, deltas: bool = True) -> Subscription:
@@ -266,6 +272,11 @@ class Run:
         if self._runtime.state.activations[0].open:
             await self.cancel(reason=reason or "the run was closed")
         await self._runtime.close(reason)
+
+
+async def _when(signal: Signal, do: Callable[[], object]) -> None:
+    await signal.wait()
+    do()
 
 
 def _info(activation: Activation) -> ActivationInfo:

@@ -97,7 +97,7 @@ class Runtime:
         self._results: dict[str, list[asyncio.Future[None]]] = {}
         self.failures = Failures(lease.run_id)
         self._tools = ToolExecutor(
-            journal, lease, state, self.until_may_act, deps, overrides or {}, self.failures
+            journal, lease, state, self.until_may_act, deps, overrides or {}, self.feed, self.failures
         )
         self._ended_requests: EndedRequests | None = None
         self._failure: BaseException | None = None
@@ -128,6 +128,10 @@ class Runtime:
         lost = isinstance(first, RunResumed)
         if isinstance(first, RunStarted):
             self.team = self._make_team(first.options)
+        elif isinstance(first, RunResumed) and first.interactive != self.state.options.interactive:
+            # Agents are told whether somebody is there to answer.
+            attended = msgspec.structs.replace(self.state.options, interactive=first.interactive)
+            self.team = self._make_team(attended)
         if self.team.members and isinstance(first, RunStarted | RunResumed):
             manifest = manifest_of(self.team)
             self._blobs[manifest.digest] = manifest.data

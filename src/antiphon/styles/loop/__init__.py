@@ -9,12 +9,14 @@ It adds no machinery: an Agent that works alone (`standalone`), does its calls i
 conversation and sums up at its limit; and a projection of the run's records to events.
 """
 
-from antiphon.styles.loop.agent import AbortError, LoopAgent, LoopStream, healed
+from antiphon.styles.loop.agent import AbortError, LoopAgent
 from antiphon.styles.loop.events import (
     MARKER,
     NO_SUMMARY,
+    AgentEvent,
     CompactionCompleteEvent,
     CompactionStartEvent,
+    DeltaEvent,
     FinalResponseEvent,
     HiddenUserMessageEvent,
     LlmRetryEvent,
@@ -26,6 +28,7 @@ from antiphon.styles.loop.events import (
     StepStartEvent,
     TextEvent,
     ToolCallEvent,
+    ToolProgressEvent,
     ToolResultEvent,
     loop_events,
 )  # fmt: skip
@@ -34,10 +37,11 @@ from antiphon.styles.loop.options import (
     AgentServices,
     ModelRegistry,
     ModelUsage,
-    ToolPermission,
-    ToolPermissionHook,
     UsageSummary,
 )  # fmt: skip
+from antiphon.styles.loop.permission import ToolPermission, ToolPermissionHook
+from antiphon.styles.loop.store import SessionStore, healed
+from antiphon.styles.loop.stream import LoopStream
 from antiphon.values.tool import Dependency, Done
 
 TaskComplete = Done
@@ -45,10 +49,12 @@ TaskComplete = Done
 
 __all__ = [
     "AbortError",
+    "AgentEvent",
     "AgentOptions",
     "AgentServices",
     "CompactionCompleteEvent",
     "CompactionStartEvent",
+    "DeltaEvent",
     "Dependency",
     "FinalResponseEvent",
     "HiddenUserMessageEvent",
@@ -63,6 +69,7 @@ __all__ = [
     "PermissionPreviewEvent",
     "PermissionReadyEvent",
     "ReasoningEvent",
+    "SessionStore",
     "StepCompleteEvent",
     "StepStartEvent",
     "TaskComplete",
@@ -70,6 +77,7 @@ __all__ = [
     "ToolCallEvent",
     "ToolPermission",
     "ToolPermissionHook",
+    "ToolProgressEvent",
     "ToolResultEvent",
     "UsageSummary",
     "healed",

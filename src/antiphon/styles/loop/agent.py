@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import msgspec
-from msgspec import Struct, field
 from msgspec.structs import replace
 
 from antiphon import (
@@ -15,88 +15,36 @@ from antiphon import (
     AntiphonError,
     Attachment,
     Limits,
-    Message,
-    Record,
     Run,
-    RunFailed,
     Tool,
-    Usage,
+    UserError,
     open_journal,
     open_run,
 )  # fmt: skip
 from antiphon.errors import RunSuspended
 from antiphon.kernel.context.compaction import COMPACT, HISTORY
-from antiphon.styles.loop.events import FinalResponseEvent, LoopEvent, Projection
-from antiphon.styles.loop.options import NAME, AgentOptions, ModelUsage, UsageSummary, agent_of
-from antiphon.values.agent import equip
+from antiphon.styles.loop.events import FinalResponseEvent
+from antiphon.styles.loop.options import AgentOptions, UsageSummary, agent_of
+from antiphon.styles.loop.permission import AsyncPermission, is_async
+from antiphon.styles.loop.session import OpenSession, Place, Session
+from antiphon.styles.loop.store import SessionStore, healed, session_key, stored
+from antiphon.styles.loop.stream import InputHandler, LoopRequest, LoopStream
+from antiphon.values.agent import agents_of, equip
 from antiphon.values.limits import OutputLimits
 from antiphon.values.message import new_id
 from antiphon.values.model import ChatMessage
-from antiphon.view import RunTree
-from antiphon.view.changes import Change, EffectEnd, RunResume
-from antiphon.view.nodes import ModelUse
-
-InputHandler = Callable[[Message], Awaitable[Any]]
 
 
 class AbortError(AntiphonError):
     """The request was stopped by its signal."""
 
 
-class _Session(Struct):
-    """What is known of one session.
-
-    tracked: whether its usage is counted. used: tokens of the last call, None when unknown. left: requests
-    that a stopped process had left open when the run was opened.
-    """
-
-    run_id: str
-    tracked: bool = True
-    tree: RunTree = field(default_factory=lambda: RunTree(recent=True))
-    summary: UsageSummary = UsageSummary()
-    used: int | None = None
-    model: str = ""
-    open: Run | None = None
-    left: tuple[str, ...] = ()
-
-    def read(self, record: Record) -> Sequence[Change]:
-        """Take note of a record, once; what it changed."""
-        if record.seq <= self.tree.seq:
-            return ()
-        changes = self.tree.add(record)
-        for change in changes:
-            if isinstance(change, EffectEnd) and change.effect.model is not None and self.tracked:
-                self._count(change.effect.purpose, change.effect.model)
-        return changes
-
-    def _count(self, purpose: str, use: ModelUse) -> None:
-        usage, model = use.usage or Usage(), use.reply.model if use.reply is not None else ""
-        if purpose != "compact" and use.reply is not None:
-            # A provider that says nothing of tokens leaves it unknown how full the window is.
-            self.used, self.model = (usage.total or None), model
-        if usage.total:
-            self.summary = _added(self.summary, usage, model or "unknown")
-
-
-def _added(summary: UsageSummary, usage: Usage, model: str) -> UsageSummary:
-    known = summary.by_model.get(model, ModelUsage())
-    return UsageSummary(
-        summary.total_calls + 1,
-        summary.total_tokens + usage.total,
-        summary.input + usage.input_tokens,
-        summary.output + usage.output_tokens,
-        summary.cached_input + usage.cache_read_tokens,
-        summary.reasoning + usage.reasoning_tokens,
-        {**summary.by_model, model: ModelUsage(known.calls + 1, known.total_tokens + usage.total)},
-    )
-
-
 class LoopAgent:
     """One agent that asks its model, does the calls of the reply one by one, and asks again.
 
     Made with an `AgentOptions`, or with its fields by name. A request opens its session and leaves
-    it; inside `async with agent:` sessions stay open, which saves reading them again. A session
-    belongs to one request at a time.
+    it; inside `async with agent:` sessions stay open, which saves reading them again. Requests of one
+    session queue: each begins when the one before it has ended, and sees its answer.
     """
 
     def __init__(self, options: AgentOptions | None = None, **fields: Any) -> None:
@@ -105,62 +53,110 @@ class LoopAgent:
         journal = self._options.journal
         self._journal = open_journal() if journal is None else journal
         self._default = new_id()
-        self._sessions: dict[str, _Session] = {}
-        self._held: dict[str, AsyncExitStack] | None = None
+        self._sessions: dict[str, Session] = {}
+        self._keeps = False
 
     # -- sessions ------------------------------------------------------------------------------
 
     async def __aenter__(self) -> LoopAgent:
-        self._held = {}
+        self._keeps = True
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        held, self._held = self._held or {}, None
-        for run_id, stack in held.items():
-            self._sessions[run_id].open = None
-            await stack.aclose()
+        self._keeps = False
+        for known in self._sessions.values():
+            async with known.lock():
+                if known.open is not None and known.open.kept:
+                    await self._close(known)
 
-    def _session(self, session: str | None) -> _Session:
-        run_id = session or self._default
-        return self._sessions.setdefault(run_id, _Session(run_id, self._options.enable_usage_tracking))
+    def _session(self, session: str | SessionStore | None) -> Session:
+        run_id = session_key(session) or self._default
+        return self._sessions.setdefault(run_id, Session(run_id, self._options.enable_usage_tracking))
 
     @asynccontextmanager
-    async def _opened(self, known: _Session, agent: Agent, interactive: bool) -> AsyncIterator[Run]:
-        """The session's run: kept open where that is asked for, and its tree brought up to date."""
-        usual, options = agent is self._agent and not interactive, self._options
-        known.left = ()
-        if known.open is not None and usual:
-            yield known.open
-            return
-        if known.open is not None and self._held is not None:
-            known.open = None
-            await self._held.pop(known.run_id).aclose()
-        async with AsyncExitStack() as stack:
-            opened = await stack.enter_async_context(
-                open_run(
-                    [agent],
-                    journal=self._journal,
-                    run_id=known.run_id,
-                    create=True,
-                    context_windows=self._windows(),
-                    limits=replace(options.limits or Limits(), turns=None),
-                    interactive=interactive,
-                    output_limits=options.tool_output_cache or OutputLimits(None, None),
-                    deps=options.deps,
-                    dependency_overrides=options.overrides(),
-                    clock=options.services.clock,
-                    env=options.env,
-                )
-            )
-            # At once: what was left open goes on, and may end while anything here is waited for.
-            known.left = await opened.open_requests()
-            # One more is the record of this opening.
-            if opened.seq - known.tree.seq > 1:
-                for record in await opened.records(known.tree.seq):
-                    known.read(record)
-            if self._held is not None and usual:
-                self._held[known.run_id], known.open = stack.pop_all(), opened
+    async def _opened(self, known: Session, agent: Agent, interactive: bool) -> AsyncIterator[OpenSession]:
+        """The session's run, shared with whoever still reads of it, and its tree brought up to date."""
+        async with known.lock():
+            opened = await self._open(known, agent, interactive)
+            opened.users += 1
+        try:
             yield opened
+        except RunSuspended:
+            opened.kept = False
+            raise
+        finally:
+            opened.users -= 1
+            if not opened.users and not opened.kept:
+                async with known.lock():
+                    if known.open is opened and not opened.users:
+                        await self._close(known)
+
+    async def _open(self, known: Session, agent: Agent, interactive: bool) -> OpenSession:
+        opened, loop = known.open, asyncio.get_running_loop()
+        if opened is not None and opened.loop is loop:
+            if opened.agent is agent and opened.interactive == interactive:
+                return opened
+            # Every request in it has ended; who still reads of one needs the journal only.
+            await self._close(known)
+        async with AsyncExitStack() as stack:
+            run = await stack.enter_async_context(self._run(known.run_id, agent, interactive))
+            # At once: what was left open goes on, and may end while anything here is waited for.
+            left = await run.open_requests()
+            # One more is the record of this opening.
+            if run.seq - known.tree.seq > 1:
+                known.read_all(await run.records(known.tree.seq))
+            kept = self._keeps and agent is self._agent and not interactive
+            known.open = OpenSession(run, agent, interactive, stack.pop_all(), loop, left, kept=kept)
+        return known.open
+
+    async def _close(self, known: Session) -> None:
+        opened, known.open = known.open, None
+        if opened is not None:
+            await opened.stack.aclose()
+
+    @asynccontextmanager
+    async def _alone(self, known: Session) -> AsyncIterator[tuple[OpenSession, Place]]:
+        """The session between two requests."""
+        place = known.queue()
+        try:
+            await place.come()
+            async with self._opened(known, self._agent, False) as opened:
+                yield opened, place
+        finally:
+            known.leave(place)
+
+    def agents(self) -> tuple[Agent, ...]:
+        """The agent, and behind it its colleagues: to be asked, or called, in a run of others.
+
+            await run(agent, "…")    open_run([agent, writer])    LoopAgent(agents=[agent])
+
+        Journal, deps, limits of a request and whoever is asked are then that run's. Raises UserError when
+        `can_execute_tool` is async: only `run` and `run_stream` wait for one.
+        """
+        if is_async(self._options.can_execute_tool):
+            raise UserError(
+                f"{self._agent.name}: an async can_execute_tool is waited for by LoopAgent.run and run_stream"
+                " only. In a run of others give a plain function, which may answer 'ask' to wait for a person"
+            )
+        behind = [each for one in self._options.agents for each in agents_of(one)]
+        return (self._agent, *behind)
+
+    def _run(self, run_id: str, agent: Agent, interactive: bool) -> AbstractAsyncContextManager[Run]:
+        options = self._options
+        return open_run(
+            [agent, *options.agents],
+            journal=self._journal,
+            run_id=run_id,
+            create=True,
+            context_windows=self._windows(),
+            limits=replace(options.limits or Limits(), turns=None),
+            interactive=interactive,
+            output_limits=options.tool_output_cache or OutputLimits(None, None),
+            deps=options.deps,
+            dependency_overrides=options.overrides(),
+            clock=options.services.clock,
+            env=options.env,
+        )
 
     def _windows(self) -> dict[str, int]:
         names = [each if isinstance(each, str) else each.name for each in self._options.models()]
@@ -185,10 +181,8 @@ class LoopAgent:
         options: as of `run_stream`. Raises AbortError when the signal stopped it, RunFailed when the
         model could not be asked.
         """
-        async with self.run_stream(message, **options) as events:
+        async with self.run_stream(message, **{"deltas": False} | options) as events:
             answers = [event.content async for event in events if isinstance(event, FinalResponseEvent)]
-        if events.failure is not None:
-            raise events.failure
         if not answers:
             raise AbortError("The request was stopped")
         return answers[0] if events.value is None else events.value
@@ -198,36 +192,49 @@ class LoopAgent:
         message: str | None,
         *,
         signal: Any = None,
-        session: str | None = None,
+        session: str | SessionStore | None = None,
         force_compaction: bool = False,
         tools: Sequence[Tool | Callable[..., Any]] = (),
         tool_choice: str | None = None,
         attachments: Iterable[Attachment] = (),
         on_input: InputHandler | None = None,
+        deltas: bool = True,
     ) -> LoopStream:
         """Ask, and hand out events while it happens; iterate over it, best in `async with`.
+
+        Iterating raises RunFailed when the model could not be asked, RunSuspended when the journal failed.
 
         message: None goes on with the request that a stopped process left open in the session; a new
         message cancels that one. signal: an asyncio.Event, say; set, it stops the request at once,
         and no `final` comes.
-        session: which conversation goes on; the agent's own by default. force_compaction: compact it
-        instead, the message is not taken. tools: for this request only, after the agent's own.
+        session: which conversation goes on, once its requests before this one have ended: a name, an object
+        of the user's own (see SessionStore), or the agent's own. force_compaction: compact it instead, the
+        message is not taken. tools: for this request only, after the agent's own.
         on_input: shows a person an approval and returns `yes`, `no` or `always`; nobody, no.
+        deltas: hand out pieces of replies and progress of tools too, as they come.
         """
         agent = equip(self._agent, tools)
         if tool_choice is not None:
             agent = replace(agent, asking=replace(agent.asking, tool_choice=tool_choice))
         text, intent = ("", COMPACT) if force_compaction else (message, "")
-        asked = _LoopRequest(text, intent, tuple(attachments), signal, on_input)
-        return LoopStream(self, self._session(session), agent, asked)
+        handler: InputHandler | AsyncPermission | None = on_input
+        check = self._options.can_execute_tool
+        if check is not None and is_async(check):
+            handler = AsyncPermission(check, agent, on_input)
+        known = self._session(session)
+        store = stored(session, known.numbers)
+        asked = LoopRequest(
+            text, intent, tuple(attachments), signal, handler, deltas, store, self._options.env
+        )
+        return LoopStream(self._opened, known, agent, asked)
 
     # -- what is known ---------------------------------------------------------------------------
 
-    def get_usage_summary(self, session: str | None = None) -> UsageSummary:
+    def get_usage_summary(self, session: str | SessionStore | None = None) -> UsageSummary:
         """Calls and tokens of a session, as far as its requests in this process have read it."""
         return self._session(session).summary
 
-    def get_context_left_percent(self, session: str | None = None) -> int | None:
+    def get_context_left_percent(self, session: str | SessionStore | None = None) -> int | None:
         """How much of the window the last call left, 0 to 100; None when either is unknown."""
         known = self._session(session)
         window = self._window(known.model) or next(iter(self._windows().values()), None)
@@ -235,15 +242,17 @@ class LoopAgent:
             return None
         return min(max(round((1 - known.used / window) * 100), 0), 100)
 
-    async def get_history_messages(self, session: str | None = None) -> list[ChatMessage]:
+    async def get_history_messages(self, session: str | SessionStore | None = None) -> list[ChatMessage]:
         """The conversation as the model would be shown it next; the system prompt first, once."""
-        async with self._opened(self._session(session), self._agent, False) as opened:
-            history = opened.transcript(NAME)
+        async with self._alone(self._session(session)) as (opened, _):
+            if (store := stored(session)) is not None:
+                await store.load(opened.run, self._agent)
+            history = opened.run.transcript(self._agent)
         prompt = self._agent.instructions
         return [ChatMessage("system", prompt)] * bool(prompt) + list(history)
 
     async def replace_history_messages(
-        self, messages: Iterable[ChatMessage], session: str | None = None
+        self, messages: Iterable[ChatMessage], session: str | SessionStore | None = None
     ) -> None:
         """Go on from these messages instead. Calls without a result get one that says so; system
         messages are left out, the agent's own prompt stays.
@@ -252,146 +261,10 @@ class LoopAgent:
         """
         text = msgspec.json.encode(healed(messages)).decode()
         known = self._session(session)
-        async with self._opened(known, self._agent, False) as opened:
-            await opened.result(await opened.post(NAME, text, intent=HISTORY))
+        async with self._alone(known) as (opened, place):
+            call = await opened.run.post(self._agent, text, intent=HISTORY)
+            place.begin(opened.run, call)
+            await opened.run.result(call)
             known.used = None
-
-
-def healed(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
-    """The messages without system prompts, every call followed by exactly one result, in order."""
-    found: list[ChatMessage] = []
-    given = list(messages)
-    for index, each in enumerate(given):
-        if each.role in ("system", "tool"):
-            continue
-        found.append(each)
-        if not each.calls:
-            continue
-        results: dict[str, ChatMessage] = {}
-        for later in given[index + 1 :]:
-            if later.role != "tool":
-                break
-            results.setdefault(later.call_id, later)
-        for call in each.calls:
-            lost = ChatMessage("tool", "Error: interrupted", (), call.id, call.name, is_error=True)
-            found.append(results.get(call.id, lost))
-    return found
-
-
-class _LoopRequest(Struct, frozen=True):
-    """A request as it was made; without a text it is the one that was left open."""
-
-    text: str | None
-    intent: str
-    attachments: tuple[Attachment, ...]
-    signal: Any
-    on_input: InputHandler | None
-
-
-def _since_opened(projection: Projection, records: Sequence[Record]) -> list[LoopEvent]:
-    """What has happened since the run was opened again; what came before was told in its time."""
-    tree, found = RunTree(recent=True), list[LoopEvent]()
-    for record in records:
-        for change in tree.add(record):
-            if isinstance(change, RunResume):
-                found.clear()
-            found.extend(projection.take(change, record.at))
-    return found
-
-
-def _events(projection: Projection, changes: Iterable[Change], at: float) -> Iterator[LoopEvent]:
-    for change in changes:
-        yield from projection.take(change, at)
-
-
-def _ends(changes: Iterable[Change], call: str) -> bool:
-    """Whether a call has ended."""
-    return any(isinstance(each, EffectEnd) and each.effect.id == call for each in changes)
-
-
-class LoopStream:
-    """The events of one request. Leaving `async with` before the end cancels the request.
-
-    failure: why there is no answer, if the model could not be asked. value: the typed answer.
-    """
-
-    def __init__(self, owner: LoopAgent, known: _Session, agent: Agent, asked: _LoopRequest) -> None:
-        self._owner, self._known, self._agent, self._asked = owner, known, agent, asked
-        self._events: AsyncIterator[LoopEvent] | None = None
-        self.failure: RunFailed | None = None
-        self.value: Any = None
-
-    async def __aenter__(self) -> LoopStream:
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        await self.aclose()
-
-    async def aclose(self) -> None:
-        """Stop the request, if it has not ended, and leave the session."""
-        close = getattr(self._events, "aclose", None)
-        if close is not None:
-            await close()
-
-    def __aiter__(self) -> LoopStream:
-        return self
-
-    async def __anext__(self) -> LoopEvent:
-        if self._events is None:
-            self._events = self._play()
-        return await anext(self._events)
-
-    async def _play(self) -> AsyncIterator[LoopEvent]:
-        asked = self._asked
-        if asked.signal is not None and asked.signal.is_set():
-            return
-        interactive = asked.on_input is not None
-        async with self._owner._opened(self._known, self._agent, interactive) as opened:
-            known, left = self._known, self._known.left
-            projection, told = Projection(self._agent.asking.retry.max_attempts), list[Record]()
-            if asked.text is None:
-                if not left:
-                    return
-                call, told = left[-1], await opened.records()
-                start = told[-1].seq
-            else:
-                for each in left:
-                    await opened.cancel(each, "another message came")
-                start = opened.seq
-                call = await opened.post(NAME, asked.text, attachments=asked.attachments, intent=asked.intent)
-            stops: list[Callable[[], object]] = []
-            if asked.signal is not None:
-                stops.append(opened.cancel_when(asked.signal, call, "aborted"))
-            if asked.on_input is not None:
-                stops.append(opened.on_input(asked.on_input))
-            try:
-                for earlier in told:
-                    known.read(earlier)
-                for event in _since_opened(projection, told):
-                    yield event
-                if not told or call in known.tree.requests:
-                    async with aclosing(opened.events(known.tree.seq, deltas=False)) as records:
-                        async for record in records:
-                            if not isinstance(record, Record):
-                                continue
-                            changes = known.read(record)
-                            for event in (
-                                _events(projection, changes, record.at) if record.seq > start else ()
-                            ):
-                                yield event
-                            if _ends(changes, call):
-                                break
-                await self._end(opened, call)
-            finally:
-                for stop in stops:
-                    stop()
-                # A run that has suspended says so itself; there is nothing left to cancel.
-                with suppress(RunSuspended):
-                    if call in await opened.open_requests():
-                        await opened.cancel(call, "nobody listens any more")
-
-    async def _end(self, opened: Run, call: str) -> None:
-        try:
-            self.value = (await opened.result(call)).value
-        except RunFailed as failed:
-            self.failure = failed
+            if (store := stored(session)) is not None:
+                await store.save(opened.run, self._agent)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
@@ -22,29 +20,16 @@ from antiphon import (
     RetryPolicy,
     Tool,
     ToolContext,
-    UserError,
 )
-from antiphon.values.agent import Compaction
+from antiphon.styles.loop.permission import ToolPermissionHook, authorize_by
+from antiphon.values.agent import AgentSource, Compaction, agents_of
 from antiphon.values.fields import Checked
-from antiphon.values.hooks import Authorize, Continue, Decision, EndTurn, TurnContext
+from antiphon.values.hooks import Continue, EndTurn, TurnContext
 from antiphon.values.limits import OutputLimits
+from antiphon.values.message import USER
 from antiphon.values.model import ChatMessage
 from antiphon.values.tool import Dependency
 
-NAME = "agent"
-"""What the journal knows a loop's agent by."""
-
-
-class ToolPermission(Checked, frozen=True):
-    """A ruling on one call. `stop_turn`: a denied call ends the turn too. `reason` is told to the model."""
-
-    decision: Literal["allow", "deny", "ask"]
-    reason: str = ""
-    stop_turn: bool = False
-
-
-ToolPermissionHook = Callable[[Tool, dict[str, Any]], ToolPermission | Literal["allow", "deny", "ask"]]
-"""Rules on a call: it is given the tool and the validated arguments. What it raises denies."""
 IncompleteWork = Callable[[Sequence[ChatMessage]], str | None]
 """Shown the conversation before a text becomes the answer; says what is left to do."""
 
@@ -95,7 +80,18 @@ class UsageSummary(Struct, frozen=True):
     by_model: Mapping[str, ModelUsage] = {}
 
 
-class AgentOptions(Checked, frozen=True, kw_only=True):
+class Colleagues(Checked, frozen=True, kw_only=True):
+    """Where an agent stands among others; options of a LoopAgent too."""
+
+    name: str = "agent"
+    """What others call it by, and its sessions know it by."""
+    description: str = ""
+    """What its colleagues are told of it. Default: the system prompt."""
+    agents: Sequence[Agent | AgentSource] = ()
+    """Whom it may call. With any its prompt names them, and says how they are called."""
+
+
+class AgentOptions(Colleagues, frozen=True, kw_only=True):
     """What a LoopAgent is made with; times in milliseconds.
 
     llm: a model string or Model, None for ANTIPHON_MODEL. max_iterations: model calls of one
@@ -175,13 +171,15 @@ def agent_of(options: AgentOptions) -> Agent:
         else options.max_reminders
     )
     return Agent(
-        NAME,
+        options.name,
         options.system_prompt,
         model=options.llm,
         tools=tuple(options.tools),
-        standalone=True,
+        description=options.description,
+        standalone=not options.agents,
+        can_call=(*(each.name for each in colleagues_of(options)), USER) if options.agents else (),
         context="continue",
-        tool_execution="sequential",
+        tool_execution="ordered",
         loop=LoopOptions(finish_mode="in_order", max_reminders=max_reminders, summarize_at_limit=True),
         completion="finish" if options.require_done_tool else "text",
         asking=ModelOptions(
@@ -201,6 +199,11 @@ def agent_of(options: AgentOptions) -> Agent:
     )
 
 
+def colleagues_of(options: AgentOptions) -> tuple[Agent, ...]:
+    """Those whom it may call itself; behind each stand those whom that one may call."""
+    return tuple(agents_of(each)[0] for each in options.agents)
+
+
 def retry_policy(options: AgentOptions) -> RetryPolicy:
     """The kernel's rules for trying again; a number that makes no sense is the default."""
     statuses = options.llm_retryable_status_codes
@@ -217,27 +220,6 @@ def retry_policy(options: AgentOptions) -> RetryPolicy:
 def _whole(options: AgentOptions, name: str, least: int = 1) -> int:
     number: float = getattr(options, name)
     return int(number if number >= least else _TIMES[name])
-
-
-def authorize_by(hook: ToolPermissionHook | None) -> Authorize | None:
-    """The hook as the kernel asks it. Raises UserError for an async one: a rule must not wait."""
-    if hook is None:
-        return None
-    if inspect.iscoroutinefunction(hook):
-        raise UserError(
-            "can_execute_tool must not be async: it is a rule; let it answer 'ask' to wait for a person"
-        )
-
-    def authorize(tool: Tool, arguments: str) -> tuple[Decision, str]:
-        said = hook(tool, msgspec.json.decode(arguments))
-        found = (
-            said if isinstance(said, ToolPermission) else msgspec.convert({"decision": said}, ToolPermission)
-        )
-        if found.decision == "deny" and found.stop_turn:
-            return "stop", found.reason
-        return found.decision, found.reason
-
-    return authorize
 
 
 def end_turn_by(incomplete: IncompleteWork | None, most: int) -> EndTurn | None:

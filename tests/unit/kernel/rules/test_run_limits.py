@@ -201,7 +201,7 @@ def test_a_request_is_not_handed_over_to_the_run():
 
 def test_an_overrun_of_one_request_lets_no_other_begin():
     model = works(Usage(900_000, 1))
-    results, _, state = asyncio.run(batch(3, model, limits=UNLIMITED, run_limits=RunLimits(tokens=1_900)))
+    results, _, state = asyncio.run(batch(3, model, limits=UNLIMITED, run_limits=RunLimits(tokens=2_100)))
     assert outcomes(results) == ["budget"] * 3
     assert model.asked == 1
     assert state.totals.scopes[0].tokens == 900_001

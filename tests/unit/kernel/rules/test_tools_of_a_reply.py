@@ -34,6 +34,7 @@ def two_steps(order: list[str]) -> list[Any]:
     [
         ("parallel", ["first starts", "second starts", "first ends"], ["1", "2"]),
         ("sequential", ["first starts", "first ends", "second starts"], ["1", "2"]),
+        ("ordered", ["first starts", "second starts", "first ends"], ["1", "2"]),
         (
             "single",
             ["first starts", "first ends"],
@@ -60,6 +61,28 @@ def test_sequential_calls_wait_for_an_approval() -> None:
         True,
         False,
     ]
+
+
+def test_ordered_calls_that_act_wait_for_all_before_them_and_are_waited_for() -> None:
+    order: list[str] = []
+
+    @tool
+    async def act() -> str:
+        """Act."""
+        order.append("act starts")
+        await asyncio.sleep(0)
+        order.append("act ends")
+        return "acted"
+
+    tools = [*two_steps(order), act]
+    calls = [call(each) for each in ("first", "act", "act", "second", "first")]
+    model = Script([calls, "end"])
+    recorded(Agent("a", tools=tools, tool_execution="ordered"), "go", model=model)
+    acts = ["act starts", "act ends"]
+    assert order == [
+        "first starts", "first ends", *acts, *acts, "second starts", "first starts", "first ends"
+    ]  # fmt: skip
+    assert results_shown(model.requests[-1]) == ["1", "acted", "acted", "2", "1"]
 
 
 @tool(finishes=True)

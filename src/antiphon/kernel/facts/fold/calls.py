@@ -18,7 +18,15 @@ from antiphon.kernel.facts.activation import (
     Progress,
     Turn,
 )
-from antiphon.kernel.facts.agent_call import CALL_AGENT, INCOMPLETE, AgentCall, opening, read_call, returned
+from antiphon.kernel.facts.agent_call import (
+    CALL_AGENT,
+    INCOMPLETE,
+    AgentCall,
+    opening,
+    read_call,
+    reason_shown,
+    returned,
+)
 from antiphon.kernel.facts.events import (
     ApprovalEffect,
     CallEffect,
@@ -207,7 +215,7 @@ def result_of(event: EffectFinished) -> ToolResult:
     if event.outcome == "completed":
         return ToolResult(shown_content(event), event.attachments)
     partial = f"\nPartial output: {event.content}" if event.content else ""
-    return ToolResult(f"Error: {event.reason}{partial}", event.attachments, is_error=True)
+    return ToolResult(f"Error: {reason_shown(event)}{partial}", event.attachments, is_error=True)
 
 
 def shown_content(event: EffectFinished) -> str:

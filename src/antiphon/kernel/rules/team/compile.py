@@ -89,7 +89,8 @@ def _member(agent: Agent, agents: Mapping[str, Agent], options: Options) -> Comp
         colleagues = [agents[name] for name in agents if name in reachable]
         offered = builtins | set(tools)
         rules = [each.prompt for name, each in BUILTINS.items() if name in offered and each.prompt]
-        prompt = write_prompt(agent, colleagues, CALL_AGENT in offered, rules)
+        user = options.interactive and (USER in reachable or tuple(agent.can_call) == ALL)
+        prompt = write_prompt(agent, colleagues, CALL_AGENT in offered, rules, user)
     prompt = "\n\n".join([prompt, *(text for name, text in options.extra_for if name == agent.name)])
     examples = tuple(agent.examples) + tuple(each for tool in tools.values() for each in tool.examples)
     answer = answer_of(agent.output_type) if agent.output_type is not None else None

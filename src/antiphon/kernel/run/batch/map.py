@@ -18,7 +18,7 @@ from antiphon.kernel.run.blocking import run_here
 from antiphon.kernel.run.open import open_run
 from antiphon.kernel.run.options import Item, MapOptions, OpenOptions
 from antiphon.kernel.run.run import InputHandler, Run
-from antiphon.values.agent import Agent, AnyAgent, equip
+from antiphon.values.agent import Agent, AgentSource, AnyAgent, agents_of, equip
 from antiphon.values.codec import encode_value
 from antiphon.values.fields import shown
 from antiphon.values.generic import Deps, Out
@@ -36,7 +36,11 @@ async def map(
 
 @overload
 async def map(
-    agent: str, items: Iterable[Item], *, deps: object = ..., **options: Unpack[MapOptions[Item]]
+    agent: str | AgentSource,
+    items: Iterable[Item],
+    *,
+    deps: object = ...,
+    **options: Unpack[MapOptions[Item]],
 ) -> list[Result]: ...
 
 
@@ -94,7 +98,11 @@ def map_sync(
 
 @overload
 def map_sync(
-    agent: str, items: Iterable[Item], *, deps: object = ..., **options: Unpack[MapOptions[Item]]
+    agent: str | AgentSource,
+    items: Iterable[Item],
+    *,
+    deps: object = ...,
+    **options: Unpack[MapOptions[Item]],
 ) -> list[Result]: ...
 
 
@@ -207,10 +215,10 @@ def _line_up(
     agent: AnyAgent | str, agents: Iterable[AnyAgent], tools: tuple[Tool | Callable[..., object], ...]
 ) -> tuple[list[AnyAgent], str]:
     """The team, the agent included and equipped, and its name. Raises UserError, UnknownName."""
-    team = list(agents)
-    if isinstance(agent, Agent) and agent not in team:
-        team.append(agent)
-    name = agent.name if isinstance(agent, Agent) else agent
+    team: list[Agent[Any, Any]] = [each for one in agents for each in agents_of(one)]
+    asked = () if isinstance(agent, str) else agents_of(agent)
+    team += [each for each in asked if each not in team]
+    name = agent if isinstance(agent, str) else asked[0].name
     found = next((each for each in team if each.name == name), None)
     if found is None:
         raise UnknownName("agent", name, [each.name for each in team])
@@ -218,4 +226,5 @@ def _line_up(
         raise UserError(
             f"map asks {name} about each item anew, but it goes on with its conversation: say context='fresh'"
         )
-    return [equip(each, tools) if each is found else each for each in team], name
+    equipped: list[AnyAgent] = [equip(each, tools) if each is found else each for each in team]
+    return equipped, name
