@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
 
 from antiphon import UNLIMITED, Agent, Hooks, Limits, Model, ModelOptions, Tool, UserError
-from antiphon.errors import DuplicateName
+from antiphon.errors import ConfigError, DuplicateName, UnknownName
 from antiphon.styles.profiles.files.diagnostics import Diagnostic
 from antiphon.styles.profiles.files.loader import Library, load_profiles
 from antiphon.styles.profiles.files.profile import Profile
@@ -39,6 +40,8 @@ HANDOVERS: Mapping[str, str] = {
 }
 """The handover protocols of tools, where a library has them."""
 _ROLES = ("partner", "principal", "associate")
+_LEADING = ("partner", "principal")
+"""Roles whose profiles nothing stands in for."""
 
 
 class ProfileTeam:
@@ -46,13 +49,16 @@ class ProfileTeam:
 
     source: a folder, see `load_profiles`, or a Library. tools: your toolsets by name, beside those of this
     style. ingestors: your formatting functions, see `ingestor`. models: instead of what an LLM config says,
-    by profile. bounds: of every agent. delegation: whom an agent may give work to, by profile; without a
-    word of it, every associate that is `available_for_staffing`. tags: of profiles, for that. handovers:
-    the protocols of tools. env: where LLM configs read variables.
+    by profile. entry: the profile that the user talks to. bounds: of every agent. delegation: whom an
+    agent may give work to, by profile; without a word of it, every associate that is
+    `available_for_staffing`. tags: of profiles, for that. handovers: the protocols of tools. env: where LLM
+    configs read variables.
 
     Of several partners or principals the first by name counts. What is wrong with files is in
-    `library.findings`; profiles with errors are no part of the team. Raises ConfigError, DuplicateName for
-    two tools or ingestors of one name, UserError without any profile that could be an agent.
+    `library.findings`; profiles with errors are no part of the team. Nothing stands in for a partner or a
+    principal with errors: ConfigError, with these errors first, unless `entry` names another profile. Raises
+    ConfigError, DuplicateName for two tools or ingestors of one name, UnknownName for an entry that is no
+    agent, UserError without any profile that could be an agent.
     """
 
     def __init__(
@@ -62,6 +68,7 @@ class ProfileTeam:
         tools: Mapping[str, Sequence[Tool | Callable[..., Any]]] | None = None,
         ingestors: Iterable[Ingestor] = (),
         models: Mapping[str, str | Model] | None = None,
+        entry: str | None = None,
         bounds: ProfileLimits | None = None,
         delegation: Mapping[str, Delegation] | None = None,
         tags: Mapping[str, tuple[str, ...]] | None = None,
@@ -76,8 +83,11 @@ class ProfileTeam:
         self._models, self._bounds = models or {}, bounds or ProfileLimits()
         self._delegation, self._tags, self._handovers = delegation or {}, tags or {}, handovers
         self._env = os.environ if env is None else env
+        _check_entry(self.library, entry)
         self._roles = _by_role(self.library)
         self._agents = self._compiled()
+        if entry is not None:
+            self._agents.sort(key=lambda each: each.name != entry)
 
     @property
     def findings(self) -> tuple[Diagnostic, ...]:
@@ -174,6 +184,35 @@ class ProfileTeam:
             if name in known or self._handovers is not HANDOVERS
         }
         return {tool: self.library.protocol(name) for tool, name in given.items()}
+
+
+def _check_entry(library: Library, entry: str | None) -> None:
+    """Refuse to begin with anybody else than who the files or the user say. Raises as `ProfileTeam`."""
+    if entry is not None:
+        if library.profile(entry).type not in _ROLES:
+            raise UnknownName(
+                "entry", entry, [n for n, each in library.profiles.items() if each.type in _ROLES]
+            )
+        return
+    alone = not any(each.type in _ROLES for each in library.profiles.values())
+    missing = [name for name, role in sorted(library.refused_roles.items()) if alone or _leads(name, role)]
+    if not missing:
+        return
+    errors = [each for name in missing for each in library.refused["profile", name]]
+    told = "\n".join(each.labelled for each in dict.fromkeys(errors))
+    named = ", ".join(map(repr, missing))
+    known = ", ".join(name for name, each in sorted(library.profiles.items()) if each.type in _ROLES)
+    raise ConfigError(
+        f"{told}\nThe team cannot start without {named}: nobody stands in. Correct the errors, or name "
+        f"another entry. Known: {known or '(none)'}"
+    )
+
+
+def _leads(name: str, role: str) -> bool:
+    """Whether a refused profile was to lead; one whose role cannot be read is known by its name."""
+    if role in (*_ROLES, "base"):
+        return role in _LEADING
+    return bool(get_close_matches(role, _LEADING)) or any(each in name.lower() for each in _LEADING)
 
 
 def _named(ingestors: Iterable[Ingestor]) -> dict[str, Ingestor]:
