@@ -30,7 +30,7 @@ from antiphon.styles.profiles.turns.routing import route
 from antiphon.styles.profiles.turns.turn_input import START, take
 from antiphon.styles.profiles.work.admission import Delegation, staff
 from antiphon.styles.profiles.work.dispatch import broker, broker_name
-from antiphon.styles.profiles.work.toolset import TOOLS, with_context
+from antiphon.styles.profiles.work.toolset import TOOLS, with_protocol
 from antiphon.styles.profiles.world.binding import ProfileBinding, hands_over_messages, reads
 from antiphon.values.tool import as_tool
 
@@ -143,7 +143,7 @@ class ProfileTeam:
 
     def _agent(self, seat: ProfileBinding) -> Agent:
         profile = seat.profile
-        tools = [_with_protocol(each, seat.protocols) for each in self._tools_of(profile)]
+        tools = [with_protocol(each, seat.protocols.get(each.name)) for each in self._tools_of(profile)]
         set_of = {each.name: name for name, given in self._toolsets.items() for each in given}
         config = profile.llm_config_ref
         found = thinking(self.library.llm_config(config), self._env) if config else Thinking()
@@ -244,10 +244,6 @@ def _by_role(library: Library) -> dict[str, list[Profile]]:
         if profile.type in found:
             found[profile.type].append(profile)
     return found
-
-
-def _with_protocol(tool: Tool, protocols: Mapping[str, Protocol]) -> Tool:
-    return with_context(tool, protocols.get(tool.name)) if tool.name in TOOLS else tool
 
 
 def _limits(bounds: ProfileLimits) -> Limits | None:

@@ -209,7 +209,9 @@ def _json(value: Any) -> str:
 def _module(name: str, module: Mapping[str, Any]) -> str:
     kept: Sequence[Any] = module.get("context_archive") or ()
     said = f"- {name} [{module.get('status')}] {module.get('name', '')}: {module.get('description', '')}"
-    return said.rstrip(": ") + (f" ({len(kept)} archived)" if kept else "")
+    notes = module.get("notes_from_principal")
+    told = said.rstrip(": ") + (f" ({len(kept)} archived)" if kept else "")
+    return f"{told}\n  - notes_from_principal: {notes}" if notes else told
 
 
 def _listed(value: Any, depth: int) -> list[str]:

@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from antiphon.styles.profiles.conditions.path import lookup
 from antiphon.styles.profiles.files.template import Template, render
 from antiphon.styles.profiles.world.binding import ProfileBinding
@@ -65,7 +67,7 @@ class RuleContext:
                 "module_id": module_id,
                 "module_description": team["work_modules"].get(module_id, {}).get("description", ""),
             },
-            "team": {**team, "profiles_list_instance_ids": self._staff},
+            "team": {"profiles_list_instance_ids": self._staff, **team},
             "run": {"meta": {"run_id": context.run_id, "status": "RUNNING"}},
             "config": {
                 "agent_profiles": {name: described(each) for name, each in self.seat.associates.items()}
@@ -135,6 +137,40 @@ def team_state(shared: Mapping[str, Any]) -> dict[str, Any]:
         for name, module in modules.items()
     }
     return state
+
+
+INSTRUCTING: Mapping[str, str] = {
+    "generate_markdown_report": "principal_final_synthesis",
+    "generate_message_summary": "current_associate_findings",
+}
+"""Tools whose results tell an agent what to write, and the argument in which it has said the gist of it."""
+
+
+def delivered(conversation: Sequence[ChatMessage]) -> str:
+    """What an agent hands back that ends without saying so.
+
+    The report or summary that it was told to write: its last reply since then that called nothing, else its
+    last text, else the gist of it. Without such instructions, its last text.
+    """
+    plain = latest = ""
+    for message in reversed(conversation):
+        if message.role != "assistant":
+            continue
+        if not message.calls:
+            plain = plain or message.content
+        for each in message.calls:
+            if each.name in INSTRUCTING:
+                return plain or latest or _argument(each.arguments, INSTRUCTING[each.name])
+        latest = latest or message.content
+    return last_said(conversation)
+
+
+def _argument(arguments: str, name: str) -> str:
+    try:
+        given = msgspec.json.decode(arguments)
+    except msgspec.DecodeError:
+        return ""
+    return str(given.get(name) or "") if isinstance(given, dict) else ""
 
 
 def last_said(conversation: Sequence[ChatMessage]) -> str:
