@@ -32,6 +32,7 @@ from antiphon.styles.profiles.work.admission import Delegation, staff
 from antiphon.styles.profiles.work.dispatch import broker, broker_name
 from antiphon.styles.profiles.work.toolset import TOOLS, with_protocol
 from antiphon.styles.profiles.world.binding import ProfileBinding, hands_over_messages, reads
+from antiphon.styles.profiles.world.shape import config_of
 from antiphon.values.tool import as_tool
 
 HANDOVERS: Mapping[str, str] = {
@@ -85,6 +86,7 @@ class ProfileTeam:
         self._env = os.environ if env is None else env
         _check_entry(self.library, entry)
         self._roles = _by_role(self.library)
+        self._staff: dict[str, tuple[str, ...]] = {}
         self._agents = self._compiled()
         if entry is not None:
             self._agents.sort(key=lambda each: each.name != entry)
@@ -107,6 +109,7 @@ class ProfileTeam:
         found: list[Agent] = []
         for profile in (each for role in _ROLES for each in self._roles[role]):
             seat = self._seat(profile)
+            self._staff[profile.name] = tuple(each.profile_id for each in seat.associates.values())
             found.append(self._agent(seat))
             if seat.broker:
                 found.append(broker(profile.name, tuple(seat.associates), seat.bounds))
@@ -133,13 +136,24 @@ class ProfileTeam:
             self._bounds,
             tuple(each.name for each in own if each.finishes),
             associates,
+            config_of(associates.values()),
             principals[0].name if launches else "",
             broker_name(profile.name) if associates and dispatches else "",
             profile.type == "principal" and bool(self._roles["partner"]),
+            profile.type in _LEADING and self._is_read(profile),
             self._protocols(),
             reads(profile, "messages") or any(map(hands_over_messages, self._protocols().values())),
             reads(profile, START),
         )
+
+    def _is_read(self, profile: Profile) -> bool:
+        """Whether a rule or a text of another profile looks at the state of one with this role."""
+        others = [each for role in _ROLES for each in self._roles[role] if each is not profile]
+        return any(reads(each, f"{profile.type}.") for each in others)
+
+    def staff_of(self, name: str) -> tuple[str, ...]:
+        """Ids of the profiles that the agent of this name may give work to."""
+        return self._staff.get(name, ())
 
     def _agent(self, seat: ProfileBinding) -> Agent:
         profile = seat.profile
