@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from antiphon.styles.profiles.conditions.expression import holds
@@ -25,6 +26,14 @@ from antiphon.values.hooks import Continue, Return, TurnContext
 
 SEEN = 20
 """Messages of an agent that the others see, the last ones, each cut short."""
+DECISION = "_decision"
+"""Where it is kept what the last rule that counted said, and which it was."""
+_ACTIONS: Mapping[type, str] = {
+    EndAgentTurn: "end_agent_turn",
+    AwaitUserInput: "await_user_input",
+    LoopWithInboxItem: "loop_with_inbox_item",
+    ContinueWithTool: "continue_with_tool",
+}
 LOOPS = "_loops"
 """Where it is kept how many turns in a row made no call."""
 TOLD = "_markup_told"
@@ -44,15 +53,23 @@ def decide(seat: ProfileBinding, context: TurnContext) -> Continue | Return:
         _show(view)
     steps = seat.bounds.steps
     if steps is not None and context.turn >= steps and (context.called_tools or context.inbox or news):
+        _unruled(view)
         return _end(
             view, Return("limit", last_said(context.messages), f"the budget of {steps} steps is used up")
         )
     if context.called_tools or context.inbox or news:
         _reset(view)
+        _unruled(view)
         return _go_on(view)
     if not seat.profile.flow_decider:
         return _end(view, Return("completed", context.reply))
     return _ruled(view)
+
+
+def _unruled(view: RuleContext) -> None:
+    """No rule decides on this turn; one with a call has no need to say so."""
+    if view.private.values.get(DECISION) and not view.context.called_tools:
+        view.private.put(DECISION, [])
 
 
 def _show(view: RuleContext) -> None:
@@ -68,10 +85,15 @@ def _ruled(view: RuleContext) -> Continue | Return:
     """What the first rule says that holds; without one, another turn."""
     if MARKUP.search(view.context.reply) and not view.private.values.get(TOLD):
         view.private.put(TOLD, True)
+        _unruled(view)
         add(view, "INTERNAL_DIRECTIVE", {"content": NO_CALL})
         return _go_on(view)
     rule = _first(view)
     action = rule.action if rule is not None else None
+    if rule is None:
+        _unruled(view)
+    else:
+        view.private.put(DECISION, [_ACTIONS[type(rule.action)], rule.id])
     if isinstance(action, EndAgentTurn):
         said = last_said(view.context.messages)
         if action.outcome == "success":

@@ -121,7 +121,7 @@ def _briefing(
     archives = _archives(view, assignment.inherit_messages_from)
     inherited = [each for entry in archives for each in _spoken(entry)]
     handed = _handed(view, assignment.inherit_deliverables_from)
-    own = {"instructions": said.get(INSTRUCTIONS), "shared_context": said.get(SHARED)}
+    own = {key: said.get(name) or "" for key, name in _SAID.items()}
     if protocol is not None:
         for key, advice in EITHER.items():
             if key in protocol.context_parameters.get("required", ()) and not said.get(key):

@@ -128,7 +128,10 @@ def _briefing(view: RuleContext, given: Mapping[str, Any]) -> dict[str, Any]:
     properties = {**{key: {"x-handover-title": _TITLES[key]} for key in more}, **shape["properties"]}
     if mode == "continue_from_previous":
         data["previous_steps"] = INGESTORS["principal_history_summary"].write(None, {}, view)
-    return {"data": data, "schema_for_rendering": {**shape, "properties": properties}}
+    return {
+        "data": data,
+        "schema_for_rendering": {**shape, "properties": properties} if properties else {},
+    }
 
 
 def status(view: RuleContext) -> DirectResult:

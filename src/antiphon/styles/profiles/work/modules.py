@@ -22,7 +22,7 @@ ALIASES: Mapping[str, str] = {"in_progress": "ongoing"}
 Modules = Mapping[str, Mapping[str, Any]]
 
 
-class ModuleAction(Struct, frozen=True, forbid_unknown_fields=True):
+class ModuleAction(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One change of the plan.
 
     action: `create` needs name and description, `update` a module_id and what differs, `status_change` a

@@ -39,8 +39,14 @@ class RuleContext:
         self.private = EditableData(context.data)
         self.team = EditableData(context.run_data)
         self._messages = seat.recalled.of(context.messages, RECALLED) if seat.reads_messages else []
+        self._arrived: list[Any] = []
         self._world: dict[str, Any] | None = None
         self._changes = 0
+
+    def receive(self, items: list[Any]) -> None:
+        """Show rules these items in the inbox, before what is kept there; none of them is kept."""
+        if items or self._arrived:
+            self._arrived, self._world = items, None
 
     @property
     def world(self) -> dict[str, Any]:
@@ -53,6 +59,8 @@ class RuleContext:
     def _made(self) -> dict[str, Any]:
         profile, context, team = self.seat.profile, self.context, team_state(self.team.values)
         state = state_of(self.private.values, self._staff, self.action)
+        if self._arrived:
+            state["inbox"] = [*self._arrived, *state["inbox"]]
         if self.seat.reads_messages:
             state["messages"] = self._messages
         return world_of(
