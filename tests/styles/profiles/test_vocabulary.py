@@ -10,7 +10,7 @@ from antiphon.styles.profiles.work.modules import ModuleAction, manage
 from antiphon.styles.profiles.work.toolset import TOOLS, dispatch_tool, launch_tool
 from antiphon.styles.profiles.world.world import delivered
 from antiphon.values.message import ToolCall
-from antiphon.values.model import ChatMessage
+from antiphon.values.model import ChatMessage, Reply
 from tests.styles.profiles.profiled import ASSOCIATE, PRINCIPAL, TEAM, of, script, team
 from tests.styles.profiles.test_handover import LAUNCH, PAIR, partnered
 from tests.styles.profiles.test_modules import DONE, dispatch, finishing, led, planned, state, work
@@ -289,10 +289,15 @@ def test_the_synthesis_and_the_findings_come_back_with_the_instructions(tmp_path
 
 
 def test_an_agent_that_finishes_with_a_reason_hands_back_its_report(tmp_path):
+    rules = """
+        flow_decider:
+        - {id: tool, condition: "v['state.current_action']", action: {type: continue_with_tool}}
+    """
+    profiles = {"Principal": [PRINCIPAL, rules], "Associate": ASSOCIATE}
     report = call("generate_markdown_report", principal_final_synthesis="The moon does it.")
-    done = [ToolCall("c9", "finish_flow", '{"reason": "All done."}')]
-    lines = [report, "# Tides\n\nThe moon.", done]
-    result, _, _ = led(tmp_path, lines, [])
+    done = Reply("I come to the end.", (ToolCall("c9", "finish_flow", '{"reason": "All done."}'),))
+    result, model, _ = led(tmp_path, [report, "# Tides\n\nThe moon.", done], [], profiles)
+    assert len(model.requests) == 3
     assert result.output == "# Tides\n\nThe moon."
 
 
