@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from antiphon import Agent, Tool
 from antiphon.cli.display import output
@@ -25,7 +26,10 @@ from antiphon.errors import AntiphonError, ConfigError
 from antiphon.styles.profiles import ProfileTeam
 from antiphon.view.graph import Graph
 
-FORMS = "a team file (team.yaml), a folder of profiles, file.py:name or package.module:name"
+FORMS = (
+    "a team file (team.yaml), a folder of profiles (folder:NAME begins with that profile), file.py:name or "
+    "package.module:name"
+)
 IN_CODE = "team.py"
 """The file of a folder whose `team` the folder stands for."""
 
@@ -33,13 +37,20 @@ IN_CODE = "team.py"
 class Target(Struct, frozen=True):
     """A team that can be asked. `entry`: who is asked. `text`: the target as it was given.
 
-    graph: the team's own word on who reaches whom, None without one.
+    graph: the team's own word on who reaches whom, None without one. findings: what is wrong with its files,
+    errors first; told when a run of it begins.
     """
 
     text: str
     entry: str
     agents: tuple[Agent, ...]
     graph: Graph | None = None
+    findings: tuple[str, ...] = ()
+
+    def tell_findings(self) -> None:
+        """Write them to the error output."""
+        for each in self.findings:
+            output.tell(each)
 
 
 def load_target(text: str, folder: str | None = None) -> Target:
@@ -53,23 +64,37 @@ def load_target(text: str, folder: str | None = None) -> Target:
         entry, agents = read_team(text, folder or ".")
         return Target(text, entry, agents)
     place, colon, name = text.rpartition(":")
+    if place and name and Path(place).is_dir():
+        return _of_folder(place, folder, name)
     if not colon or not place or not name:
         raise ConfigError(f"{text!r} names no target; it is {FORMS}{_candidates(text)}")
     module = _from_file(place) if place.endswith(".py") else _from_module(place)
     return _team(text, _attribute(module, place, name), folder)
 
 
-def _of_folder(text: str, folder: str | None) -> Target:
-    """The team in a folder: `team` of its team.py, or what its profiles describe with the tools that ship."""
+def _of_folder(text: str, folder: str | None, entry: str | None = None) -> Target:
+    """The team in a folder: `team` of its team.py, or what its profiles describe with the tools that ship.
+
+    entry: who is asked instead of the first.
+    """
     home = Path(text)
     if (home / IN_CODE).is_file():
-        return load_target(f"{home / IN_CODE}:team", folder)
+        return _entered(load_target(f"{home / IN_CODE}:team", folder), entry)
     if not (home / "profiles").is_dir():
         raise ConfigError(
             f"{text} is a folder without a {IN_CODE} and without profiles/; a target is {FORMS}"
         )
     box = toolbox(folder or ".")
-    return _drawn(text, ProfileTeam(home, tools={name: box[name]() for name in SETS}))
+    team = ProfileTeam(home, tools={name: box[name]() for name in SETS}, entry=entry)
+    return _drawn(f"{text}:{entry}" if entry else text, team)
+
+
+def _entered(target: Target, entry: str | None) -> Target:
+    """The same team, of which another agent is asked."""
+    names = [agent.name for agent in target.agents]
+    if entry is not None and entry not in names:
+        raise ConfigError(f"{target.text}: the entry {entry!r} is none of its agents: {', '.join(names)}")
+    return replace(target, entry=entry) if entry else target
 
 
 def _candidates(text: str) -> str:
@@ -198,11 +223,10 @@ def _team(text: str, found: Any, folder: str | None) -> Target:
 
 def _drawn(text: str, found: Any) -> Target:
     """An environment, a team of profiles: whatever says itself which agents it is, the first one asked."""
-    for finding in getattr(found, "findings", ()):
-        output.tell(str(finding))
+    findings = sorted(getattr(found, "findings", ()), key=lambda each: str(each.severity))
     agents = tuple(found.agents())
     drawn = found.graph() if callable(getattr(found, "graph", None)) else None
-    return Target(text, agents[0].name, agents, drawn)
+    return Target(text, agents[0].name, agents, drawn, tuple(each.labelled for each in findings))
 
 
 def _called(text: str, function: Any, folder: str | None) -> Any:

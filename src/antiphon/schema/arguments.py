@@ -311,6 +311,16 @@ def _meant(name: str, free: Sequence[str], missing: Sequence[str]) -> str:
     return f" (did you mean {near[0]!r}?)" if len(near) == 1 else ""
 
 
+def _at(properties: Mapping[str, Any], path: str) -> Mapping[str, Any]:
+    """The schema of what stands at a path such as `$.a[0].b`, as far as it can be told."""
+    found: Mapping[str, Any] = {"properties": properties}
+    for name, item in re.findall(r"\.([^.\[]+)|(\[)", path):
+        inner = found.get("items") if item else found.get("properties", {}).get(name)
+        choices = [inner, *inner.get("anyOf", ())] if isinstance(inner, dict) else []
+        found = next((each for each in choices if "properties" in each or "items" in each), {})
+    return found
+
+
 class ArgumentParser:
     """Reads the arguments of one tool. Immutable after construction; share it freely.
 
@@ -434,6 +444,11 @@ class ArgumentParser:
         if not isinstance(error, (ValueError, TypeError)):
             said = f"{type(error).__name__}: {said}"
         said = said[:1].lower() + said[1:].replace("`", "")
+        unknown = re.fullmatch(r"object contains unknown field (.+)", said)
+        if unknown is not None:
+            known = list(_at(self._properties, path).get("properties", ()))
+            hint = _meant(unknown[1][:80], known, ())
+            return f"at {path} unknown field {unknown[1][:80]!r}{hint}; allowed: {', '.join(known)}"
         name = re.match(r"\$\.([^.\[]+)", path)
         if name is None or name[1] not in self._properties:
             return f"at {path} {said}"

@@ -2,6 +2,7 @@
 
 import ast
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,11 @@ from antiphon.styles.profiles import ExpressionError, evaluate, holds, read_expr
 from antiphon.styles.profiles.conditions import operations
 from antiphon.styles.profiles.conditions.expression import MAX_STEPS, Expression, constant
 from antiphon.styles.profiles.conditions.grammar import parse, problems
+from antiphon.styles.profiles.world.shape import world_of
 
 HOSTILE = (Path(__file__).parent / "hostile.txt").read_text("utf-8").splitlines()
-WORLD = {
-    "state": {
+WORLD = world_of(
+    {
         "messages": [{"role": "user", "content": " hi "}, {"role": "assistant", "content": ""}],
         "inbox": [{"source": "TOOL_RESULT"}, {"source": "PRINCIPAL_COMPLETED"}],
         "current_action": None,
@@ -24,9 +26,12 @@ WORLD = {
         "text": "a" * 50_000,
         "long": list(range(3_000)),
     },
-    "meta": {"agent_id": "Partner"},
-    "team": {"work_modules": {"WM_1": {"status": "pending"}, "a.b": {"status": "completed"}}},
-}
+    {"agent_id": "Partner"},
+    {"work_modules": {"WM_1": {"status": "pending"}, "a.b": {"status": "completed"}}},
+    {"run_id": "r"},
+    {},
+    {},
+)
 
 
 def value(text, world=WORLD):
@@ -223,6 +228,50 @@ def test_the_bound_is_on_the_work_and_not_on_the_size_of_the_world():
         value("len(v['state.messages']) > 3 and len(v['state.messages'][-1]['content']) > 5", large) is True
     )
     assert value("v['state.messages'][-1].get('content').strip()[:3]", large) == "xxx"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("context_obj.get('state', {}).get('current_action') is None", True),
+        ("context_obj.get('state', {}).get('inbox', [])[-1].get('source')", "PRINCIPAL_COMPLETED"),
+        ("context_obj.get('meta').get('agent_id')", "Partner"),
+        ("isinstance(v['flags.count'], int)", True),
+        ("isinstance(v['flags.count'], (str, list))", False),
+        ("isinstance(v['flags.done'], bool) and isinstance(v['state.flags'], dict)", True),
+        (
+            "any(\n  msg.get('role') == 'user' and isinstance(msg.get('content'), str) and \\\n"
+            "  msg.get('content').strip().lower() in ['hi', 'go']\n"
+            "  for msg in get_nested_value_from_context(context_obj, 'state.messages', [])[-4:]\n)",
+            True,
+        ),
+    ],
+)
+def test_the_older_ways_of_asking(text, expected):
+    assert value(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "isinstance(v['meta'], object)",
+            "write isinstance(x, str), with one of str, int, float, bool, list, dict",
+        ),
+        ("isinstance(v['meta'])", "write isinstance(x, str)"),
+        ("isinstance(v['meta'], (str, x))", "write isinstance(x, str)"),
+        ("isinstance(v['meta'], ())", "write isinstance(x, str)"),
+        ("isinstance('a', str)", "this is a text"),
+        ("isinstance", "isinstance is a function: write isinstance(...)"),
+        ("context_obj.get('team')", "context_obj stands for the agent's world"),
+        ("context_obj.items()", "context_obj stands for the agent's world"),
+        ("context_obj.get(v['flags.count'])", "context_obj stands for the agent's world"),
+        ("[isinstance for isinstance in []]", "isinstance means something else here"),
+    ],
+)
+def test_no_other_way_into_the_world(text, said):
+    with pytest.raises(ExpressionError, match=re.escape(said)):
+        read_expression(text)
 
 
 def test_hostile_expressions_do_not_get_in():

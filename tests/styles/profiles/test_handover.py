@@ -62,7 +62,7 @@ def briefed(folder, assignment, **options):
 
 
 def test_rules_that_do_not_hold_or_lead_nowhere_hand_over_nothing(tmp_path):
-    model = briefed(tmp_path, work("WM_1", said="dig", context={"audience": "sailors"}))
+    model = briefed(tmp_path, work("WM_1", said="dig", audience="sailors"))
     (told,) = shown(of(model, "Associate")[0])
     assert told.startswith("user: ## Your orders\ndig\n\n## For whom\nsailors\n\n## The module\nthe moon")
     assert "## never" not in told
@@ -74,7 +74,7 @@ def test_messages_flagged_as_not_for_handover_stay_behind(tmp_path):
     found = team(tmp_path, {**PAIR, "Partner": PARTNER}, files=PROTOCOLS)
     model = script(
         Partner=[PLANNED, LAUNCH, "Wait.", "Done."],
-        Principal=[dispatch(work("WM_1", context={"audience": "x"})), DONE],
+        Principal=[dispatch(work("WM_1", audience="x")), DONE],
         Associate=[finishing],
     )
     recorded(found.entry, "the tides", agents=found.agents(), model=model)
@@ -83,7 +83,7 @@ def test_messages_flagged_as_not_for_handover_stay_behind(tmp_path):
 
 
 def test_other_messages_are_handed_over(tmp_path):
-    model = briefed(tmp_path, work("WM_1", context={"audience": "x"}))
+    model = briefed(tmp_path, work("WM_1", audience="x"))
     assert "content: the tides" in shown(of(model, "Associate")[0])[0]
 
 
@@ -106,22 +106,19 @@ def test_an_invalid_protocol_is_reported_and_the_team_stands_without_it(tmp_path
 
 
 def test_the_tool_asks_for_what_the_protocol_wants_without_the_keys_for_rendering(tmp_path):
-    model = briefed(tmp_path, work("WM_1", context={"audience": "x"}))
+    model = briefed(tmp_path, work("WM_1", audience="x"))
     (spec,) = [each for each in model.requests[0].tools if each.name == "dispatch_submodules"]
     assert "x-handover" not in json.dumps(spec.parameters)
-    (item,) = [each for each in walk(spec.parameters) if "context" in each.get("properties", {})]
-    assert item["properties"]["context"] == {
-        "type": "object",
-        "properties": {"audience": {"type": "string", "description": "Who reads it."}},
-        "required": ["audience"],
-    }
-    assert "context" in item["required"]
+    (item,) = [each for each in walk(spec.parameters) if "audience" in each.get("properties", {})]
+    assert item["properties"]["audience"] == {"type": "string", "description": "Who reads it."}
+    assert item["required"] == ["module_id_to_assign", "agent_profile_logical_name", "audience"]
+    assert item["additionalProperties"] is False
 
 
 def test_without_a_protocol_nothing_more_is_asked_for(tmp_path):
     found = team(tmp_path, PAIR)
     (tool,) = [each for each in found.entry.tools if each.name == "dispatch_submodules"]
-    assert '"context"' not in json.dumps(tool.spec.parameters)
+    assert '"audience"' not in json.dumps(tool.spec.parameters)
 
 
 def walk(schema):
@@ -413,7 +410,7 @@ def test_the_documented_team_works(tmp_path):
                 planned("A"),
                 call(
                     "LaunchPrincipalExecutionTool",
-                    context={"initial_briefing_for_principal": {"user_query": "tides"}},
+                    initial_briefing_for_principal={"user_query": "tides"},
                 ),
                 "Wait.",
                 "Here you are.",

@@ -254,7 +254,9 @@ def test_post_turn_observers_speak_in_the_next_turn(tmp_path):
             inbox_item: {source: SELF_REFLECTION_PROMPT, payload: {content_key: think}}
     """
     requests = told(tmp_path, text, [call("look", page=1), "done"], tools={"pages": [look]})
-    assert requests[1][-1] == "user: [system] Was  of use? "
+    assert requests[1][-1] == (
+        "user: [system] Was {{ state.current_action.tool_name }} of use? {{ flags.none }}"
+    )
 
 
 def test_a_payload_whose_path_leads_nowhere_says_nothing(tmp_path):

@@ -7,10 +7,11 @@ import pytest
 from antiphon.styles.profiles import hand_over, load_profiles, lookup, read_template, render
 from antiphon.styles.profiles.conditions.path import MAX_PATH, fault
 from antiphon.styles.profiles.files.template import MISSING
+from antiphon.styles.profiles.world.shape import world_of
 
 DOCUMENTED = Path(__file__).parent / "documented"
-WORLD = {
-    "state": {
+WORLD = world_of(
+    {
         "messages": [{"content": "one"}, {"content": "two"}],
         "deliverables": {"x": 1},
         "flags": {"debug": True},
@@ -18,16 +19,16 @@ WORLD = {
         "nothing": None,
         "grid": [[1, 2], [3, 4]],
     },
-    "meta": {"agent_id": "Partner_1"},
-    "team": {
+    {"agent_id": "Partner_1"},
+    {
         "work_modules": {"WM_1": {"status": "pending"}},
         "a.b": {"c": 1, "c.d": 2},
         "a": {"b": {"c": 3, "e": 4}},
     },
-    "run": {"run_type": "partner"},
-    "config": {"n": 1},
-    "principal": {"messages": []},
-}
+    {"run_type": "partner"},
+    {"n": 1},
+    {"principal": {"messages": []}},
+)
 
 
 @pytest.mark.parametrize(

@@ -47,16 +47,16 @@ def test_every_kind_of_turn_is_there(whole):
         "1/1.user": ("user", "user", ""),
         "1/1": ("agent", "Partner", "manage_work_modules"),
         "1/2": ("agent", "Partner", "LaunchPrincipalExecutionTool"),
-        "1/3": ("agent", "Partner", "wait"),
+        "1/3": ("agent", "Partner", "await_user_input"),
         "2/1": ("agent", "Principal", "dispatch_submodules"),
         "3/1": ("dispatch", "Principal/dispatch", "call_agent"),
         "4/1": ("agent", "Associate", "finish_flow"),
         "5/1": ("agent", "Associate", "finish_flow"),
         "2/1.c1.aggregation": ("aggregation", "Principal", ""),
         "2/2": ("agent", "Principal", "finish_flow"),
-        "1/4": ("agent", "Partner", "end"),
+        "1/4": ("agent", "Partner", "await_user_input"),
         "1/5.user": ("user", "user", ""),
-        "1/5": ("agent", "Partner", "end"),
+        "1/5": ("agent", "Partner", "await_user_input"),
     }  # fmt: skip
     assert {each.status for each in whole.values()} == {"completed"}
     assert all(each.start_time <= each.end_time for each in whole.values())

@@ -25,8 +25,8 @@ def test_a_bad_folder_ends_with_3_and_every_error(shell):
     said = shell("profiles", "check", "team")
     assert said.code == 3
     assert said.out.splitlines() == [
-        "team/profiles/bad.yaml:1:7: type: 'asociate' is not known here; did you mean 'associate'?",
-        "team/profiles/bad.yaml:3:22: flow_decider[0].condition: unknown name 'stat'; it is one of: "
+        "team/profiles/bad.yaml:1:7: type: error: 'asociate' is not known here; did you mean 'associate'?",
+        "team/profiles/bad.yaml:3:22: flow_decider[0].condition: error: unknown name 'stat'; it is one of: "
         "v, any, all, len, str, int, get_nested_value_from_context",
         "2 errors, 0 warnings",
         "refused: profile bad",
@@ -74,3 +74,33 @@ def test_the_schema_says_every_key_the_loader_knows(shell):
         assert all(each["description"] for each in found["properties"].values())
     assert shell("profiles", "schema").value["title"] == "profile"
     assert shell("profiles", "schema", "robot").code == 2
+
+
+SAYS = "- Done.\n"
+CLERK = "type: partner\ntool_access_policy: {allowed_toolsets: [G]}\n"
+
+
+def test_a_run_with_a_refused_partner_stops_with_its_errors_first(shell):
+    shell.write("team/profiles/Partner.yaml", "type: partner\nunknown: 1\n")
+    shell.write("team/profiles/Clerk.yaml", "type: associate\n")
+    model = shell.write("says.yaml", SAYS)
+    said = shell("run", "team", "Hello", "--model", f"script:{model}")
+    assert said.code == 3
+    assert (
+        "team/profiles/Partner.yaml:2:1: unknown: error: a profile: unknown key 'unknown'"
+        in said.err.splitlines()[0]
+    )
+    assert "cannot start without 'Partner'" in said.err
+    named = shell("run", "team:Clerk", "Hello", "--model", f"script:{model}")
+    assert (named.code, named.out) == (0, "Done.\n")
+    assert named.err.splitlines()[0].startswith("team/profiles/Partner.yaml:2:1: unknown: error: ")
+
+
+def test_findings_are_told_when_a_run_begins_and_not_when_it_is_resumed(shell):
+    shell.write("team/profiles/Clerk.yaml", CLERK)
+    model = shell.write("says.yaml", SAYS)
+    assert "'G' is not installed" in shell("run", "team", "Hello", "--model", f"script:{model}").err
+    (run,) = shell("runs", "ls", "--json").value
+    again = shell("runs", "resume", run["run_id"], "team", "--model", f"script:{model}")
+    assert "Done." in again.out
+    assert "is not installed" not in again.err

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from antiphon.cli.target import load_target
-from antiphon.errors import ConfigError
+from antiphon.errors import ConfigError, UserError
 
 
 @pytest.fixture(autouse=True)
@@ -109,12 +109,25 @@ def test_a_folder_of_profiles_is_a_team_with_the_tools_that_ship(here, capsys):
     assert (found.entry, [each.name for each in found.agents]) == ("Clerk", ["Clerk"])
     names = {each.name for each in found.agents[0].tools}
     assert names >= {"list_files", "read_lines", "calculate", "finish_flow"}
+    assert capsys.readouterr().err == ""
+    found.tell_findings()
     told = capsys.readouterr().err.splitlines()
-    assert [line.partition(":")[0] for line in told] == [
-        "desk/profiles/Clerk.yaml",
-        "desk/profiles/Other.yaml",
-    ]
-    assert "moon_tools" in told[0]
+    assert told[0].startswith("desk/profiles/Other.yaml:1:7: type: error: 'nothing' is not known here")
+    assert (told[1].partition(":")[0], "moon_tools" in told[1]) == ("desk/profiles/Clerk.yaml", True)
+
+
+def test_another_profile_of_a_folder_is_asked_by_its_name(here):
+    (here / "desk/profiles").mkdir(parents=True)
+    for name in ("Clerk", "Other"):
+        (here / f"desk/profiles/{name}.yaml").write_text("type: associate")
+    found = load_target("desk:Other")
+    assert (found.text, found.entry, found.agents[0].name) == ("desk:Other", "Other", "Other")
+    with pytest.raises(UserError, match=r"Unknown profile: Nobody\. Known: Clerk, Other"):
+        load_target("desk:Nobody")
+    write(here, "def team(folder):\n    return [Agent('a'), Agent('b')]\n", "desk/team.py")
+    assert load_target("desk:b").entry == "b"
+    with pytest.raises(ConfigError, match="the entry 'c' is none of its agents: a, b"):
+        load_target("desk:c")
 
 
 def test_a_folder_without_a_team_is_refused(here):

@@ -66,6 +66,8 @@ def chat(
     entered = tuple(
         replace(agent, context="continue") if agent.name == loaded.entry else agent for agent in loaded.agents
     )
+    if not (resume or newest):
+        loaded.tell_findings()
     loaded = Target(loaded.text, loaded.entry, entered)
     manner = DisplayOptions(target or "", journal, folder, model, quiet=quiet, chat=True)
     given = Policy(policy) if policy is not None else None

@@ -33,8 +33,8 @@ def check(folder: str, as_json: bool) -> int:
     if as_json:
         output.say(terminal_escape.json_text(_plain(library)))
     else:
-        for finding in library.findings:
-            output.say(terminal_escape.line(str(finding), WIDTH))
+        for finding in sorted(library.findings, key=lambda each: each.severity):
+            output.say(terminal_escape.line(finding.labelled, WIDTH))
         output.say(_summary(library, len(errors)))
     return exit_codes.CONFIG if errors else exit_codes.COMPLETED
 

@@ -85,6 +85,7 @@ def run(
     Ctrl-C suspends the run: nothing is lost, and the command that resumes it is printed.
     """
     loaded = load_target(target, folder)
+    loaded.tell_findings()
     manner = DisplayOptions(target, journal, folder, model, as_json, quiet)
     request = Request(policy=policy, message=_message(message, loaded), limits=_limits(limits))
     return asyncio.run(_run(request, loaded, manner))

@@ -9,17 +9,26 @@ Nothing of it is stored: it is what the run's state and records say at this cont
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from msgspec import Struct
 
 from antiphon import Run
 from antiphon.styles.profiles.conditions.path import lookup
+from antiphon.styles.profiles.files.profile import Profile
 from antiphon.styles.profiles.team import ProfileTeam
 from antiphon.styles.profiles.turns.item import from_mail, recorded
+from antiphon.styles.profiles.world.shape import (
+    ROLES,
+    config_of,
+    leading_states,
+    meta_of,
+    state_of,
+    team_state,
+    world_of,
+)
 from antiphon.styles.profiles.world.transcript_data import messages
-from antiphon.styles.profiles.world.world import described, team_state
 from antiphon.values.result import ActivationInfo
 from antiphon.view import RunTree
 
@@ -70,42 +79,41 @@ class RunContext(Struct, frozen=True):
 
 async def run_context(run: Run, team: ProfileTeam) -> RunContext:
     """What an open run of this team is like now."""
-    profiles = team.library.profiles
-    shared = team_state(run.activation(0).data)
-    meta = _meta(RunTree.of(await run.records()))
-    config = {"agent_profiles": {name: described(each) for name, each in profiles.items()}}
-    common = {
-        "team": shared,
-        "run": {"meta": {"run_id": meta.run_id, "status": meta.status}},
-        "config": config,
-    }
-    found: dict[str, list[SubContext]] = {"partner": [], "principal": [], "associate": []}
+    profiles, data = team.library.profiles, run.activation(0).data
+    shared, meta = team_state(data), _meta(RunTree.of(await run.records()))
+    known, leading = config_of(profiles.values()), leading_states(data)
+    found: dict[str, list[tuple[ActivationInfo, Profile, dict[str, Any]]]] = {
+        "partner": [], "principal": [], "associate": [],
+    }  # fmt: skip
     for view in run.activations():
         profile = profiles.get(view.agent)
         if profile is not None and profile.type in found:
-            named = {"profile_logical_name": profile.name, "profile_instance_id": profile.profile_id}
-            found[profile.type].append(_sub_context(view, named, meta.run_id, common))
+            state = _state(view, team.staff_of(profile.name))
+            found[profile.type].append((view, profile, state))
     # Of several the last one is the one that works, or worked last.
-    partner, principal = (found[role][-1] if found[role] else None for role in ("partner", "principal"))
-    return RunContext(meta, config, shared, partner, principal, tuple(found["associate"]))
+    leading |= {role: found[role][-1][2] for role in ROLES if found[role]}
+
+    def context(view: ActivationInfo, profile: Profile, state: dict[str, Any]) -> SubContext:
+        named = {**meta_of(profile, meta.run_id, view.data, shared), "activation": view.activation}
+        staff = {"profiles_list_instance_ids": state["profiles_list_instance_ids"]}
+        own = leading | ({profile.type: state} if profile.type in ROLES else {})
+        about = {key: getattr(meta, key) for key in ("run_id", "status", "creation_timestamp")}
+        return SubContext(named, state, world_of(state, named, staff | shared, about, known, own))
+
+    partner, principal = (context(*found[role][-1]) if found[role] else None for role in ROLES)
+    associates = tuple(context(*each) for each in found["associate"])
+    return RunContext(meta, known, shared, partner, principal, associates)
 
 
-def _sub_context(
-    view: ActivationInfo, named: Mapping[str, str], run_id: str, common: Mapping[str, Any]
-) -> SubContext:
-    empty: dict[str, Any] = {"flags": {}, "initial_parameters": {}, "inbox": [], "deliverables": {}}
-    own = {key: value for key, value in view.data.items() if not key.startswith("_")}
+def _state(view: ActivationInfo, staff: Sequence[str]) -> dict[str, Any]:
+    """An agent's own state, with its conversation, what it has not read yet, and its turns."""
     turn = f"{view.activation}/{view.turn}" if view.turn else ""
     resting = view.phase == "rest"
     turns = {"current_turn_id": "" if resting else turn, "last_turn_id": turn if resting else ""}
     unread = [item for item in map(from_mail, view.inbox) if item is not None]
-    inbox = [*own.pop("inbox", []), *recorded(unread)]
-    state = {**empty, **own, **turns, "inbox": inbox, "messages": messages(view.messages)}
-    meta = {
-        "agent_id": view.agent, "run_id": run_id, "activation": view.activation, **named,
-        "assigned_role_name": own.get("assigned_role_name", ""), "module_id": own.get("module_id", ""),
-    }  # fmt: skip
-    return SubContext(meta, state, {**common, "meta": meta, "state": state})
+    state = state_of(view.data, staff)
+    inbox = [*state["inbox"], *recorded(unread)]
+    return {**state, **turns, "inbox": inbox, "messages": messages(view.messages)}
 
 
 def _meta(tree: RunTree) -> RunMeta:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
 
 from antiphon import UNLIMITED, Agent, Hooks, Limits, Model, ModelOptions, Tool, UserError
-from antiphon.errors import DuplicateName
+from antiphon.errors import ConfigError, DuplicateName, UnknownName
 from antiphon.styles.profiles.files.diagnostics import Diagnostic
 from antiphon.styles.profiles.files.loader import Library, load_profiles
 from antiphon.styles.profiles.files.profile import Profile
@@ -29,8 +30,9 @@ from antiphon.styles.profiles.turns.routing import route
 from antiphon.styles.profiles.turns.turn_input import START, take
 from antiphon.styles.profiles.work.admission import Delegation, staff
 from antiphon.styles.profiles.work.dispatch import broker, broker_name
-from antiphon.styles.profiles.work.toolset import TOOLS, with_context
+from antiphon.styles.profiles.work.toolset import TOOLS, with_protocol
 from antiphon.styles.profiles.world.binding import ProfileBinding, hands_over_messages, reads
+from antiphon.styles.profiles.world.shape import config_of
 from antiphon.values.tool import as_tool
 
 HANDOVERS: Mapping[str, str] = {
@@ -39,6 +41,8 @@ HANDOVERS: Mapping[str, str] = {
 }
 """The handover protocols of tools, where a library has them."""
 _ROLES = ("partner", "principal", "associate")
+_LEADING = ("partner", "principal")
+"""Roles whose profiles nothing stands in for."""
 
 
 class ProfileTeam:
@@ -46,13 +50,16 @@ class ProfileTeam:
 
     source: a folder, see `load_profiles`, or a Library. tools: your toolsets by name, beside those of this
     style. ingestors: your formatting functions, see `ingestor`. models: instead of what an LLM config says,
-    by profile. bounds: of every agent. delegation: whom an agent may give work to, by profile; without a
-    word of it, every associate that is `available_for_staffing`. tags: of profiles, for that. handovers:
-    the protocols of tools. env: where LLM configs read variables.
+    by profile. entry: the profile that the user talks to. bounds: of every agent. delegation: whom an
+    agent may give work to, by profile; without a word of it, every associate that is
+    `available_for_staffing`. tags: of profiles, for that. handovers: the protocols of tools. env: where LLM
+    configs read variables.
 
     Of several partners or principals the first by name counts. What is wrong with files is in
-    `library.findings`; profiles with errors are no part of the team. Raises ConfigError, DuplicateName for
-    two tools or ingestors of one name, UserError without any profile that could be an agent.
+    `library.findings`; profiles with errors are no part of the team. Nothing stands in for a partner or a
+    principal with errors: ConfigError, with these errors first, unless `entry` names another profile. Raises
+    ConfigError, DuplicateName for two tools or ingestors of one name, UnknownName for an entry that is no
+    agent, UserError without any profile that could be an agent.
     """
 
     def __init__(
@@ -62,6 +69,7 @@ class ProfileTeam:
         tools: Mapping[str, Sequence[Tool | Callable[..., Any]]] | None = None,
         ingestors: Iterable[Ingestor] = (),
         models: Mapping[str, str | Model] | None = None,
+        entry: str | None = None,
         bounds: ProfileLimits | None = None,
         delegation: Mapping[str, Delegation] | None = None,
         tags: Mapping[str, tuple[str, ...]] | None = None,
@@ -76,8 +84,12 @@ class ProfileTeam:
         self._models, self._bounds = models or {}, bounds or ProfileLimits()
         self._delegation, self._tags, self._handovers = delegation or {}, tags or {}, handovers
         self._env = os.environ if env is None else env
+        _check_entry(self.library, entry)
         self._roles = _by_role(self.library)
+        self._staff: dict[str, tuple[str, ...]] = {}
         self._agents = self._compiled()
+        if entry is not None:
+            self._agents.sort(key=lambda each: each.name != entry)
 
     @property
     def findings(self) -> tuple[Diagnostic, ...]:
@@ -97,6 +109,7 @@ class ProfileTeam:
         found: list[Agent] = []
         for profile in (each for role in _ROLES for each in self._roles[role]):
             seat = self._seat(profile)
+            self._staff[profile.name] = tuple(each.profile_id for each in seat.associates.values())
             found.append(self._agent(seat))
             if seat.broker:
                 found.append(broker(profile.name, tuple(seat.associates), seat.bounds))
@@ -123,17 +136,28 @@ class ProfileTeam:
             self._bounds,
             tuple(each.name for each in own if each.finishes),
             associates,
+            config_of(associates.values()),
             principals[0].name if launches else "",
             broker_name(profile.name) if associates and dispatches else "",
             profile.type == "principal" and bool(self._roles["partner"]),
+            profile.type in _LEADING and self._is_read(profile),
             self._protocols(),
             reads(profile, "messages") or any(map(hands_over_messages, self._protocols().values())),
             reads(profile, START),
         )
 
+    def _is_read(self, profile: Profile) -> bool:
+        """Whether a rule or a text of another profile looks at the state of one with this role."""
+        others = [each for role in _ROLES for each in self._roles[role] if each is not profile]
+        return any(reads(each, f"{profile.type}.") for each in others)
+
+    def staff_of(self, name: str) -> tuple[str, ...]:
+        """Ids of the profiles that the agent of this name may give work to."""
+        return self._staff.get(name, ())
+
     def _agent(self, seat: ProfileBinding) -> Agent:
         profile = seat.profile
-        tools = [_with_protocol(each, seat.protocols) for each in self._tools_of(profile)]
+        tools = [with_protocol(each, seat.protocols.get(each.name)) for each in self._tools_of(profile)]
         set_of = {each.name: name for name, given in self._toolsets.items() for each in given}
         config = profile.llm_config_ref
         found = thinking(self.library.llm_config(config), self._env) if config else Thinking()
@@ -176,6 +200,35 @@ class ProfileTeam:
         return {tool: self.library.protocol(name) for tool, name in given.items()}
 
 
+def _check_entry(library: Library, entry: str | None) -> None:
+    """Refuse to begin with anybody else than who the files or the user say. Raises as `ProfileTeam`."""
+    if entry is not None:
+        if library.profile(entry).type not in _ROLES:
+            raise UnknownName(
+                "entry", entry, [n for n, each in library.profiles.items() if each.type in _ROLES]
+            )
+        return
+    alone = not any(each.type in _ROLES for each in library.profiles.values())
+    missing = [name for name, role in sorted(library.refused_roles.items()) if alone or _leads(name, role)]
+    if not missing:
+        return
+    errors = [each for name in missing for each in library.refused["profile", name]]
+    told = "\n".join(each.labelled for each in dict.fromkeys(errors))
+    named = ", ".join(map(repr, missing))
+    known = ", ".join(name for name, each in sorted(library.profiles.items()) if each.type in _ROLES)
+    raise ConfigError(
+        f"{told}\nThe team cannot start without {named}: nobody stands in. Correct the errors, or name "
+        f"another entry. Known: {known or '(none)'}"
+    )
+
+
+def _leads(name: str, role: str) -> bool:
+    """Whether a refused profile was to lead; one whose role cannot be read is known by its name."""
+    if role in (*_ROLES, "base"):
+        return role in _LEADING
+    return bool(get_close_matches(role, _LEADING)) or any(each in name.lower() for each in _LEADING)
+
+
 def _named(ingestors: Iterable[Ingestor]) -> dict[str, Ingestor]:
     found = dict(INGESTORS)
     for each in ingestors:
@@ -205,10 +258,6 @@ def _by_role(library: Library) -> dict[str, list[Profile]]:
         if profile.type in found:
             found[profile.type].append(profile)
     return found
-
-
-def _with_protocol(tool: Tool, protocols: Mapping[str, Protocol]) -> Tool:
-    return with_context(tool, protocols.get(tool.name)) if tool.name in TOOLS else tool
 
 
 def _limits(bounds: ProfileLimits) -> Limits | None:

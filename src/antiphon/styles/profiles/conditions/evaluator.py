@@ -16,7 +16,15 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import closing
 from typing import Any
 
-from antiphon.styles.profiles.conditions.grammar import ACCESSOR, FUNCTIONS, VIEW, ExpressionError
+from antiphon.styles.profiles.conditions.grammar import (
+    ACCESSOR,
+    CONTEXT,
+    FUNCTIONS,
+    IS_A,
+    VIEW,
+    ExpressionError,
+    types_in,
+)
 from antiphon.styles.profiles.conditions.operations import (
     ARITHMETIC,
     AT_ONCE,
@@ -58,6 +66,8 @@ class _Maker:
 
     def _name(self, node: ast.Name) -> Meaning:
         name = node.id
+        if name == CONTEXT:
+            return lambda run: run.world
         return lambda run: run.names[name]
 
     def _all_or_any(self, node: ast.BoolOp) -> Meaning:
@@ -162,6 +172,9 @@ class _Maker:
         name = called.id if isinstance(called, ast.Name) else ""
         if name == ACCESSOR and 2 <= len(node.args) <= 3:
             return self._at(node.args[1], self.make(node.args[2]) if len(node.args) == 3 else _none)
+        if name == IS_A and len(node.args) == 2 and (types := types_in(node.args[1])):
+            checked = self.make(node.args[0])
+            return lambda run: isinstance(checked(run), types)
         if name not in FUNCTIONS or len(node.args) != 1:
             return _nothing(node)
         if name in ("any", "all"):

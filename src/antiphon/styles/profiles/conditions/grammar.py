@@ -3,7 +3,8 @@
 Allowed: texts, numbers, True, False, None, lists, tuples and mappings; `and or not`, comparisons, `in`,
 `is None`, `+ - * / // %`, `x if y else z`, indices and slices; `any all len str int`; the METHODS of texts,
 mappings and lists; generator expressions in `any` and `all`, and list comprehensions; `v['path']`, and the
-older `get_nested_value_from_context(context_obj, 'path', default)`.
+older `get_nested_value_from_context(context_obj, 'path', default)` and `context_obj.get('state', {})`;
+`isinstance(x, str)`, with one of TYPES or some of them in parentheses.
 """
 
 from __future__ import annotations
@@ -21,6 +22,13 @@ MAX_NODES = 500
 MAX_DEPTH = 40
 VIEW, CONTEXT, ACCESSOR = "v", "context_obj", "get_nested_value_from_context"
 FUNCTIONS = ("any", "all", "len", "str", "int")
+PARTS = ("state", "meta")
+"""What `context_obj.get` gives; the rest of the world is read by paths."""
+IS_A = "isinstance"
+TYPES: Mapping[str, tuple[type, ...]] = {
+    "str": (str,), "int": (int,), "float": (float,), "bool": (bool,), "list": (list,), "dict": (dict,),
+}  # fmt: skip
+"""What `isinstance` asks for, by the names that it takes."""
 METHODS: Mapping[str, Mapping[str, tuple[int, int]]] = {
     "text": {
         **dict.fromkeys(("casefold", "isalnum", "isalpha", "isdigit", "isspace", "lower"), (0, 0)),
@@ -203,7 +211,7 @@ class _Checker:
         known = (VIEW, *FUNCTIONS, ACCESSOR, *self._names)
         if node.id in (VIEW, CONTEXT):
             self._wrong(node, f"{node.id} stands for the agent's world: write {VIEW}['state.messages']")
-        elif node.id in FUNCTIONS or node.id == ACCESSOR:
+        elif node.id in (*FUNCTIONS, ACCESSOR, IS_A):
             self._wrong(node, f"{node.id} is a function: write {node.id}(...)")
         else:
             self._wrong(node, f"unknown name {node.id!r}{meant(node.id, known)}")
@@ -274,6 +282,8 @@ class _Checker:
         name = node.func.id if isinstance(node.func, ast.Name) else ""
         if name == ACCESSOR:
             return self._accessor(node)
+        if name == IS_A and name not in self._names:
+            return self._is_a(node)
         if name not in FUNCTIONS or name in self._names:
             known = ", ".join((*FUNCTIONS, ACCESSOR))
             self._wrong(node, f"unknown function {ast.unparse(node.func)[:60]!r}; there are: {known}")
@@ -288,6 +298,14 @@ class _Checker:
                 self._wrong(argument, f"{name} does not work on a {kind}")
         return "text" if name == "str" else "number"
 
+    def _is_a(self, node: ast.Call) -> str:
+        if len(node.args) != 2 or not types_in(node.args[1]):
+            self._wrong(node, f"write {IS_A}(x, str), with one of {', '.join(TYPES)}, or (str, int) for some")
+            return ""
+        if kind := self.kind(node.args[0]):
+            self._wrong(node.args[0], f"{IS_A} asks for what is known: this is a {kind}")
+        return "number"
+
     def _accessor(self, node: ast.Call) -> str:
         if not 2 <= len(node.args) <= 3 or ast.unparse(node.args[0]) != CONTEXT:
             self._wrong(node, f"write {ACCESSOR}({CONTEXT}, 'path') or with a default after it")
@@ -297,6 +315,9 @@ class _Checker:
         return ""
 
     def _method(self, node: ast.Call, called: ast.Attribute) -> str:
+        if _is_part_of_context(node, called):
+            self._all(node.args)
+            return ""
         name, kind = called.attr, self.kind(called.value)
         self._all(node.args)
         kinds = [each for each in METHODS if name in METHODS[each] and kind in ("", each)]
@@ -330,7 +351,7 @@ class _Checker:
         for part in parts:
             if not isinstance(part, ast.Name):
                 self._wrong(part, "a generator's variables are names: for item in …, for key, value in …")
-            elif part.id in (VIEW, CONTEXT, ACCESSOR, *FUNCTIONS):
+            elif part.id in (VIEW, CONTEXT, ACCESSOR, IS_A, *FUNCTIONS):
                 self._wrong(part, f"{part.id} means something else here; use another name")
             else:
                 yield part.id
@@ -349,6 +370,25 @@ _RETURNS: Mapping[str, str] = {
     **dict.fromkeys(("isalnum", "isalpha", "isdigit", "isspace"), "number"),
     "get": "",
 }
+
+
+def types_in(node: ast.expr) -> tuple[type, ...]:
+    """The types that the second argument of `isinstance` names; empty when it is none."""
+    parts = node.elts if isinstance(node, ast.Tuple) else [node]
+    names = [part.id for part in parts if isinstance(part, ast.Name) and part.id in TYPES]
+    return tuple(each for name in names for each in TYPES[name]) if len(names) == len(parts) else ()
+
+
+def _is_part_of_context(node: ast.Call, called: ast.Attribute) -> bool:
+    """Whether a call is `context_obj.get('state', …)`: the agent's own part of its world."""
+    key = node.args[0] if node.args else None
+    return (
+        isinstance(called.value, ast.Name)
+        and (called.value.id, called.attr) == (CONTEXT, "get")
+        and len(node.args) <= 2
+        and isinstance(key, ast.Constant)
+        and key.value in PARTS
+    )
 
 
 def _is_constant(node: ast.expr) -> bool:

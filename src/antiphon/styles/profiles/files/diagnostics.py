@@ -27,5 +27,10 @@ class Diagnostic(Struct, frozen=True, order=True):
     text: str
     severity: Literal["error", "warning"] = "error"
 
+    @property
+    def labelled(self) -> str:
+        """The place, the severity, the text: for lists that hold errors and warnings."""
+        return str(self) if self.severity == "warning" else f"{self.place}: error: {self.text}"
+
     def __str__(self) -> str:
         return f"{self.place}: {'warning: ' if self.severity == 'warning' else ''}{self.text}"

@@ -118,6 +118,7 @@ _ITEM = MappingShape(
         ),
         "ingestor_id": Field("data", "Use `inbox_handling_strategies`.", ignored=_ALWAYS_IGNORED),
         "ingestor_params": Field("data", "Use `inbox_handling_strategies`.", ignored=_ALWAYS_IGNORED),
+        "metadata": Field("data", "Say it in the payload.", ignored=_ALWAYS_IGNORED),
     },
     InboxItem,
 )

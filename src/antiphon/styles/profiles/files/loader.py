@@ -11,6 +11,7 @@ refused, and nothing ever stands in for it.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,9 @@ class Library(Struct, frozen=True):
     """All that a folder holds.
 
     profiles, llm_configs, protocols: those that can be used, by name. refused: those that cannot, by kind and
-    name, with the errors that are the reason. findings: every error and warning, in order of files and lines.
+    name, with the errors that are the reason. refused_roles: of each refused profile its role, as far as its
+    file says one; empty when it cannot be known. findings: every error and warning, in order of files and
+    lines.
     """
 
     profiles: Mapping[str, Profile]
@@ -44,6 +47,7 @@ class Library(Struct, frozen=True):
     protocols: Mapping[str, Protocol]
     refused: Mapping[tuple[str, str], tuple[Diagnostic, ...]] = {}
     findings: tuple[Diagnostic, ...] = ()
+    refused_roles: Mapping[str, str] = {}
 
     def profile(self, name: str) -> Profile:
         """The active profile of a name.
@@ -73,12 +77,13 @@ class Library(Struct, frozen=True):
 
 
 class _Draft(Struct, frozen=True):
-    """A file that was read. errors: that keep it from being used."""
+    """A file that was read. errors: that keep it from being used. text: as it stands there."""
 
     name: str
     place: SourceLocation
     fields: Mapping[str, Any]
     errors: tuple[Diagnostic, ...]
+    text: str = ""
 
     @property
     def rank(self) -> int:
@@ -108,12 +113,14 @@ class _Loading:
         self._root, self._known = root, known
         self._findings: dict[Diagnostic, None] = {}
         self._refused: dict[tuple[str, str], tuple[Diagnostic, ...]] = {}
+        self._roles: dict[str, str] = {}
 
     def library(self) -> Library:
         protocols = self._protocols()
         configs = self._llm_configs()
         profiles = self._profiles(configs)
-        return Library(profiles, configs, protocols, self._refused, tuple(sorted(self._findings)))
+        findings = tuple(sorted(self._findings))
+        return Library(profiles, configs, protocols, self._refused, findings, self._roles)
 
     def _drafts(self, folder: str, shape: MappingShape, name_key: str = "name") -> Iterator[_Draft]:
         """The files of a folder, by their names."""
@@ -124,7 +131,7 @@ class _Loading:
                 yield self._draft(path, shape, name_key)
 
     def _draft(self, path: Path, shape: MappingShape, name_key: str) -> _Draft:
-        file = os.fspath(path)
+        file, text = os.fspath(path), ""
         try:
             text = read_text(path)
             root = compose(text, file)
@@ -139,7 +146,8 @@ class _Loading:
             findings = page.findings
         self._findings.update(dict.fromkeys(findings))
         errors = tuple(finding for finding in findings if finding.severity == "error")
-        return _Draft(str(fields.get(name_key) or path.stem), SourceLocation(file, 1, 1), fields, errors)
+        named = fields.get(name_key) or (_line(text, name_key) if errors else "") or path.stem
+        return _Draft(str(named), SourceLocation(file, 1, 1), fields, errors, text if errors else "")
 
     def _active(self, what: str, drafts: Iterator[_Draft]) -> dict[str, _Draft]:
         """Of every name the draft that counts: the active one with the highest `rev`."""
@@ -213,6 +221,7 @@ class _Loading:
             self._refuse("profile", draft.name, *self._llm_errors(fields.get("llm_config_ref"), configs))
             if ("profile", draft.name) not in self._refused:
                 found[draft.name] = profile
+        self._roles = {name: _role(name, drafts) for what, name in self._refused if what == "profile"}
         return found
 
     def _llm_errors(
@@ -243,6 +252,25 @@ class _Loading:
                 source = given.pop("target_inbox_item")["source"]
                 found[draft.name] = Protocol(place=draft.place, source=source, **given)
         return found
+
+
+def _role(name: str, drafts: Mapping[str, _Draft]) -> str:
+    """The role that a profile's file or the nearest of its bases says; empty when none can be read."""
+    seen: set[str] = set()
+    while name in drafts and name not in seen:
+        seen.add(name)
+        draft = drafts[name]
+        if role := draft.fields.get("type") or _line(draft.text, "type"):
+            return str(role)
+        base = draft.fields.get("base_profile")
+        name = base.name if isinstance(base, Reference) else _line(draft.text, "base_profile")
+    return ""
+
+
+def _line(text: str, key: str) -> str:
+    """What a line at the left edge says of a key, in a file that cannot be read as a whole."""
+    found = re.search(rf"^{key}:[ \t]*[\"']?([\w.-]+)", text, re.MULTILINE)
+    return found[1] if found else ""
 
 
 _NO_BASES: tuple[str, ...] = ()

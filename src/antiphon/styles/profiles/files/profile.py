@@ -67,12 +67,18 @@ class UpdateState(Struct, frozen=True):
     place: SourceLocation
 
 
+class PassedOver(Struct, frozen=True):
+    """An action of the rules that stands in an observer, and does nothing there."""
+
+    place: SourceLocation
+
+
 class Observer(Struct, frozen=True):
-    """A rule before or after each turn. condition: None holds always. action: None does nothing."""
+    """A rule before or after each turn. condition: None holds always."""
 
     id: str
     place: SourceLocation
-    action: AddToInbox | UpdateState | None
+    action: AddToInbox | UpdateState | PassedOver
     type: Literal["declarative"] = "declarative"
     condition: Expression | None = None
 

@@ -17,10 +17,10 @@ from antiphon.styles.profiles.conditions.path import PREFIXES, fault
 from antiphon.styles.profiles.files.diagnostics import Diagnostic, SourceLocation
 from antiphon.styles.profiles.files.fields import Choice, Each, Field, Kind, Many, MappingShape, Variants
 from antiphon.styles.profiles.files.llm_config import is_secret
-from antiphon.styles.profiles.files.profile import Observer, Segment
+from antiphon.styles.profiles.files.profile import InboxStrategy, Observer, PassedOver, Segment
 from antiphon.styles.profiles.files.protocol import ReadEach, ReadFrom
 from antiphon.styles.profiles.files.template import Template, read_template
-from antiphon.styles.profiles.files.vocabulary import ELSEWHERE, SOURCES
+from antiphon.styles.profiles.files.vocabulary import ELSEWHERE, INGESTOR_PARAMS, SOURCES, STRATEGY_PARAMS
 
 MAX_FINDINGS = 100
 """Of one file. After as many errors nobody reads on."""
@@ -190,8 +190,25 @@ class Page(YamlReader):
             self._check_slots(node, trail, made.path, "replace", made.replace)
         elif isinstance(made, ReadEach):
             self._check_slots(node, trail, made.path_to_iterate, "iterate_on", made.iterate_on)
+        if isinstance(made, Segment):
+            self._check_params(node, trail, made.ingestor_id or "markdown_formatter", made.ingestor_params)
+        elif isinstance(made, InboxStrategy):
+            self._check_params(node, trail, made.ingestor, made.params, STRATEGY_PARAMS)
         if isinstance(made, Segment | Observer) and made.condition and constant(made.condition) is False:
             self.warning(node, trail, f"the condition of {made.id!r} never holds")
+
+    def _check_params(
+        self, node: yaml.Node, trail: str, ingestor: str, given: Mapping[str, Any], more: Sequence[str] = ()
+    ) -> None:
+        """Report what an ingestor that ships does not know; of others nothing is known."""
+        if ingestor not in INGESTOR_PARAMS:
+            return
+        known = (*INGESTOR_PARAMS[ingestor], *more)
+        for name in given:
+            if name not in known:
+                hint = meant(name, known) if known else "; it takes none"
+                said = f"the ingestor {ingestor!r} passes over the parameter {name!r}{hint}"
+                self.warning(node, trail, said)
 
     def _check_slots(
         self, node: yaml.Node, trail: str, template: Template, key: str, given: Mapping[str, str]
@@ -221,7 +238,7 @@ class Page(YamlReader):
             self.warning(
                 value, _below(trail, kind.by), f"{name} does nothing in {kind.what}; it is passed over"
             )
-            return None
+            return PassedOver(self._place(node, trail))
         if name not in kind.of:
             self.error(
                 value,

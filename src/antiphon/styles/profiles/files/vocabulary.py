@@ -43,6 +43,25 @@ INGESTORS: Sequence[str] = (
 )
 """What turns a payload into text; files may say `_ingestor` after each name."""
 
+INGESTOR_PARAMS: Mapping[str, Sequence[str]] = {
+    "available_associates": ("title",),
+    "dispatch_result": (),
+    "generic_message": ("content_template",),
+    "json_history": ("title",),
+    "markdown_formatter": ("title", "key_renames", "exclude_keys"),
+    "observer_failure": (),
+    "principal_history_summary": ("title", "max_messages"),
+    "protocol_aware": ("title", "key_renames", "exclude_keys"),
+    "tagged_content": ("tag", "wrapper_tags"),
+    "templated_content": ("content_key", "wrapper_tags"),
+    "tool_result": (),
+    "user_prompt": (),
+    "work_modules": ("title",),
+}
+"""What each ingestor can be told."""
+STRATEGY_PARAMS: Sequence[str] = ("role", "is_persistent_in_memory")
+"""What an inbox strategy can be told, whatever its ingestor."""
+
 TOOLSETS: Mapping[str, Sequence[str]] = {
     "planning_tools": ("manage_work_modules", "dispatch_submodules"),
     "reporting_tools": ("generate_markdown_report",),

@@ -42,6 +42,7 @@ class ProcessedItem(Struct):
 class Inputs(Struct):
     """What the model was shown. tail: what stood after the conversation, in this turn only.
 
+    processed_inbox_items: tool results first; then what else was in the inbox, in the order it was read.
     system_prompt_digest: of the instructions and tools; their text is in the journal under it.
     """
 
@@ -52,9 +53,15 @@ class Inputs(Struct):
 
 
 class Outputs(Struct):
-    """What was decided: a tool's name, `loop`, `await_user_input`, `wait`, or `end`."""
+    """What was decided: a tool's name, `loop`, `await_user_input`, `wait`, or `end`.
+
+    rule_id: the rule of the flow decider that said so, rule_action: what its action is called; empty when
+    none was asked.
+    """
 
     next_action: str = ""
+    rule_id: str = ""
+    rule_action: str = ""
 
 
 class Attempt(Struct):
@@ -66,12 +73,18 @@ class Attempt(Struct):
 
 
 class LlmInteraction(Struct):
-    """The talk with the model. request_digest: of exactly what was asked. predicted_usage: tokens held."""
+    """The talk with the model. request_digest: of exactly what was asked. predicted_usage: tokens held.
+
+    final_request: the messages of the last attempt as they were sent, its tail the last of them; the system
+    prompt and the tools stand under `Inputs.system_prompt_digest`. Empty for records that do not begin with
+    the run.
+    """
 
     status: Status = "running"
     attempts: list[Attempt] = field(default_factory=list)
     model: str = ""
     request_digest: str = ""
+    final_request: list[ChatMessage] = field(default_factory=list)
     final_response: ChatMessage | None = None
     predicted_usage: int = 0
     actual_usage: Usage = field(default_factory=Usage)

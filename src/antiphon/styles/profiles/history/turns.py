@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct, field
 
 from antiphon import Message, Record
+from antiphon.errors import JournalCorrupt
 from antiphon.kernel.facts import ids
+from antiphon.kernel.facts.fold.apply import apply
+from antiphon.kernel.facts.state import RunState
 from antiphon.styles.profiles.files.profile import Profile
 from antiphon.styles.profiles.history.turn import (
     AgentInfo,
@@ -61,9 +64,11 @@ class _TurnCollector:
         self._agents: dict[int, _TurnChain] = {}
         self._under: dict[str, list[_TurnChain]] = {}
         self._tools: dict[str, ToolInteraction] = {}
+        self._state: RunState | None = RunState()
 
     def take(self, record: Record) -> None:
         """Read the next record."""
+        self._fold(record)
         for change in self._tree.add(record):
             match change:
                 case MessageArrival(activation, message):
@@ -78,6 +83,24 @@ class _TurnCollector:
                     self._ended(record, activation, effect)
                 case RunResume():
                     self._resumed(record)
+
+    def _fold(self, record: Record) -> None:
+        """Follow the conversations, from which requests are read; given up when records are missing."""
+        if self._state is None:
+            return
+        self._state.at = record.at
+        try:
+            apply(self._state, record.event)
+        except JournalCorrupt:
+            self._state = None
+
+    def _asked(self, activation: ActivationNode, turn: Turn) -> list[ChatMessage]:
+        """What a model call that begins now is asked."""
+        known = self._state.activations.get(activation.id) if self._state is not None else None
+        if known is None:
+            return []
+        tail = [ChatMessage("user", turn.inputs.tail)] if turn.inputs.tail else []
+        return [*known.conversation.transcript.messages, *tail]
 
     def _agent(self, activation: ActivationNode) -> _TurnChain:
         return self._agents.setdefault(activation.id, _TurnChain())
@@ -96,7 +119,8 @@ class _TurnCollector:
             source_tool_call_id=call if agent.first and activation.caller else "",
         )
         turn.inputs.shown, turn.inputs.tail = list(node.shown or ()), node.suffix
-        turn.inputs.processed_inbox_items = _processed(agent, activation, node)
+        before_it = agent.last.tool_interactions if agent.last is not None else []
+        turn.inputs.processed_inbox_items = _processed(agent, activation, node, before_it)
         self._user_turns(record, turn)
         agent.first, agent.turn, agent.last, agent.source = False, turn, turn, turn.turn_id
         self.turns.append(turn)
@@ -134,6 +158,7 @@ class _TurnCollector:
                 for each in self._tree.effects.values()
             )
             turn.outputs.next_action = "loop" if node.another_turn else "wait" if waits else "end"
+            _decided(turn, activation.data.get("_decision") or ())
 
     def _started(self, activation: ActivationNode, effect: EffectNode) -> None:
         agent = self._agent(activation)
@@ -147,6 +172,7 @@ class _TurnCollector:
             talk.attempts.append(Attempt(effect.id))
             talk.model, talk.request_digest = effect.name, use.digest
             talk.predicted_usage, turn.llm_interaction = use.held_tokens, talk
+            talk.final_request = self._asked(activation, turn)
             turn.inputs.system_prompt_digest = use.prefix
         elif effect.is_call:
             self._took_up(turn, effect)
@@ -230,10 +256,44 @@ def _answered(turn: Turn, effect: EffectNode, use: ModelUse) -> None:
     talk.final_response = ChatMessage("assistant", reply.content, reply.calls, reasoning=reply.reasoning)
 
 
-def _processed(agent: _TurnChain, activation: ActivationNode, turn: TurnNode) -> list[ProcessedItem]:
-    """The items that a turn read, with what the model was shown of each."""
-    found: list[ProcessedItem] = []
+def _decided(turn: Turn, decision: Sequence[str]) -> None:
+    """Note the rule that made the decision of a turn without a call."""
+    if len(decision) == 2:
+        turn.outputs.rule_action, turn.outputs.rule_id = decision
+        if turn.outputs.rule_action == "await_user_input":
+            turn.outputs.next_action = "await_user_input"
+
+
+def _results(before: Sequence[ToolInteraction]) -> dict[str, ProcessedItem]:
+    """The results of the last turn, by their effects, as the items that the next one reads."""
+    return {
+        each.effect_id: ProcessedItem(
+            each.effect_id,
+            "TOOL_RESULT",
+            {
+                "tool_name": each.tool_name,
+                "tool_call_id": each.tool_call_id,
+                "is_error": each.status != "completed",
+                "content": each.result_payload or each.error_details,
+            },
+            formatted=each.result_payload or each.error_details,
+        )
+        for each in before
+        if each.status != "running"
+    }
+
+
+def _processed(
+    agent: _TurnChain, activation: ActivationNode, turn: TurnNode, before: Sequence[ToolInteraction]
+) -> list[ProcessedItem]:
+    """The items that a turn read, with what the model was shown of each; results first."""
+    results = {} if turn.planned else _results(before)
+    found: list[ProcessedItem] = list(results.values())
     for each in activation.data.get("_processed", ()):
+        if each["item_id"] in results and each["source"] == "TOOL_RESULT":
+            if turn.shown and each["shown"] >= 0:
+                results[each["item_id"]].formatted = turn.shown[each["shown"]].content
+            continue
         message = agent.mail.get(each.get("message_id", ""))
         payload = each.get("payload")
         if message is not None:

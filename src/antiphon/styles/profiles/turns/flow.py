@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from antiphon.styles.profiles.conditions.expression import holds
@@ -14,14 +15,25 @@ from antiphon.styles.profiles.files.profile import (
     LoopWithInboxItem,
     Rule,
 )
-from antiphon.styles.profiles.turns.ingestors import RECENT, cut
+from antiphon.styles.profiles.turns.ingestors import cut
 from antiphon.styles.profiles.turns.observers import add, observe
 from antiphon.styles.profiles.work.launch import returned
 from antiphon.styles.profiles.world.binding import ProfileBinding
+from antiphon.styles.profiles.world.shape import ARCHIVE, shown_state
 from antiphon.styles.profiles.world.transcript_data import messages
-from antiphon.styles.profiles.world.world import ARCHIVE, RuleContext, last_said
+from antiphon.styles.profiles.world.world import RuleContext, last_said
 from antiphon.values.hooks import Continue, Return, TurnContext
 
+SEEN = 20
+"""Messages of an agent that the others see, the last ones, each cut short."""
+DECISION = "_decision"
+"""Where it is kept what the last rule that counted said, and which it was."""
+_ACTIONS: Mapping[type, str] = {
+    EndAgentTurn: "end_agent_turn",
+    AwaitUserInput: "await_user_input",
+    LoopWithInboxItem: "loop_with_inbox_item",
+    ContinueWithTool: "continue_with_tool",
+}
 LOOPS = "_loops"
 """Where it is kept how many turns in a row made no call."""
 TOLD = "_markup_told"
@@ -37,30 +49,51 @@ def decide(seat: ProfileBinding, context: TurnContext) -> Continue | Return:
     view = RuleContext(seat, context, {"type": called, "tool_name": called} if called else None)
     news = returned(view)
     observe(seat.profile.post_turn_observers, view)
-    if seat.monitored:
-        recent = [{**each, "content": cut(each["content"])} for each in messages(context.messages[-RECENT:])]
-        view.team.put(f"{seat.profile.type}_activity", recent)
+    if seat.monitored or seat.shown:
+        _show(view)
     steps = seat.bounds.steps
     if steps is not None and context.turn >= steps and (context.called_tools or context.inbox or news):
+        _unruled(view)
         return _end(
             view, Return("limit", last_said(context.messages), f"the budget of {steps} steps is used up")
         )
     if context.called_tools or context.inbox or news:
         _reset(view)
+        _unruled(view)
         return _go_on(view)
     if not seat.profile.flow_decider:
         return _end(view, Return("completed", context.reply))
     return _ruled(view)
 
 
+def _unruled(view: RuleContext) -> None:
+    """No rule decides on this turn; one with a call has no need to say so."""
+    if view.private.values.get(DECISION) and not view.context.called_tools:
+        view.private.put(DECISION, [])
+
+
+def _show(view: RuleContext) -> None:
+    """The others see what this agent has said last and, when a rule asks for it, its state."""
+    role = view.seat.profile.type
+    last = messages(view.context.messages[-SEEN:])
+    view.team.put(f"{role}_activity", [{**each, "content": cut(each["content"])} for each in last])
+    if view.seat.shown:
+        view.team.put(f"{role}_state", shown_state(view.private.values))
+
+
 def _ruled(view: RuleContext) -> Continue | Return:
     """What the first rule says that holds; without one, another turn."""
     if MARKUP.search(view.context.reply) and not view.private.values.get(TOLD):
         view.private.put(TOLD, True)
+        _unruled(view)
         add(view, "INTERNAL_DIRECTIVE", {"content": NO_CALL})
         return _go_on(view)
     rule = _first(view)
     action = rule.action if rule is not None else None
+    if rule is None:
+        _unruled(view)
+    else:
+        view.private.put(DECISION, [_ACTIONS[type(rule.action)], rule.id])
     if isinstance(action, EndAgentTurn):
         said = last_said(view.context.messages)
         if action.outcome == "success":
@@ -82,7 +115,7 @@ def _ruled(view: RuleContext) -> Continue | Return:
         why = f"{view.seat.bounds.loops} turns without a call in a row"
         return _end(view, Return("no_progress", last_said(view.context.messages), why))
     if isinstance(action, LoopWithInboxItem):
-        add(view, "INTERNAL_DIRECTIVE", {"content_key": action.content_key}, rule.id if rule else "")
+        add(view, "SELF_REFLECTION_PROMPT", {"content_key": action.content_key}, rule.id if rule else "")
         return _go_on(view)
     if isinstance(action, ContinueWithTool):
         return _go_on(view)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from antiphon.styles.profiles.files.diagnostics import SourceLocation
 from antiphon.styles.profiles.files.profile import InboxStrategy
-from antiphon.styles.profiles.turns.item import TRANSIENT, Item, in_order
+from antiphon.styles.profiles.turns.item import TOOL_RESULT, TRANSIENT, Item, in_order
 from antiphon.styles.profiles.world.transcript_data import BRIEFING
 from antiphon.styles.profiles.world.world import RuleContext
 from antiphon.values.model import ChatMessage
@@ -117,7 +117,10 @@ def _stays(item: Item, view: RuleContext) -> list[Item]:
 
 
 def _record(item: Item, shown: int) -> dict[str, Any]:
-    """What is kept of an item that was read: a mail is on record already, a large payload as it was shown."""
+    """What is kept of an item that was read.
+
+    Mail and results are on record already, a large payload as it was shown.
+    """
     found = {"item_id": item.item_id, "source": item.source, "shown": shown}
     if item.consumption_policy != "consume_on_read":
         found["consumption_policy"] = item.consumption_policy
@@ -125,6 +128,6 @@ def _record(item: Item, shown: int) -> dict[str, Any]:
         found["triggering_observer_id"] = item.metadata.triggering_observer_id
     if item.message_id:
         found["message_id"] = item.message_id
-    elif len(msgspec.json.encode(item.payload)) <= RECORDED:
+    elif item.source != TOOL_RESULT and len(msgspec.json.encode(item.payload)) <= RECORDED:
         found["payload"] = item.payload
     return found

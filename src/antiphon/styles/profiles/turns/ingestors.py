@@ -15,6 +15,9 @@ from typing import Any, Protocol, overload
 import msgspec
 from msgspec import Struct
 
+from antiphon.styles.profiles.conditions.path import lookup
+from antiphon.styles.profiles.files.template import MISSING, read_template, render
+
 RECENT = 10
 """Messages of a history summary."""
 RECENT_TEXT = 200
@@ -64,13 +67,17 @@ def ingestor(function: Write | None = None, /, *, name: str = "") -> Ingestor | 
 def templated_content(payload: Any, params: Mapping[str, Any], context: IngestContext) -> str:
     """The text definition that `content_key` names, in the payload or the params; else the content."""
     key = _of(payload, "content_key") or params.get("content_key")
-    return context.text(str(key)) if key else _content(payload)
+    return _wrapped(context.text(str(key)) if key else _content(payload), params)
 
 
 @ingestor
 def generic_message(payload: Any, params: Mapping[str, Any], context: IngestContext) -> str:
-    """The content as it is."""
-    return _content(payload)
+    """The content as it is, or put into `content_template`: {{ payload }}, {{ payload.key }}."""
+    template = params.get("content_template")
+    if not isinstance(template, str):
+        return _content(payload)
+    world = {"state": {"payload": payload}}
+    return render(read_template(template), lambda path: lookup(world, path, MISSING))
 
 
 @ingestor
@@ -89,9 +96,14 @@ def tool_result(payload: Any, params: Mapping[str, Any], context: IngestContext)
 
 @ingestor
 def markdown_formatter(payload: Any, params: Mapping[str, Any], context: IngestContext) -> str:
-    """Data as nested Markdown lists."""
+    """Data as nested Markdown lists, without `exclude_keys` and with other names by `key_renames`."""
     key = _of(payload, "content_key")
-    return context.text(str(key)) if key else titled(params, "\n".join(_listed(payload, 0)))
+    if key:
+        return context.text(str(key))
+    if isinstance(payload, dict):
+        renamed, without = params.get("key_renames") or {}, params.get("exclude_keys") or ()
+        payload = {renamed.get(name, name): each for name, each in payload.items() if name not in without}
+    return titled(params, "\n".join(_listed(payload, 0)))
 
 
 @ingestor
@@ -114,10 +126,12 @@ def available_associates(payload: Any, params: Mapping[str, Any], context: Inges
 
 @ingestor
 def principal_history_summary(payload: Any, params: Mapping[str, Any], context: IngestContext) -> str:
-    """The last messages of the principal, each cut short."""
-    listed = payload if isinstance(payload, list) else context.at("principal.state.messages") or []
+    """The last messages of the principal, `max_messages` or 10 of them, each cut short."""
+    most = params.get("max_messages")
+    most = most if type(most) is int and most > 0 else RECENT
+    listed = payload if isinstance(payload, list) else context.at("principal.messages") or []
     lines = [
-        f"- {each.get('role')}: {cut(_content(each))}" for each in listed[-RECENT:] if isinstance(each, dict)
+        f"- {each.get('role')}: {cut(_content(each))}" for each in listed[-most:] if isinstance(each, dict)
     ]
     return titled(
         params, "\n".join(lines) or "The principal has done nothing yet.", "The principal's last steps"
@@ -132,7 +146,9 @@ def json_history(payload: Any, params: Mapping[str, Any], context: IngestContext
 
 @ingestor
 def tagged_content(payload: Any, params: Mapping[str, Any], context: IngestContext) -> str:
-    """The content between tags; `tag` names them."""
+    """The content between tags; `tag` names them, or `wrapper_tags` holds both."""
+    if params.get("wrapper_tags"):
+        return _wrapped(_content(payload), params)
     tag = str(params.get("tag") or "content")
     return f"<{tag}>\n{_content(payload)}\n</{tag}>"
 
@@ -159,7 +175,7 @@ def protocol_aware(payload: Any, params: Mapping[str, Any], context: IngestConte
         return markdown_formatter.write(payload, params, context)
     shapes = _of(schema, "properties") or {}
     parts = [
-        f"## {_of(shapes.get(name), 'x-handover-title') or name}\n" + "\n".join(_listed(value, 0))
+        f"## {_titled(name, shapes)}\n" + "\n".join(_listed(_named(value, shapes.get(name)), 0))
         for name, value in data.items()
         if value not in (None, "", [], {})
     ]
@@ -174,6 +190,29 @@ INGESTORS: Mapping[str, Ingestor] = {
         tool_result, user_prompt, work_modules,
     )
 }  # fmt: skip
+
+
+def _titled(name: str, shapes: Any) -> str:
+    """What a schema calls a property, or else its name."""
+    return str(_of(_of(shapes, name), "x-handover-title") or name)
+
+
+def _named(value: Any, schema: Any) -> Any:
+    """Data whose keys are called what a schema calls them, at any depth."""
+    if isinstance(value, list):
+        return [_named(each, _of(schema, "items")) for each in value]
+    shapes = _of(schema, "properties")
+    if not isinstance(value, dict) or not shapes:
+        return value
+    return {_titled(name, shapes): _named(each, _of(shapes, name)) for name, each in value.items()}
+
+
+def _wrapped(text: str, params: Mapping[str, Any]) -> str:
+    """A text between the two `wrapper_tags`, as it is without them."""
+    tags = params.get("wrapper_tags")
+    if not isinstance(tags, list) or len(tags) != 2:
+        return text
+    return f"{tags[0]}\n{text}\n{tags[1]}"
 
 
 def cut(text: str, size: int = RECENT_TEXT) -> str:
@@ -209,7 +248,9 @@ def _json(value: Any) -> str:
 def _module(name: str, module: Mapping[str, Any]) -> str:
     kept: Sequence[Any] = module.get("context_archive") or ()
     said = f"- {name} [{module.get('status')}] {module.get('name', '')}: {module.get('description', '')}"
-    return said.rstrip(": ") + (f" ({len(kept)} archived)" if kept else "")
+    notes = module.get("notes_from_principal")
+    told = said.rstrip(": ") + (f" ({len(kept)} archived)" if kept else "")
+    return f"{told}\n  - notes_from_principal: {notes}" if notes else told
 
 
 def _listed(value: Any, depth: int) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -10,7 +10,10 @@ from msgspec import Struct
 
 from antiphon.styles.profiles.files.vocabulary import OTHER_SOURCE, SOURCES
 from antiphon.values.message import USER, Attachment, Message
+from antiphon.values.model import ChatMessage
 
+TOOL_RESULT = "TOOL_RESULT"
+"""The source of tool results."""
 Consumption = Literal["consume_on_read", "persistent_until_consumed"]
 TRANSIENT = frozenset({"WORK_MODULES_STATUS_UPDATE", "PRINCIPAL_ACTIVITY_UPDATE"})
 """Sources of items that are shown in one turn and leave no trace, unless a strategy says so."""
@@ -45,6 +48,25 @@ class Item(Struct, frozen=True, omit_defaults=True):
 def in_order(items: Iterable[Item]) -> list[Item]:
     """Items as they are read: by priority, of equal ones the older first."""
     return sorted(items, key=lambda item: item.priority)
+
+
+def results_of(conversation: Sequence[ChatMessage], at: float) -> list[Item]:
+    """The tool results that the model is about to see now: those that a conversation ends with.
+
+    They stand in the conversation with their calls; as items, rules and strategies see them too.
+    """
+    found: list[Item] = []
+    for message in reversed(conversation):
+        if message.role != "tool":
+            break
+        payload = {
+            "tool_name": message.name,
+            "tool_call_id": message.call_id,
+            "is_error": message.is_error,
+            "content": message.content,
+        }
+        found.append(Item(message.ref or message.call_id, TOOL_RESULT, payload, metadata=Metadata(at)))
+    return found[::-1]
 
 
 def from_mail(message: Message) -> Item | None:

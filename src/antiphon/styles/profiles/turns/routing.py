@@ -13,9 +13,9 @@ from antiphon.styles.profiles.turns.flow import leave
 from antiphon.styles.profiles.work.dispatch import assign
 from antiphon.styles.profiles.work.launch import directive, launch, status
 from antiphon.styles.profiles.work.modules import ModuleAction, ModuleRejected, manage
-from antiphon.styles.profiles.work.toolset import Assignment
+from antiphon.styles.profiles.work.toolset import SHARED
 from antiphon.styles.profiles.world.binding import ProfileBinding
-from antiphon.styles.profiles.world.world import RuleContext, last_said
+from antiphon.styles.profiles.world.world import RuleContext, delivered
 from antiphon.values.hooks import DirectResult, PlannedCall, TurnContext
 
 SUMMARY = """Write the summary of your work now, as your next reply and without calling a tool:
@@ -55,19 +55,22 @@ def _manage(view: RuleContext, given: Mapping[str, Any]) -> DirectResult:
 
 
 def _dispatch(view: RuleContext, given: Mapping[str, Any]) -> DirectResult | PlannedCall:
-    assignments = msgspec.convert(given.get("assignments", []), list[Assignment])
-    return assign(view, assignments, given.get("shared_context_for_all_assignments", ""))
+    return assign(view, given.get("assignments", []), given.get(SHARED, ""))
 
 
 def _finish(view: RuleContext, given: Mapping[str, Any]) -> DirectResult:
-    said = given.get("summary") or last_said(view.context.messages)
+    reason = given.get("reason", "")
+    said = given.get("summary") or delivered(view.context.messages) or reason
+    if reason:
+        view.private.put("finish_reason", reason)
     leave(view, said)
     return DirectResult(said, finishes=True, activation_data=view.private.changed, run_data=view.team.changed)
 
 
 def _summary(view: RuleContext, given: Mapping[str, Any]) -> DirectResult:
     focus = given.get("focus", "")
-    return DirectResult(SUMMARY.replace("{focus}", f" Above all: {focus}." if focus else ""))
+    told = SUMMARY.replace("{focus}", f" Above all: {focus}." if focus else "")
+    return DirectResult(_with(told, "What you have found", given.get("current_associate_findings", "")))
 
 
 def _markdown(view: RuleContext, given: Mapping[str, Any]) -> DirectResult:
@@ -78,7 +81,12 @@ def _markdown(view: RuleContext, given: Mapping[str, Any]) -> DirectResult:
     said = REPORT.replace("{audience}", f" It is for {audience}." if audience else "").replace(
         "{title}", title
     )
-    return DirectResult(said)
+    return DirectResult(_with(said, "What you said it comes to", given.get("principal_final_synthesis", "")))
+
+
+def _with(instructions: str, title: str, text: str) -> str:
+    """Instructions, and after them what the agent itself has said already."""
+    return f"{instructions}\n\n## {title}\n{text}" if text else instructions
 
 
 def _launch(view: RuleContext, given: Mapping[str, Any]) -> DirectResult | PlannedCall:
@@ -97,6 +105,6 @@ _ROUTES: Mapping[str, Callable[[RuleContext, Mapping[str, Any]], DirectResult | 
     "LaunchPrincipalExecutionTool": _launch,
     "GetPrincipalStatusSummaryTool": lambda view, given: status(view),
     "SendDirectiveToPrincipalTool": lambda view, given: directive(
-        view, given.get("directive_type", ""), given.get("content", "")
+        view, given.get("directive_type", ""), given.get("content", ""), given.get("payload") or {}
     ),
 }

@@ -7,7 +7,15 @@ from typing import Any
 
 from antiphon.styles.profiles.turns.allowance import allowance
 from antiphon.styles.profiles.turns.inbox import read_inbox
-from antiphon.styles.profiles.turns.item import Item, briefing_of, from_mail, kept, recorded
+from antiphon.styles.profiles.turns.item import (
+    TOOL_RESULT,
+    Item,
+    briefing_of,
+    from_mail,
+    kept,
+    recorded,
+    results_of,
+)
 from antiphon.styles.profiles.turns.observers import add, observe
 from antiphon.styles.profiles.turns.prompt import dynamic_text
 from antiphon.styles.profiles.work.dispatch import broker_name, left_behind
@@ -37,12 +45,15 @@ def take(seat: ProfileBinding, context: TurnContext) -> ModelInput:
         view.private.put("inbox", recorded([*kept(view.private.values.get("inbox")), *mail]))
     if seat.reads_start and START not in context.data:
         view.private.put(START, datetime.fromtimestamp(context.at, UTC).strftime("%Y-%m-%d %H:%M UTC"))
+    results = results_of(context.messages, context.at)
+    view.receive(recorded(results))
     observe(seat.profile.pre_turn_observers, view)
+    view.receive([])
     items = _with_files(kept(view.private.values.get("inbox")), mail)
     if any(item.source == BRIEFING for item in items):
         view.private.set(f"flags.{DELIVERED}", True)
     _questioned(view, items)
-    reading = read_inbox(items, view)
+    reading = read_inbox([*items, *(results if TOOL_RESULT in seat.strategies else ())], view)
     if items:
         view.private.put("inbox", recorded(reading.left))
     if reading.read or context.data.get("_processed"):

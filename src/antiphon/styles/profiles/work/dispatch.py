@@ -19,7 +19,7 @@ from antiphon.styles.profiles.limits import REMEMBERED, ProfileLimits
 from antiphon.styles.profiles.work.admission import INHERITED, admit
 from antiphon.styles.profiles.work.handover import hand_over
 from antiphon.styles.profiles.work.modules import DISPATCHABLE, find, status_of
-from antiphon.styles.profiles.work.toolset import Assignment
+from antiphon.styles.profiles.work.toolset import EITHER, INSTRUCTIONS, SHARED, Assignment
 from antiphon.styles.profiles.world.transcript_data import BRIEFING
 from antiphon.styles.profiles.world.world import RuleContext
 from antiphon.values.hooks import CallResult, DirectResult, PlannedCall, Return, TurnContext, TurnPlan
@@ -27,7 +27,8 @@ from antiphon.values.hooks import CallResult, DirectResult, PlannedCall, Return,
 STATES: Mapping[str, str] = {"completed": "success", "limit": "timeout"}
 """How an associate's end is called; anything else is `failed`."""
 
-
+ALIAS = "principal_provided_context_for_assignment"
+"""Another name of the instructions of an assignment."""
 RESULTS = "inherited_deliverables"
 _TITLES: Mapping[str, str] = {
     "module": "Your work module",
@@ -36,6 +37,8 @@ _TITLES: Mapping[str, str] = {
     RESULTS: "What has been found",
     INHERITED: "What was said before",
 }
+_SAID: Mapping[str, str] = {"instructions": INSTRUCTIONS, "shared_context": SHARED}
+"""What an associate is told beside its module, and what a dispatch calls it."""
 
 
 def broker_name(principal: str) -> str:
@@ -43,19 +46,25 @@ def broker_name(principal: str) -> str:
     return f"{principal}/dispatch"
 
 
-def assign(view: RuleContext, assignments: Sequence[Assignment], shared: str) -> DirectResult | PlannedCall:
-    """What a dispatch becomes: a call of the broker with what can be done, or an answer why nothing can."""
+def assign(view: RuleContext, given: Sequence[Mapping[str, Any]], shared: Any) -> DirectResult | PlannedCall:
+    """What a dispatch becomes: a call of the broker with what can be done, or an answer why nothing can.
+
+    given: the assignments as the model said them. shared: what it said to all of them.
+    """
     most = view.seat.bounds.fan_out
-    if most is not None and len(assignments) > most:
+    if most is not None and len(given) > most:
         return DirectResult(
-            f"{len(assignments)} assignments, and at most {most} at once; dispatch them in parts", "failed"
+            f"{len(given)} assignments, and at most {most} at once; dispatch them in parts", "failed"
         )
     prepared: list[dict[str, Any]] = []
     refused: list[dict[str, Any]] = []
     taken: set[str] = set()
-    for index, assignment in enumerate(assignments):
+    for index, each in enumerate(given):
+        assignment = msgspec.convert(each, Assignment)
         try:
-            prepared.append({"index": index, **_prepare(view, assignment, shared, taken)})
+            prepared.append(
+                {"index": index, **_prepare(view, assignment, _said(each, assignment, shared), taken)}
+            )
             taken.add(assignment.module_id_to_assign)
         except (UserError, ExpressionError) as error:
             found = _result(index, assignment.module_id_to_assign, assignment.agent_profile_logical_name)
@@ -63,15 +72,28 @@ def assign(view: RuleContext, assignments: Sequence[Assignment], shared: str) ->
                 {**found, "status": "failed_preparation", "message": f"assignments[{index}]: {error}"}
             )
     if not prepared:
-        status = "TOTAL_FAILURE_PREPARATION" if assignments else "NO_ASSIGNMENTS_REQUESTED"
-        return DirectResult(_report(status, refused), "failed" if assignments else "completed")
+        status = "TOTAL_FAILURE_PREPARATION" if given else "NO_ASSIGNMENTS_REQUESTED"
+        return DirectResult(_report(status, refused), "failed" if given else "completed")
     # The text is for people who look on; what is done stands in the data.
     said = ", ".join(f"{each['module_id']} to {each['agent']}" for each in prepared)
     return PlannedCall(view.seat.broker, said, data={"assignments": prepared, "refused": refused})
 
 
-def _prepare(view: RuleContext, assignment: Assignment, shared: str, taken: set[str]) -> dict[str, Any]:
-    """An assignment with its briefing. Raises UserError: unknown, not free, twice, too large."""
+def _said(given: Mapping[str, Any], assignment: Assignment, shared: Any) -> dict[str, Any]:
+    """An assignment as protocols read it: what may be said in two places stands in one."""
+    said = {key: each for key, each in given.items() if key != ALIAS}
+    spoken = [each for each in (given.get(INSTRUCTIONS), given.get(ALIAS)) if each]
+    if spoken:
+        said[INSTRUCTIONS] = spoken[0] if len(spoken) == 1 else "\n\n".join(map(str, spoken))
+    if found := assignment.shared_context_for_all_assignments or shared:
+        said[SHARED] = found
+    return said
+
+
+def _prepare(
+    view: RuleContext, assignment: Assignment, said: Mapping[str, Any], taken: set[str]
+) -> dict[str, Any]:
+    """An assignment with its briefing. Raises UserError: unknown, not free, twice, too large, incomplete."""
     module_id, name = assignment.module_id_to_assign, assignment.agent_profile_logical_name
     modules = view.team.values.get("work_modules", {})
     module = find(modules, module_id)
@@ -82,7 +104,7 @@ def _prepare(view: RuleContext, assignment: Assignment, shared: str, taken: set[
     if name not in view.seat.associates:
         known = ", ".join(view.seat.associates) or "(none)"
         raise UserError(f"there is no associate {name!r} that may be given work. Known: {known}")
-    payload = admit(_briefing(view, assignment, module, shared), view.seat.bounds.briefing)
+    payload = admit(_briefing(view, assignment, module, said), view.seat.bounds.briefing)
     return {
         "agent": name,
         "module_id": module_id,
@@ -92,26 +114,36 @@ def _prepare(view: RuleContext, assignment: Assignment, shared: str, taken: set[
 
 
 def _briefing(
-    view: RuleContext, assignment: Assignment, module: Mapping[str, Any], shared: str
+    view: RuleContext, assignment: Assignment, module: Mapping[str, Any], said: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What an associate is told, by the handover protocol if there is one."""
+    """What an associate is told, by the handover protocol if there is one. Raises UserError."""
     protocol = view.seat.protocols.get("dispatch_submodules")
     archives = _archives(view, assignment.inherit_messages_from)
-    inherited = [each for entry in archives for each in _said(entry)]
+    inherited = [each for entry in archives for each in _spoken(entry)]
     handed = _handed(view, assignment.inherit_deliverables_from)
+    own = {key: said.get(name) or "" for key, name in _SAID.items()}
     if protocol is not None:
-        said = {**msgspec.to_builtins(assignment), **assignment.context}
-        said["shared_context_for_all_assignments"] = shared
+        for key, advice in EITHER.items():
+            if key in protocol.context_parameters.get("required", ()) and not said.get(key):
+                raise UserError(f"{key} is required: {advice}")
         found: dict[str, Any] = hand_over(protocol, view.acting(said))["payload"]
-        found["data"] = {**handed, **({INHERITED: inherited} if inherited else {}), **found["data"]}
-        return found
+        declared = protocol.context_parameters.get("properties", {})
+        # What was said and the protocol does not ask for is told all the same.
+        more = {key: own[key] for key, name in _SAID.items() if own[key] and name not in declared}
+        data = {**handed, **({INHERITED: inherited} if inherited else {}), **more, **found["data"]}
+        titles = {key: {"x-handover-title": _TITLES[key]} for key in more}
+        shape = found["schema_for_rendering"]
+        return {
+            "data": data,
+            "schema_for_rendering": {**shape, "properties": {**titles, **shape["properties"]}},
+        }
     data = {
         "module": {key: module.get(key, "") for key in ("module_id", "name", "description")},
-        "instructions": assignment.assignment_specific_instructions,
-        "shared_context": shared,
-        **assignment.context,
+        **own,
         **handed,
     }
+    if notes := module.get("notes_from_principal"):
+        data["module"]["notes_from_principal"] = notes
     if inherited:
         data[INHERITED] = inherited
     properties = {name: {"x-handover-title": title} for name, title in _TITLES.items() if name in data}
@@ -124,7 +156,7 @@ def _archives(view: RuleContext, module_ids: Sequence[str]) -> list[Mapping[str,
     return [entry for each in module_ids for entry in find(modules, each).get("context_archive", [])]
 
 
-def _said(entry: Mapping[str, Any]) -> list[Any]:
+def _spoken(entry: Mapping[str, Any]) -> list[Any]:
     """The conversation of an archive, without what the agent was briefed with."""
     return [each for each in entry.get("messages", []) if not each.get("_internal")]
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from antiphon.errors import UserError
 from antiphon.styles.profiles.limits import REMEMBERED
 from antiphon.styles.profiles.turns.ingestors import INGESTORS
 from antiphon.styles.profiles.turns.observers import add
 from antiphon.styles.profiles.work.admission import admit
 from antiphon.styles.profiles.work.dispatch import broker_name, left_behind
 from antiphon.styles.profiles.work.handover import hand_over
+from antiphon.styles.profiles.work.toolset import BRIEFING as BRIEFED
+from antiphon.styles.profiles.work.toolset import CONFIRMED, DIRECTIVES
 from antiphon.styles.profiles.world.transcript_data import BRIEFING
 from antiphon.styles.profiles.world.world import RuleContext
 from antiphon.values.hooks import DirectResult, PlannedCall
@@ -21,6 +24,18 @@ ANSWERED = "_question_answered"
 """Where the team keeps that its principal has ended with its question."""
 SESSIONS = "principal_execution_sessions"
 """Where the team keeps how often its principal was launched, and what came of it."""
+_TITLES: Mapping[str, str] = {
+    "briefing": "briefing",
+    BRIEFED: "Briefing",
+    CONFIRMED: "Associates",
+    DIRECTIVES: "New directives",
+}
+"""What a launch may say, and its title in the briefing."""
+_MESSAGES = ("user_facing_message_for_principal", "user_facing_message")
+_NOTES: Mapping[str, str] = {
+    "target_task_id": "About",
+    "internal_notes_for_principal_llm": "Notes for you alone",
+}
 
 
 def launch(view: RuleContext, given: Mapping[str, Any]) -> DirectResult | PlannedCall:
@@ -34,6 +49,10 @@ def launch(view: RuleContext, given: Mapping[str, Any]) -> DirectResult | Planne
         return DirectResult(f"{name} is already running; {said}", "failed")
     if not view.team.values.get("work_modules"):
         return DirectResult("the plan is empty; create work modules with manage_work_modules first", "failed")
+    _confirmed(view, given.get(CONFIRMED) or ())
+    changes = given.get(DIRECTIVES)
+    if isinstance(changes, dict) and changes.get("user_query_adjustment"):
+        view.team.put("question", str(changes["user_query_adjustment"]))
     if anew:
         left_behind(view, broker_name(name))
     payload = admit(_briefing(view, given), view.seat.bounds.briefing)
@@ -48,6 +67,17 @@ def launch(view: RuleContext, given: Mapping[str, Any]) -> DirectResult | Planne
         background=True, cancel_previous=anew,
         activation_data=view.private.changed, run_data=view.team.changed,
     )  # fmt: skip
+
+
+def _confirmed(view: RuleContext, names: Sequence[str]) -> None:
+    """The team shows the principal these associates. Raises UserError for one that there is not."""
+    known = view.seat.associates
+    for name in names:
+        if name not in known:
+            listed = ", ".join(known) or "(none)"
+            raise UserError(f"{CONFIRMED}: there is no associate {name!r}. Known: {listed}")
+    if names:
+        view.team.put("profiles_list_instance_ids", [known[name].profile_id for name in names])
 
 
 def returned(view: RuleContext) -> bool:
@@ -81,23 +111,27 @@ def _over(view: RuleContext, status: str) -> list[dict[str, Any]]:
 
 def _briefing(view: RuleContext, given: Mapping[str, Any]) -> dict[str, Any]:
     """What the principal is told, by the handover protocol if there is one."""
-    mode, context = given.get("iteration_mode", "start_fresh"), given.get("context", {})
+    mode = given.get("iteration_mode", "start_fresh")
     protocol = view.seat.protocols.get("LaunchPrincipalExecutionTool")
     data: dict[str, Any] = {"iteration_mode": mode}
-    schema: dict[str, Any] = {}
+    shape: dict[str, Any] = {"type": "object", "properties": {}}
     if protocol is not None:
-        handed = hand_over(protocol, view.acting({**given, **context}))["payload"]
+        handed = hand_over(protocol, view.acting(given))["payload"]
         data |= handed["data"]
-        schema = handed["schema_for_rendering"]
+        shape = handed["schema_for_rendering"]
     else:
         data["question"] = view.team.values.get("question", "")
         data["work_modules"] = INGESTORS["work_modules"].write(None, {}, view)
-        data |= context
-    if given.get("briefing"):
-        data["briefing"] = given["briefing"]
+    # What was said and no protocol asks for is told all the same.
+    more = {key: given[key] for key in _TITLES if given.get(key) and key not in data}
+    data |= more
+    properties = {**{key: {"x-handover-title": _TITLES[key]} for key in more}, **shape["properties"]}
     if mode == "continue_from_previous":
         data["previous_steps"] = INGESTORS["principal_history_summary"].write(None, {}, view)
-    return {"data": data, "schema_for_rendering": schema}
+    return {
+        "data": data,
+        "schema_for_rendering": {**shape, "properties": properties} if properties else {},
+    }
 
 
 def status(view: RuleContext) -> DirectResult:
@@ -109,14 +143,20 @@ def status(view: RuleContext) -> DirectResult:
     return DirectResult("\n\n".join(parts))
 
 
-def directive(view: RuleContext, kind: str, content: str) -> DirectResult:
+def directive(view: RuleContext, kind: str, content: str, payload: Mapping[str, Any]) -> DirectResult:
     """A word for the principal, which reads it before its next step."""
     name = view.seat.principal
+    told = [content, *(payload.get(key, "") for key in _MESSAGES)]
+    told += [f"{title}: {payload[key]}" for key, title in _NOTES.items() if payload.get(key)]
+    content = "\n".join(filter(None, told))
+    if not content:
+        said = "give payload.user_facing_message_for_principal, or content"
+        return DirectResult(f"the directive says nothing; {said}", "invalid_arguments")
     if name not in view.context.background_agents:
         return DirectResult(f"{name or 'the principal'} is not running; launch it first", "failed")
     queue = [
         *view.team.values.get("partner_directives_queue", []),
-        {"directive_type": kind, "content": content},
+        {"directive_type": kind, "content": content, **({"payload": payload} if payload else {})},
     ]
     return DirectResult(
         "Sent; it is read before the next step.", run_data={"partner_directives_queue": queue}

@@ -14,7 +14,7 @@ from msgspec import Struct
 from antiphon.errors import UserError
 
 STATUSES = ("pending", "ongoing", "pending_review", "completed", "deprecated")
-SETTABLE = ("pending", "completed", "deprecated")
+SETTABLE = ("pending", "completed", "deprecated", "pending_review")
 """What a planner may set; the others come about."""
 DISPATCHABLE = ("pending", "pending_review")
 ALIASES: Mapping[str, str] = {"in_progress": "ongoing"}
@@ -22,18 +22,28 @@ ALIASES: Mapping[str, str] = {"in_progress": "ongoing"}
 Modules = Mapping[str, Mapping[str, Any]]
 
 
-class ModuleAction(Struct, frozen=True):
+class ModuleAction(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One change of the plan.
 
     action: `create` needs name and description, `update` a module_id and what differs, `status_change` a
-    module_id and the new status.
+    module_id and the new status, as new_status or status. notes_from_principal: what else is to be known of
+    the module; with any action.
     """
 
     action: Literal["create", "update", "status_change"]
     module_id: str = ""
     name: str = ""
     description: str = ""
+    new_status: str = ""
     status: str = ""
+    notes_from_principal: str = ""
+
+    @property
+    def wanted(self) -> str:
+        """The status to be set, empty for none. Raises UserError: two that differ."""
+        if self.new_status and self.status and self.new_status != self.status:
+            raise UserError(f"new_status is {self.new_status!r} and status {self.status!r}; give one of them")
+        return ALIASES.get(self.new_status or self.status, self.new_status or self.status)
 
 
 class ModuleRejected(UserError):
@@ -61,10 +71,8 @@ def manage(modules: Modules, next_id: int, actions: Sequence[ModuleAction], at: 
             if action.action == "create":
                 said.append(_create(changed, next_id, action, at))
                 next_id += 1
-            elif action.action == "update":
-                said.append(_update(changed, action, at))
             else:
-                said.append(_set_status(changed, action, at))
+                said.append(_change(changed, action, at))
         except UserError as error:
             raise ModuleRejected(
                 f"actions[{index}] ({action.action}): {error}. Nothing was changed", next_id
@@ -88,33 +96,42 @@ def status_of(module: Mapping[str, Any]) -> str:
 def _create(modules: dict[str, dict[str, Any]], number: int, action: ModuleAction, at: float) -> str:
     if not action.name.strip():
         raise UserError("a module needs a name")
+    wanted = _settable(action) if action.wanted else "pending"
     module_id = f"WM_{number}"
     modules[module_id] = {
         "module_id": module_id,
         "name": action.name,
         "description": action.description,
-        "status": "pending",
+        "status": wanted,
         "created_at": at,
         "updated_at": at,
     }
+    if action.notes_from_principal:
+        modules[module_id]["notes_from_principal"] = action.notes_from_principal
     return f"{module_id} created"
 
 
-def _update(modules: dict[str, dict[str, Any]], action: ModuleAction, at: float) -> str:
+def _change(modules: dict[str, dict[str, Any]], action: ModuleAction, at: float) -> str:
     module = find(modules, action.module_id)
-    given = {key: value for key in ("name", "description") if (value := getattr(action, key))}
+    given = {key: value for key in _TEXTS if (value := getattr(action, key))}
+    said = [f"updated: {', '.join(given)}"] if given else []
+    if action.action == "status_change" or action.wanted:
+        given["status"] = _settable(action)
+        if status_of(module) == "ongoing":
+            raise UserError(f"{action.module_id} is being worked on; wait for its end")
+        said.append(f"is {given['status']}")
     if not given:
-        raise UserError("nothing is given that differs; give name or description")
+        raise UserError("nothing is given that differs; give name or description, or notes")
     modules[action.module_id] = {**module, **given, "updated_at": at}
-    return f"{action.module_id} updated: {', '.join(given)}"
+    return f"{action.module_id} {', and '.join(said)}"
 
 
-def _set_status(modules: dict[str, dict[str, Any]], action: ModuleAction, at: float) -> str:
-    module, status = find(modules, action.module_id), ALIASES.get(action.status, action.status)
-    if status not in SETTABLE:
-        known = ", ".join(SETTABLE)
-        raise UserError(f"the status {action.status!r} cannot be set; it is one of: {known}")
-    if status_of(module) == "ongoing":
-        raise UserError(f"{action.module_id} is being worked on; wait for its end")
-    modules[action.module_id] = {**module, "status": status, "updated_at": at}
-    return f"{action.module_id} is {status}"
+def _settable(action: ModuleAction) -> str:
+    """The status that a planner wants. Raises UserError for one that comes about by itself."""
+    if action.wanted not in SETTABLE:
+        given = action.new_status or action.status
+        raise UserError(f"the status {given!r} cannot be set; it is one of: {', '.join(SETTABLE)}")
+    return action.wanted
+
+
+_TEXTS = ("name", "description", "notes_from_principal")

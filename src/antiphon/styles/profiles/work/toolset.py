@@ -6,37 +6,88 @@ what each call becomes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, Literal
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from antiphon import Tool, ToolError, tool
 from antiphon.styles.profiles.files.protocol import Protocol
 from antiphon.styles.profiles.work.modules import ModuleAction
+from antiphon.styles.profiles.work.parameters import Parameter, declared, merged, object_of
 
 DirectiveType = Literal["ADD_CONTEXT", "USER_QUERY_FOR_PRINCIPAL", "MODIFY_SUB_TASK"]
 IterationMode = Literal["start_fresh", "continue_from_previous"]
 
 
 class Assignment(Struct, frozen=True):
-    """Work for one associate.
+    """Work for one associate: what this style itself makes of an assignment; a protocol may declare more.
 
     module_id_to_assign: the module. agent_profile_logical_name: who does it. assigned_role_name: what the
-    associate is called for it. assignment_specific_instructions: what to do.
+    associate is called for it. assignment_specific_instructions: what to do;
+    principal_provided_context_for_assignment is another name of it.
+    shared_context_for_all_assignments: instead of that of the whole call.
     inherit_messages_from: modules whose conversations the associate is shown.
-    inherit_deliverables_from: modules whose last results it is shown. context: what else it is told.
+    inherit_deliverables_from: modules whose last results it is shown.
     """
 
     module_id_to_assign: str
     agent_profile_logical_name: str
     assigned_role_name: str = ""
-    assignment_specific_instructions: str = ""
+    assignment_specific_instructions: Any = ""
+    principal_provided_context_for_assignment: Any = ""
+    shared_context_for_all_assignments: Any = ""
     inherit_messages_from: tuple[str, ...] = ()
     inherit_deliverables_from: tuple[str, ...] = ()
-    context: dict[str, Any] = {}
+
+
+INSTRUCTIONS = "assignment_specific_instructions"
+SHARED = "shared_context_for_all_assignments"
+EITHER: Mapping[str, str] = {
+    INSTRUCTIONS: "give it, or principal_provided_context_for_assignment",
+    SHARED: "give it to the whole call, or to each assignment",
+}
+"""Keys of an assignment that have two places; whether one is given is known when both have been read."""
+_MODULES = list[str]
+_ASSIGNMENT = (
+    Parameter("module_id_to_assign", str, "The module, such as WM_1.", True),
+    Parameter("agent_profile_logical_name", str, "The profile of the associate that does it.", True),
+    Parameter("assigned_role_name", str, "What the associate is called for it, such as Market Researcher."),
+    Parameter(INSTRUCTIONS, str, "What to do."),
+    Parameter("inherit_messages_from", _MODULES, "Modules whose conversations the associate is shown."),
+    Parameter("inherit_deliverables_from", _MODULES, "Modules whose last results the associate is shown."),
+    Parameter("principal_provided_context_for_assignment", str, f"Another name of {INSTRUCTIONS}."),
+    Parameter(SHARED, str, "What this one must know, instead of what the whole call says."),
+)
+_FIXED = (
+    "module_id_to_assign", "agent_profile_logical_name", "assigned_role_name", "inherit_messages_from",
+    "inherit_deliverables_from",
+)  # fmt: skip
+BRIEFING = "initial_briefing_for_principal"
+CONFIRMED = "confirmed_associate_profiles_details_list"
+DIRECTIVES = "new_directives_for_iteration"
+_LAUNCH = (
+    Parameter("briefing", str, "What it should know beside the question and the plan."),
+    Parameter(
+        BRIEFING, dict[str, Any] | str, "What is asked, your notes, the language: the start of its work."
+    ),
+    Parameter(CONFIRMED, list[str], "Names of the associates that it should give work to."),
+    Parameter(DIRECTIVES, dict[str, Any] | str, "What changes: user_query_adjustment, additional_notes."),
+)
+
+
+class DirectivePayload(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What the principal is told, as the user would say it; the task that is meant; notes for it alone.
+
+    user_facing_message is another name of user_facing_message_for_principal.
+    """
+
+    user_facing_message_for_principal: str = ""
+    user_facing_message: str = ""
+    target_task_id: str = ""
+    internal_notes_for_principal_llm: str = ""
 
 
 def _never(name: str) -> ToolError:
@@ -53,66 +104,40 @@ async def manage_work_modules(actions: list[ModuleAction]) -> str:
     raise _never("manage_work_modules")
 
 
-@tool(effect="read")
-async def dispatch_submodules(
-    assignments: list[Assignment], shared_context_for_all_assignments: str = ""
-) -> str:
-    """Have associates work on modules, all at the same time, and wait for their results.
-
-    Args:
-        assignments: Who does what, each module once.
-        shared_context_for_all_assignments: What all of them must know.
-    """
-    raise _never("dispatch_submodules")
-
-
 @tool(effect="read", finishes=True)
-async def finish_flow(summary: str = "") -> str:
+async def finish_flow(summary: str = "", reason: str = "") -> str:
     """End your task and hand back its result.
 
     Args:
-        summary: The result; without one, the last text that you wrote.
+        summary: The result; without one, the report or summary that you wrote, or else your last text.
+        reason: Why it ends; the result when there is no text at all.
     """
     raise _never("finish_flow")
 
 
 @tool(effect="read")
-async def generate_message_summary(focus: str = "") -> str:
+async def generate_message_summary(current_associate_findings: str = "", focus: str = "") -> str:
     """Get instructions for the summary of your work; follow them in your next reply.
 
     Args:
+        current_associate_findings: What you have found.
         focus: What the summary is about above all.
     """
     raise _never("generate_message_summary")
 
 
 @tool(effect="read")
-async def generate_markdown_report(title: str = "", audience: str = "") -> str:
+async def generate_markdown_report(
+    principal_final_synthesis: str = "", title: str = "", audience: str = ""
+) -> str:
     """Get instructions for a Markdown report on the team's work; follow them in your next reply.
 
     Args:
+        principal_final_synthesis: What all results come to, and how the report should be built.
         title: The title of the report.
         audience: Who will read it.
     """
     raise _never("generate_markdown_report")
-
-
-@tool(effect="read", name="LaunchPrincipalExecutionTool")
-async def launch_principal(
-    iteration_mode: IterationMode = "start_fresh",
-    force_terminate_and_relaunch: bool = False,
-    briefing: str = "",
-    context: dict[str, Any] = {},  # noqa: B006 - a default that is never changed, and part of the schema
-) -> str:
-    """Have the principal carry out the plan. It works in the background; you are told when it has ended.
-
-    Args:
-        iteration_mode: Whether it begins anew or knows what it did before.
-        force_terminate_and_relaunch: Whether one that works already is stopped first; else it is left alone.
-        briefing: What it should know beside the question and the plan.
-        context: What else it is told.
-    """
-    raise _never("LaunchPrincipalExecutionTool")
 
 
 @tool(effect="read", name="GetPrincipalStatusSummaryTool")
@@ -122,67 +147,96 @@ async def principal_status() -> str:
 
 
 @tool(effect="read", name="SendDirectiveToPrincipalTool")
-async def send_directive(directive_type: DirectiveType, content: str) -> str:
+async def send_directive(
+    directive_type: DirectiveType, payload: DirectivePayload | None = None, content: str = ""
+) -> str:
     """Tell the principal something while it works; it reads it before its next step.
 
     Args:
         directive_type: What kind of word it is.
-        content: What it is told.
+        payload: What it is told.
+        content: What it is told, in one text, instead of the payload.
     """
     raise _never("SendDirectiveToPrincipalTool")
+
+
+def dispatch_tool(protocol: Protocol | None = None) -> Tool:
+    """The tool that gives out work; what the protocol wants to be said joins each assignment."""
+    said = declared(protocol.context_parameters) if protocol is not None else []
+    eased = [replace(each, required=each.required and each.name not in EITHER) for each in said]
+    item = object_of(merged(_ASSIGNMENT, eased, _FIXED), "Assignment")
+    required = [each.name for each in said if each.required and each.name == SHARED]
+    return _offered(
+        "dispatch_submodules",
+        "Have associates work on modules, all at the same time, and wait for their results.",
+        [
+            Parameter("assignments", list[item], "Who does what, each module once.", True),  # type: ignore[valid-type]
+            Parameter(
+                SHARED,
+                str,
+                "What all of them must know." + (f" Required: {EITHER[SHARED]}." if required else ""),
+            ),
+            Parameter("tool_name", Literal["dispatch_submodules"], "The name of this tool; may be left out."),
+        ],
+    )
+
+
+def launch_tool(protocol: Protocol | None = None) -> Tool:
+    """The tool that starts the principal; what the protocol wants to be said joins its parameters."""
+    said = declared(protocol.context_parameters) if protocol is not None else []
+    modes = "Whether it begins anew (the default) or knows what it did before."
+    force = "Whether one that works already is stopped first; else it is left alone."
+    own = (
+        Parameter("iteration_mode", IterationMode, modes),
+        Parameter("force_terminate_and_relaunch", bool, force),
+        *_LAUNCH,
+    )
+    fixed = ("iteration_mode", "force_terminate_and_relaunch", CONFIRMED)
+    return _offered(
+        "LaunchPrincipalExecutionTool",
+        "Have the principal carry out the plan. It works in the background; you are told when it has ended.",
+        merged(own, said, fixed),
+    )
+
+
+class _LeftOut:
+    """The default of a parameter that is not there when it was not given."""
+
+
+def _offered(name: str, says: str, parameters: Sequence[Parameter]) -> Tool:
+    """A tool with these parameters."""
+
+    async def never(**given: Any) -> str:
+        raise _never(name)
+
+    never.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [
+            inspect.Parameter(
+                each.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                annotation=Annotated[each.type, each.says],
+                default=inspect.Parameter.empty if each.required else _LeftOut(),
+            )
+            for each in parameters
+        ]
+    )
+    return tool(effect="read", name=name, description=says)(never)
 
 
 TOOLS: Mapping[str, Tool] = {
     each.name: each
     for each in (
-        manage_work_modules, dispatch_submodules, finish_flow, generate_message_summary,
-        generate_markdown_report, launch_principal, principal_status, send_directive,
+        manage_work_modules, dispatch_tool(), finish_flow, generate_message_summary,
+        generate_markdown_report, launch_tool(), principal_status, send_directive,
     )
 }  # fmt: skip
+_MADE: Mapping[str, Callable[[Protocol], Tool]] = {
+    "dispatch_submodules": dispatch_tool,
+    "LaunchPrincipalExecutionTool": launch_tool,
+}
 
 
-def with_context(given: Tool, protocol: Protocol | None) -> Tool:
-    """The tool with what a handover protocol wants to be said beyond its own parameters, as its `context`."""
-    parameters = msgspec.json.decode(msgspec.json.encode(given.parameters), type=dict[str, Any])
-    if not _mentions(parameters, "context"):
-        return given
-    said = protocol.context_parameters if protocol is not None else {}
-    wanted = {
-        name: _plain(schema)
-        for name, schema in said.get("properties", {}).items()
-        if not _mentions(parameters, name)
-    }
-    required = [name for name in said.get("required", ()) if name in wanted]
-    _say(parameters, wanted, required)
-    return replace(given, spec=replace(given.spec, parameters=parameters))
-
-
-def _mentions(schema: Any, name: str) -> bool:
-    """Whether a schema has a property of that name, at any depth."""
-    if isinstance(schema, list):
-        return any(_mentions(each, name) for each in schema)
-    if not isinstance(schema, dict):
-        return False
-    return name in schema.get("properties", {}) or any(_mentions(each, name) for each in schema.values())
-
-
-def _say(schema: Any, wanted: Mapping[str, Any], required: list[str]) -> None:
-    """Put these parameters in the place of every `context` of a schema; without any it goes."""
-    if isinstance(schema, dict):
-        properties = schema.get("properties")
-        if isinstance(properties, dict) and properties.pop("context", None) is not None and wanted:
-            properties["context"] = {"type": "object", "properties": dict(wanted), "required": required}
-            if required:
-                schema["required"] = [*schema.get("required", []), "context"]
-        for each in schema.values():
-            _say(each, wanted, required)
-    elif isinstance(schema, list):
-        for each in schema:
-            _say(each, wanted, required)
-
-
-def _plain(schema: Any) -> Any:
-    """A schema without the keys that are for rendering only."""
-    if isinstance(schema, Mapping):
-        return {key: _plain(each) for key, each in schema.items() if not key.startswith("x-")}
-    return [_plain(each) for each in schema] if isinstance(schema, list) else schema
+def with_protocol(given: Tool, protocol: Protocol | None) -> Tool:
+    """The tool with what a handover protocol wants to be said; a tool of another kind as it is."""
+    make = _MADE.get(given.name)
+    return make(protocol) if make is not None and protocol is not None else given

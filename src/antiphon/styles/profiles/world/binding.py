@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from msgspec import Struct, field
 
@@ -19,8 +20,9 @@ class ProfileBinding(Struct, frozen=True, eq=False):
     """Where a profile stands.
 
     segments: those that are made anew in every turn. finishing: its tools that end it.
-    associates: who may be given work, by name. principal: whom it launches; broker: who dispatches for it.
-    monitored: somebody watches what it does. protocols: of its tools, by their names.
+    associates: who may be given work, by name; config: what is known of them. principal: whom it launches;
+    broker: who dispatches for it. monitored: somebody watches what it does; shown: a rule of somebody else
+    reads its state. protocols: of its tools, by their names.
     reads_messages, reads_start: some rule of it reads the conversation, or when it began; recalled: the
     conversations that were read.
     """
@@ -32,9 +34,11 @@ class ProfileBinding(Struct, frozen=True, eq=False):
     bounds: ProfileLimits = ProfileLimits()
     finishing: tuple[str, ...] = ()
     associates: Mapping[str, Profile] = {}
+    config: Mapping[str, Any] = {}
     principal: str = ""
     broker: str = ""
     monitored: bool = False
+    shown: bool = False
     protocols: Mapping[str, Protocol] = {}
     reads_messages: bool = False
     reads_start: bool = False

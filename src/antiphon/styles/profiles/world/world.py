@@ -1,30 +1,29 @@
-"""view: the world of one agent while one of its rules is asked: RunContext, TeamState, SubContext.
-
-state    the agent's own, private data (SubContext.state)
-meta     who it is
-team     what all agents of the run share (TeamState)
-run      the run (RunContext)
-config   the profiles of the team
-principal, partner    what the others may see of these two
-"""
+"""The world of one agent while one of its rules is asked, and what it may change of it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from antiphon.styles.profiles.conditions.path import lookup
-from antiphon.styles.profiles.files.template import Template, render
+from antiphon.styles.profiles.files.template import MISSING, Template, render
 from antiphon.styles.profiles.world.binding import ProfileBinding
 from antiphon.styles.profiles.world.data_edits import EditableData
+from antiphon.styles.profiles.world.shape import (
+    ROLES,
+    leading_states,
+    meta_of,
+    state_of,
+    team_state,
+    world_of,
+)
 from antiphon.values.hooks import TurnContext
 from antiphon.values.model import ChatMessage
 
-ARCHIVE = "context_archive."
-"""What the keys of the team's data begin with under which the archives of modules stand."""
 RECALLED = 200
 """Messages of the conversation that rules and protocols can look at, the last ones."""
-_ROLES = ("partner", "principal")
 
 
 class RuleContext:
@@ -40,8 +39,14 @@ class RuleContext:
         self.private = EditableData(context.data)
         self.team = EditableData(context.run_data)
         self._messages = seat.recalled.of(context.messages, RECALLED) if seat.reads_messages else []
+        self._arrived: list[Any] = []
         self._world: dict[str, Any] | None = None
         self._changes = 0
+
+    def receive(self, items: list[Any]) -> None:
+        """Show rules these items in the inbox, before what is kept there; none of them is kept."""
+        if items or self._arrived:
+            self._arrived, self._world = items, None
 
     @property
     def world(self) -> dict[str, Any]:
@@ -53,28 +58,19 @@ class RuleContext:
 
     def _made(self) -> dict[str, Any]:
         profile, context, team = self.seat.profile, self.context, team_state(self.team.values)
-        module_id = context.data.get("module_id", "")
-        found: dict[str, Any] = {
-            "state": self._state(),
-            "meta": {
-                "run_id": context.run_id,
-                "agent_id": context.agent,
-                "profile_logical_name": profile.name,
-                "profile_instance_id": profile.profile_id,
-                "assigned_role_name": context.data.get("assigned_role_name", ""),
-                "module_id": module_id,
-                "module_description": team["work_modules"].get(module_id, {}).get("description", ""),
-            },
-            "team": {**team, "profiles_list_instance_ids": self._staff},
-            "run": {"meta": {"run_id": context.run_id, "status": "RUNNING"}},
-            "config": {
-                "agent_profiles": {name: described(each) for name, each in self.seat.associates.items()}
-            },
-        }
-        for role in _ROLES:
-            seen = self.team.values.get(f"{role}_activity", [])
-            found[role] = found if role == profile.type else {"state": {"messages": seen}}
-        return found
+        state = state_of(self.private.values, self._staff, self.action)
+        if self._arrived:
+            state["inbox"] = [*self._arrived, *state["inbox"]]
+        if self.seat.reads_messages:
+            state["messages"] = self._messages
+        return world_of(
+            state,
+            meta_of(profile, context.run_id, context.data, team),
+            {"profiles_list_instance_ids": self._staff, **team},
+            {"run_id": context.run_id, "status": "RUNNING"},
+            self.seat.config,
+            leading_states(self.team.values) | ({profile.type: state} if profile.type in ROLES else {}),
+        )
 
     def acting(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """The world in which the call that is made has these parameters, as handover protocols read it."""
@@ -82,17 +78,6 @@ class RuleContext:
         action = {**(self.action or {}), "parameters": parameters}
         found["state"] = {**found["state"], "current_action": action}
         return found
-
-    def _state(self) -> dict[str, Any]:
-        state: dict[str, Any] = {"flags": {}, "initial_parameters": {}, "inbox": [], "deliverables": {}}
-        state |= {
-            **self.private.values,
-            "current_action": self.action,
-            "profiles_list_instance_ids": self._staff,
-        }
-        if self.seat.reads_messages:
-            state["messages"] = self._messages
-        return state
 
     @property
     def _staff(self) -> list[str]:
@@ -113,28 +98,44 @@ class RuleContext:
     def filled(self, template: Template) -> str:
         """A text with its places filled in."""
         world = self.world
-        return render(template, lambda path: lookup(world, path))
+        return render(template, lambda path: lookup(world, path, MISSING))
 
 
-def described(profile: Any) -> dict[str, Any]:
-    """What others may know of a profile."""
-    return {
-        "name": profile.name,
-        "profile_id": profile.profile_id,
-        "description_for_human": profile.description_for_human,
-        "available_for_staffing": profile.available_for_staffing,
-    }
+INSTRUCTING: Mapping[str, str] = {
+    "generate_markdown_report": "principal_final_synthesis",
+    "generate_message_summary": "current_associate_findings",
+}
+"""Tools whose results tell an agent what to write, and the argument in which it has said the gist of it."""
 
 
-def team_state(shared: Mapping[str, Any]) -> dict[str, Any]:
-    """The TeamState that the team's data mean: each work module with its archive."""
-    state = {key: value for key, value in shared.items() if not key.startswith(ARCHIVE)}
-    modules = shared.get("work_modules", {})
-    state["work_modules"] = {
-        name: {**module, "context_archive": shared.get(ARCHIVE + name, [])}
-        for name, module in modules.items()
-    }
-    return state
+def delivered(conversation: Sequence[ChatMessage]) -> str:
+    """What an agent hands back that ends without saying so.
+
+    The report or summary that it was told to write: its last reply since then that called nothing, else its
+    last text, else the gist of it; of a JSON object with `primary_summary`, that. Without such instructions,
+    its last text.
+    """
+    plain = latest = ""
+    for message in reversed(conversation):
+        if message.role != "assistant":
+            continue
+        if not message.calls:
+            plain = plain or message.content
+        for each in message.calls:
+            if each.name in INSTRUCTING:
+                found = _member(plain or latest, "primary_summary") or plain or latest
+                return found or _member(each.arguments, INSTRUCTING[each.name])
+        latest = latest or message.content
+    return last_said(conversation)
+
+
+def _member(text: str, name: str) -> str:
+    """The text under a key, where a text is a JSON object that has it; else empty."""
+    try:
+        given = msgspec.json.decode(text) if text.lstrip().startswith("{") else None
+    except msgspec.DecodeError:
+        return ""
+    return str(given.get(name) or "") if isinstance(given, dict) else ""
 
 
 def last_said(conversation: Sequence[ChatMessage]) -> str:
