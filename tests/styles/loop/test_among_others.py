@@ -118,3 +118,22 @@ def test_it_is_a_target_of_the_command_line(
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert [line for line in done.stdout.splitlines() if line] == said
+
+
+def test_it_works_for_a_controller_and_in_an_environment() -> None:
+    from antiphon.styles.environment import Environment, Message
+    from antiphon.styles.tasks import Controller, StructuredMessage
+
+    controller = Controller(counter().agents())
+    message = StructuredMessage("How many?", {"type": "task"})
+    message.source_agent, message.target_agent = "user", "counter"
+
+    async def playing() -> str:
+        environment = Environment()
+        environment.add_roles(counter().agents())
+        environment.publish_message(Message("How many?", send_to="counter"))
+        await environment.run(2)
+        return " ".join(each.content for each in environment.history.get())
+
+    assert "There are 7." in controller.process_structured_message(message).content
+    assert "There are 7." in asyncio.run(playing())

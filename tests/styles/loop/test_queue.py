@@ -10,7 +10,7 @@ from antiphon import ModelError, RunFailed, tool
 from antiphon.models.script import Script, call
 from antiphon.styles.loop import AbortError, FinalResponseEvent, LoopAgent, ToolResultEvent
 from tests.styles.loop.looping import echo
-from tests.transcript import shown
+from tests.transcript import results_shown, shown
 
 
 def last_said(request: Any) -> str:
@@ -181,6 +181,32 @@ def test_who_gives_up_waiting_does_not_let_the_next_one_in() -> None:
         gate.opened.set()
         assert [await one, await three] == ["answer to one", "answer to three"]
         assert len(await history) == 4
+
+    asyncio.run(playing())
+
+
+def test_a_tool_that_asks_its_own_session_is_told_so() -> None:
+    """It would wait for the request that waits for it."""
+
+    async def playing() -> None:
+        @tool
+        async def ask_again(session: str) -> str:
+            """Ask the same agent."""
+            return str(await agent.run("again", session=session or None))
+
+        @tool
+        async def look_back() -> str:
+            """Read the conversation."""
+            return str(len(await agent.get_history_messages()))
+
+        calls = [call("ask_again", session=""), call("look_back"), call("ask_again", session="other")]
+        model = Script([calls, "from the other", "done"])
+        agent = LoopAgent(llm=model, tools=[ask_again, look_back])
+        assert await agent.run("go") == "done"
+        own, back, other = results_shown(model.requests[2])
+        assert "give it a session of its own" in own
+        assert "give it a session of its own" in back
+        assert other == "from the other"
 
     asyncio.run(playing())
 

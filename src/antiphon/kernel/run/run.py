@@ -185,6 +185,10 @@ class Run:
         """Cancel `target` once `signal` (an asyncio.Event, say) is set; call the result to stop listening."""
         return self._runtime.cancel_when(signal, target, reason)
 
+    def performs(self, task: object) -> bool:
+        """Whether a task works for this run: whatever is called in it, a tool say, is awaited by the run."""
+        return self._runtime.performs(task)
+
     def when(self, signal: Signal, do: Callable[[], object]) -> Callable[[], object]:
         """Call `do` once `signal` is set, while the run is open; call the result to stop listening."""
         return self._runtime.spawn(_when(signal, do)).cancel

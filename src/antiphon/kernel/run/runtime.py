@@ -283,6 +283,10 @@ class Runtime:
             self._performing[effect_id] = task
         return task
 
+    def performs(self, task: object) -> bool:
+        """Whether a task is one of this ownership's."""
+        return task in self._tasks
+
     async def _drive(self, opened: OpenEffect | None) -> None:
         """Perform an effect, record its end, and go on with what follows until nothing does."""
         task = asyncio.current_task()

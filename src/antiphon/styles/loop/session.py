@@ -10,7 +10,7 @@ from typing import Protocol
 
 from msgspec import Struct, field
 
-from antiphon import Agent, Record, Run, RunFailed, Usage
+from antiphon import Agent, Record, Run, RunFailed, Usage, UserError
 from antiphon.errors import RunSuspended
 from antiphon.styles.loop.events import request_of
 from antiphon.styles.loop.options import ModelUsage, UsageSummary
@@ -144,7 +144,15 @@ class Session(Struct, eq=False):
     _lock: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
 
     def queue(self) -> Place:
-        """The place behind all others."""
+        """The place behind all others.
+
+        Raises UserError for a tool of the session's own request, which would wait for itself.
+        """
+        if self.open is not None and self.open.run.performs(asyncio.current_task()):
+            raise UserError(
+                f"a tool asks session {self.run_id!r}, whose request waits for it;"
+                " give it a session of its own"
+            )
         self.last = Place(self.last)
         return self.last
 
