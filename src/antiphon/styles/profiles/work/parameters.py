@@ -21,7 +21,7 @@ _BOUNDS: Mapping[str, str] = {
 }  # fmt: skip
 
 
-class Parameter(Struct, frozen=True):
+class ToolParameter(Struct, frozen=True):
     """A parameter of a tool, or a key of an object among its arguments. says: what the model is told."""
 
     name: str
@@ -30,16 +30,18 @@ class Parameter(Struct, frozen=True):
     required: bool = False
 
 
-def declared(schema: Mapping[str, Any]) -> list[Parameter]:
+def declared(schema: Mapping[str, Any]) -> list[ToolParameter]:
     """The properties of an object's JSON Schema as parameters."""
     required = schema.get("required", ())
     return [
-        Parameter(name, type_of(each, name), _text(each, "description"), name in required)
+        ToolParameter(name, type_of(each, name), _text(each, "description"), name in required)
         for name, each in schema.get("properties", {}).items()
     ]
 
 
-def merged(own: Sequence[Parameter], said: Sequence[Parameter], fixed: Sequence[str]) -> list[Parameter]:
+def merged(
+    own: Sequence[ToolParameter], said: Sequence[ToolParameter], fixed: Sequence[str]
+) -> list[ToolParameter]:
     """A tool's own parameters with those of a protocol.
 
     What the protocol says of one counts, but for the types of those in `fixed`, which the tool relies on.
@@ -50,11 +52,11 @@ def merged(own: Sequence[Parameter], said: Sequence[Parameter], fixed: Sequence[
         kept = before.type if before is not None and each.name in fixed else each.type
         says = each.says or (before.says if before is not None else "")
         required = each.required or (before is not None and before.required)
-        found[each.name] = Parameter(each.name, kept, says, required)
+        found[each.name] = ToolParameter(each.name, kept, says, required)
     return list(found.values())
 
 
-def object_of(parameters: Sequence[Parameter], name: str) -> type[Struct]:
+def object_of(parameters: Sequence[ToolParameter], name: str) -> type[Struct]:
     """An object with these keys and no others; one that was not given is left out."""
     fields: list[Any] = []
     for each in parameters:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from antiphon import Tool, ToolError, tool
 from antiphon.styles.profiles.files.protocol import Protocol
 from antiphon.styles.profiles.work.modules import ModuleAction
-from antiphon.styles.profiles.work.parameters import Parameter, declared, merged, object_of
+from antiphon.styles.profiles.work.parameters import ToolParameter, declared, merged, object_of
 
 DirectiveType = Literal["ADD_CONTEXT", "USER_QUERY_FOR_PRINCIPAL", "MODIFY_SUB_TASK"]
 IterationMode = Literal["start_fresh", "continue_from_previous"]
@@ -52,14 +52,18 @@ EITHER: Mapping[str, str] = {
 """Keys of an assignment that have two places; whether one is given is known when both have been read."""
 _MODULES = list[str]
 _ASSIGNMENT = (
-    Parameter("module_id_to_assign", str, "The module, such as WM_1.", True),
-    Parameter("agent_profile_logical_name", str, "The profile of the associate that does it.", True),
-    Parameter("assigned_role_name", str, "What the associate is called for it, such as Market Researcher."),
-    Parameter(INSTRUCTIONS, str, "What to do."),
-    Parameter("inherit_messages_from", _MODULES, "Modules whose conversations the associate is shown."),
-    Parameter("inherit_deliverables_from", _MODULES, "Modules whose last results the associate is shown."),
-    Parameter("principal_provided_context_for_assignment", str, f"Another name of {INSTRUCTIONS}."),
-    Parameter(SHARED, str, "What this one must know, instead of what the whole call says."),
+    ToolParameter("module_id_to_assign", str, "The module, such as WM_1.", True),
+    ToolParameter("agent_profile_logical_name", str, "The profile of the associate that does it.", True),
+    ToolParameter(
+        "assigned_role_name", str, "What the associate is called for it, such as Market Researcher."
+    ),
+    ToolParameter(INSTRUCTIONS, str, "What to do."),
+    ToolParameter("inherit_messages_from", _MODULES, "Modules whose conversations the associate is shown."),
+    ToolParameter(
+        "inherit_deliverables_from", _MODULES, "Modules whose last results the associate is shown."
+    ),
+    ToolParameter("principal_provided_context_for_assignment", str, f"Another name of {INSTRUCTIONS}."),
+    ToolParameter(SHARED, str, "What this one must know, instead of what the whole call says."),
 )
 _FIXED = (
     "module_id_to_assign", "agent_profile_logical_name", "assigned_role_name", "inherit_messages_from",
@@ -69,12 +73,12 @@ BRIEFING = "initial_briefing_for_principal"
 CONFIRMED = "confirmed_associate_profiles_details_list"
 DIRECTIVES = "new_directives_for_iteration"
 _LAUNCH = (
-    Parameter("briefing", str, "What it should know beside the question and the plan."),
-    Parameter(
+    ToolParameter("briefing", str, "What it should know beside the question and the plan."),
+    ToolParameter(
         BRIEFING, dict[str, Any] | str, "What is asked, your notes, the language: the start of its work."
     ),
-    Parameter(CONFIRMED, list[str], "Names of the associates that it should give work to."),
-    Parameter(DIRECTIVES, dict[str, Any] | str, "What changes: user_query_adjustment, additional_notes."),
+    ToolParameter(CONFIRMED, list[str], "Names of the associates that it should give work to."),
+    ToolParameter(DIRECTIVES, dict[str, Any] | str, "What changes: user_query_adjustment, additional_notes."),
 )
 
 
@@ -170,13 +174,15 @@ def dispatch_tool(protocol: Protocol | None = None) -> Tool:
         "dispatch_submodules",
         "Have associates work on modules, all at the same time, and wait for their results.",
         [
-            Parameter("assignments", list[item], "Who does what, each module once.", True),  # type: ignore[valid-type]
-            Parameter(
+            ToolParameter("assignments", list[item], "Who does what, each module once.", True),  # type: ignore[valid-type]
+            ToolParameter(
                 SHARED,
                 str,
                 "What all of them must know." + (f" Required: {EITHER[SHARED]}." if required else ""),
             ),
-            Parameter("tool_name", Literal["dispatch_submodules"], "The name of this tool; may be left out."),
+            ToolParameter(
+                "tool_name", Literal["dispatch_submodules"], "The name of this tool; may be left out."
+            ),
         ],
     )
 
@@ -187,8 +193,8 @@ def launch_tool(protocol: Protocol | None = None) -> Tool:
     modes = "Whether it begins anew (the default) or knows what it did before."
     force = "Whether one that works already is stopped first; else it is left alone."
     own = (
-        Parameter("iteration_mode", IterationMode, modes),
-        Parameter("force_terminate_and_relaunch", bool, force),
+        ToolParameter("iteration_mode", IterationMode, modes),
+        ToolParameter("force_terminate_and_relaunch", bool, force),
         *_LAUNCH,
     )
     fixed = ("iteration_mode", "force_terminate_and_relaunch", CONFIRMED)
@@ -203,7 +209,7 @@ class _LeftOut:
     """The default of a parameter that is not there when it was not given."""
 
 
-def _offered(name: str, says: str, parameters: Sequence[Parameter]) -> Tool:
+def _offered(name: str, says: str, parameters: Sequence[ToolParameter]) -> Tool:
     """A tool with these parameters."""
 
     async def never(**given: Any) -> str:
@@ -211,11 +217,11 @@ def _offered(name: str, says: str, parameters: Sequence[Parameter]) -> Tool:
 
     never.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [
-            inspect.Parameter(
+            inspect.ToolParameter(
                 each.name,
-                inspect.Parameter.KEYWORD_ONLY,
+                inspect.ToolParameter.KEYWORD_ONLY,
                 annotation=Annotated[each.type, each.says],
-                default=inspect.Parameter.empty if each.required else _LeftOut(),
+                default=inspect.ToolParameter.empty if each.required else _LeftOut(),
             )
             for each in parameters
         ]
