@@ -80,7 +80,7 @@ WRONG = {
     ),
     "Agent(policy=...) takes a Policy, 'open', 'guarded' or 'strict' or None; got 'Strict'; "
     "did you mean 'strict'?": lambda: Agent("a", policy="Strict"),
-    "Agent(tool_execution=...) takes 'parallel', 'sequential' or 'single'; got 'paralel'; "
+    "Agent(tool_execution=...) takes 'parallel', 'sequential', 'ordered' or 'single'; got 'paralel'; "
     "did you mean 'parallel'?": lambda: Agent("a", tool_execution="paralel"),
     "Agent(instructions=...) takes a text; got ['be', 'brief']": lambda: Agent("a", ["be", "brief"]),
     "Grant(arguments=...) takes a list, each item a list of a text and a text; got ('path', 'docs/*')": (
