@@ -217,11 +217,11 @@ def _offered(name: str, says: str, parameters: Sequence[ToolParameter]) -> Tool:
 
     never.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [
-            inspect.ToolParameter(
+            inspect.Parameter(
                 each.name,
-                inspect.ToolParameter.KEYWORD_ONLY,
+                inspect.Parameter.KEYWORD_ONLY,
                 annotation=Annotated[each.type, each.says],
-                default=inspect.ToolParameter.empty if each.required else _LeftOut(),
+                default=inspect.Parameter.empty if each.required else _LeftOut(),
             )
             for each in parameters
         ]
