@@ -41,7 +41,7 @@ async def limits_of_number(stage):
 async def limits_of_tokens(stage):
     """Never enough; enough for two; spent; and a bill beyond what was held."""
     await stage.ask(agent("a", model=stage.script([])), limits=Limits(tokens=10))
-    await stage.ask(working(Limits(tokens=2_000), stage.script([LOOK] * 20)))
+    await stage.ask(working(Limits(tokens=2_150), stage.script([LOOK] * 20)))
     over = Reply("so far", (call("look"),), "calls", Usage(9_000, 20))
     await stage.ask(working(Limits(tokens=5_000), stage.script([over, DONE])))
 
@@ -59,7 +59,7 @@ async def a_limit_with_room_for_one_at_a_time(stage):
 
 @scenario
 async def limits_of_money(stage):
-    await stage.ask(working(None, priced(stage, [LOOK] * 30, "0.001")), limits=Limits(usd=2))
+    await stage.ask(working(None, priced(stage, [LOOK] * 30, "0.001")), limits=Limits(usd=2.15))
     nobodys = stage.script(["x"], name="nobody/knows")
     await stage.ask(agent("a", model=nobodys), limits=Limits(usd=1))
     lead = agent("a", model=priced(stage, [to("b"), "end"], "0.0001"))
@@ -108,14 +108,14 @@ async def a_cheaper_model_at_the_limit(stage):
     (stage.folder / "cheap.yaml").write_text("'*': [c1, c2, c3, c4, c5]\n")
     cheap = f"script:{stage.folder}/cheap.yaml"
     model = priced(stage, [LOOK] * 30, "0.001", name="dear")
-    await stage.ask(working(Limits(usd=2, on_breach="degrade", breach_target=cheap), model))
+    await stage.ask(working(Limits(usd=2.15, on_breach="degrade", breach_target=cheap), model))
 
 
 @scenario
 async def another_agent_at_the_limit(stage):
     """On the outer books, within the same ones, and where the other one fails too."""
     for limits, other in (
-        (Limits(tokens=2_000, on_breach="handoff", breach_target="b"), ["b done"]),
+        (Limits(tokens=2_150, on_breach="handoff", breach_target="b"), ["b done"]),
         (Limits(turns=1, on_breach="handoff", breach_target="b"), ["b done"]),
         (Limits(turns=1, on_breach="handoff", breach_target="b"), []),
     ):

@@ -3,13 +3,13 @@
 `ArgumentParser.read` is pure: the same text gives the same canonical JSON or the same refusal, on any
 machine and at any time. Policy, approvals and idempotency keys are bound to that canonical text.
 
-Accepted, because models err so and no meaning is at stake: no text for no arguments, a number or
-truth value in quotes where a number or truth value is asked for, `null` for an argument that has a
-default. Text that is no JSON may have lost a part that mattered, so it is refused on the way to
-whatever changes the world. Where a wrong guess costs another question only, `ArgumentParser.repair` reads
-it as the object it most plainly stands for and says so (`Repaired`): a code fence around the object,
-trailing commas, raw control characters inside strings, missing closing brackets and quotes, surplus
-closing brackets at the end. Everything else is refused with a text the model can act on.
+Accepted, because models err so and no meaning is at stake: no text for no arguments, `null` for an
+argument that has a default, and the slips of `leniences`, such as a number in quotes. Text that is no
+JSON may have lost a part that mattered, so it is refused on the way to whatever changes the world.
+Where a wrong guess costs another question only, `ArgumentParser.repair` reads it as the object it most
+plainly stands for and says so (`Repaired`): a code fence around the object, trailing commas, raw control
+characters inside strings, missing closing brackets and quotes, surplus closing brackets at the end.
+Everything else is refused with a text the model can act on.
 """
 
 from __future__ import annotations
@@ -18,10 +18,14 @@ import difflib
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, NoReturn
+from typing import Any, NoReturn
 
 import msgspec
 from msgspec import Struct
+
+from antiphon.schema.canonical import writer
+from antiphon.schema.leniences import Leniences
+from antiphon.schema.standins import in_one_place, kind_of
 
 MAX_CHARACTERS = 1_048_576
 """The longest argument text that is read at all."""
@@ -264,6 +268,12 @@ def parse(text: str) -> Any:
         raise ArgumentsRejected("the text is nested too deeply") from error
 
 
+def parse_quoted(text: str) -> Any:
+    """The value of a JSON text that stood in a string. Raises `ArgumentsRejected`."""
+    check_size(text)
+    return parse(text)
+
+
 def parse_repaired(text: str) -> Any:
     """The value of a damaged JSON text; None when nothing is left of it. Raises `ArgumentsRejected`."""
     mended = repair(text)
@@ -276,13 +286,8 @@ def parse_repaired(text: str) -> Any:
         return parse(text)
 
 
-def _kind(value: object) -> str:
-    if value is None or isinstance(value, bool):
-        return json.dumps(value)
-    for kind, name in ((str, "string"), (int, "integer"), (float, "number"), (list, "array")):
-        if isinstance(value, kind):
-            return name
-    return "object"
+def _given(value: object) -> str:
+    return json.dumps(value) if isinstance(value, bool) else kind_of(value)
 
 
 def _expected(schema: Mapping[str, Any]) -> str:
@@ -310,7 +315,16 @@ class ArgumentParser:
     foreign: a type occurs that msgspec does not know, so what was written is read back as a check.
     """
 
-    __slots__ = ("_encode", "_foreign", "_lax", "_optional", "_properties", "_required", "_strict", "name")
+    __slots__ = (
+        "_encode",
+        "_foreign",
+        "_leniences",
+        "_optional",
+        "_properties",
+        "_required",
+        "_strict",
+        "name",
+    )
 
     def __init__(
         self,
@@ -326,9 +340,8 @@ class ArgumentParser:
         self.name = name
         self._foreign = foreign
         self._strict = msgspec.json.Decoder(shape, dec_hook=dec_hook).decode
-        self._lax = msgspec.json.Decoder(shape, strict=False, dec_hook=dec_hook).decode
-        order: Literal["deterministic"] | None = None if ordered else "deterministic"
-        self._encode = msgspec.json.Encoder(enc_hook=enc_hook, order=order).encode
+        self._leniences = Leniences(parameters, parse_quoted)
+        self._encode = writer(enc_hook, ordered=ordered)
         self._properties: Mapping[str, Mapping[str, Any]] = parameters.get("properties", {})
         self._required = tuple(parameters.get("required", ()))
         self._optional = frozenset(self._properties).difference(self._required)
@@ -377,7 +390,7 @@ class ArgumentParser:
         """The canonical text of parsed arguments; nothing is an empty object."""
         given = {} if given is None else given
         if not isinstance(given, dict):
-            raise ArgumentsRejected(f"at $ expected an object, got {_kind(given)}")
+            raise ArgumentsRejected(f"at $ expected an object, got {_given(given)}")
         self._check_names(given)
         return self._fit(given)
 
@@ -402,24 +415,27 @@ class ArgumentParser:
             raise ArgumentsRejected(
                 "a string holds half of a surrogate pair; give the whole character"
             ) from error
-        reason = ""
-        kept = {
-            name: value for name, value in given.items() if value is not None or name not in self._optional
-        }
-        for decode, candidate in ((self._strict, plain), (self._lax, plain), (self._lax, kept)):
-            try:
-                value = decode(candidate if candidate is plain else msgspec.json.encode(candidate))
-                text = str(self._encode(value), "utf-8")
-                # "nan" becomes a float that JSON cannot carry: what does not come back is refused.
-                if decode is self._strict or self._strict(text) == value:
-                    return text
-            except Exception as error:  # noqa: BLE001 - as above; the first reason is told
-                reason = reason or self._reason(error, given)
-        raise ArgumentsRejected(reason)
+        try:
+            return str(self._encode(self._strict(plain)), "utf-8")
+        except Exception:  # noqa: BLE001 - a validator of the user's may raise anything
+            mended = self._mended(given)
+        try:
+            return str(self._encode(self._strict(msgspec.json.encode(mended))), "utf-8")
+        except Exception as error:
+            raise ArgumentsRejected(self._reason(error, given)) from error
+
+    def _mended(self, given: dict[str, Any]) -> dict[str, Any]:
+        """The arguments without the slips that cost no meaning; null is an argument left out."""
+        found = {}
+        for name, value in given.items():
+            schema = self._properties[name]
+            if value is not None or name not in self._optional or self._leniences.fits(None, schema):
+                found[name] = self._leniences.mended(value, schema)
+        return found
 
     def _reason(self, error: Exception, given: dict[str, Any]) -> str:
         """What failed, where, what was expected and what was given."""
-        said, _, path = said_by(error).rpartition(" - at `")
+        said, _, path = in_one_place(said_by(error)).rpartition(" - at `")
         said, path = (said, path.rstrip("`")) if said else (path, "$")
         if not isinstance(error, (ValueError, TypeError)):
             said = f"{type(error).__name__}: {said}"

@@ -10,7 +10,10 @@ from msgspec import Struct
 
 from antiphon.errors import UserError
 from antiphon.schema.arguments import said_by
-from antiphon.schema.signature import fitted, from_json, schema_of
+from antiphon.schema.fitted import fitted
+from antiphon.schema.json_schema import schema_of
+from antiphon.schema.leniences import Leniences
+from antiphon.schema.standins import convert
 
 _FENCED = re.compile(r"\s*```[A-Za-z]*\n(.*)\n```\s*", re.DOTALL)
 
@@ -25,11 +28,13 @@ class OutputSchema(Struct, frozen=True, eq=False):
         """The value in a reply, which may stand in a code fence. Raises ValueError."""
         fenced = _FENCED.fullmatch(text)
         try:
-            return msgspec.convert(
-                msgspec.json.decode(fenced[1] if fenced else text), self.kind, dec_hook=from_json
-            )
+            given = msgspec.json.decode(fenced[1] if fenced else text)
         except msgspec.DecodeError as error:
             raise ValueError(str(error)) from error
+        try:
+            return convert(given, self.kind)
+        except Exception:  # noqa: BLE001 - a type's own check may raise anything
+            return convert(Leniences(self.schema, None).mended(given, self.schema), self.kind)
 
     def wrong(self, text: str) -> str:
         """What the model is told of a reply that does not fit; empty when it fits."""

@@ -22,7 +22,8 @@ from msgspec import Struct, field
 
 from antiphon.errors import ToolDefinitionError, ToolError, UserError
 from antiphon.schema.arguments import ArgumentParser, ArgumentsRejected, Invalid, Repaired, check_length
-from antiphon.schema.signature import Shape, from_json, shape_of, to_json
+from antiphon.schema.signature import Shape, shape_of
+from antiphon.schema.standins import from_json, to_json
 from antiphon.values.codec import clean_fields, clean_text, stored
 from antiphon.values.fields import check_fields, fit
 from antiphon.values.message import Attachment, ToolResult

@@ -58,6 +58,7 @@ def test_a_function_is_registered_once() -> None:
                 "type": "object",
                 "properties": {"a": {"type": "integer"}, "b": {"type": "integer", "default": 0}},
                 "required": ["a"],
+                "additionalProperties": False,
             },
         }
     ]

@@ -86,6 +86,7 @@ def test_schema_of_a_signature() -> None:
             "c": {"type": "integer", "default": 3},
         },
         "required": ["a"],
+        "additionalProperties": False,
     }
     assert as_tool(f).spec == ToolSpec("f", "Do it.", as_tool(f).parameters)
 

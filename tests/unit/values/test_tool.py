@@ -113,7 +113,7 @@ def test_defaults_of_the_contract() -> None:
         False,
     )
     assert f.has_side_effects
-    assert f.parameters == {"type": "object", "properties": {}}
+    assert f.parameters == {"type": "object", "properties": {}, "additionalProperties": False}
     assert not tool(effect="read")(lambda_named).has_side_effects
 
 

@@ -36,7 +36,7 @@ from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules.next import Emit
 from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam
 from antiphon.schema.arguments import MAX_CHARACTERS, ArgumentParser, Invalid
-from antiphon.schema.signature import from_json, to_json
+from antiphon.schema.standins import from_json, to_json
 from antiphon.values.agent import ALL
 from antiphon.values.codec import encode_value
 from antiphon.values.limits import UNLIMITED, Limits, tightest
@@ -80,7 +80,8 @@ class _Arguments(Generic[_Asked]):
     """Reads the arguments of one of the kernel's own calls."""
 
     def __init__(self, name: str, shape: type[_Asked], *required: str) -> None:
-        properties = {each: {"type": "string"} for each in shape.__struct_fields__}
+        hints = {each.name: each.type for each in msgspec.structs.fields(shape)}
+        properties = {name: {"type": "boolean" if hint is bool else "string"} for name, hint in hints.items()}
         parameters = {"properties": properties, "required": required}
         self._reader = ArgumentParser(name, shape, parameters, from_json, to_json)
         self._decode = msgspec.json.Decoder(shape).decode

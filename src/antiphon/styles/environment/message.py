@@ -16,7 +16,8 @@ import msgspec
 from msgspec import Struct, field
 
 from antiphon.errors import UserError
-from antiphon.schema.signature import fitted, from_json, to_json
+from antiphon.schema.fitted import fitted
+from antiphon.schema.standins import convert, to_json
 from antiphon.styles.environment.topic import (
     MESSAGE_ROUTE_TO_ALL,
     USER_REQUIREMENT,
@@ -114,7 +115,7 @@ class Message:
             raise UserError(f"{kind!r} cannot be read from JSON; name a Struct, dataclass or pydantic model")
         data = self._written().instruct_content
         try:
-            return msgspec.convert(data, found, dec_hook=from_json, str_keys=True)
+            return convert(data, found)
         except msgspec.ValidationError as error:
             name = getattr(kind, "__name__", str(kind))
             raise UserError(f"instruct_content of message {self.id} is no {name}: {error}") from error

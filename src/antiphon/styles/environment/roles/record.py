@@ -12,6 +12,8 @@ from typing import Any
 
 import msgspec
 
+from antiphon.schema.fitted import fitted
+from antiphon.schema.standins import convert
 from antiphon.styles.environment.message import Message, from_kernel
 from antiphon.styles.environment.roles.rc import RoleReactMode
 from antiphon.styles.environment.roles.setup import RoleSetup
@@ -163,8 +165,8 @@ def _own_fields(kind: type[RoleSetup]) -> dict[str, Any]:
 def _typed(value: Any, kind: Any) -> Any:
     """What JSON made of a value as the field's type again, where it can be."""
     try:
-        return msgspec.convert(value, kind)
-    except (msgspec.ValidationError, TypeError):
+        return convert(value, fitted(kind))
+    except (msgspec.ValidationError, ValueError, TypeError):
         return value
 
 
