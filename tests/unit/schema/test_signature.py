@@ -257,7 +257,20 @@ SPHINX = """Find it.
     """
 
 
-@pytest.mark.parametrize("docstring", [GOOGLE, NUMPY, SPHINX], ids=["google", "numpy", "sphinx"])
+EPYTEXT = """Find it.
+
+    Longer.
+
+    @param query: What to look for,
+        in words.
+    @type query: str
+    @keyword limit: How many.
+    """
+
+
+@pytest.mark.parametrize(
+    "docstring", [GOOGLE, NUMPY, SPHINX, EPYTEXT], ids=["google", "numpy", "sphinx", "epytext"]
+)
 def test_descriptions_come_from_the_docstring(docstring: str) -> None:
     def f(query: str, limit: Annotated[int, "At most."] = 3) -> str:
         return query
@@ -269,6 +282,42 @@ def test_descriptions_come_from_the_docstring(docstring: str) -> None:
     assert made.description.startswith("Find it.\n\nLonger.")
     assert "in words" not in made.description
     assert ("Returns" in made.description) == ("Returns" in docstring)
+
+
+@pytest.mark.parametrize(
+    "docstring",
+    [
+        "Do.\n\nArgs:\n\n    a (dict[str, (int)], optional): One.\n\n        And more.\n    b: Two.",
+        "Do.\n\nArgs:\n    a - One. And more.\n\nKeyword Args:\n    b: Two.",
+        "Do.\n\nParameters\n----------\na : {'x', 'y'}, default 'x'\n    One.\n\n    And more.\n\n"
+        "Other Parameters\n----------------\n*b\n    Two.",
+        "Do.\n\n:param dict[str, int] a: One.\n\n    And more.\n:type a: dict[str,\n    int]\n"
+        ":keyword b:\n    Two.",
+    ],
+)
+def test_paragraphs_and_types_in_a_docstring(docstring: str) -> None:
+    def f(a: str, *, b: str) -> str:
+        return a
+
+    f.__doc__ = docstring
+    made = as_tool(f)
+    assert {name: each["description"] for name, each in made.parameters["properties"].items()} == {
+        "a": "One. And more.",
+        "b": "Two.",
+    }
+    assert made.description == "Do."
+
+
+def test_a_section_without_parameters_stays_in_the_text() -> None:
+    def f(a: str) -> str:
+        """Do.
+
+        Args:
+            None of them matters.
+        """
+        return a
+
+    assert "None of them matters." in as_tool(f).description
 
 
 def test_the_context_is_injected_and_hidden() -> None:
