@@ -11,11 +11,23 @@ import pathlib
 import random
 import uuid
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal, NamedTuple, NewType, NotRequired, Optional, TypedDict, Union
+from typing import (
+    Annotated,
+    Any,
+    Generic,
+    Literal,
+    NamedTuple,
+    NewType,
+    NotRequired,
+    Optional,
+    TypedDict,
+    TypeVar,
+    Union,
+)
 
 import annotated_types as at
 import msgspec
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 try:
     import pydantic
@@ -41,8 +53,56 @@ class Mixed(enum.Enum):
 
 Sku = Annotated[str, Meta(pattern="^[A-Z]{2}-[0-9]+$")]
 Named = NewType("Named", Sku)
-PLAIN: list[Any] = [str, int, float, bool, Any, datetime.date, uuid.UUID, pathlib.Path, Color, Level, Mixed]
+T = TypeVar("T")
+
+
+class Tree(Struct):
+    """It holds itself, beside a union that msgspec must not see."""
+
+    sku: Sku | list[Sku]
+    inner: list[Tree] = []
+
+
+class Node(TypedDict):
+    level: Level
+    next: NotRequired[Node | None]
+
+
+@dataclasses.dataclass
+class Box(Generic[T]):
+    held: T
+    many: list[T] = dataclasses.field(default_factory=list)
+
+
+class Cat(Struct, tag="cat"):
+    lives: Annotated[int, Meta(ge=1)]
+
+
+class Dog(Struct, tag="dog"):
+    name: Sku
+
+
+class Bird(Struct, tag="bird", forbid_unknown_fields=True):
+    lives: int = 1
+
+
+CLASSES: list[Any] = [Tree, Node, Cat | Bird, Cat | Dog, Bird | Dog | None, Tree | Node]
+PLAIN: list[Any] = [
+    str,
+    int,
+    float,
+    bool,
+    Any,
+    datetime.date,
+    uuid.UUID,
+    pathlib.Path,
+    datetime.datetime,
+    Color,
+    Level,
+    Mixed,
+]
 LITERALS: list[Any] = [
+    Literal[Color.RED, Level.LOW],
     Literal["a", "b"],
     Literal[1, 2],
     Literal[True, "auto"],
@@ -121,14 +181,16 @@ def a_class(rng: random.Random, inner: Any, models: bool) -> Any:
     if models and pydantic is not None:
         plain = {name: (rng.choice((int, list[str], Sku, Color, float | None)), ...) for name in names}
         kinds.append(lambda: pydantic.create_model("Model", **plain))  # type: ignore[call-overload]
+    kinds += [lambda: rng.choice(CLASSES), lambda: Box[inner()]]  # type: ignore[misc]
     return rng.choice(kinds)()
 
 
 SCALARS: list[Any] = [
     None, True, False, 0, 1, 2, 3, 6, 7, 8, -1, 1.0, 0.5, 0.07, 0.29, 0.075, 1e3, -2.5, 10**20, 1e22,
     "", "a", "ab", "abcde", "x1", "red", "off", "auto", "AB-1", "AB-1\n", "ab-1", "1", "2", "1.0",
-    "0", "true", "False", "null", "[1]", '["AB-1"]', '{"x":1}', "2026-01-02",
-    "12345678-1234-5678-1234-567812345678", [], {}, [1], ["a", "a"], {"k": 1}, {"1": 2}, {"01": 2},
+    "0", "true", "False", "null", "[1]", '["AB-1"]', '{"x":1}', "2026-01-02", "2026-01-02T03:04:05Z",
+    "2026-01-02T03:04:05", "12345678-1234-5678-1234-567812345678", [], {}, [1], ["a", "a"],
+    {"k": 1}, {"1": 2}, {"01": 2},
 ]  # fmt: skip
 
 

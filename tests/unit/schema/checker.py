@@ -74,10 +74,19 @@ def text(schema: Any, value: str) -> bool:
     if not schema.get("minLength", 0) <= len(value) <= schema.get("maxLength", len(value)):
         return False
     try:
-        {"date": datetime.date.fromisoformat, "uuid": uuid.UUID}.get(schema.get("format"), str)(value)
+        {"date": datetime.date.fromisoformat, "date-time": instant, "uuid": uuid.UUID}.get(
+            schema.get("format"), str
+        )(value)
     except ValueError:
         return False
     return re.search(pattern, value) is not None
+
+
+def instant(value: str) -> datetime.datetime:
+    found = datetime.datetime.fromisoformat(value)
+    if found.tzinfo is None or "T" not in value:
+        raise ValueError("no offset")
+    return found
 
 
 def array(schema: Any, value: list[Any], root: Any) -> bool:
