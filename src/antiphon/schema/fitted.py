@@ -79,7 +79,7 @@ def _fit(annotation: Any, records: _Records) -> Any:
         return annotation if _readable(annotation, set()) else _record(annotation, records)
     if origin is not None and args and isinstance(origin, type) and pydantic_model(origin) is None:
         return _container(origin, args, records)
-    if annotation in _FORMATS:
+    if isinstance(annotation, type) and annotation in _FORMATS:
         return Annotated[annotation, msgspec.Meta(extra_json_schema={"format": _FORMATS[annotation]})]
     if annotation is object:
         return Any
@@ -288,7 +288,8 @@ def _readable(annotation: Any, seen: set[Any]) -> bool:
         seen.add(inner)
         return all(_readable(each, seen) for each in annotations_of(inner))
     if origin is None or not args:
-        return inner not in _FORMATS and (inner is Any or _known(inner))
+        plain = not isinstance(inner, type) or inner not in _FORMATS
+        return plain and (inner is Any or _known(inner))
     if not isinstance(origin, type) or not issubclass(origin, Collection):
         return False
     if issubclass(origin, Mapping):

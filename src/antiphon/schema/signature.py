@@ -217,13 +217,22 @@ def _assembled(name: str, shown: list[Parameter]) -> tuple[type[Struct], dict[st
 def _kind(name: str, shown: Parameter) -> Any:
     """The type its argument is decoded as; null too, where that is the default."""
     try:
-        kind = fitted(shown.annotation)
+        kind = _without_text(fitted(shown.annotation))
         if shown.default is not None and shown.default() is None and not _takes_null(kind):
             kind = nullable(kind)
         msgspec.json.Decoder(kind, dec_hook=from_json)
     except (TypeError, ValueError) as error:
         raise _not_offered(name, shown, error) from error
     return kind
+
+
+def _without_text(kind: Any) -> Any:
+    """A fitted type without its description, which the parameter carries itself."""
+    if not is_annotated(kind):
+        return kind
+    inner, *metas = get_args(kind)
+    kept = [each for each in metas if set(each.extra_json_schema or ()) != {"description"}]
+    return Annotated[(inner, *kept)] if kept else inner
 
 
 def _takes_null(kind: Any) -> bool:

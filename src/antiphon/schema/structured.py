@@ -48,6 +48,16 @@ def annotations_of(kind: Any) -> Iterable[Any]:
 def fields_of(kind: Any) -> tuple[ClassField, ...]:
     """Its fields as declared. Raises TypeError for what cannot be read one by one."""
     origin: Any = get_origin(kind) or kind
+    try:
+        return _fields(kind, origin)
+    except NameError as error:
+        raise TypeError(
+            f"an annotation of {origin.__name__} cannot be resolved ({error}); define what it names in the "
+            "module of the class"
+        ) from error
+
+
+def _fields(kind: Any, origin: Any) -> tuple[ClassField, ...]:
     if hasattr(origin, "__struct_fields__"):
         return tuple(map(_struct_field, msgspec.structs.fields(kind)))
     hints = _hints(kind, origin)

@@ -87,6 +87,11 @@ class Data(Generic[T]):
     many: Annotated[int, at.Ge(1)] = 1
 
 
+@dataclasses.dataclass
+class Box(Generic[T]):
+    held: T
+
+
 class Plain(Struct, tag="plain"):
     sku: Sku | list[Sku]
     inner: list[Plain] = []
@@ -197,6 +202,17 @@ def test_what_else_a_field_says_is_shown() -> None:
     assert shown(taking(Annotated[str, at.doc("Which.")]))["description"] == "Which."
 
 
+def test_what_is_said_of_the_fields_of_a_class_is_shown_and_checked() -> None:
+    tool = taking(Box[Annotated[int, Field(ge=1, description="How many.", examples=[1])]])
+    assert shown(tool)["properties"]["held"] == {
+        "type": "integer",
+        "minimum": 1,
+        "description": "How many.",
+        "examples": [1],
+    }
+    assert "at $.value.held expected int >= 1" in refusal(tool, {"held": 0})
+
+
 @pytest.mark.parametrize(
     ("annotation", "default", "value"),
     [
@@ -222,6 +238,11 @@ def test_a_field_without_a_default_is_required() -> None:
         tool = taking(int, field)
         assert tool.parameters["required"] == ["value"]
         assert "expected int >= 1" in refusal(tool, 0)
+
+
+@dataclasses.dataclass
+class Unresolved:
+    inner: Nowhere  # type: ignore[name-defined]  # noqa: F821
 
 
 class Pair(enum.Enum):
@@ -259,6 +280,7 @@ class Pair(enum.Enum):
         (Annotated[str, Field(pattern=re.compile("a", re.IGNORECASE))], NOTHING, "without flags"),
         (Annotated[str, Meta(pattern="a"), Meta(pattern="b")], NOTHING, "two values of pattern"),
         (dict[float, int], NOTHING, "the keys of a JSON object are texts"),
+        (Unresolved, NOTHING, "an annotation of Unresolved cannot be resolved"),
         (Pair, NOTHING, "no value that JSON can hold"),
     ],
 )

@@ -273,6 +273,13 @@ def test_raw() -> None:
     assert returned(shell, "[" * 1000) == "[" * 1000
     assert isinstance(shell.prepare("\ud800"), Invalid)
     assert isinstance(shell.prepare("x" * 2_000_000), Invalid)
+
+    @tool(raw=True)
+    def told(text: Annotated[str, "What to run."]) -> str:
+        return text
+
+    assert returned(told, "not { json") == "not { json"
+    assert told.parameters["properties"]["text"]["description"] == "What to run."
     with pytest.raises(ToolDefinitionError, match="exactly one"):
         tool(raw=True)(positional_free)
     with pytest.raises(ToolDefinitionError, match="timeout"):

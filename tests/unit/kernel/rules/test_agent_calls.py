@@ -75,10 +75,11 @@ def test_every_background_result_can_be_fetched(monkeypatch) -> None:
     assert sum(" completed: " in each for each in found) == 3
 
 
-def test_the_caller_goes_on_while_a_background_call_works() -> None:
+@pytest.mark.parametrize("yes", [True, "true", 1])
+def test_the_caller_goes_on_while_a_background_call_works(yes: Any) -> None:
     held = Gate(finish("late"))
     replies: list[Any] = [
-        ask("b", background=True),
+        ask("b", background=yes),
         lambda _: held.open.set() or call("get_result", call_id="1/1.c1"),
     ]
     model = Script({"a": [*replies, "end"], "b": [held]})
