@@ -418,9 +418,15 @@ class ArgumentParser:
         try:
             return str(self._encode(self._strict(plain)), "utf-8")
         except Exception:  # noqa: BLE001 - a validator of the user's may raise anything
-            mended = self._mended(given)
+            return self._fit_mended(given)
+
+    def _fit_mended(self, given: dict[str, Any]) -> str:
+        """Validate arguments that did not fit as they are."""
         try:
+            mended = self._mended(given)
             return str(self._encode(self._strict(msgspec.json.encode(mended))), "utf-8")
+        except RecursionError:
+            raise ArgumentsRejected("the arguments are nested too deeply") from None
         except Exception as error:
             raise ArgumentsRejected(self._reason(error, given)) from error
 

@@ -35,6 +35,39 @@ class Leniences:
 
     def mended(self, value: Any, schema: Any) -> Any:
         """The value that fits, or as much of it as can be told."""
+        return _Pass(self._defs, self._parse).mended(value, schema)
+
+    def fits(self, value: Any, schema: Any) -> bool:
+        """Whether a value is what a schema of ours, or of pydantic's, describes."""
+        return _Pass(self._defs, self._parse).fits(value, schema)
+
+
+class _Pass:
+    """One pass over a value, in which each part is held against each schema once.
+
+    Alternatives that hold one another would else be tried anew at each level, twice as often as above it.
+    """
+
+    def __init__(self, defs: Mapping[str, Any], parse: Callable[[str], Any] | None) -> None:
+        self._defs = defs
+        self._parse = parse
+        self._mended: dict[tuple[int, int], tuple[Any, Any, Any]] = {}
+        self._fitting: dict[tuple[int, int], tuple[Any, Any, bool]] = {}
+
+    def mended(self, value: Any, schema: Any) -> Any:
+        key = (id(value), id(schema))
+        if key not in self._mended:
+            # Value and schema are kept, so that no others have their identity.
+            self._mended[key] = (value, schema, self._mend(value, schema))
+        return self._mended[key][2]
+
+    def fits(self, value: Any, schema: Any) -> bool:
+        key = (id(value), id(schema))
+        if key not in self._fitting:
+            self._fitting[key] = (value, schema, self._fit(value, schema))
+        return self._fitting[key][2]
+
+    def _mend(self, value: Any, schema: Any) -> Any:
         schema = self._target(schema)
         if "enum" in schema or "const" in schema:
             return _member(value, schema.get("enum", [schema.get("const")]), self._parse is not None)
@@ -60,8 +93,7 @@ class Leniences:
             ]
         return value
 
-    def fits(self, value: Any, schema: Any) -> bool:
-        """Whether a value is what a schema of ours, or of pydantic's, describes."""
+    def _fit(self, value: Any, schema: Any) -> bool:
         if schema is False:
             return False
         schema = self._target(schema)

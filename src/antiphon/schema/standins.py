@@ -24,11 +24,17 @@ INTEGER_KEY = "^(0|-?[1-9][0-9]*)$"
 _INTEGER = re.compile(r"0|-?[1-9][0-9]*")
 
 
+Hook = Callable[[type, Any], Any]
+"""msgspec's dec_hook: decodes a plain value as a class that msgspec does not know."""
+_LONGEST_REASON = 200
+"""Characters that each alternative of a union may say; unions inside of it would double them."""
+
+
 class StandIn(type):
     """The metaclass of stand-ins: msgspec accepts whatever their `read` returns."""
 
-    read: Callable[[Any], Any]
-    """Decodes a plain value. Raises ValueError when it does not fit."""
+    read: Callable[[Any, Hook], Any]
+    """Decodes a plain value, and its parts by the hook. Raises ValueError when it does not fit."""
     schema: Callable[[list[dict[str, Any]]], dict[str, Any]]
     """Its JSON Schema, given those of its parts."""
     parts: tuple[Any, ...]
@@ -44,14 +50,14 @@ class UnionChoice(metaclass=StandIn):
     parts: tuple[Any, ...] = ()
 
     @classmethod
-    def read(cls, value: Any) -> Any:
+    def read(cls, value: Any, inner: Hook) -> Any:
         found: list[Any] = []
         reasons: list[str] = []
         for member in cls.parts:
             try:
-                fitting = convert(value, member)
+                fitting = convert(value, member, inner)
             except (msgspec.ValidationError, ValueError) as error:
-                reasons.append(str(error).replace(" - at `", " at `"))
+                reasons.append(str(error).replace(" - at `", " at `")[:_LONGEST_REASON])
                 continue
             if not isinstance(value, dict) or value.keys() <= _keys(fitting):
                 return fitting
@@ -72,7 +78,7 @@ class EnumValues(metaclass=StandIn):
     members: Mapping[tuple[type, Any], Any] = {}
 
     @classmethod
-    def read(cls, value: Any) -> Any:
+    def read(cls, value: Any, inner: Hook) -> Any:
         if isinstance(value, SCALARS) and (type(value), value) in cls.members:
             return cls.members[type(value), value]
         raise ValueError(f"Invalid enum value {value!r}")
@@ -90,8 +96,8 @@ class LimitedValue(metaclass=StandIn):
     check: Callable[[Any], None]
 
     @classmethod
-    def read(cls, value: Any) -> Any:
-        found = convert(value, cls.parts[0])
+    def read(cls, value: Any, inner: Hook) -> Any:
+        found = convert(value, cls.parts[0], inner)
         cls.check(found)
         return found
 
@@ -107,7 +113,7 @@ class KeyedObject(metaclass=StandIn):
     integers: bool = False
 
     @classmethod
-    def read(cls, value: Any) -> Any:
+    def read(cls, value: Any, inner: Hook) -> Any:
         key, item = cls.parts
         if not isinstance(value, dict):
             raise ValueError(f"Expected `object`, got `{kind_of(value)}`")
@@ -115,8 +121,8 @@ class KeyedObject(metaclass=StandIn):
         for name, each in value.items():
             if cls.integers and not _INTEGER.fullmatch(name):
                 raise ValueError(f"Expected whole numbers as keys, got {name!r}")
-            read = convert(int(name) if cls.integers else name, key)
-            found[read] = _at(name, each, item)
+            read = convert(int(name) if cls.integers else name, key, inner)
+            found[read] = _at(name, each, item, inner)
         return found
 
     @classmethod
@@ -133,7 +139,7 @@ class PydanticDataclass(metaclass=StandIn):
     adapter: Any = None
 
     @classmethod
-    def read(cls, value: Any) -> Any:
+    def read(cls, value: Any, inner: Hook) -> Any:
         return cls.adapter.validate_json(msgspec.json.encode(value))
 
     @classmethod
@@ -159,7 +165,7 @@ class FieldwiseObject(metaclass=StandIn):
     array: bool = False
 
     @classmethod
-    def read(cls, value: Any) -> Any:
+    def read(cls, value: Any, inner: Hook) -> Any:
         if not isinstance(value, list if cls.array else dict):
             raise ValueError(f"Expected `{'array' if cls.array else 'object'}`, got `{kind_of(value)}`")
         if cls.array:
@@ -176,7 +182,7 @@ class FieldwiseObject(metaclass=StandIn):
         given = {}
         for each, part in zip(cls.fields, cls.parts, strict=True):
             if each.key in value:
-                given[each.name] = _at(each.key, value[each.key], part)
+                given[each.name] = _at(each.key, value[each.key], part, inner)
             elif each.required:
                 raise ValueError(f"Object missing required field `{each.key}`")
         return cls.made(**given)
@@ -202,18 +208,18 @@ class FieldwiseObject(metaclass=StandIn):
         return {**schema, "additionalProperties": False} if cls.closed else schema
 
 
-def _at(key: str, value: Any, kind: Any) -> Any:
+def _at(key: str, value: Any, kind: Any, inner: Hook) -> Any:
     """A part of a value; what does not fit is said with its place."""
     try:
-        return convert(value, kind)
+        return convert(value, kind, inner)
     except (msgspec.ValidationError, ValueError) as error:
         raise ValueError(f"{error} - at `$.{key}`") from error
 
 
-def convert(value: Any, kind: Any) -> Any:
+def convert(value: Any, kind: Any, hook: Hook | None = None) -> Any:
     """A plain JSON value as a fitted type. Raises msgspec.ValidationError, ValueError."""
     try:
-        return msgspec.convert(value, kind, dec_hook=from_json, str_keys=True)
+        return msgspec.convert(value, kind, dec_hook=hook or _OnePass(), str_keys=True)
     except msgspec.ValidationError as error:
         raise msgspec.ValidationError(in_one_place(str(error))) from error
 
@@ -284,14 +290,38 @@ def pydantic_dataclass(kind: object) -> Any:
     return type(name, (PydanticDataclass,), {"adapter": adapter})
 
 
+class _OnePass:
+    """One pass over a value: each part is read as each stand-in once, however many unions it stands in.
+
+    Alternatives that hold one another would else be tried anew at each level, twice as often as above it.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, int], tuple[Any, Any, str | None]] = {}
+
+    def __call__(self, kind: type, value: Any) -> Any:
+        if not isinstance(kind, StandIn):
+            return from_json(kind, value)
+        known = self._known.get((id(value), id(kind)))
+        if known is None:
+            # The value is kept, so that no other has its identity.
+            known = self._known[id(value), id(kind)] = (value, *self._read(kind, value))
+        if known[2] is not None:
+            # A ValueError, not msgspec's own: to that it adds no place.
+            raise ValueError(known[2])
+        return known[1]
+
+    def _read(self, kind: StandIn, value: Any) -> tuple[Any, str | None]:
+        try:
+            return kind.read(value, self), None
+        except ValueError as error:
+            return None, str(error)
+
+
 def from_json(kind: type, value: Any) -> Any:
     """msgspec's dec_hook: decode what msgspec does not know. Raises ValueError when it does not fit."""
     if isinstance(kind, StandIn):
-        try:
-            return kind.read(value)
-        except msgspec.ValidationError as error:
-            # Only to another error does msgspec add the place.
-            raise ValueError(str(error)) from error
+        return _OnePass()(kind, value)
     model = pydantic_model(kind)
     if model is not None:
         return model.model_validate_json(msgspec.json.encode(value))

@@ -9,11 +9,14 @@ import random
 import re
 import subprocess
 import sys
-from typing import Any
+from typing import Any, get_args
 
+import msgspec
 import pytest
 
 from antiphon.errors import ToolDefinitionError
+from antiphon.schema.fitted import fitted
+from antiphon.schema.standins import StandIn
 from tests.unit.schema.annotations import annotation, value_for
 from tests.unit.schema.checker import is_of, valid
 from tests.unit.schema.fuzz import tool_of
@@ -143,6 +146,38 @@ def check(seed: int, annotations: int, values: int) -> int:
 @pytest.mark.parametrize("seed", range(4))
 def test_schema_and_validator_agree(seed: int) -> None:
     assert check(seed, annotations=120, values=30) > 500
+
+
+def handed_over(kind: Any, seen: set[Any]) -> str:
+    """All that msgspec is told of a type, and of the parts that it is given one by one."""
+    found = repr(msgspec.inspect.type_info(kind))
+    for stand_in in parts_of(kind):
+        if stand_in not in seen:
+            seen.add(stand_in)
+            found += "".join(handed_over(part, seen) for part in stand_in.parts)
+    return found
+
+
+def parts_of(kind: Any) -> list[Any]:
+    if isinstance(kind, StandIn):
+        return [kind]
+    return [each for arg in get_args(kind) if arg is not ... for each in parts_of(arg)]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_msgspec_is_never_told_of_a_pattern_or_a_multiple(seed: int) -> None:
+    rng = random.Random(seed)
+    looked = 0
+    for _ in range(150):
+        kind = annotation(rng)
+        try:
+            found = handed_over(fitted(kind), set())
+        except TypeError:
+            continue
+        looked += "CustomType" in found
+        assert "pattern='" not in found, kind
+        assert not re.search(r"multiple_of=[0-9]", found), kind
+    assert looked > 50
 
 
 @pytest.mark.deep

@@ -202,6 +202,39 @@ def test_what_else_a_field_says_is_shown() -> None:
     assert shown(taking(Annotated[str, at.doc("Which.")]))["description"] == "Which."
 
 
+@dataclasses.dataclass
+class Left:
+    x: int
+    next: Left | Right | None = None
+
+
+@dataclasses.dataclass
+class Right:
+    x: int
+    next: Left | Right | None = None
+
+
+@pytest.mark.parametrize("depth", [8, 16, 40])
+def test_alternatives_that_hold_one_another_are_each_tried_once(depth: int) -> None:
+    """Twice the work at each level would be a million times as much at 20, and no test would end."""
+    tool = taking(Left)
+    for leaf, taken in (({"x": 1}, True), ({"x": "1"}, True), ({"x": "many"}, False)):
+        value: Any = leaf
+        for _ in range(depth):
+            value = {"x": 0, "next": value}
+        found = tool.prepare(json.dumps({"value": value}))
+        assert isinstance(found, str) == taken
+        assert isinstance(found, str) or len(found.text) < 1_000
+
+
+def test_what_is_too_deep_for_its_class_is_a_refusal() -> None:
+    value: Any = {"x": "1"}
+    for _ in range(95):
+        value = {"x": 0, "next": value}
+    found = taking(Left).prepare(json.dumps({"value": value}))
+    assert not isinstance(found, Invalid) or "too deeply" in found.text
+
+
 def test_what_is_said_of_the_fields_of_a_class_is_shown_and_checked() -> None:
     tool = taking(Box[Annotated[int, Field(ge=1, description="How many.", examples=[1])]])
     assert shown(tool)["properties"]["held"] == {
