@@ -11,7 +11,6 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
-from fractions import Fraction
 from math import isfinite
 from typing import Any
 
@@ -209,8 +208,11 @@ _COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
 }
 
 
-def _exact(value: Any) -> Fraction:
-    """A number as it is written: 0.07 is seven hundredths."""
+def _exact(value: Any) -> Any:
+    """A number as it is written, a Fraction: 0.07 is seven hundredths."""
+    # Slow to import, and rarely needed.
+    from fractions import Fraction
+
     return Fraction(repr(value) if isinstance(value, float) else value)
 
 

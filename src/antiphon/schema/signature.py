@@ -8,7 +8,6 @@ is refused, because nobody would check it.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import enum
 import functools
 import inspect
@@ -161,7 +160,7 @@ def _parameter(annotation: Any, parameter: inspect.Parameter, text: str) -> Para
     info = field_info(given)
     if info is not None:
         annotation = Annotated[annotation, info]
-    elif isinstance(given, dataclasses.Field | type(_MSGSPEC_FIELD)):
+    elif type(given) is type(_MSGSPEC_FIELD) or type(given).__module__ == "dataclasses":
         raise TypeError(
             f"its default {given!r} is for the fields of classes; expected a value, or pydantic.Field"
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
@@ -62,9 +61,10 @@ def _fields(kind: Any, origin: Any) -> tuple[ClassField, ...]:
         return tuple(map(_struct_field, msgspec.structs.fields(kind)))
     hints = _hints(kind, origin)
     if hasattr(origin, "__dataclass_fields__"):
-        return tuple(
-            _dataclass_field(each, hints[each.name]) for each in dataclasses.fields(origin) if each.init
-        )
+        # Slow to import; whoever has a dataclass has done so.
+        from dataclasses import fields
+
+        return tuple(_dataclass_field(each, hints[each.name]) for each in fields(origin) if each.init)
     if typing.is_typeddict(origin):
         # Annotations that are texts hide `Required` and `NotRequired` from the class.
         marks = {name: get_origin(hint) for name, hint in hints.items()}
@@ -85,12 +85,14 @@ def _struct_field(each: Any) -> ClassField:
     return ClassField(each.name, each.encode_name, each.type, each.required, default)
 
 
-def _dataclass_field(each: dataclasses.Field[Any], hint: Any) -> ClassField:
-    if isinstance(hint, dataclasses.InitVar):
+def _dataclass_field(each: Any, hint: Any) -> ClassField:
+    from dataclasses import MISSING, InitVar
+
+    if isinstance(hint, InitVar):
         raise TypeError(f"{each.name} is an InitVar; expected a field")
-    if each.default_factory is not dataclasses.MISSING:
+    if each.default_factory is not MISSING:
         return ClassField(each.name, each.name, hint, False, each.default_factory)
-    if each.default is not dataclasses.MISSING:
+    if each.default is not MISSING:
         return ClassField(each.name, each.name, hint, False, lambda: each.default)
     return ClassField(each.name, each.name, hint)
 

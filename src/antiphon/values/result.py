@@ -4,7 +4,6 @@ means for a run at rest."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from html import escape
 from typing import Any, Generic, Literal
 
 from msgspec import Struct
@@ -72,6 +71,9 @@ class Result(Struct, Generic[Out], frozen=True):
 
     def _repr_html_(self) -> str:
         """The result as a notebook shows it."""
+        # Slow to import, and only needed there.
+        from html import escape
+
         why = f": {escape(self.reason)}" if self.reason else ""
         said = f"{escape(self.outcome)}{why} · {self.usage.total:,} tokens · run {escape(self.run_id)}"
         return f'<pre style="white-space: pre-wrap">{escape(self.output)}</pre><small>{said}</small>'

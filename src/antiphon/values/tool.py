@@ -15,20 +15,22 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
-from typing import Any, Generic, Literal, Protocol, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, cast, overload
 
 import msgspec
 from msgspec import Struct, field
 
 from antiphon.errors import ToolDefinitionError, ToolError, UserError
 from antiphon.schema.arguments import ArgumentParser, ArgumentsRejected, Invalid, Repaired, check_length
-from antiphon.schema.signature import Shape, shape_of
 from antiphon.schema.standins import from_json, to_json
 from antiphon.values.codec import clean_fields, clean_text, stored
 from antiphon.values.fields import check_fields, fit
 from antiphon.values.generic import Given, Held, Returned
 from antiphon.values.message import Attachment, ToolResult
 from antiphon.values.model import Example, ToolSpec
+
+if TYPE_CHECKING:
+    from antiphon.schema.signature import Shape
 
 Effect = Literal["read", "idempotent", "once"]
 
@@ -327,6 +329,9 @@ def _made(
     target = target if inspect.isroutine(target) else type(target).__call__
     if inspect.isgeneratorfunction(target) or inspect.isasyncgenfunction(target):
         raise ToolDefinitionError(f"{name}: a generator cannot be a tool; return the whole result")
+    # Reading signatures takes eight modules, of which an agent without tools needs none.
+    from antiphon.schema.signature import shape_of
+
     shape = shape_of(function, name, ToolContext)
     if contract.get("raw") and [one.type for one in msgspec.structs.fields(shape.type)] != [str]:
         raise ToolDefinitionError(f"{name}: a raw tool takes exactly one parameter, the text, of type str")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from pathlib import Path, PurePath
-from sysconfig import get_path
 from traceback import walk_tb
 
 from msgspec import Struct, field
@@ -22,8 +21,8 @@ REMEMBERED = 1_000
 """Requests whose last exception is remembered."""
 
 _OURS = str(Path(__file__).resolve().parents[2])
-_PYTHON = (get_path("stdlib"), "<frozen ")
-_INSTALLED = (get_path("purelib"), get_path("platlib"))
+_PYTHON = (str(Path(logging.__file__).resolve().parents[1]), "<frozen ")
+_INSTALLED = ("site-packages", "dist-packages")
 
 
 def trace_of(error: BaseException) -> str:
@@ -53,7 +52,7 @@ def _lines(error: BaseException) -> Iterator[str]:
 def _is_users(path: str) -> bool:
     if path.startswith(_OURS):
         return False
-    return path.startswith(_INSTALLED) or not path.startswith(_PYTHON)
+    return not path.startswith(_PYTHON) or any(each in path for each in _INSTALLED)
 
 
 class Failures(Struct):
