@@ -24,33 +24,9 @@ from antiphon.schema.constraints import field_info, stated
 from antiphon.schema.docstring import documented
 from antiphon.schema.fitted import fitted, holds_sets, nullable
 from antiphon.schema.json_schema import schemas_of
+from antiphon.schema.shape import Shape
 from antiphon.schema.standins import SCALARS, enumeration, from_json, written_default
 from antiphon.schema.structured import is_annotated, is_union, unwrapped
-
-
-class Shape(Struct, frozen=True, eq=False):
-    """A signature as arguments.
-
-    type: a Struct type with one field per shown parameter, in declared order.
-    parameters: the JSON Schema of type object.
-    described: the docstring without its section about parameters.
-    context: the name of the injected parameter, or empty.
-    plain: the arguments can be given by position, after the injected one.
-    sparse: some default cannot be written as JSON; its field is UNSET unless it is given.
-    method: the first parameter is `self`, still to be bound.
-    ordered: no set occurs in the arguments.
-    foreign: a type occurs that msgspec does not know.
-    """
-
-    type: type[Struct]
-    parameters: dict[str, Any]
-    described: str
-    context: str
-    plain: bool
-    sparse: bool
-    method: bool
-    ordered: bool
-    foreign: bool
 
 
 def shape_of(function: Callable[..., Any], name: str, context: type) -> Shape:

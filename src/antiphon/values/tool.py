@@ -15,22 +15,20 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, cast, overload
+from typing import Any, Generic, Literal, Protocol, cast, overload
 
 import msgspec
 from msgspec import Struct, field
 
 from antiphon.errors import ToolDefinitionError, ToolError, UserError
 from antiphon.schema.arguments import ArgumentParser, ArgumentsRejected, Invalid, Repaired, check_length
+from antiphon.schema.shape import Shape
 from antiphon.schema.standins import from_json, to_json
 from antiphon.values.codec import clean_fields, clean_text, stored
 from antiphon.values.fields import check_fields, fit
 from antiphon.values.generic import Given, Held, Returned
 from antiphon.values.message import Attachment, ToolResult
 from antiphon.values.model import Example, ToolSpec
-
-if TYPE_CHECKING:
-    from antiphon.schema.signature import Shape
 
 Effect = Literal["read", "idempotent", "once"]
 
