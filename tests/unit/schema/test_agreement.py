@@ -182,13 +182,13 @@ def test_msgspec_is_never_told_of_a_pattern_or_a_multiple(seed: int) -> None:
 
 @pytest.mark.deep
 def test_schema_and_validator_agree_on_many_annotations() -> None:
-    for seed in range(100, 120):
+    for seed in range(100, 103):
         check(seed, annotations=400, values=40)
 
 
 @pytest.mark.parametrize(
     ("seed", "annotations"),
-    [(11, 120), (12, 120)] + [pytest.param(seed, 1_500, marks=pytest.mark.deep) for seed in range(20, 28)],
+    [(11, 120), (12, 120)] + [pytest.param(seed, 600, marks=pytest.mark.deep) for seed in (20, 21)],
 )
 def test_no_annotation_ends_the_process(seed: int, annotations: int) -> None:
     done = subprocess.run(
