@@ -3,12 +3,13 @@
 import pytest
 from msgspec import structs
 
-from antiphon.kernel.run import actions
+from antiphon.kernel.run import actions, runtime
 from antiphon.kernel.run import perform as performers
 from antiphon.kernel.run.actions import ActionExecutor
 from antiphon.kernel.run.rows import fold
 from antiphon.kernel.run.runtime import Runtime
 from antiphon.testing.crash import enumerate_crashes, rehearse
+from antiphon.testing.points import mark_effects
 from antiphon.values.actions import StepOperation, perform
 from tests.promises.crash_scenarios import ACTION, ALL, CONTRACTS, ENVIRONMENT, LOOP, PROFILES, SINGLE
 
@@ -73,6 +74,16 @@ def test_what_is_wrong_is_said(tmp_path):
     assert "row 3 00 was acknowledged and is lost" in wrong
     assert "1/1.c1 (pay, once) ran 2 times" in wrong
     assert "9/9.c9 ran though its start is not on record" in wrong
+
+
+def test_points_stand_around_models_and_tools_of_every_kind(tmp_path, monkeypatch):
+    for module, name in ((runtime, "ask_model"), (performers, "use_tool"), (actions, "perform")):
+        # As it is, to be put back afterwards.
+        monkeypatch.setattr(module, name, getattr(module, name))
+    seen = []
+    mark_effects(seen.append)
+    assert rehearse(LOOP, tmp_path) == []
+    assert {"model", "model done", "tool", "tool done"} <= set(seen)
 
 
 def test_a_scenario_that_does_not_work_is_refused(tmp_path):
@@ -179,8 +190,8 @@ def _again(execute):
 def _forgetful(use_tool):
     """As if no crash had been noticed."""
 
-    async def using(tool, arguments, opened, context, threads, token=None):
+    async def using(tool, arguments, opened, context, threads, *rest):
         opened.crashes = 0
-        return await use_tool(tool, arguments, opened, context, threads, token)
+        return await use_tool(tool, arguments, opened, context, threads, *rest)
 
     return using

@@ -83,12 +83,12 @@ def test_control_a_guess_instead_of_unknown_is_found(tmp_path, monkeypatch):
 def test_control_giving_up_what_could_be_run_again_is_found(tmp_path, monkeypatch):
     use_tool = perform.use_tool
 
-    async def timid(tool, arguments, opened, context, threads, token=None):
+    async def timid(tool, arguments, opened, context, threads, *rest):
         if opened.crashes:
             return EffectFinished(
                 opened.id, "unknown", reason="who knows; it may or may not have taken effect"
             )
-        return await use_tool(tool, arguments, opened, context, threads, token)
+        return await use_tool(tool, arguments, opened, context, threads, *rest)
 
     monkeypatch.setattr(perform, "use_tool", timid)
     assert found(enumerate_crashes(KEYED, tmp_path), "could be run again")

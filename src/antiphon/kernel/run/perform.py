@@ -204,7 +204,7 @@ class ToolExecutor:
         context = partial(self._context, opened, activation)
         arguments = detail.arguments or activation.turn.calls[opened.index].arguments
         if tool is None or tool.effect == "read":
-            return use_tool(tool, arguments, opened, context, self._threads, failed=self._failed)
+            return use_tool(tool, arguments, opened, context, self._threads, None, self._failed)
         if opened.crashes and tool.effect == "idempotent":
             return self._act_again(tool, arguments, opened, context, activation, team)
         return self._act(tool, arguments, opened, context)

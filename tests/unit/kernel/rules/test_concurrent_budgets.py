@@ -98,7 +98,7 @@ def priced(model: Any, windows: Any, env: Any) -> ModelOption:
 
 @pytest.mark.slow
 @pytest.mark.unwatched  # check_run is the audit here
-@pytest.mark.parametrize("seeds", [200, pytest.param(10_000, marks=pytest.mark.deep)])
+@pytest.mark.parametrize("seeds", [200, pytest.param(5_000, marks=pytest.mark.deep)])
 def test_nobody_spends_what_is_not_there(seeds: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(opening, "_option", priced)
     for seed in range(seeds):
