@@ -21,6 +21,7 @@ from msgspec import Struct
 
 from antiphon.errors import ToolDefinitionError
 from antiphon.schema.constraints import field_info, stated
+from antiphon.schema.declared import DeclaredObject, is_declared
 from antiphon.schema.docstring import documented
 from antiphon.schema.fitted import fitted, holds_sets, nullable
 from antiphon.schema.json_schema import schemas_of
@@ -39,6 +40,8 @@ def shape_of(function: Callable[..., Any], name: str, context: type) -> Shape:
     except (TypeError, ValueError) as error:
         raise ToolDefinitionError(f"{name}: its signature cannot be read: {error}") from error
     described, texts = documented(inspect.getdoc(function) or "")
+    if parameters and is_declared(parameters[-1].annotation):
+        return _declared_shape(parameters[-1].annotation, described)
     method = bool(parameters) and parameters[0].name == "self"
     parameters = parameters[1:] if method else parameters
     injected = ""
@@ -76,6 +79,21 @@ def shape_of(function: Callable[..., Any], name: str, context: type) -> Shape:
         method=method,
         ordered=not any(map(holds_sets, kinds)),
         foreign="CustomType(" in infos,
+    )
+
+
+def _declared_shape(kind: type[DeclaredObject], described: str) -> Shape:
+    """The shape of `**arguments` whose schema somebody wrote."""
+    return Shape(
+        type=kind,
+        parameters=kind.checked.schema,
+        described=described,
+        context="",
+        plain=False,
+        sparse=False,
+        method=False,
+        ordered=True,
+        foreign=False,
     )
 
 
