@@ -19,6 +19,7 @@ from urllib.parse import unquote
 from msgspec import Struct
 
 from antiphon.schema.constraints import limits_check
+from antiphon.schema.leniences import Leniences
 from antiphon.schema.standins import Hook, StandIn, kind_of
 
 _REASON = 200
@@ -376,6 +377,8 @@ class DeclaredObject(metaclass=StandIn):
 
     parts: tuple[Any, ...] = ()
     checked: JsonSchema
+    written: Leniences
+    """Writes what fits as the schema means it: 1 where 1.0 was given for an integer."""
     defaults: Mapping[str, Any] = {}
     """Of arguments that are not given; those only that fit."""
 
@@ -384,6 +387,7 @@ class DeclaredObject(metaclass=StandIn):
         fault = cls.checked.fault(value)
         if fault is not None:
             raise ValueError(str(fault))
+        value = cls.written.mended(value, cls.checked.schema)
         known = cls.checked.schema.get("properties", {})
         filled = {**cls.defaults, **value}
         if len(filled) > len(value) and cls.checked.fault(filled) is not None:
@@ -410,7 +414,8 @@ def declared_arguments(schema: Mapping[str, Any]) -> type[DeclaredObject]:
         and "default" in each
         and _Checking(checked).fault(each["default"], each) is None
     }
-    found: Any = type("Arguments", (DeclaredObject,), {"checked": checked, "defaults": defaults})
+    held = {"checked": checked, "written": Leniences(checked.schema, None), "defaults": defaults}
+    found: Any = type("Arguments", (DeclaredObject,), held)
     return found  # type: ignore[no-any-return]
 
 

@@ -116,6 +116,12 @@ def test_slips_that_cost_no_meaning_are_allowed_for_as_with_every_tool() -> None
     assert toolkit().execute_tool("agent", "order", given) == {**GOOD, "x-y": 7, "from": "web"}
 
 
+def test_a_whole_number_is_an_integer_however_it_is_written() -> None:
+    (offered,) = toolkit().tools_of("agent")
+    text = offered.prepare('{"customer": {"name": "a"}, "goods": [{"sku": "AB"}], "x-y": 1.0, "class": 1.0}')
+    assert text == ('{"customer":{"name":"a"},"goods":[{"sku":"AB"}],"from":"web","x-y":1,"class":1}')
+
+
 def test_a_model_calls_it_and_is_told_what_is_wrong() -> None:
     model = Script([call("order", customer={}), call("order", **GOOD), "Ordered."])
     agent = ToolCapableAgent("agent", "orders", toolkit=toolkit(), model=model)

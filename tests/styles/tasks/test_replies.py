@@ -78,7 +78,8 @@ def test_nobody_works_on_what_only_tells_something(type_: str) -> None:
 
 
 def test_tasks_beside_a_notice_are_done_and_the_replies_keep_their_order() -> None:
-    tasks = [asked("task"), asked("status"), asked("task")]
+    first = asked("task")
+    tasks = [first, StructuredMessage.create_status("half done", first), asked("task")]
     replies = asyncio.run(Controller([adder("One.", "Two.")]).run_tasks(tasks))
     assert [each.message_type for each in replies] == ["result", "status", "result"]
     assert [each.task_id for each in replies] == [each.task_id for each in tasks]

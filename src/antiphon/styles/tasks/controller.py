@@ -118,8 +118,11 @@ class Controller:
         Raises InvalidMessage for what is no message, cannot be written as JSON, or has the id of
         another task.
         """
-        given = _distinct(tasks)
-        messages = [each for each in given if not each.is_notice]
+        given = [
+            each if isinstance(each, StructuredMessage) else StructuredMessage.from_dict(each)
+            for each in tasks
+        ]
+        messages = _distinct(each for each in given if not each.is_notice)
         options = {"run_id": run_id, "create": run_id is not None, **self._options}
         # Of a run that goes on, more is known than what is given now.
         agents = self.agents() if run_id is not None else self._agents_for(messages)
@@ -243,10 +246,9 @@ class Controller:
         )
 
 
-def _distinct(tasks: Iterable[StructuredMessage | Mapping[str, Any]]) -> list[StructuredMessage]:
+def _distinct(messages: Iterable[StructuredMessage]) -> list[StructuredMessage]:
     found: dict[str, StructuredMessage] = {}
-    for each in tasks:
-        message = each if isinstance(each, StructuredMessage) else StructuredMessage.from_dict(each)
+    for message in messages:
         if message.task_id in found:
             raise InvalidMessage(
                 f"Two tasks have the id {message.task_id!r:.80}; results are told apart by it"
