@@ -19,7 +19,7 @@ from urllib.parse import unquote
 from msgspec import Struct
 
 from antiphon.schema.constraints import limits_check
-from antiphon.schema.leniences import Leniences
+from antiphon.schema.leniences import Leniences, identity
 from antiphon.schema.standins import Hook, StandIn, kind_of
 
 _REASON = 200
@@ -311,7 +311,7 @@ class _Checking:
                 else ("<=", schema["maxItems"])
             )
             return Fault(f"Expected `array` of length {word} {bound}")
-        if schema.get("uniqueItems") is True and len({_identity(each) for each in value}) < len(value):
+        if schema.get("uniqueItems") is True and len({identity(each) for each in value}) < len(value):
             return Fault("Expected `array` without two equal items")
         first, rest = schema.get("prefixItems", []), schema.get("items", True)
         if isinstance(rest, list):
@@ -335,9 +335,9 @@ def _of_value(value: Any, schema: dict[str, Any]) -> Fault | None:
         if not any(_is_of(value, each) for each in kinds):
             return Fault(f"Expected `{' | '.join(kinds)}`, got `{kind_of(value)}`")
     allowed = schema.get("enum", [schema["const"]] if "const" in schema else None)
-    if allowed is not None and _identity(value) not in [_identity(each) for each in allowed]:
+    if allowed is not None and identity(value) not in [identity(each) for each in allowed]:
         return Fault(f"Expected {' or '.join(repr(each) for each in allowed)}, got {value!r:.80}")
-    if "enum" in schema and "const" in schema and _identity(value) != _identity(schema["const"]):
+    if "enum" in schema and "const" in schema and identity(value) != identity(schema["const"]):
         return Fault(f"Expected {schema['const']!r}, got {value!r:.80}")
     return None
 
@@ -347,16 +347,6 @@ def _is_of(value: Any, kind: str) -> bool:
     if kind == "number":
         return found in ("integer", "number")
     return found == kind or (kind == "integer" and found == "number" and float(value).is_integer())
-
-
-def _identity(value: Any) -> Any:
-    """What two values have in common that are equal in JSON, where 1 is 1.0 and not true."""
-    if isinstance(value, dict):
-        return ("object", frozenset((key, _identity(each)) for key, each in value.items()))
-    if isinstance(value, list):
-        return ("array", tuple(_identity(each) for each in value))
-    kind = kind_of(value)
-    return ("number" if kind == "integer" else kind, value)
 
 
 def _dependencies(schema: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:

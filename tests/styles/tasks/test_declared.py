@@ -122,6 +122,14 @@ def test_a_whole_number_is_an_integer_however_it_is_written() -> None:
     assert text == ('{"customer":{"name":"a"},"goods":[{"sku":"AB"}],"from":"web","x-y":1,"class":1}')
 
 
+def test_a_value_is_written_as_the_member_that_it_is() -> None:
+    (offered,) = toolkit(Order({"properties": {"a": {"enum": [[1], [True]]}}})).tools_of("agent")
+    assert [offered.prepare(f'{{"a": [{each}]}}') for each in ("1.0", "true")] == [
+        '{"a":[1]}',
+        '{"a":[true]}',
+    ]
+
+
 def test_a_model_calls_it_and_is_told_what_is_wrong() -> None:
     model = Script([call("order", customer={}), call("order", **GOOD), "Ordered."])
     agent = ToolCapableAgent("agent", "orders", toolkit=toolkit(), model=model)

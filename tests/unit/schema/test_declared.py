@@ -31,6 +31,7 @@ TREE = {
         ({"type": ["string", "null"]}, ["x", None], [1]),
         ({"type": "boolean"}, [True], [1, 0, "true"]),
         ({"enum": [1, "a", None, [1]]}, [1, 1.0, "a", None, [1]], [True, "b", []]),
+        ({"enum": [[1], {"a": True}]}, [[1.0], {"a": True}], [[True], {"a": 1}]),
         ({"const": False}, [False], [0, None]),
         ({"minimum": 1, "exclusiveMaximum": 3}, [1, 2.5, "text"], [0, 3]),
         ({"multipleOf": 0.01}, [0.07, 1], [0.005]),
