@@ -407,8 +407,3 @@ def declared_arguments(schema: Mapping[str, Any]) -> type[DeclaredObject]:
     held = {"checked": checked, "written": Leniences(checked.schema, None), "defaults": defaults}
     found: Any = type("Arguments", (DeclaredObject,), held)
     return found  # type: ignore[no-any-return]
-
-
-def is_declared(annotation: Any) -> bool:
-    """Whether it is the annotation of arguments whose schema somebody wrote."""
-    return isinstance(annotation, StandIn) and issubclass(annotation, DeclaredObject)

@@ -21,12 +21,11 @@ from msgspec import Struct
 
 from antiphon.errors import ToolDefinitionError
 from antiphon.schema.constraints import field_info, stated
-from antiphon.schema.declared import DeclaredObject, is_declared
 from antiphon.schema.docstring import documented
 from antiphon.schema.fitted import fitted, holds_sets, nullable
 from antiphon.schema.json_schema import schemas_of
 from antiphon.schema.shape import Shape
-from antiphon.schema.standins import SCALARS, enumeration, from_json, written_default
+from antiphon.schema.standins import SCALARS, StandIn, enumeration, from_json, written_default
 from antiphon.schema.structured import is_annotated, is_union, unwrapped
 
 
@@ -40,8 +39,9 @@ def shape_of(function: Callable[..., Any], name: str, context: type) -> Shape:
     except (TypeError, ValueError) as error:
         raise ToolDefinitionError(f"{name}: its signature cannot be read: {error}") from error
     described, texts = documented(inspect.getdoc(function) or "")
-    if parameters and is_declared(parameters[-1].annotation):
-        return _declared_shape(parameters[-1].annotation, described)
+    last = parameters[-1] if parameters else None
+    if last is not None and last.kind is last.VAR_KEYWORD and isinstance(last.annotation, StandIn):
+        return _declared_shape(last.annotation, described)
     method = bool(parameters) and parameters[0].name == "self"
     parameters = parameters[1:] if method else parameters
     injected = ""
@@ -82,8 +82,8 @@ def shape_of(function: Callable[..., Any], name: str, context: type) -> Shape:
     )
 
 
-def _declared_shape(kind: type[DeclaredObject], described: str) -> Shape:
-    """The shape of `**arguments` whose schema somebody wrote."""
+def _declared_shape(kind: Any, described: str) -> Shape:
+    """The shape of `**arguments` whose schema somebody wrote, see `schema.declared`."""
     return Shape(
         type=kind,
         parameters=kind.checked.schema,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from antiphon import Agent
+from antiphon import Agent, RunFailed, open_run
 from antiphon.models.script import Script, call
 from antiphon.styles.tasks import Controller, MessageType, StructuredMessage, ToolCapableAgent, Worker
 from antiphon.values.actions import ActionContext
@@ -83,6 +83,17 @@ def test_tasks_beside_a_notice_are_done_and_the_replies_keep_their_order() -> No
     replies = asyncio.run(Controller([adder("One.", "Two.")]).run_tasks(tasks))
     assert [each.message_type for each in replies] == ["result", "status", "result"]
     assert [each.task_id for each in replies] == [each.task_id for each in tasks]
+
+
+def test_in_a_run_of_ones_own_a_notice_is_no_task() -> None:
+    controller = Controller([adder("Three.")])
+
+    async def play() -> None:
+        async with open_run(controller.agents()) as run:
+            await run.result(await controller.post(run, [asked("error")]))
+
+    with pytest.raises(RunFailed, match="A message of type error is no task; nobody works on it"):
+        asyncio.run(play())
 
 
 # -- calls --------------------------------------------------------------------------------------
