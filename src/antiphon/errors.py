@@ -67,7 +67,19 @@ def visible(text: str) -> str:
 
 
 class AntiphonError(Exception):
-    """The root; catch it to catch everything that is Antiphon's to say."""
+    """The root; catch it to catch everything that is Antiphon's to say. It passes between processes."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # By default an error is made anew of its text, which is not what most of ours are made of.
+        return _made_again, (type(self), self.args, dict(self.__dict__))
+
+
+def _made_again(kind: type[AntiphonError], args: tuple[Any, ...], held: dict[str, Any]) -> AntiphonError:
+    """An error as it was in the process that it comes from."""
+    error = kind.__new__(kind, *args)
+    error.args = args
+    error.__dict__.update(held)
+    return error
 
 
 class UserError(AntiphonError):

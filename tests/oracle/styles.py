@@ -126,7 +126,10 @@ async def tasks_by_priority_and_deadline(stage):
     def b_at_work(request):
         return [call("hang"), "b did it"][sum(each.role == "assistant" for each in request.messages)]
 
-    a = agent("a", model=stage.script(lambda request: f"a did {request.messages[0].content}"))
+    def a_at_work(request):
+        return f"a did {[each.content for each in request.messages if each.role == 'user'][-1]}"
+
+    a = agent("a", model=stage.script(a_at_work))
     b = agent("b", model=stage.script(b_at_work))
     tasks = [
         task("1", "a", "one", priority="low"),

@@ -226,13 +226,13 @@ def _controlled(world):
 
 def _b_at_work(request):
     """Its own task acts; what is handed over to it does not."""
-    if "handed" in request.messages[0].content:
+    if any("handed" in each.content for each in request.messages):
         return "b went on"
     return [call("put", what="y"), "b done"][sum(each.role == "assistant" for each in request.messages)]
 
 
 def _a_at_work(request):
-    if request.messages[0].content == "with b":
+    if any(each.content == "with b" for each in request.messages):
         return call("call_agent", agent_name="b", message="handed over", handoff=True)
     return [call("pay", what="x"), "a done"][sum(each.role == "assistant" for each in request.messages)]
 

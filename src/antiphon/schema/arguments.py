@@ -25,7 +25,7 @@ from msgspec import Struct
 
 from antiphon.schema.canonical import writer
 from antiphon.schema.leniences import Leniences
-from antiphon.schema.standins import in_one_place, kind_of
+from antiphon.schema.standins import StandIn, in_one_place, kind_of
 
 MAX_CHARACTERS = 1_048_576
 """The longest argument text that is read at all."""
@@ -300,8 +300,10 @@ def _given(value: object) -> str:
     return json.dumps(value) if isinstance(value, bool) else kind_of(value)
 
 
-def _expected(schema: Mapping[str, Any]) -> str:
+def _expected(schema: Any) -> str:
     """A schema in a few words."""
+    if not isinstance(schema, Mapping):
+        return "any value"
     if "enum" in schema:
         return "one of " + ", ".join(json.dumps(value, ensure_ascii=False) for value in schema["enum"])
     if "anyOf" in schema:
@@ -329,13 +331,15 @@ def _at(properties: Mapping[str, Any], path: str) -> Mapping[str, Any]:
 class ArgumentParser:
     """Reads the arguments of one tool. Immutable after construction; share it freely.
 
-    shape: the Struct type whose fields are the arguments, in the declared order.
+    shape: the Struct type whose fields are the arguments, in the declared order; or a stand-in that reads
+    them, and may allow for more than it names.
     parameters: the JSON Schema shown to the model, used for the texts of refusals.
     ordered: no set occurs; otherwise sets, and with them objects, are sorted to be canonical.
     foreign: a type occurs that msgspec does not know, so what was written is read back as a check.
     """
 
     __slots__ = (
+        "_closed",
         "_encode",
         "_foreign",
         "_leniences",
@@ -349,7 +353,7 @@ class ArgumentParser:
     def __init__(
         self,
         name: str,
-        shape: type[Struct],
+        shape: type[Any],
         parameters: Mapping[str, Any],
         dec_hook: Callable[[type, Any], Any],
         enc_hook: Callable[[Any], Any],
@@ -359,6 +363,9 @@ class ArgumentParser:
     ) -> None:
         self.name = name
         self._foreign = foreign
+        self._closed = not isinstance(shape, StandIn) or (
+            parameters.get("additionalProperties") is False and "patternProperties" not in parameters
+        )
         self._strict = msgspec.json.Decoder(shape, dec_hook=dec_hook).decode
         self._leniences = Leniences(parameters, parse_quoted)
         self._encode = writer(enc_hook, ordered=ordered)
@@ -415,7 +422,7 @@ class ArgumentParser:
         return self._fit(given)
 
     def _check_names(self, given: dict[str, Any]) -> None:
-        unknown = [name for name in given if name not in self._properties]
+        unknown = [name for name in given if self._closed and name not in self._properties]
         missing = [name for name in self._required if name not in given]
         if unknown:
             free = [name for name in self._properties if name not in given]
@@ -424,7 +431,7 @@ class ArgumentParser:
             allowed = ", ".join(self._properties) or "(none)"
             raise ArgumentsRejected(f"unknown argument {named}; allowed: {allowed}")
         if missing:
-            named = ", ".join(f"{name!r} ({_expected(self._properties[name])})" for name in missing)
+            named = ", ".join(f"{name!r} ({_expected(self._properties.get(name))})" for name in missing)
             raise ArgumentsRejected(f"missing required argument {named}")
 
     def _fit(self, given: dict[str, Any]) -> str:
@@ -454,7 +461,7 @@ class ArgumentParser:
         """The arguments without the slips that cost no meaning; null is an argument left out."""
         found = {}
         for name, value in given.items():
-            schema = self._properties[name]
+            schema = self._properties.get(name, True)
             if value is not None or name not in self._optional or self._leniences.fits(None, schema):
                 found[name] = self._leniences.mended(value, schema)
         return found

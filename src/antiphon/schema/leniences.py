@@ -186,10 +186,18 @@ def _member(value: Any, members: list[Any], quoted: bool) -> Any:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether two values are equal in JSON, where 1 is 1.0 and not true."""
-    if isinstance(one, bool) or isinstance(other, bool):
-        return one is other
-    return bool(one == other)
+    """Whether two values are equal in JSON."""
+    return bool(identity(one) == identity(other))
+
+
+def identity(value: Any) -> Any:
+    """What two values have in common that are equal in JSON, where 1 is 1.0 and not true."""
+    if isinstance(value, dict):
+        return ("object", frozenset((key, identity(each)) for key, each in value.items()))
+    if isinstance(value, list):
+        return ("array", tuple(identity(each) for each in value))
+    kind = kind_of(value)
+    return ("number" if kind == "integer" else kind, value)
 
 
 def _is_of(value: Any, kinds: Any) -> bool:

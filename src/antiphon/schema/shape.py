@@ -10,7 +10,8 @@ from msgspec import Struct
 class Shape(Struct, frozen=True, eq=False):
     """A signature as arguments.
 
-    type: a Struct type with one field per shown parameter, in declared order.
+    type: a Struct type with one field per shown parameter, in declared order; of `**arguments` with a schema
+    of their own the stand-in that reads them, as a dictionary.
     parameters: the JSON Schema of type object.
     described: the docstring without its section about parameters.
     context: the name of the injected parameter, or empty.
@@ -21,7 +22,7 @@ class Shape(Struct, frozen=True, eq=False):
     foreign: a type occurs that msgspec does not know.
     """
 
-    type: type[Struct]
+    type: type[Any]
     parameters: dict[str, Any]
     described: str
     context: str

@@ -25,7 +25,7 @@ from antiphon.schema.docstring import documented
 from antiphon.schema.fitted import fitted, holds_sets, nullable
 from antiphon.schema.json_schema import schemas_of
 from antiphon.schema.shape import Shape
-from antiphon.schema.standins import SCALARS, enumeration, from_json, written_default
+from antiphon.schema.standins import SCALARS, StandIn, enumeration, from_json, written_default
 from antiphon.schema.structured import is_annotated, is_union, unwrapped
 
 
@@ -39,6 +39,9 @@ def shape_of(function: Callable[..., Any], name: str, context: type) -> Shape:
     except (TypeError, ValueError) as error:
         raise ToolDefinitionError(f"{name}: its signature cannot be read: {error}") from error
     described, texts = documented(inspect.getdoc(function) or "")
+    last = parameters[-1] if parameters else None
+    if last is not None and last.kind is last.VAR_KEYWORD and isinstance(last.annotation, StandIn):
+        return _declared_shape(last.annotation, described)
     method = bool(parameters) and parameters[0].name == "self"
     parameters = parameters[1:] if method else parameters
     injected = ""
@@ -76,6 +79,21 @@ def shape_of(function: Callable[..., Any], name: str, context: type) -> Shape:
         method=method,
         ordered=not any(map(holds_sets, kinds)),
         foreign="CustomType(" in infos,
+    )
+
+
+def _declared_shape(kind: Any, described: str) -> Shape:
+    """The shape of `**arguments` whose schema somebody wrote, see `schema.declared`."""
+    return Shape(
+        type=kind,
+        parameters=kind.checked.schema,
+        described=described,
+        context="",
+        plain=False,
+        sparse=False,
+        method=False,
+        ordered=True,
+        foreign=False,
     )
 
 

@@ -202,7 +202,7 @@ class Tool(Struct, Generic[Given, Returned], frozen=True, eq=False, weakref=True
             if shape.context:
                 return functools.partial(function, ctx, *msgspec.structs.astuple(given))
             return functools.partial(function, *msgspec.structs.astuple(given))
-        named = msgspec.structs.asdict(given)
+        named = given if type(given) is dict else msgspec.structs.asdict(given)
         if shape.sparse:
             named = {name: value for name, value in named.items() if value is not msgspec.UNSET}
         if shape.context:

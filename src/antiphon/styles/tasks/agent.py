@@ -11,11 +11,11 @@ from msgspec.structs import replace
 
 from antiphon import Agent, Hooks, Model, Result, Run, RunFailed, Tool, ToolCall, UserError, open_run
 from antiphon.styles.tasks.blocking import blocking
-from antiphon.styles.tasks.messages import codec
 from antiphon.styles.tasks.messages.blocks import call_blocks
+from antiphon.styles.tasks.messages.enclosed import enclosed, shows_enclosed, shows_something
 from antiphon.styles.tasks.messages.message import MESSAGE_TYPES, StructuredMessage
-from antiphon.styles.tasks.messages.reply import reply_to
-from antiphon.styles.tasks.scheduling.results import ended_calls, tool_results
+from antiphon.styles.tasks.messages.reply import noted, reply_to
+from antiphon.styles.tasks.scheduling.results import Workings
 from antiphon.styles.tasks.toolkits.declared import ExecutableTool
 from antiphon.styles.tasks.toolkits.toolkit import AgentToolkit, arguments_json
 from antiphon.values.hooks import Decision
@@ -94,28 +94,38 @@ class ToolCapableAgent:
     async def aprocess_structured_message(self, message: StructuredMessage) -> StructuredMessage:
         """Answer a message: do its tool calls, then let the model answer with their results at hand.
 
-        Calls that the model makes, or writes into its text (see `blocks`), are done too, and it goes
-        on with their results. The reply holds every result in order, those of the message first.
-        Its metadata say the `outcome` of the run, and the `status`: `completed`, `partial` when some
-        of the message's own calls failed, `failed` when all did or there is no answer. Without an
-        answer it is of type `error`, says why, and has what there was of it as `output`.
+        A call that the message brings the result of is done already. The model is shown these results and
+        the metadata, see `enclosed`. Calls that the model makes, or writes into its text (see `blocks`),
+        are done too, and it goes on with their results. The reply holds every result in order, those of
+        the message first, and the calls that the model made. It is of type `result` to a task,
+        `tool_response` to a tool request, else `response`. Its metadata say the `outcome` of the run, and
+        the `status`: `completed`, `partial` when some of the message's own calls failed, `failed` when all
+        did or there is no answer. Without an answer it is of type `error`, says why, and has what there
+        was of it as `output`.
+
+        A message of type `status` or `error` is not worked on; the reply is a `status` that says so.
 
         Raises InvalidMessage and InvalidArguments for a message that JSON cannot carry.
         """
-        agent = self.agent
+        if message.is_notice:
+            return noted(message, self.worker_id)
+        agent = shows_enclosed(self.agent) if shows_something(message) else self.agent
         async with open_run([agent], **self.options) as run:
             result = await self._ask(run, message)
             records = await run.records()
             await run.close()
         tools = {each.name: each for each in map(as_tool, agent.tools)}
-        own = [effect for by, effect in ended_calls(records) if by.agent == self.worker_id]
-        results = tool_results(own, tools)
-        return reply_to(message, self.worker_id, result.outcome, result.output, result.reason, results)
+        found = Workings.of(records)
+        given = len(message.open_tool_calls)
+        work = found.done(found.of_agent(self.worker_id), self.worker_id, given, lambda name: tools)
+        return reply_to(
+            message, work.giver, result.outcome, result.output, result.reason, work.results, work.calls
+        )
 
     async def _ask(self, run: Run, message: StructuredMessage) -> Result:
         """Ask, and go on while the answer's text holds calls."""
-        text, labels = message.content, codec.plain(message.metadata)
-        calls, rounds = calls_of(message.tool_calls), 0
+        text, data = message.content, enclosed(message)
+        calls, rounds = calls_of(message.open_tool_calls), 0
         intent = message.message_type if message.message_type in MESSAGE_TYPES else ""
         while True:
             asked = await run.post(
@@ -124,7 +134,7 @@ class ToolCapableAgent:
                 intent=intent,
                 calls=calls,
                 task_id=message.task_id,
-                data=labels,
+                data=data,
             )
             try:
                 result = await run.result(asked)
@@ -137,7 +147,7 @@ class ToolCapableAgent:
             if rounds == ROUNDS:
                 why = f"after {ROUNDS} rounds of calls in its text it still asks for more"
                 return replace(result, outcome="no_progress", reason=why)
-            text, calls, rounds = GO_ON, calls_of(written), rounds + 1
+            text, data, calls, rounds = GO_ON, None, calls_of(written), rounds + 1
 
     # -- tasks -----------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Iterable, Mapping
@@ -9,11 +10,15 @@ from typing import Any, Final
 
 from antiphon.styles.tasks.errors import InvalidMessage
 from antiphon.styles.tasks.messages import codec
-from antiphon.values.message import new_id
+from antiphon.values.message import Message, new_id
 
 
 class MessageType:
-    """What `metadata["type"]` may say. Labels only: how a message travels does not depend on them."""
+    """What `metadata["type"]` may say.
+
+    How a message travels does not depend on it. Nobody works on a STATUS or an ERROR; a TASK is answered
+    with a RESULT, a TOOL_REQUEST with a TOOL_RESPONSE, everything else with a RESPONSE.
+    """
 
     QUERY: Final = "query"
     TASK: Final = "task"
@@ -36,6 +41,10 @@ MESSAGE_TYPES: Final = (
     MessageType.TOOL_RESPONSE,
 )
 """All of them."""
+NOTICES: Final = frozenset({MessageType.STATUS, MessageType.ERROR})
+"""Types of messages that are read, and not worked on."""
+RESULTS: Final = "$tool_results"
+"""In the data of the kernel's message, beside the metadata: the tool results."""
 UNKNOWN: Final = "unknown"
 """The `message_type` of a message that names none."""
 
@@ -49,7 +58,9 @@ class StructuredMessage:
     tool_results: `{"name", "result", "call_id", "status", "error"}` each.
     source_agent, target_agent: who sends it, and to whom; None until set.
 
-    The dictionaries given are copied, never changed. Raises InvalidMessage naming what is wrong.
+    It may be copied and handed to another process (`multiprocessing.Queue`, a process pool), with whatever
+    in it may be. The dictionaries given are copied, never changed. Raises InvalidMessage naming what is
+    wrong.
     """
 
     def __init__(
@@ -112,6 +123,18 @@ class StructuredMessage:
         """Whether it brings a tool's result."""
         return bool(self.tool_results)
 
+    @property
+    def open_tool_calls(self) -> list[dict[str, Any]]:
+        """The calls that it brings no result of: those that are still to be done."""
+        with self._lock:
+            done = {result["call_id"] for result in self.tool_results}
+            return [{**call} for call in self.tool_calls if call["id"] not in done]
+
+    @property
+    def is_notice(self) -> bool:
+        """Whether it only tells something, a STATUS or an ERROR, so that nobody works on it."""
+        return self.message_type in NOTICES
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, StructuredMessage):
             return NotImplemented
@@ -167,6 +190,13 @@ class StructuredMessage:
         return cls._reply(error_message, original_message, MessageType.ERROR, None)
 
     @classmethod
+    def create_status(
+        cls, content: str, original_message: StructuredMessage, metadata: Mapping[str, Any] | None = None
+    ) -> StructuredMessage:
+        """How far what a message asks for is, back to whom it came from; no answer is expected."""
+        return cls._reply(content, original_message, MessageType.STATUS, metadata)
+
+    @classmethod
     def create_task(
         cls,
         content: str,
@@ -190,6 +220,19 @@ class StructuredMessage:
         return reply
 
     # -- transport -------------------------------------------------------------------------------
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self._lock:
+            held = {name: each for name, each in self.__dict__.items() if name != "_lock"}
+            # Whoever has a copy changes it under a lock of its own.
+            held["metadata"] = dict(self.metadata)
+            held["tool_calls"] = [{**each, "arguments": dict(each["arguments"])} for each in self.tool_calls]
+            held["tool_results"] = [dict(each) for each in self.tool_results]
+            held["_call_ids"] = set(self._call_ids)
+            return held
+
+    def __setstate__(self, held: dict[str, Any]) -> None:
+        self.__dict__.update(held, _lock=threading.Lock())
 
     def to_dict(self) -> dict[str, Any]:
         """The fields with their values as they are, in dictionaries and lists of their own."""
@@ -231,6 +274,29 @@ class StructuredMessage:
         message.source_agent = _agent(data, "source_agent")
         message.target_agent = _agent(data, "target_agent")
         return message
+
+    @classmethod
+    def from_message(cls, message: Message) -> StructuredMessage:
+        """The message that a worker's own coroutine was given, as `ctx.new_messages` holds it.
+
+        Its metadata, and its tool calls and results, are those of the message that the task came in. Raises
+        InvalidMessage for data that is none of this style's.
+        """
+        metadata = codec.value(message.data)
+        metadata = {} if metadata is None else dict(_checked(metadata, Mapping, "data", "a dictionary"))
+        results = metadata.pop(RESULTS, [])
+        calls = [
+            {"name": each["name"], "arguments": each["arguments"], "id": each["call_id"]}
+            for each in results
+            if "arguments" in each
+        ]
+        calls += [
+            {"name": each.name, "arguments": json.loads(each.arguments), "id": each.id}
+            for each in message.calls
+        ]
+        made = cls(message.content, metadata, message.task_id, None, calls, results)
+        made.source_agent, made.target_agent = message.sender, message.receiver
+        return made
 
     @classmethod
     def from_json(cls, text: str, types: Iterable[type] = ()) -> StructuredMessage:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 import msgspec
@@ -57,17 +57,30 @@ class _Followed(Struct):
         )
 
 
-class _ProgressReader:
+class ProgressReader:
     """Reads records in order: what the controller was given, and which calls are for which task."""
 
-    def __init__(self, dealer: str, lanes: Collection[str]) -> None:
+    def __init__(self, controller: str, dealer: str, workers: Iterable[str]) -> None:
+        lanes = {lane_name(controller, each) for each in workers}
         self.tasks: dict[str, _Followed] = {}
         self._dealer, self._lanes = dealer, lanes
         self._tree = RunTree(recent=True)
         self._calls: dict[str, str] = {}
+        self.requests_ended: set[str] = set()
+        self._touched: dict[str, None] = {}
+        self._said: dict[str, str] = {}
+
+    def changed(self, record: Record) -> list[TaskStatus]:
+        """The tasks that the next record brought into another state, as they are now."""
+        self.take(record)
+        found = [self.tasks[task_id].status for task_id in self._touched]
+        news = [each for each in found if self._said.get(each.task_id) != each.state]
+        self._said.update((each.task_id, each.state) for each in news)
+        return news
 
     def take(self, record: Record) -> None:
         """The next record."""
+        self._touched.clear()
         for change in self._tree.add(record):
             match change:
                 case DataChange(activation) if activation.agent == self._dealer:
@@ -75,8 +88,11 @@ class _ProgressReader:
                 case TurnStart(activation, turn) if activation.agent in self._lanes:
                     self._given(activation, turn)
                 case EffectStart(_, effect) if effect.callee is not None and effect.id in self._calls:
+                    self._touched[self._calls[effect.id]] = None
                     self.tasks[self._calls[effect.id]].activation = effect.callee.id
-                case EffectEnd(_, effect):
+                case EffectEnd(by, effect):
+                    if not by.id:
+                        self.requests_ended.add(effect.id)
                     self._ended(effect)
 
     def _dealt(self, change: DataChange) -> None:
@@ -84,6 +100,7 @@ class _ProgressReader:
             end = msgspec.convert(said, TaskEnd)
             if task_id not in self.tasks or not end.outcome:
                 self.tasks[task_id] = _Followed(end, {change.activation.id})
+                self._touched[task_id] = None
 
     def _given(self, lane: ActivationNode, turn: TurnNode) -> None:
         """A lane plans the calls of its worker; the task of one that never starts has ended too."""
@@ -103,13 +120,11 @@ class _ProgressReader:
         for each in tasks:
             if not each.end.outcome:
                 each.end = each.end.ended(effect.outcome, effect.content, effect.reason)
+                self._touched[each.end.task_id] = None
 
 
-def progress(
-    records: Iterable[Record], controller: str, dealer: str, workers: Iterable[str]
-) -> Mapping[str, TaskStatus]:
+def progress(reader: ProgressReader, records: Iterable[Record]) -> Mapping[str, TaskStatus]:
     """How far each task is, by id, in the order the controller took them."""
-    reader = _ProgressReader(dealer, {lane_name(controller, each) for each in workers})
     for record in records:
         reader.take(record)
     return {task_id: each.status for task_id, each in reader.tasks.items()}

@@ -15,7 +15,8 @@ from antiphon.errors import UnknownName
 from antiphon.styles.tasks.agent import calls_of
 from antiphon.styles.tasks.errors import InvalidMessage
 from antiphon.styles.tasks.messages import codec
-from antiphon.styles.tasks.messages.message import MessageType, StructuredMessage
+from antiphon.styles.tasks.messages.enclosed import enclosed, has_results, metadata_of
+from antiphon.styles.tasks.messages.message import NOTICES, MessageType, StructuredMessage
 from antiphon.styles.tasks.scheduling.deadline import instant
 from antiphon.values.hooks import CallResult
 from antiphon.values.message import USER
@@ -25,7 +26,7 @@ PRIORITIES: Mapping[str, float] = {"high": 1.0, "medium": 0.0, "low": -1.0}
 
 
 class Task(Struct, frozen=True):
-    """Work for one worker. until: when it must be done, Unix seconds. data: the message's metadata."""
+    """Work for one worker. until: when it must be done, Unix seconds. data: what comes with the message."""
 
     task_id: str
     worker: str
@@ -66,8 +67,8 @@ def mail_of(message: StructuredMessage) -> Message:
         message.content,
         task_id=message.task_id,
         intent=MessageType.TASK,
-        calls=calls_of(message.tool_calls),
-        data=codec.plain(message.metadata),
+        calls=calls_of(message.open_tool_calls),
+        data=enclosed(message),
     )
 
 
@@ -93,16 +94,18 @@ def read_task(message: Message, controller: str, workers: Collection[str], at: f
         raise InvalidMessage(f'The task names no worker: say "target_agent". Known: {known}')
     if worker not in workers:
         raise UnknownName("worker", worker, workers)
-    if not asked.content and not asked.calls:
+    if not asked.content and not asked.calls and not has_results(asked.data):
         raise InvalidMessage("The task has neither content nor tool calls; give it one")
-    labels = asked.data if isinstance(asked.data, dict) else {}
+    labels = metadata_of(asked.data)
+    if str(labels.get("type")) in NOTICES:
+        raise InvalidMessage(f"A message of type {labels['type']} is no task; nobody works on it")
     until = labels.get("deadline")
     return Task(
         task_id_of(message),
         worker,
         asked.content,
-        read_priority(codec.value(labels.get("priority"))),
-        None if until is None else instant(codec.value(until), at),
+        read_priority(labels.get("priority")),
+        None if until is None else instant(until, at),
         asked.calls,
         asked.data,
     )
