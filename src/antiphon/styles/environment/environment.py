@@ -68,9 +68,10 @@ class Environment(ExtEnv):
 
     desc, name: what other agents are told of it when it is part of a team. context: settings and values
     the roles share. roles: as for `add_roles`. agents: that roles may call, and who watch nothing.
-    laps: how often one role may react in one chain of messages, None for any number. journal, run_id: where
-    the run is kept, and which one to go on with. model: of roles without one. limits: of each `run`.
-    on_input: an async function that is shown what human roles and approvals ask, and returns the answer;
+    laps: how often one role may react in one chain of messages when no number of rounds is given, None for
+    any number. journal, run_id: where the run is kept, and which one to go on with. model: of roles
+    without one. limits: of each `run`. on_input: an async function that is shown what human roles and
+    approvals ask, and returns the answer;
     interactive: somebody answers without it, through `open`; else nobody is asked. Other options are those of
     `open_run` (policy, deps, …).
     """
@@ -256,20 +257,28 @@ class Environment(ExtEnv):
 
     # -- rounds --------------------------------------------------------------------------------
 
-    async def run(self, k: int = 1, *, usd: float | None = None) -> Result:
+    async def run(
+        self, k: int | None = None, *, until_idle: bool = False, usd: float | None = None
+    ) -> Result:
         """Do `k` rounds, fewer when nobody has anything to do any more; they may cost so many US dollars.
 
-        The result's outcome is `completed` when all is quiet, `limit` when rounds or laps are used up, and
-        says why. Raises RunFailed when a role failed, which it names, after the others have done
-        their part; NoMoneyException when the budget is used up.
+        Without `k` it is one round, or with `until_idle` as many as there is something to do; then `laps`
+        ends messages that go round in circles, and the log says which. The result's outcome is
+        `completed` when all is quiet, `limit` when the rounds are over before. Raises RunFailed when a role
+        failed, which it names, after the others have done their part; NoMoneyException when the
+        budget is used up; UserError for `k` together with `until_idle`.
         """
+        if k is not None and until_idle:
+            raise UserError(f"run(k={k}, until_idle=True): give a number of rounds or until_idle, not both")
         opened = await self.open()
         unfinished = await opened.open_requests()
         if unfinished:
             return await self._result(opened, unfinished[0])
         mail, self._outbox[:] = list(self._outbox), []
         limits = replace(UNLIMITED, usd=usd) if usd is not None else None
-        asked = await opened.post(self.name, intent=ROUNDS, data={"rounds": k}, inbox=mail, limits=limits)
+        rounds = 1 if k is None and not until_idle else k
+        data = {"rounds": rounds, "laps": self.laps if k is None else None}
+        asked = await opened.post(self.name, intent=ROUNDS, data=data, inbox=mail, limits=limits)
         return await self._result(opened, asked)
 
     async def _result(self, opened: Run, asked: str) -> Result:

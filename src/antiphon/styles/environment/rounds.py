@@ -6,6 +6,7 @@ those they concern, its decision says whether another round follows.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -22,13 +23,14 @@ from antiphon.values.hooks import Continue, PlannedCall, Return, TurnContext, Tu
 from antiphon.values.message import Message
 
 ROUNDS = "rounds"
-"""The intent of the request that has an environment do rounds; its data say how many at most."""
+"""The intent of the request that has an environment do rounds; its data say how many, and the laps."""
 MOVED = "moved"
 """The intent of a message in which a role tells its environment of new topics and addresses."""
 ROUTES = (MESSAGE_ROUTE_TO_ALL, MESSAGE_ROUTE_TO_NONE, MESSAGE_ROUTE_TO_SELF)
 """Addresses that mean something to everyone."""
 STOPPED = 20
 """Pairs of roles, of which the outcome tells that messages between them met the limit of laps."""
+LOG = logging.getLogger(__name__)
 
 
 class Subscriber(Struct):
@@ -104,8 +106,9 @@ class Routes:
 class Rounds:
     """The rules of one environment. `refresh` gives the seats as they are before a round.
 
-    laps: how often one role may react in one chain of messages, None for any number. seen: told of
-    every message that is distributed, and whether the round begins with it.
+    laps: how often one role may react in one chain of messages where the request says nothing about it,
+    None for any number. seen: told of every message that is distributed, and whether the round begins
+    with it.
     """
 
     def __init__(
@@ -119,10 +122,11 @@ class Rounds:
 
     def plan(self, context: TurnContext) -> TurnPlan:
         """One round: everyone whom a message concerns reacts, and so do those with unread ones."""
-        routes, most = self._routes(), self._laps()
+        routes = self._routes()
         changes: dict[str, Any] = {}
         if context.turn == 1:
-            changes = {"most": _most(context.new_messages), "failed": {}, "stopped": {}}
+            changes = {**self._asked(context.new_messages), "failed": {}, "stopped": {}}
+        most = (changes or context.data).get("laps", self._laps())
         failed = changes.get("failed", context.data.get("failed", {}))
         moved = {each.sender: each.data for each in context.new_messages if _moves(each)}
         known = context.data.get("moved", {})
@@ -157,6 +161,12 @@ class Rounds:
 
     def decide(self, context: TurnContext) -> Continue | Return:
         """Another round while somebody has something to read, and rounds are left."""
+        following = self._following(context)
+        if isinstance(following, Return) and context.data.get("stopped"):
+            LOG.warning("%s: %s", context.agent, _stopped(context.data))
+        return following
+
+    def _following(self, context: TurnContext) -> Continue | Return:
         data, most = context.data, context.data.get("most")
         # Whoever asked with a text, and not for rounds, is answered with what was said last.
         value = context.new_messages[-1].content if context.new_messages and most is None else ""
@@ -181,11 +191,15 @@ class Rounds:
         if unread or any(routes.concern(each) for each in context.inbox):
             rounds = "1 round is" if most == 1 else f"{most} rounds are"
             return Return("limit", reason=f"{rounds} over, and messages are unread", activation_data=changes)
-        if data.get("stopped"):
-            met = ", ".join(f"{count:,} for {pair}" for pair, count in data["stopped"].items())
-            why = f"the limit of {self._laps()} laps stopped messages: {met}"
-            return Return("limit", value, why, changes)
-        return Return("completed", value, activation_data=changes)
+        # Nobody has anything left to do; what went round often enough was not handed on.
+        return Return("completed", value, _stopped(data) if data.get("stopped") else "", changes)
+
+    def _asked(self, taken: Iterable[Message]) -> dict[str, Any]:
+        """How many rounds are asked for, None for as many as there is something to do, and the laps."""
+        for message in taken:
+            if message.intent == ROUNDS and isinstance(message.data, Mapping):
+                return {"most": message.data.get("rounds"), "laps": message.data.get("laps")}
+        return {"most": None, "laps": self._laps()}
 
     def in_order(self, routes: Routes, messages: Sequence[Message]) -> list[Message]:
         """What is distributed: the user's messages, then each publisher's in the order of their places."""
@@ -207,12 +221,10 @@ def _moves(message: Message) -> bool:
     return message.intent == MOVED and isinstance(data, Mapping) and data.keys() >= {"watch", "addresses"}
 
 
-def _most(taken: Iterable[Message]) -> int | None:
-    """How many rounds the request asks for; None, without one: until nobody has anything to do."""
-    for message in taken:
-        if message.intent == ROUNDS and isinstance(message.data, Mapping):
-            return message.data.get("rounds")
-    return None
+def _stopped(data: Mapping[str, Any]) -> str:
+    """Whom the limit of laps stopped, and how often."""
+    met = ", ".join(f"{count:,} for {pair}" for pair, count in data["stopped"].items())
+    return f"the limit of {data.get('laps')} laps stopped messages: {met}"
 
 
 def _send_to(message: Message) -> Iterable[str]:
