@@ -32,6 +32,7 @@ MADE_ANEW = frozenset(
     {
         "actions",
         "context",
+        "instruct_types",
         "latest_observed_msg",
         "limits",
         "planner",
@@ -186,7 +187,7 @@ def _saved_role(role: Role | Agent) -> SavedRole:
     if isinstance(role, Agent):
         return SavedRole(agent=role.name)
     data = RoleSnapshot(role).dump()
-    actions = [SavedAction(topic_of(each), _fields(each)) for each in role.actions]
+    actions = [SavedAction(topic_of(type(each)), _fields(each)) for each in role.actions]
     fields = {name: value for name, value in _fields(role).items() if name not in data}
     return SavedRole(topic_of(role), "", fields, actions, data)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
 from antiphon.errors import UserError
@@ -38,6 +38,7 @@ class RoleSetup:
     consume: Literal["one", "all"] = "one"
     llm: str | Model | None = None
     tools: Iterable[Any] = ()
+    instruct_types: Collection[Any] = ()
     limits: Limits | None = None
     auto_run: bool = True
 
@@ -92,6 +93,11 @@ class RoleSetup:
         waits = self.rc.env is not None and self.rc.env.waits_for(self)
         return not waits and self._ctx is None and self.rc.msg_buffer.empty()
 
+    @property
+    def _setting(self) -> str:
+        """Who it is, for a line of the log: `Alice(Coder)`."""
+        return f"{self.key}({self.profile})"
+
     def _get_prefix(self) -> str:
         """What its model is told first."""
         if self.desc:
@@ -113,8 +119,9 @@ class RoleSetup:
             action = each() if isinstance(each, type) and issubclass(each, Action) else each
             if not isinstance(action, Action):
                 raise UserError(f"{self.key}: an action is an Action or a subclass of it; got {each!r}")
-            if type(action).run is Action.run:
-                raise UserError(f"{self.key}: the action {action.name} has no `run`; write one")
+            if type(action).run is Action.run and not action.instruction:
+                said = f"the action {action.name} has no `run`; write one, or give it an `instruction`"
+                raise UserError(f"{self.key}: {said}")
             if action.role is not None and action.role is not self:
                 action = copy.copy(action)
             action.role = self
