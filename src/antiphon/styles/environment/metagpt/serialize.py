@@ -66,6 +66,9 @@ class Saveable(Protocol):
     def coming(self) -> list[KernelMessage]:
         """What is to be distributed."""
 
+    def role_of(self, agent: str) -> str:
+        """The name of the role that an agent of its pool reacts for."""
+
     def add_role(self, role: Role | Agent) -> None:
         """Add a role."""
 
@@ -179,7 +182,7 @@ def _unread(env: Saveable) -> list[Message]:
             if message is None:
                 message = waiting[each.id] = from_kernel(each)
                 message.send_to = ()
-            message.send_to = message.send_to | {view.agent}
+            message.send_to = message.send_to | {env.role_of(view.agent)}
     return [*waiting.values(), *found]
 
 

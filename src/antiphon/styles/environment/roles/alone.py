@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from copy import copy
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from antiphon import Agent, Hooks, LoopOptions, RunFailed, Topics, open_run
 from antiphon.errors import UserError
 from antiphon.styles.environment.context import Context
 from antiphon.styles.environment.message import Message, from_kernel, message_of, to_kernel
+from antiphon.styles.environment.metagpt.planner import Planner
 from antiphon.styles.environment.models import Models
+from antiphon.styles.environment.roles.rc import RoleContext
 from antiphon.styles.environment.roles.record import RoleSnapshot
 from antiphon.styles.environment.roles.setup import RoleSetup, own_model_of
 from antiphon.styles.environment.topic import topic_of
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from antiphon.values.model import Model
 
 T = TypeVar("T")
+R = TypeVar("R", bound=RoleSetup)
 
 
 class Cast:
@@ -74,20 +78,30 @@ def _called(message: KernelMessage, role: RoleSetup) -> Message:
     return found
 
 
-def agent_of(role: RoleSetup, act: Act, model: str | Model | None) -> Agent:
-    """The role as its team sees it."""
+def twin_of(role: R) -> R:
+    """Another one that does the same, with memory, fields and actions of its own that begin as the role's."""
+    twin = copy(role)
+    twin.rc, twin.planner, twin._ctx = RoleContext(), Planner(twin), None
+    twin.set_actions(role.actions)
+    RoleSnapshot(twin).restore(RoleSnapshot(role).dump(), ())
+    return twin
+
+
+def agent_of(role: RoleSetup, act: Act, model: str | Model | None, name: str = "") -> Agent:
+    """The role as its team sees it. name: of another one of its pool, which is reached through the first."""
+    first = name in ("", role.key)
     return Agent(
-        role.key,
+        name or role.key,
         role._get_prefix(),
         model=model,
         tools=tuple(role.tools),
         description=role.profile,
         standalone=True,
         context="continue",
-        loop=LoopOptions(batch=role.consume),
+        loop=LoopOptions(batch="all" if role.join > 1 else role.consume),
         limits=role.limits,
         topics=Topics(
-            watch=tuple(sorted(role.rc.watch)), publishes=tuple(topic_of(action) for action in role.actions)
+            tuple(sorted(role.rc.watch)) if first else (), tuple(topic_of(action) for action in role.actions)
         ),
         hooks=Hooks(act=act),
     )

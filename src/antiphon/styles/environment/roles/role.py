@@ -21,9 +21,11 @@ class Role(RoleSetup):
     name: how others address it; profile, goal, constraints: what its model is told. is_human: a person
     answers in place of a model. llm: its model, before the settings' and the environment's. tools: what
     its model may use. consume: whether a reaction takes the `one` oldest message, or `all` that wait.
-    limits: of one reaction. instruct_types: what the structured content of its messages is read as, the
-    first that fits; without one it is plain data. A subclass's own annotated fields are recorded after every
-    reaction, as far as JSON can hold them.
+    join: it reacts once so many messages wait, to all of them at once. pool: so many of it react at the same
+    time, each to messages of its own and with memory and fields of its own. limits: of one reaction.
+    instruct_types: what the structured content of its messages is read as, the first that fits; without one
+    it is plain data. A subclass's own annotated fields are recorded after every reaction, as far as JSON can
+    hold them.
 
     Fields may be given to the constructor, with `actions` and `watch`; unknown ones become attributes.
     """

@@ -36,6 +36,8 @@ class RoleSetup:
     recovered: bool = False
     latest_observed_msg: Message | None = None
     consume: Literal["one", "all"] = "one"
+    join: int = 1
+    pool: int = 1
     llm: str | Model | None = None
     tools: Iterable[Any] = ()
     instruct_types: Collection[Any] = ()
@@ -75,6 +77,11 @@ class RoleSetup:
             if self._addresses is not None
             else addresses_of({topic_of(type(self)), self.name})
         )
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        """The agents that react in its name: itself, and the others of its pool."""
+        return (self.key, *(f"{self.key}#{number}" for number in range(2, self.pool + 1)))
 
     def set_addresses(self, addresses: Iterable[Any]) -> None:
         """From now on messages reach it under these addresses only."""
