@@ -13,6 +13,7 @@ import ast
 import functools
 import importlib
 import inspect
+import logging
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -239,6 +240,8 @@ def _default(value: Any) -> str:
         return f"{type(value).__name__}(…)" if value != type(value)() else f"{type(value).__name__}()"
     if isinstance(value, frozenset):
         return f"frozenset({{{', '.join(sorted(map(repr, value)))}}})"
+    if isinstance(value, logging.Logger):
+        return f"logging.getLogger({value.name!r})"
     text = re.sub(r" at 0x[0-9a-f]+", "", repr(value))
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 

@@ -33,7 +33,8 @@ def told_by(name: str, shown: Shown) -> list[str]:
 
 
 def test_ten_subtasks_without_a_model(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    _, out, shown = run(capsys, tmp_path, "ten_subtasks/team.py:team", "a book")
+    code, out, shown = run(capsys, tmp_path, "ten_subtasks/team.py:team", "a book")
+    assert code == 0
     assert told_by("B", shown)[:10] == [f"do (part {number} of: a book)" for number in range(1, 11)]
     assert [len(told_by(name, shown)) for name in "ABCD"] == [11, 30, 30, 30]
     assert any("the limit of 3 laps stopped messages: 10 for B from D" in line for line in shown)

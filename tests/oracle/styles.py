@@ -63,12 +63,12 @@ async def loop_with_compaction(stage):
 # -- environment --------------------------------------------------------------------------------
 
 
-async def performed(stage, environment, *messages, rounds=20):
+async def performed(stage, environment, *messages, rounds=None):
     async with environment:
         for message in messages:
             environment.publish_message(message)
         try:
-            stage.note(await environment.run(rounds))
+            stage.note(await environment.run(rounds, until_idle=rounds is None))
         except RunFailed as failed:
             stage.note(failed.result)
         stage.note(f"said: {[each.content for each in environment.archive()]}")

@@ -6,6 +6,7 @@ nothing else.
 """
 
 import asyncio
+import itertools
 from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any
@@ -51,11 +52,12 @@ class Part:
 
 @dataclass(frozen=True)
 class Play:
-    """runs: what the user publishes before each, how many rounds it has, and whether it is opened anew."""
+    """laps: of runs without a number of rounds. runs: what the user publishes before each, how many rounds
+    it has, None for as many as there is something to do, and whether it is opened anew."""
 
     parts: tuple[Part, ...]
     laps: int | None
-    runs: tuple[tuple[tuple[Said, ...], int, bool], ...]
+    runs: tuple[tuple[tuple[Said, ...], int | None, bool], ...]
 
 
 @dataclass
@@ -95,16 +97,14 @@ class Model:
         self.seen.said += [letter.text for letter in self.coming]
         return self.seen
 
-    def run(self, rounds: int) -> str:
+    def run(self, rounds: int | None) -> str:
         failed: set[int] = set()
-        stopped = False
-        for _ in range(rounds):
+        laps = self.play.laps if rounds is None else None
+        for _ in itertools.count() if rounds is None else range(rounds):
             for letter in self.coming:
                 self.seen.said.append(letter.text)
                 for place in self.readers(letter.said):
-                    if self.play.laps is not None and letter.laps.get(place, 0) >= self.play.laps:
-                        stopped = True
-                    else:
+                    if laps is None or letter.laps.get(place, 0) < laps:
                         self.inbox[place].append(letter)
             self.coming = []
             cancelled = False
@@ -120,9 +120,7 @@ class Model:
                 break
         if failed:
             return "failed"
-        if self.busy(failed):
-            return "limit"
-        return "limit" if stopped else "completed"
+        return "limit" if self.busy(failed) else "completed"
 
     def unread(self, failed: set[int]) -> bool:
         return any(self.inbox[place] for place in range(len(self.inbox)) if place not in failed)
@@ -208,7 +206,7 @@ async def perform(play: Play) -> Seen:
         for index, said in enumerate(says):
             env.publish_message(message(f"u{number}.{index}", said))
         try:
-            seen.outcomes.append((await env.run(rounds)).outcome)
+            seen.outcomes.append((await env.run(rounds, until_idle=rounds is None)).outcome)
         except RunFailed:
             seen.outcomes.append("failed")
     seen.said += [each.content for each in env.archive()]
@@ -237,7 +235,9 @@ parts = st.builds(
     st.sampled_from(("one", "all")),
     st.lists(deeds, max_size=4).map(tuple),
 )
-runs = st.tuples(st.lists(said, max_size=3).map(tuple), st.integers(1, 6), st.booleans())
+runs = st.tuples(
+    st.lists(said, max_size=3).map(tuple), st.one_of(st.none(), st.integers(1, 6)), st.booleans()
+)
 plays = st.builds(
     Play,
     st.lists(parts, min_size=1, max_size=4).map(tuple),

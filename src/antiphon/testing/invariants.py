@@ -155,8 +155,8 @@ class Audit:
         if event.by:
             publisher = self._seat(event.by)
             handed_on = any(each.id == event.message.id for each in publisher.taken)
-            if publisher.action not in publisher.open and not handed_on:
-                self._broken("action", f"activation {event.by} publishes outside of an action")
+            if publisher.action not in publisher.open and not handed_on and not publisher.planned:
+                self._broken("action", f"activation {event.by} publishes outside of an action or a plan")
 
     def _deliver(self, seat: AuditedActivation, message: Message) -> None:
         seat.inbox.append(message)
@@ -414,7 +414,8 @@ class Audit:
         if seat.open:
             self._broken("parents", f"{event.id} ended before {', '.join(sorted(seat.open))}")
         rests = self._keeping.pop(event.id, None)
-        if seat.inbox and (rests is None or not (seat.acts or seat.planned)):
+        begun = event.outcome != "skipped"  # by a plan, which only left it messages
+        if seat.inbox and (rests is None or (begun and not (seat.acts or seat.planned))):
             self._broken("inbox", f"{event.id} ended with {len(seat.inbox)} unread messages")
         if rests is not None:
             seat.busy, seat.scope, seat.call = False, 0, ""

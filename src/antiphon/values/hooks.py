@@ -93,7 +93,7 @@ class PlannedCall(Struct, frozen=True):
     deadline: float | None = None
     """Unix seconds when it must be done. None: no deadline."""
     deliver_only: bool = False
-    """Leave the message in the inbox of the dormant callee without calling it. Plans only."""
+    """Leave the message in the inbox of a callee that continues, without calling it. Plans only."""
     background: bool = False
     """The turn does not wait for it. In place of a tool call only, as are the three below."""
     cancel_previous: bool = False
@@ -175,6 +175,9 @@ class Return(Struct, frozen=True):
     """Data of the activation that changes with it."""
     run_data: Mapping[str, Any] = {}
     """Data of the run that changes with it."""
+    publish: Sequence[Message] = ()
+    """Messages for the caller to distribute, from a planned turn to a caller that plans too; else nobody
+    gets them."""
 
 
 PlanTurn = Callable[[TurnContext], TurnPlan | None]

@@ -40,17 +40,20 @@ def member(
     return Role(name=name, actions=[action], watch=watch or None, **fields)
 
 
-async def rounds_of(env: Environment, *messages: Message, rounds: int = 20, **options: Any) -> Result:
-    """Publish, and do rounds; the result of a failed run too. The environment stays open."""
+async def rounds_of(env: Environment, *messages: Message, rounds: int | None = 20, **options: Any) -> Result:
+    """Publish, and do rounds; the result of a failed run too. The environment stays open.
+
+    rounds: None for as many as there is something to do.
+    """
     for message in messages:
         env.publish_message(message)
     try:
-        return await env.run(rounds, **options)
+        return await env.run(rounds, until_idle=rounds is None, **options)
     except RunFailed as failed:
         return failed.result
 
 
-def play(env: Environment, *messages: Message, rounds: int = 20, **options: Any) -> Result:
+def play(env: Environment, *messages: Message, rounds: int | None = 20, **options: Any) -> Result:
     """The same in a loop of its own; the environment is closed."""
 
     async def playing() -> Result:

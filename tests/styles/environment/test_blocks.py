@@ -1,7 +1,7 @@
 """Its examples with only their import lines changed, its placeholders defined.
 
 The document's requirement is that B does ten subtasks, and that three steps happen three to four times: so
-B reacts to every one of the ten, and the ring ends at the limit of laps.
+B reacts to every one of the ten, and the ring ends at the limit of laps: all is done, and the log says so.
 """
 
 # ruff: noqa: E501, RUF013, UP006, UP035 - the blocks are the design document's own
@@ -167,14 +167,17 @@ def test_every_subtask_is_done_three_times_and_then_it_is_over() -> None:
     assert [len(heard_by(name)) for name in ("AgentB", "AgentC", "AgentD")] == [30, 30, 30]
 
 
-def test_all_at_once_it_says_why_it_is_over() -> None:
+def test_all_at_once_it_is_completed_and_the_log_says_who_was_stopped(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def playing() -> None:
         async with Environment(context=Context(), roles=[AgentA(), AgentB(), AgentC(), AgentD()]) as env:
             env.publish_message(Message(content="New user requirements", send_to=AgentA))
-            result = await env.run(100)
+            result = await env.run(until_idle=True)
             assert env.is_idle
-        assert result.outcome == "limit"
-        assert result.reason == "the limit of 3 laps stopped messages: 10 for AgentB from AgentD"
+        said = "the limit of 3 laps stopped messages: 10 for AgentB from AgentD"
+        assert (result.outcome, result.reason) == ("completed", said)
+        assert caplog.messages == [f"environment: {said}"]
 
     asyncio.run(playing())
     assert len(heard_by("AgentB")) == 30
@@ -185,7 +188,7 @@ def test_how_often_they_happen_is_said_by_laps(laps: int) -> None:
     async def playing() -> None:
         async with Environment(roles=[AgentA(), AgentB(), AgentC(), AgentD()], laps=laps) as env:
             env.publish_message(Message(content="New user requirements", send_to=AgentA))
-            await env.run(100)
+            await env.run(until_idle=True)
 
     asyncio.run(playing())
     assert [len(heard_by(f"Agent{name}")) for name in "BCD"] == [10 * laps] * 3
@@ -206,8 +209,8 @@ def test_the_same_with_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
         roles = [AgentA(), AgentB(), AgentC(), AgentD()]
         async with Environment(roles=roles, model=model) as env:
             env.publish_message(Message(content="New user requirements", send_to=AgentA))
-            result = await env.run(100)
-        assert result.outcome == "limit"
+            result = await env.run(until_idle=True)
+        assert result.outcome == "completed"
 
     asyncio.run(playing())
     assert model.asked == 90
@@ -220,7 +223,7 @@ def test_a_batch_is_one_reaction_where_that_is_wanted() -> None:
         roles = [AgentA(), AgentB(consume="all"), AgentC(), AgentD()]
         async with Environment(roles=roles, laps=1) as env:
             env.publish_message(Message(content="New user requirements", send_to=AgentA))
-            await env.run(100)
+            await env.run(until_idle=True)
 
     asyncio.run(playing())
     assert [len(heard_by(f"Agent{name}")) for name in "BCD"] == [1, 1, 1]

@@ -10,7 +10,7 @@ import pytest
 from antiphon import Agent, Limits, Run, RunFailed, UserError, open_run
 from antiphon.errors import DuplicateName
 from antiphon.journal.memory import MemoryJournal
-from antiphon.styles.environment import Action, Environment, Message, Role
+from antiphon.styles.environment import Action, Environment, Message, Role, Team
 from antiphon.styles.environment.rounds import Routes
 from antiphon.testing.invariants import check_run
 from antiphon.values.message import Message as KernelMessage
@@ -172,20 +172,45 @@ def ring(diary: Diary, **options: Any) -> Environment:
     return Environment(roles=roles, **options)
 
 
-def test_a_ring_ends_at_the_limit_of_laps_and_says_so() -> None:
+STOPPED = "the limit of 3 laps stopped messages: 1 for B from D"
+
+
+def test_a_ring_ends_at_the_limit_of_laps_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
     diary: Diary = []
-    result = play(ring(diary, laps=3), Message("x", cause_by="D", send_to="B"), rounds=50)
+    result = play(ring(diary, laps=3), Message("x", cause_by="D", send_to="B"), rounds=None)
     assert [line[0] for line in diary] == list("BCDBCDBCD")
-    assert result.outcome == "limit"
-    assert result.reason == "the limit of 3 laps stopped messages: 1 for B from D"
+    assert (result.outcome, result.reason) == ("completed", STOPPED)
+    assert [each for each in caplog.messages if "laps" in each] == [f"environment: {STOPPED}"]
 
 
-def test_without_laps_the_rounds_end_it() -> None:
+@pytest.mark.parametrize("laps", [3, None])
+def test_rounds_that_are_given_are_the_bound(laps: int | None, caplog: pytest.LogCaptureFixture) -> None:
     diary: Diary = []
-    env = ring(diary, laps=None)
-    result = play(env, Message("x", cause_by="D", send_to="B"), rounds=50)
+    result = play(ring(diary, laps=laps), Message("x", cause_by="D", send_to="B"), rounds=50)
     assert (len(diary), result.outcome) == (50, "limit")
     assert result.reason == "50 rounds are over, and messages are unread"
+    assert not [each for each in caplog.messages if "laps" in each and "goes round" not in each]
+
+
+def test_a_team_does_the_rounds_that_it_is_given_or_all_that_there_are() -> None:
+    async def playing(rounds: int | None) -> tuple[list[str], str]:
+        diary: Diary = []
+        crew = Team(env=ring(diary, laps=2))
+        async with crew.env:
+            crew.env.publish_message(Message("x", cause_by="D", send_to="B"))
+            await crew.run(rounds)
+            assert crew.result is not None
+            return [line[0] for line in diary], crew.result.outcome
+
+    assert asyncio.run(playing(10)) == (list("BCDBCDBCDB"), "limit")
+    assert asyncio.run(playing(None)) == (list("BCDBCD"), "completed")
+
+
+def test_a_number_of_rounds_and_no_number_are_not_given_together() -> None:
+    with pytest.raises(
+        UserError, match=r"run\(k=3, until_idle=True\): give a number of rounds or until_idle"
+    ):
+        asyncio.run(ring([]).run(3, until_idle=True))
 
 
 def test_laps_are_counted_across_runs() -> None:
@@ -208,7 +233,7 @@ def test_laps_are_counted_across_runs() -> None:
 def test_a_chain_has_laps_of_its_own() -> None:
     diary: Diary = []
     many = [Message(str(number), cause_by="D", send_to="B") for number in range(4)]
-    play(ring(diary, laps=2), *many, rounds=50)
+    play(ring(diary, laps=2), *many, rounds=None)
     assert diary.count("B: 0") == diary.count("B: 3") == 2
 
 

@@ -246,7 +246,7 @@ def test_messages_of_a_fixed_role() -> None:
 def test_a_message_shows_what_it_is() -> None:
     message = AIMessage("hi", id="7", cause_by="draw")
     assert str(message) == "assistant: hi"
-    assert repr(message) == "AIMessage('hi', id='7', cause_by='draw')"
+    assert repr(message) == str(message) == "assistant: hi"
 
 
 # -- the kernel's messages ----------------------------------------------------------------------

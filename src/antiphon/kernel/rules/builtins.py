@@ -169,6 +169,9 @@ def call_agent(
         reactivates=run.dormant.get((caller.id, name), 0) if keeps else 0,
     )  # fmt: skip
     emit(EffectStarted(effect_id, detail))
+    if caller.turn.planned and keeps and asked.deliver_only:
+        # It has not been called before: it is there from now on, dormant, with this in its inbox.
+        emit(EffectFinished(effect_id, "skipped", reason=_left_alone(name)))
 
 
 def call_detail(team: CompiledTeam, name: str, *, entry: bool = False, **fields: Any) -> CallEffect:
@@ -264,8 +267,11 @@ def _deliver_only(
     for position in asked.forward:
         refused = full(callee, run.options.limits)
         emit(MessagePosted(caller.turn.messages[position], callee.id, dead_letter=refused, by=caller.id))
-    reason = f"{callee.agent} is not called now; it finds this in its inbox"
-    emit(EffectFinished(effect_id, "skipped", reason=reason))
+    emit(EffectFinished(effect_id, "skipped", reason=_left_alone(callee.agent)))
+
+
+def _left_alone(name: str) -> str:
+    return f"{name} is not called now; it finds this in its inbox"
 
 
 # -- finish ---------------------------------------------------------------------------------------

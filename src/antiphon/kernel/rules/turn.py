@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from antiphon.kernel.facts import ids
 from antiphon.kernel.facts.activation import Activation, Turn
 from antiphon.kernel.facts.agent_call import INCOMPLETE
-from antiphon.kernel.facts.events import EffectFinished, TurnFinished, TurnStarted
+from antiphon.kernel.facts.events import EffectFinished, MessagePosted, TurnFinished, TurnStarted
+from antiphon.kernel.facts.fold.inbox import full
 from antiphon.kernel.facts.ledger import overspent
 from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules import builtins, cancelling, hooks, models, retries
@@ -13,6 +16,7 @@ from antiphon.kernel.rules.next import AGAIN, WAIT, Emit, Next
 from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam, reminder
 from antiphon.values.agent import Agent
 from antiphon.values.hooks import Continue, ModelInput, Return, TurnContext, TurnPlan
+from antiphon.values.message import Message
 from antiphon.values.result import Failure, Incomplete
 
 STOPPED_SHORT = frozenset({"limit", "budget", "no_progress"})
@@ -146,7 +150,7 @@ def end(emit: Emit, run: RunState, team: CompiledTeam, member: CompiledAgent, ac
     if turn.finish is not None or turn.breached_limit:
         return _finished(emit, member, activation)
     if turn.planned or turn.action_end is not None:
-        return _after_own(emit, run, member, activation)
+        return _after_own(emit, run, team, member, activation)
     if member.agent.hooks.end_turn is not None:
         following = _decided(emit, run, member, activation)
         if following is not None:
@@ -172,7 +176,9 @@ def _finished(emit: Emit, member: CompiledAgent, activation: Activation) -> Next
     return Return("completed", text, reason) if own else _typed(emit, member, activation, text, reason)
 
 
-def _after_own(emit: Emit, run: RunState, member: CompiledAgent, activation: Activation) -> Next:
+def _after_own(
+    emit: Emit, run: RunState, team: CompiledTeam, member: CompiledAgent, activation: Activation
+) -> Next:
     """What follows a turn of an agent's own: another one, a wait for those who ask people, or the return."""
     agent, turn = member.agent, activation.turn
     if turn.action_end is not None:
@@ -192,12 +198,26 @@ def _after_own(emit: Emit, run: RunState, member: CompiledAgent, activation: Act
     if any(opened.detached is not None for opened in activation.open.values()):
         return _another(emit, activation, another_turn=bool(inbox))
     if found is not None:
+        _publish(emit, run, team, activation, found.publish)
         return found
     if agent.hooks.plan_turn is None:
         # Another agent was to take over, and could not.
         last = (turn.ends or {})[0]
         return Return(last.outcome, last.content or activation.progress.best_text, last.reason)
     return _another(emit, activation) if inbox else Return()
+
+
+def _publish(
+    emit: Emit, run: RunState, team: CompiledTeam, activation: Activation, messages: Sequence[Message]
+) -> None:
+    """Give messages to a caller that plans, as an action does with what it publishes."""
+    caller = run.activations[activation.caller]
+    member = team.members.get(caller.agent)
+    if member is None or member.agent.hooks.plan_turn is None:
+        return
+    for message in messages:
+        refused = full(caller, run.options.limits)
+        emit(MessagePosted(message, caller.id, dead_letter=refused, by=activation.id))
 
 
 def _decided(emit: Emit, run: RunState, member: CompiledAgent, activation: Activation) -> Next | None:

@@ -15,6 +15,7 @@ call, and what a role does in `ctx.step` is done once even if the process dies a
 from antiphon.styles.environment.api import ExtEnv, mark_as_readable, mark_as_writeable
 from antiphon.styles.environment.context import Context
 from antiphon.styles.environment.environment import Environment, Receipt
+from antiphon.styles.environment.log import logger
 from antiphon.styles.environment.message import AIMessage, Message, SystemMessage, UserMessage
 from antiphon.styles.environment.metagpt.cost import CostManager, NoMoneyException
 from antiphon.styles.environment.metagpt.plan import Plan, Task, TaskResult
@@ -57,6 +58,7 @@ __all__ = [
     "Team",
     "UserMessage",
     "UserRequirement",
+    "logger",
     "mark_as_readable",
     "mark_as_writeable",
 ]

@@ -7,10 +7,8 @@ import logging
 import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
-from functools import partial
 from typing import Any, Self
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -18,6 +16,7 @@ from antiphon import UNLIMITED, Agent, Hooks, Limits, Result, Run, Topics, Usage
 from antiphon.errors import DuplicateName
 from antiphon.styles.environment.api import ExtEnv
 from antiphon.styles.environment.context import Context
+from antiphon.styles.environment.hired import hired, members_of
 from antiphon.styles.environment.message import Message, from_kernel, to_kernel
 from antiphon.styles.environment.metagpt.cost import NoMoneyException
 from antiphon.styles.environment.metagpt.serialize import (
@@ -29,10 +28,11 @@ from antiphon.styles.environment.metagpt.serialize import (
 )
 from antiphon.styles.environment.models import Models
 from antiphon.styles.environment.roles.action import Action
-from antiphon.styles.environment.roles.alone import Cast, agent_of, models_of_actions
+from antiphon.styles.environment.roles.alone import Cast, agent_of, models_of_actions, twin_of
 from antiphon.styles.environment.roles.memory import Memory
 from antiphon.styles.environment.roles.role import Role
-from antiphon.styles.environment.rounds import MOVED, ROUNDS, Rounds, Routes, Subscriber
+from antiphon.styles.environment.roles.setup import RoleSetup
+from antiphon.styles.environment.rounds import MOVED, ROUNDS, Rounds, Routes, Subscriber, given
 from antiphon.styles.environment.topic import USER_REQUIREMENT
 from antiphon.values.actions import Act, ActionContext
 from antiphon.values.fields import fit
@@ -68,9 +68,10 @@ class Environment(ExtEnv):
 
     desc, name: what other agents are told of it when it is part of a team. context: settings and values
     the roles share. roles: as for `add_roles`. agents: that roles may call, and who watch nothing.
-    laps: how often one role may react in one chain of messages, None for any number. journal, run_id: where
-    the run is kept, and which one to go on with. model: of roles without one. limits: of each `run`.
-    on_input: an async function that is shown what human roles and approvals ask, and returns the answer;
+    laps: how often one role may react in one chain of messages when no number of rounds is given, None for
+    any number. journal, run_id: where the run is kept, and which one to go on with. model: of roles
+    without one. limits: of each `run`. on_input: an async function that is shown what human roles and
+    approvals ask, and returns the answer;
     interactive: somebody answers without it, through `open`; else nobody is asked. Other options are those of
     `open_run` (policy, deps, …).
     """
@@ -121,13 +122,21 @@ class Environment(ExtEnv):
         if self._open is not None:
             raise UserError("Roles are added before the first run; close the environment first")
         name = role.key if isinstance(role, Role) else role.name
-        if name in self.roles or name == self.name:
-            raise DuplicateName("role", name)
+        for each in members_of(role):
+            if each in self._routes.members or each == self.name:
+                raise DuplicateName("role", each)
         self.roles[name] = role
         if isinstance(role, Role):
-            role.rc.env, role.context = RoleEnvironment(self, role), self.context
-            self._casts[name] = Cast(role, self._read)
+            self._cast(role)
         self._seat(name)
+
+    def _cast(self, role: Role) -> None:
+        """Have a role act here, and the others of its pool."""
+        role.context = self.context
+        for number, name in enumerate(role.members):
+            one = twin_of(role) if number else role
+            one.rc.env = RoleEnvironment(self, one)
+            self._casts[name] = Cast(one, self._read)
 
     def add_roles(self, roles: Iterable[Role | Agent]) -> None:
         """Add several, in this order."""
@@ -161,17 +170,24 @@ class Environment(ExtEnv):
         return {role: role.addresses for role in self.roles.values() if isinstance(role, Role)}
 
     def _seat(self, name: str) -> None:
-        self._routes.put(self._seat_of(name))
+        self._routes.put(self._seat_of(self.roles[name]))
 
-    def _seat_of(self, name: str) -> Subscriber:
-        role, known = self.roles[name], self._routes.seats.get(name)
+    def _seat_of(self, role: RoleSetup | Agent) -> Subscriber:
+        """Where a role stands, as itself or as one of its pool says."""
+        name = role.name if isinstance(role, Agent) else role.key
+        known = self._routes.seats.get(name)
         place = known.place if known is not None else len(self._routes.seats)
-        if isinstance(role, Role):
-            addresses = frozenset(role.addresses | {role.key})
-            return Subscriber(
-                name, place, frozenset(role.rc.watch), addresses, role.observe_all_msg_from_buffer
-            )
-        return Subscriber(name, place, frozenset(role.topics.watch), frozenset({name}))
+        if isinstance(role, Agent):
+            return Subscriber(name, place, frozenset(role.topics.watch), frozenset({name}), members=(name,))
+        return Subscriber(
+            name,
+            place,
+            frozenset(role.rc.watch),
+            frozenset(role.addresses | {name}),
+            role.observe_all_msg_from_buffer,
+            role.members,
+            role.join,
+        )
 
     # -- messages ------------------------------------------------------------------------------
 
@@ -208,14 +224,15 @@ class Environment(ExtEnv):
     def waits_for(self, role: Role) -> bool:
         """Whether a message waits for a role."""
         posted = any(role.key in self._routes.concern(each) for each in self._outbox)
-        return posted or role.key in self._unread()
+        return posted or any(name in self._unread() for name in role.members)
 
     @property
     def is_idle(self) -> bool:
         """Whether nobody has anything to do."""
         if any(self._routes.concern(each) for each in self._outbox):
             return False
-        return not self._unread() and not self._waiting()
+        unread = self._unread()
+        return not any(self._routes.ready(*each) for each in unread.items()) and not self._waiting()
 
     @property
     def history(self) -> Memory:
@@ -248,6 +265,10 @@ class Environment(ExtEnv):
         own, _ = self.views()
         return own is not None and any(self._routes.concern(each) for each in own.inbox)
 
+    def role_of(self, agent: str) -> str:
+        """The name of the role that an agent of its pool reacts for."""
+        return self._routes.members.get(agent, agent)
+
     def views(self) -> tuple[ActivationInfo | None, list[ActivationInfo]]:
         """A look at the environment's own activation, None before it ran, and at those of its roles."""
         found = self._open.activations() if self._open is not None else ()
@@ -256,20 +277,28 @@ class Environment(ExtEnv):
 
     # -- rounds --------------------------------------------------------------------------------
 
-    async def run(self, k: int = 1, *, usd: float | None = None) -> Result:
+    async def run(
+        self, k: int | None = None, *, until_idle: bool = False, usd: float | None = None
+    ) -> Result:
         """Do `k` rounds, fewer when nobody has anything to do any more; they may cost so many US dollars.
 
-        The result's outcome is `completed` when all is quiet, `limit` when rounds or laps are used up, and
-        says why. Raises RunFailed when a role failed, which it names, after the others have done
-        their part; NoMoneyException when the budget is used up.
+        Without `k` it is one round, or with `until_idle` as many as there is something to do; then `laps`
+        ends messages that go round in circles, and the log says which. The result's outcome is
+        `completed` when all is quiet, `limit` when the rounds are over before. Raises RunFailed when a role
+        failed, which it names, after the others have done their part; NoMoneyException when the
+        budget is used up; UserError for `k` together with `until_idle`.
         """
+        if k is not None and until_idle:
+            raise UserError(f"run(k={k}, until_idle=True): give a number of rounds or until_idle, not both")
         opened = await self.open()
         unfinished = await opened.open_requests()
         if unfinished:
             return await self._result(opened, unfinished[0])
         mail, self._outbox[:] = list(self._outbox), []
         limits = replace(UNLIMITED, usd=usd) if usd is not None else None
-        asked = await opened.post(self.name, intent=ROUNDS, data={"rounds": k}, inbox=mail, limits=limits)
+        rounds = 1 if k is None and not until_idle else k
+        data = {"rounds": rounds, "laps": self.laps if k is None else None}
+        asked = await opened.post(self.name, intent=ROUNDS, data=data, inbox=mail, limits=limits)
         return await self._result(opened, asked)
 
     async def _result(self, opened: Run, asked: str) -> Result:
@@ -347,7 +376,7 @@ class Environment(ExtEnv):
             # One that already reacts again has done so by itself.
             if view.caller == own.activation and cast is not None and not cast.record.begun:
                 cast.record.restore(view.data, view.message_log)
-                self._seat(view.agent)
+                self._routes.put(self._seat_of(cast.role))
         known: list[KernelMessage] = []
         inbox: list[KernelMessage] = []
         tree = RunTree(recent=True)
@@ -414,12 +443,12 @@ class Environment(ExtEnv):
         )
         models = Models(self.context, self._model)
         found = [broker]
-        for name, role in self.roles.items():
+        for role in self.roles.values():
             if isinstance(role, Role):
-                found.append(agent_of(role, self._act_of(name), models.of(role)))
+                found += [agent_of(role, self._act_of(each), models.of(role), each) for each in role.members]
                 found += models_of_actions(role, models.named)
             else:
-                found.append(_speaker(role, models.any, self.name))
+                found.append(hired(role, models.any, self.name))
         return [*found, *(replace(each, model=each.model or models.any) for each in self._others)]
 
     def _act_of(self, name: str) -> Act:
@@ -429,9 +458,9 @@ class Environment(ExtEnv):
             said = await cast.act(ctx)
             if ctx.can_publish and cast.moved():
                 # It is reached otherwise from the next round on, also by who goes on with the run.
-                seat = self._seat_of(name)
+                seat = self._seat_of(cast.role)
                 moved = {"watch": sorted(seat.watch), "addresses": sorted(seat.addresses)}
-                ctx.publish(KernelMessage("forward", name, self.name, "", intent=MOVED, data=moved))
+                ctx.publish(KernelMessage("forward", seat.name, self.name, "", intent=MOVED, data=moved))
             return said
 
         return act
@@ -450,42 +479,8 @@ class RoleEnvironment:
             return self._environment.publish_message(message)
         message.sent_from = message.sent_from or self._role.key
         if ctx.can_publish:
-            ctx.publish(to_kernel(message, self._environment.name, self._role.key))
+            ctx.publish(to_kernel(message, self._environment.name, ctx.agent))
         return self._environment._receipt(message)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._environment, name)
-
-
-def _speaker(agent: Agent, model: str | Model | None, environment: str) -> Agent:
-    """An agent of the user's own that reacts to what it watches."""
-    return replace(
-        agent,
-        context="continue",
-        model=agent.model or model,
-        loop=replace(agent.loop, batch="one"),
-        hooks=replace(agent.hooks, act=partial(_speak, environment)),
-        topics=Topics(agent.topics.watch, (*agent.topics.publishes, agent.name)),
-    )
-
-
-async def _speak(environment: str, ctx: ActionContext) -> str:
-    """What an agent with a model does with what it watches: answer, and publish the answer under its name."""
-    said = await ctx.ask_model("\n\n".join(message.content for message in ctx.new_messages))
-    if not ctx.can_publish:
-        return said
-    ctx.publish(KernelMessage("forward", ctx.agent, environment, said, topic=ctx.agent))
-    return ""
-
-
-def given(request: KernelMessage) -> Iterable[KernelMessage]:
-    """The messages that a request for rounds brought with it."""
-    for call in request.calls:
-        asked = msgspec.json.decode(call.arguments, type=_RoundsRequest)
-        if asked.intent == ROUNDS:
-            yield from asked.inbox
-
-
-class _RoundsRequest(Struct):
-    intent: str = ""
-    inbox: tuple[KernelMessage, ...] = ()

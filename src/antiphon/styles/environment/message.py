@@ -9,7 +9,8 @@ is, with `message.instruct_as(Plan)`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from copy import copy
 from typing import Any
 
 import msgspec
@@ -158,11 +159,37 @@ class Message:
             return NotImplemented
         return self is other or (self.id == other.id and self._written() == other._written())
 
-    def __str__(self) -> str:
-        return f"{self.role}: {self.content}"
+    def read_as(self, kinds: Collection[Any]) -> Message:
+        """The message with its structured content as one of these types, by a copy; as it is if none fits.
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.content!r}, id={self.id!r}, cause_by={self.cause_by!r})"
+        One that writes exactly this content comes before one that only takes it.
+        """
+        if not kinds or self.instruct_content is None:
+            return self
+        taken: list[Any] = []
+        data = self._written().instruct_content
+        for kind in kinds:
+            try:
+                found = self.instruct_as(kind)
+            except UserError:
+                continue
+            if _as_data(found) == data:
+                taken = [found]
+                break
+            taken.append(found)
+        if not taken:
+            return self
+        typed = copy(self)
+        typed.instruct_content = taken[0]
+        return typed
+
+    def __str__(self) -> str:
+        if self.content or self.instruct_content is None:
+            return f"{self.role}: {self.content}"
+        return f"{self.role}: {msgspec.json.encode(self._written().instruct_content).decode()}"
+
+    # Roles put lists of messages into prompts as they are; an id there would tell a model nothing.
+    __repr__ = __str__
 
 
 class UserMessage(Message):
@@ -242,6 +269,11 @@ def _unwritable(value: Any, path: str, level: int = 0) -> str:
     except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError):
         return path
     return ""
+
+
+def _as_data(content: Any) -> Any:
+    """Structured content as JSON has it."""
+    return msgspec.json.decode(msgspec.json.encode(content, enc_hook=to_json))
 
 
 def _read(written: _Written) -> Message:

@@ -11,7 +11,7 @@ from antiphon.values.model import Model
 if TYPE_CHECKING:
     from antiphon.styles.environment.context import Context
     from antiphon.styles.environment.metagpt.settings import ModelSettings
-    from antiphon.styles.environment.roles.role import Role
+    from antiphon.styles.environment.roles.setup import RoleSetup
 
 
 class Models:
@@ -26,7 +26,7 @@ class Models:
         settings = self._context.config.llm
         return self._model or (_made(settings) if settings is not None else None)
 
-    def of(self, role: Role) -> str | Model | None:
+    def of(self, role: RoleSetup) -> str | Model | None:
         """What a role thinks with."""
         if role.llm is not None:
             return role.llm

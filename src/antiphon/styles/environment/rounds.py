@@ -6,9 +6,11 @@ those they concern, its decision says whether another round follows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -22,23 +24,29 @@ from antiphon.values.hooks import Continue, PlannedCall, Return, TurnContext, Tu
 from antiphon.values.message import Message
 
 ROUNDS = "rounds"
-"""The intent of the request that has an environment do rounds; its data say how many at most."""
+"""The intent of the request that has an environment do rounds; its data say how many, and the laps."""
 MOVED = "moved"
 """The intent of a message in which a role tells its environment of new topics and addresses."""
 ROUTES = (MESSAGE_ROUTE_TO_ALL, MESSAGE_ROUTE_TO_NONE, MESSAGE_ROUTE_TO_SELF)
 """Addresses that mean something to everyone."""
 STOPPED = 20
 """Pairs of roles, of which the outcome tells that messages between them met the limit of laps."""
+LOG = logging.getLogger(__name__)
 
 
 class Subscriber(Struct):
-    """Where a role stands: its place among the others, what it watches, where it is reached."""
+    """Where a role stands: its place among the others, what it watches, where it is reached.
+
+    members: the agents that react in its name. join: how many messages must wait before one does.
+    """
 
     name: str
     place: int
     watch: frozenset[str]
     addresses: frozenset[str]
     everything: bool = False
+    members: tuple[str, ...] = ()
+    join: int = 1
 
 
 class Routes:
@@ -49,6 +57,7 @@ class Routes:
         self._topics: dict[str, dict[str, None]] = {}
         self._addresses: dict[str, dict[str, None]] = {}
         self._everything: dict[str, None] = {}
+        self.members: dict[str, str] = {}
         for seat in seats:
             self.put(seat)
 
@@ -63,6 +72,7 @@ class Routes:
                     index[key].pop(old.name, None)
             self._everything.pop(old.name, None)
         self.seats[seat.name] = seat
+        self.members.update(dict.fromkeys(seat.members, seat.name))
         for index, keys in ((self._topics, seat.watch), (self._addresses, seat.addresses)):
             for key in keys:
                 index.setdefault(key, {})[seat.name] = None
@@ -100,12 +110,27 @@ class Routes:
         """Where somebody stands among the others."""
         return self.seats[name].place
 
+    def owner(self, member: str) -> Subscriber | None:
+        """In whose name an agent reacts; None for one that is no member any more."""
+        return self.seats.get(self.members.get(member, ""))
+
+    def order(self, member: str) -> tuple[int, int]:
+        """Where an agent stands among the others; before all of them for anyone else."""
+        owner = self.owner(member)
+        return (-1, 0) if owner is None else (owner.place, owner.members.index(member))
+
+    def ready(self, member: str, waiting: int) -> bool:
+        """Whether so many messages are enough for a member to react to them."""
+        owner = self.owner(member)
+        return owner is None or waiting >= owner.join
+
 
 class Rounds:
     """The rules of one environment. `refresh` gives the seats as they are before a round.
 
-    laps: how often one role may react in one chain of messages, None for any number. seen: told of
-    every message that is distributed, and whether the round begins with it.
+    laps: how often one role may react in one chain of messages where the request says nothing about it,
+    None for any number. seen: told of every message that is distributed, and whether the round begins
+    with it.
     """
 
     def __init__(
@@ -119,10 +144,11 @@ class Rounds:
 
     def plan(self, context: TurnContext) -> TurnPlan:
         """One round: everyone whom a message concerns reacts, and so do those with unread ones."""
-        routes, most = self._routes(), self._laps()
+        routes = self._routes()
         changes: dict[str, Any] = {}
         if context.turn == 1:
-            changes = {"most": _most(context.new_messages), "failed": {}, "stopped": {}}
+            changes = {**self._asked(context.new_messages), "failed": {}, "stopped": {}}
+        most = (changes or context.data).get("laps", self._laps())
         failed = changes.get("failed", context.data.get("failed", {}))
         moved = {each.sender: each.data for each in context.new_messages if _moves(each)}
         known = context.data.get("moved", {})
@@ -138,25 +164,27 @@ class Rounds:
             self._seen(message, not given)
             counts = context.hops[position]
             for name in routes.concern(message):
-                if most is not None and counts and counts.get(name, 0) >= most:
-                    met = f"{name} from {message.sender or 'the user'}"
+                members = routes.seats[name].members
+                if most is not None and counts and sum([counts.get(each, 0) for each in members]) >= most:
+                    met = f"{name} from {routes.members.get(message.sender, message.sender) or 'the user'}"
                     stopped[met] = stopped.get(met, 0) + 1
-                else:
-                    given.setdefault(name, []).append(position)
+                    continue
+                given.setdefault(_freest(members, context.unread, given, failed), []).append(position)
         if stopped:
             known = changes.get("stopped", context.data.get("stopped", {}))
             more = {met: known.get(met, 0) + count for met, count in stopped.items()}
             changes["stopped"] = dict(list({**known, **more}.items())[:STOPPED])
-        waiting = [name for name in context.unread if name not in failed and name not in given]
-        names = sorted([*given, *(name for name in waiting if name in routes.seats)], key=routes.place)
-        calls = [
-            PlannedCall(name, forward=tuple(given.get(name, ())), deliver_only=name in failed)
-            for name in names
-        ]
-        return TurnPlan(calls, changes)
+        return TurnPlan(_calls(routes, given, context.unread, failed), changes)
 
     def decide(self, context: TurnContext) -> Continue | Return:
         """Another round while somebody has something to read, and rounds are left."""
+        following = self._following(context)
+        if isinstance(following, Return):
+            for note in _notes(context, self._routes()):
+                LOG.warning("%s: %s", context.agent, note)
+        return following
+
+    def _following(self, context: TurnContext) -> Continue | Return:
         data, most = context.data, context.data.get("most")
         # Whoever asked with a text, and not for rounds, is answered with what was said last.
         value = context.new_messages[-1].content if context.new_messages and most is None else ""
@@ -165,10 +193,13 @@ class Rounds:
         failed = {each.agent: each.reason for each in context.results if each.outcome in lost}
         changes = {"failed": {**data.get("failed", {}), **failed}} if failed else {}
         everyone = changes.get("failed", data.get("failed", {}))
+        routes = self._routes()
         for each in context.results:
             if each.outcome in ("budget", "limit", "cancelled", "no_progress"):
                 return Return(each.outcome, reason=f"{each.agent}: {each.reason}", activation_data=changes)
-        unread = any(name not in everyone for name in context.unread)
+        unread = any(
+            name not in everyone and routes.ready(name, count) for name, count in context.unread.items()
+        )
         if (unread or context.inbox) and (most is None or context.turn < most):
             return Continue(activation_data=changes)
         if everyone:
@@ -177,24 +208,26 @@ class Rounds:
                 reason="; ".join(f"{name}: {why}" for name, why in everyone.items()),
                 activation_data=changes,
             )
-        routes = self._routes()
         if unread or any(routes.concern(each) for each in context.inbox):
             rounds = "1 round is" if most == 1 else f"{most} rounds are"
             return Return("limit", reason=f"{rounds} over, and messages are unread", activation_data=changes)
-        if data.get("stopped"):
-            met = ", ".join(f"{count:,} for {pair}" for pair, count in data["stopped"].items())
-            why = f"the limit of {self._laps()} laps stopped messages: {met}"
-            return Return("limit", value, why, changes)
-        return Return("completed", value, activation_data=changes)
+        # Nobody has anything left to do; what went round often enough was not handed on.
+        return Return("completed", value, "; ".join(_notes(context, routes)), changes)
+
+    def _asked(self, taken: Iterable[Message]) -> dict[str, Any]:
+        """How many rounds are asked for, None for as many as there is something to do, and the laps."""
+        for message in taken:
+            if message.intent == ROUNDS and isinstance(message.data, Mapping):
+                return {"most": message.data.get("rounds"), "laps": message.data.get("laps")}
+        return {"most": None, "laps": self._laps()}
 
     def in_order(self, routes: Routes, messages: Sequence[Message]) -> list[Message]:
         """What is distributed: the user's messages, then each publisher's in the order of their places."""
         return [messages[position] for position in self._positions(routes, messages)]
 
     def _positions(self, routes: Routes, taken: Sequence[Message]) -> list[int]:
-        seats = routes.seats
         places = [
-            (seats[message.sender].place if message.sender in seats else -1, position)
+            (routes.order(message.sender), position)
             for position, message in enumerate(taken)
             if message.intent not in (ROUNDS, MOVED)
         ]
@@ -207,12 +240,47 @@ def _moves(message: Message) -> bool:
     return message.intent == MOVED and isinstance(data, Mapping) and data.keys() >= {"watch", "addresses"}
 
 
-def _most(taken: Iterable[Message]) -> int | None:
-    """How many rounds the request asks for; None, without one: until nobody has anything to do."""
-    for message in taken:
-        if message.intent == ROUNDS and isinstance(message.data, Mapping):
-            return message.data.get("rounds")
-    return None
+def _calls(
+    routes: Routes, given: Mapping[str, Sequence[int]], unread: Mapping[str, int], failed: Collection[str]
+) -> list[PlannedCall]:
+    """Who reacts now, and who finds it in its inbox: it failed, or waits for more."""
+    waiting = [
+        name
+        for name, count in unread.items()
+        if name not in failed and name not in given and routes.ready(name, count)
+    ]
+    calls = []
+    for name in sorted((each for each in (*given, *waiting) if routes.owner(each)), key=routes.order):
+        forward = tuple(given.get(name, ()))
+        enough = routes.ready(name, unread.get(name, 0) + len(forward))
+        calls.append(PlannedCall(name, forward=forward, deliver_only=name in failed or not enough))
+    return calls
+
+
+def _freest(
+    members: Sequence[str],
+    unread: Mapping[str, int],
+    given: Mapping[str, Sequence[int]],
+    failed: Collection[str],
+) -> str:
+    """The member with least to do; one that failed is asked no more in this run."""
+    if len(members) == 1:
+        return members[0]
+    return min(members, key=lambda each: (each in failed, unread.get(each, 0) + len(given.get(each, ()))))
+
+
+def _notes(context: TurnContext, routes: Routes) -> list[str]:
+    """What was not handled: what the limit of laps stopped, and what waits for more to come."""
+    notes = []
+    stopped = context.data.get("stopped")
+    if stopped:
+        met = ", ".join(f"{count:,} for {pair}" for pair, count in stopped.items())
+        notes.append(f"the limit of {context.data.get('laps')} laps stopped messages: {met}")
+    for name, count in context.unread.items():
+        owner = routes.owner(name)
+        if owner is not None and count < owner.join:
+            notes.append(f"{name} has {count:,} of the {owner.join:,} messages that it waits for")
+    return notes
 
 
 def _send_to(message: Message) -> Iterable[str]:
@@ -222,3 +290,16 @@ def _send_to(message: Message) -> Iterable[str]:
     if isinstance(found, list) and all(isinstance(each, str) for each in found):
         return found
     return (MESSAGE_ROUTE_TO_ALL,)
+
+
+def given(request: Message) -> Iterable[Message]:
+    """The messages that a request for rounds brought with it."""
+    for call in request.calls:
+        asked = msgspec.json.decode(call.arguments, type=_RoundsRequest)
+        if asked.intent == ROUNDS:
+            yield from asked.inbox
+
+
+class _RoundsRequest(Struct):
+    intent: str = ""
+    inbox: tuple[Message, ...] = ()

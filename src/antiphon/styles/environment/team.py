@@ -65,11 +65,12 @@ class Team:
         self.env.publish_message(Message(idea, send_to=send_to))
 
     async def run(
-        self, n_round: int = 3, idea: str = "", send_to: Any = "", auto_archive: bool = True
+        self, n_round: int | None = 3, idea: str = "", send_to: Any = "", auto_archive: bool = True
     ) -> Memory:
         """Do up to `n_round` rounds; all that was published. `result` says how it ended.
 
-        Raises NoMoneyException when the investment is used up, RunFailed when a role failed.
+        None does as many as there is something to do; then the environment's `laps` ends circles. Raises
+        NoMoneyException when the investment is used up, RunFailed when a role failed.
         """
         if idea:
             self.run_project(idea, send_to)
@@ -78,7 +79,7 @@ class Team:
         costs.check_balance()
         left = None if self.investment is None else self.investment - costs.total_cost
         try:
-            self.result = await self.env.run(n_round, usd=left)
+            self.result = await self.env.run(n_round, until_idle=n_round is None, usd=left)
         except RunFailed as failed:
             self.result = failed.result
             raise

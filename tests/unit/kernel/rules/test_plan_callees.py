@@ -15,6 +15,7 @@ from antiphon.kernel.facts.events import (
     QuestionEffect,
 )
 from antiphon.models.script import Script, call
+from antiphon.testing.invariants import check_run
 from antiphon.values.hooks import Continue, PlannedCall, Return, TurnPlan
 from tests.transcript import Gate, lines, recorded
 from tests.unit.kernel.teams import broker, contents, ended, opened, player, rounds, says
@@ -56,6 +57,63 @@ def test_what_a_resting_callee_has_not_read_waits_for_it_and_shows():
     assert [ended(each) for each in seen[1::2]] == [
         [("reader", "completed", text)] for text in ("one", "two", "three")
     ]
+
+
+def test_a_callee_that_was_never_called_may_only_get_messages():
+    seen = []
+    agent = rounds(
+        [PlannedCall("reader", forward=(0, 1), deliver_only=True)],
+        [PlannedCall("reader")], [PlannedCall("reader")],
+        seen=seen, value=lambda context: str(ended(context)),
+    )  # fmt: skip
+
+    async def main():
+        journal = open_journal()
+        mail = [Message("forward", "x", "", "two")]
+        async with open_run([agent, reader()], journal=journal, env={}) as run:
+            result = await run.result(await run.post("broker", "one", inbox=mail))
+            turns = [record.agent for record in await run.records() if record.type == "TurnStarted"]
+        await check_run(journal, run.run_id)
+        return result.output, turns
+
+    output, turns = asyncio.run(main())
+    assert ended(seen[1]) == [("reader", "skipped", "reader is not called now; it finds this in its inbox")]
+    assert ended(seen[3]) == [("reader", "completed", "one")]
+    assert output == "[('reader', 'completed', 'two')]"
+    assert turns == ["user", "broker", "broker", "reader", "broker", "reader"]
+
+
+@pytest.mark.parametrize("callee_plans", [True, False])
+def test_a_planned_turn_publishes_to_a_caller_that_plans(callee_plans):
+    heard = []
+    said = Message("forward", "inner", "", "news", id="1", topic="t")
+    inner = Agent(
+        "inner",
+        hooks=Hooks(
+            plan_turn=lambda context: TurnPlan() if callee_plans else None,
+            end_turn=lambda context: Return(output="done", publish=[said]),
+        ),
+        model=says("said"),
+    )
+
+    def decide(context):
+        heard.append(contents(context.inbox))
+        return Continue() if context.inbox else Return(output=str(ended(context)))
+
+    outer = broker(
+        lambda context: TurnPlan([PlannedCall("inner", "go")] if context.turn == 1 else ()), decide
+    )
+
+    async def main():
+        journal = open_journal()
+        async with open_run([outer, inner], journal=journal, env={}) as run:
+            await run.result(await run.post("broker", "go"))
+            # Whom a user calls has nobody who would distribute it.
+            assert (await run.result(await run.post("inner", "go"))).output == "done"
+        await check_run(journal, run.run_id)
+
+    asyncio.run(main())
+    assert heard == ([["news"], []] if callee_plans else [[]])
 
 
 def test_unread_says_how_much():

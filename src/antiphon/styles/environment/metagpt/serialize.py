@@ -32,6 +32,7 @@ MADE_ANEW = frozenset(
     {
         "actions",
         "context",
+        "instruct_types",
         "latest_observed_msg",
         "limits",
         "planner",
@@ -64,6 +65,9 @@ class Saveable(Protocol):
 
     def coming(self) -> list[KernelMessage]:
         """What is to be distributed."""
+
+    def role_of(self, agent: str) -> str:
+        """The name of the role that an agent of its pool reacts for."""
 
     def add_role(self, role: Role | Agent) -> None:
         """Add a role."""
@@ -178,7 +182,7 @@ def _unread(env: Saveable) -> list[Message]:
             if message is None:
                 message = waiting[each.id] = from_kernel(each)
                 message.send_to = ()
-            message.send_to = message.send_to | {view.agent}
+            message.send_to = message.send_to | {env.role_of(view.agent)}
     return [*waiting.values(), *found]
 
 
@@ -186,7 +190,7 @@ def _saved_role(role: Role | Agent) -> SavedRole:
     if isinstance(role, Agent):
         return SavedRole(agent=role.name)
     data = RoleSnapshot(role).dump()
-    actions = [SavedAction(topic_of(each), _fields(each)) for each in role.actions]
+    actions = [SavedAction(topic_of(type(each)), _fields(each)) for each in role.actions]
     fields = {name: value for name, value in _fields(role).items() if name not in data}
     return SavedRole(topic_of(role), "", fields, actions, data)
 

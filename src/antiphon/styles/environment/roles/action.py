@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from antiphon.errors import UserError
+from antiphon.styles.environment.topic import OwnTopic
 
 if TYPE_CHECKING:
     from antiphon.styles.environment.context import Context
@@ -14,16 +15,18 @@ if TYPE_CHECKING:
     from antiphon.values.actions import ActionContext
 
 
-class Action:
+class Action(OwnTopic):
     """What a role does with the messages it remembers. Subclass it and write `run`.
 
     name: the class's name, unless given. desc: what a model that chooses between actions is told.
-    i_context: the user's own. llm_name_or_type: the model that this action asks instead of its role's: a
-    name from the settings' `models`, or a model string.
+    instruction: what its model is asked in place of a `run`. i_context: the user's own.
+    llm_name_or_type: the model that this action asks instead of its role's: a name from the settings'
+    `models`, or a model string.
     """
 
     name: str = ""
     desc: str = ""
+    instruction: str = ""
     i_context: Any = None
     prefix: str = ""
     llm_name_or_type: str | None = None
@@ -35,8 +38,19 @@ class Action:
         self.name = self.name or type(self).__name__
 
     async def run(self, with_messages: Sequence[Message] | None = None, **kwargs: Any) -> Any:
-        """Do it: a text, a Message, or None for an empty text. `with_messages`: all the role remembers."""
-        raise NotImplementedError(f"{type(self).__name__} has no `run`")
+        """Do it: a text, a Message, or None for an empty text. `with_messages`: all the role remembers.
+
+        With an `instruction` the model is shown these messages and asked that.
+        """
+        if not self.instruction:
+            raise NotImplementedError(f"{type(self).__name__} has no `run`")
+        said = [f"{each.sent_from or each.role}: {each.content}" for each in with_messages or ()]
+        return await self._aask("\n".join([*said, "", self.instruction] if said else [self.instruction]))
+
+    @property
+    def topic(self) -> str:
+        """What its messages are about: the path of its class, or the name of one that has no class."""
+        return self.name if type(self) is Action and self.name != Action.__name__ else super().topic
 
     @property
     def ctx(self) -> ActionContext:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable
+from copy import copy
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from antiphon import Agent, Hooks, LoopOptions, Topics, open_run
+from antiphon import Agent, Hooks, LoopOptions, RunFailed, Topics, open_run
 from antiphon.errors import UserError
+from antiphon.styles.environment.context import Context
 from antiphon.styles.environment.message import Message, from_kernel, message_of, to_kernel
+from antiphon.styles.environment.metagpt.planner import Planner
+from antiphon.styles.environment.models import Models
+from antiphon.styles.environment.roles.rc import RoleContext
 from antiphon.styles.environment.roles.record import RoleSnapshot
 from antiphon.styles.environment.roles.setup import RoleSetup, own_model_of
 from antiphon.styles.environment.topic import topic_of
@@ -16,6 +21,9 @@ from antiphon.values.message import Message as KernelMessage
 
 if TYPE_CHECKING:
     from antiphon.values.model import Model
+
+T = TypeVar("T")
+R = TypeVar("R", bound=RoleSetup)
 
 
 class Cast:
@@ -44,7 +52,8 @@ class Cast:
         done = False
         try:
             for each in ctx.new_messages:
-                role.rc.msg_buffer.push(self._read(each) if not each.call_id else _called(each, role))
+                found = self._read(each) if not each.call_id else _called(each, role)
+                role.rc.msg_buffer.push(found.read_as(role.instruct_types))
             self.response = response = await role.run()
             done = True
         except Exception:
@@ -69,20 +78,30 @@ def _called(message: KernelMessage, role: RoleSetup) -> Message:
     return found
 
 
-def agent_of(role: RoleSetup, act: Act, model: str | Model | None) -> Agent:
-    """The role as its team sees it."""
+def twin_of(role: R) -> R:
+    """Another one that does the same, with memory, fields and actions of its own that begin as the role's."""
+    twin = copy(role)
+    twin.rc, twin.planner, twin._ctx = RoleContext(), Planner(twin), None
+    twin.set_actions(role.actions)
+    RoleSnapshot(twin).restore(RoleSnapshot(role).dump(), ())
+    return twin
+
+
+def agent_of(role: RoleSetup, act: Act, model: str | Model | None, name: str = "") -> Agent:
+    """The role as its team sees it. name: of another one of its pool, which is reached through the first."""
+    first = name in ("", role.key)
     return Agent(
-        role.key,
+        name or role.key,
         role._get_prefix(),
         model=model,
         tools=tuple(role.tools),
         description=role.profile,
         standalone=True,
         context="continue",
-        loop=LoopOptions(batch=role.consume),
+        loop=LoopOptions(batch="all" if role.join > 1 else role.consume),
         limits=role.limits,
         topics=Topics(
-            watch=tuple(sorted(role.rc.watch)), publishes=tuple(topic_of(action) for action in role.actions)
+            tuple(sorted(role.rc.watch)) if first else (), tuple(topic_of(action) for action in role.actions)
         ),
         hooks=Hooks(act=act),
     )
@@ -110,8 +129,7 @@ async def run_alone(role: RoleSetup, said: str | Message | list[str] | None) -> 
     if not waiting:
         return None
     cast = Cast(role)
-    agents = [agent_of(role, cast.act, role.llm), *models_of_actions(role, lambda name: name)]
-    async with open_run(agents, interactive=False) as run:
+    async with open_run(_agents(role, cast.act), interactive=False) as run:
         mail = [to_kernel(each, role.key) for each in waiting]
         try:
             await run.result(await run.post(role.key, inbox=mail))
@@ -120,3 +138,27 @@ async def run_alone(role: RoleSetup, said: str | Message | list[str] | None) -> 
                 role.rc.msg_buffer.push(message)
             raise
     return cast.response
+
+
+async def work_alone(role: RoleSetup, work: Callable[[], Awaitable[T]]) -> T:
+    """Work of a role that needs a reaction around it, in a run of its own. Raises RunFailed."""
+    done: list[T] = []
+
+    async def act(ctx: ActionContext) -> None:
+        role._ctx = ctx
+        try:
+            done.append(await work())
+        finally:
+            role._ctx = None
+
+    async with open_run(_agents(role, act), interactive=False) as run:
+        result = await run.result(await run.post(role.key, "by hand"))
+    if not done:
+        raise RunFailed(result)
+    return done[0]
+
+
+def _agents(role: RoleSetup, act: Act) -> list[Agent]:
+    """The role in a run of its own, and what its actions ask; with the models of its settings."""
+    models = Models(role.context if role.context is not None else Context(), None)
+    return [agent_of(role, act, models.of(role)), *models_of_actions(role, models.named)]

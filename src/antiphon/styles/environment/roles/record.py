@@ -61,10 +61,10 @@ class RoleSnapshot:
         role, rc = self._role, self._role.rc
         data = {**self._initial, **data}
         rc.memory.clear()
-        rc.memory.add_batch(_message(each, history) for each in data[MEMORY])
+        rc.memory.add_batch(self._message(each, history) for each in data[MEMORY])
         self._mark = rc.memory.mark()
         rc.working_memory.clear()
-        rc.working_memory.add_batch(_message(each, history) for each in data["working"])
+        rc.working_memory.add_batch(self._message(each, history) for each in data["working"])
         rc.watch = set(data["watch"])
         rc.react_mode, rc.max_react_loop = RoleReactMode(data["react"][0]), data["react"][1]
         role.planner.load(data["plan"])
@@ -133,6 +133,9 @@ class RoleSnapshot:
             if value is not _NOT_JSON:
                 found[name] = value
         return found
+
+    def _message(self, written: Any, history: Sequence[KernelMessage]) -> Message:
+        return _message(written, history).read_as(self._role.instruct_types)
 
     def _written(self, message: Message) -> int | Any:
         place = self._places.get(message.id)

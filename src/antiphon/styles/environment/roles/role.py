@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from antiphon.errors import UserError
+from antiphon.styles.environment.log import log_taken_up
 from antiphon.styles.environment.message import AIMessage, Message, message_of
 from antiphon.styles.environment.metagpt.plan import Task, TaskResult
-from antiphon.styles.environment.roles.alone import run_alone
+from antiphon.styles.environment.roles.action import Action
+from antiphon.styles.environment.roles.alone import run_alone, work_alone
 from antiphon.styles.environment.roles.memory import Memory
 from antiphon.styles.environment.roles.rc import RoleReactMode
 from antiphon.styles.environment.roles.setup import RoleSetup
@@ -19,8 +21,11 @@ class Role(RoleSetup):
     name: how others address it; profile, goal, constraints: what its model is told. is_human: a person
     answers in place of a model. llm: its model, before the settings' and the environment's. tools: what
     its model may use. consume: whether a reaction takes the `one` oldest message, or `all` that wait.
-    limits: of one reaction. A subclass's own annotated fields are recorded after every reaction, as far as
-    JSON can hold them.
+    join: it reacts once so many messages wait, to all of them at once. pool: so many of it react at the same
+    time, each to messages of its own and with memory and fields of its own. limits: of one reaction.
+    instruct_types: what the structured content of its messages is read as, the first that fits; without one
+    it is plain data. A subclass's own annotated fields are recorded after every reaction, as far as JSON can
+    hold them.
 
     Fields may be given to the constructor, with `actions` and `watch`; unknown ones become attributes.
     """
@@ -90,6 +95,7 @@ class Role(RoleSetup):
         todo = self.rc.todo
         if todo is None:
             raise UserError(f"{self.key} has nothing to do; `_think` chooses an action first")
+        log_taken_up(self, self._setting, todo)
         found = await todo.run(self.rc.history)
         if isinstance(found, Message):
             message = found
@@ -136,6 +142,27 @@ class Role(RoleSetup):
     async def _act_on_task(self, current_task: Task) -> TaskResult:
         """Work on one task of the plan; write it for a role that plans."""
         raise NotImplementedError(f"{type(self).__name__} plans, and so needs `_act_on_task`")
+
+    # -- by hand, step by step ---------------------------------------------------------------------
+
+    @property
+    def todo(self) -> Action | None:
+        """The action that is due, None when there is none."""
+        return self.rc.todo
+
+    async def think(self) -> Action | None:
+        """Take what was delivered, and choose the action that is due; None when there is none."""
+
+        async def thinking() -> Action | None:
+            await self._observe()
+            await self._think()
+            return self.rc.todo
+
+        return await (thinking() if self._ctx is not None else work_alone(self, thinking))
+
+    async def act(self) -> Message:
+        """Do what `think` chose; what came of it, which is remembered and not published."""
+        return await (self._act() if self._ctx is not None else work_alone(self, self._act))
 
     # -- what it says ----------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
 from antiphon.errors import UserError
@@ -36,8 +36,11 @@ class RoleSetup:
     recovered: bool = False
     latest_observed_msg: Message | None = None
     consume: Literal["one", "all"] = "one"
+    join: int = 1
+    pool: int = 1
     llm: str | Model | None = None
     tools: Iterable[Any] = ()
+    instruct_types: Collection[Any] = ()
     limits: Limits | None = None
     auto_run: bool = True
 
@@ -75,6 +78,11 @@ class RoleSetup:
             else addresses_of({topic_of(type(self)), self.name})
         )
 
+    @property
+    def members(self) -> tuple[str, ...]:
+        """The agents that react in its name: itself, and the others of its pool."""
+        return (self.key, *(f"{self.key}#{number}" for number in range(2, self.pool + 1)))
+
     def set_addresses(self, addresses: Iterable[Any]) -> None:
         """From now on messages reach it under these addresses only."""
         self._addresses = addresses_of(list(addresses))
@@ -91,6 +99,11 @@ class RoleSetup:
         """Whether nothing waits for it."""
         waits = self.rc.env is not None and self.rc.env.waits_for(self)
         return not waits and self._ctx is None and self.rc.msg_buffer.empty()
+
+    @property
+    def _setting(self) -> str:
+        """Who it is, for a line of the log: `Alice(Coder)`."""
+        return f"{self.key}({self.profile})"
 
     def _get_prefix(self) -> str:
         """What its model is told first."""
@@ -113,8 +126,9 @@ class RoleSetup:
             action = each() if isinstance(each, type) and issubclass(each, Action) else each
             if not isinstance(action, Action):
                 raise UserError(f"{self.key}: an action is an Action or a subclass of it; got {each!r}")
-            if type(action).run is Action.run:
-                raise UserError(f"{self.key}: the action {action.name} has no `run`; write one")
+            if type(action).run is Action.run and not action.instruction:
+                said = f"the action {action.name} has no `run`; write one, or give it an `instruction`"
+                raise UserError(f"{self.key}: {said}")
             if action.role is not None and action.role is not self:
                 action = copy.copy(action)
             action.role = self
