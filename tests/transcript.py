@@ -137,11 +137,12 @@ def recorded(entry: Any, message: str, **options: Any) -> tuple[Result, list[Rec
 
 
 def shown(request: Any) -> list[str]:
-    """A model request's conversation, `role: text` per message; calls as `role: [names]`."""
-    return [
+    """What a model request shows, `role: text` per message, its tail last; calls as `role: [names]`."""
+    said = [
         f"{each.role}: " + " ".join(part for part in (each.content, _calls(each.calls)) if part)
         for each in request.messages
     ]
+    return [*said, f"tail: {request.tail}"] if request.tail else said
 
 
 def results_shown(request: Any) -> list[str]:

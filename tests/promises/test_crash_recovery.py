@@ -190,8 +190,8 @@ def _again(execute):
 def _forgetful(use_tool):
     """As if no crash had been noticed."""
 
-    async def using(tool, arguments, opened, context, threads, *rest):
+    async def using(tool, arguments, opened, *rest, **named):
         opened.crashes = 0
-        return await use_tool(tool, arguments, opened, context, threads, *rest)
+        return await use_tool(tool, arguments, opened, *rest, **named)
 
     return using

@@ -19,11 +19,12 @@ from antiphon.cli.display import terminal_escape
 from antiphon.config.dotenv import environment
 from antiphon.journal import Journal, open_journal
 from antiphon.journal.files.seal import VARIABLE, journal_key
-from antiphon.journal.port import RunInfo
+from antiphon.journal.port import RunInfo, StoredRun
 from antiphon.kernel.facts.records import ActivationIndex, Record
 from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.facts.summary import RunSummary, decode, summary_of
 from antiphon.kernel.run.rows import fold, records_of
+from antiphon.view import export_file
 
 FOLDER = ".antiphon"
 FILE = "antiphon.db"
@@ -107,6 +108,14 @@ def choose(runs: Sequence[RunInfo], prefix: str) -> RunInfo:
     raise exit_codes.NotFound(
         f"{len(found)} runs {said} {prefix!r}: {listed}. Give more characters of the id"
     )
+
+
+def load_export(path: str) -> StoredRun:
+    """What an exported file says, not yet checked. Raises NotFound, JournalError when it is no export."""
+    try:
+        return export_file.load(path)
+    except OSError as error:
+        raise exit_codes.NotFound(f"{path} cannot be read: {error.strerror}") from error
 
 
 class RecordReader:

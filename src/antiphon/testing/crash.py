@@ -1,7 +1,9 @@
 """The crash enumerator: a run dies at every point where a process can die, and is then looked at.
 
+    crash_test(team, "Hello")                   # raises CrashTestFailed
+
     report = enumerate_crashes(Scenario("hello", agents, model, (("a", "Hello"),)), tmp_path)
-    assert not report.bad
+    assert not report.bad                       # says more, and can be told more
 
 Pass 1 plays the scenario and counts the points: before each append, once it is queued, once it is
 durable, around each claim, release and command, and around each model and tool call and step. Pass 2 plays it
@@ -18,10 +20,11 @@ import os
 import random
 import shutil
 import signal
+import tempfile
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any, Literal
@@ -29,6 +32,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
+from antiphon.errors import UserError
 from antiphon.journal.port import Row
 from antiphon.kernel.facts.events import EffectFinished
 from antiphon.kernel.facts.records import Record
@@ -36,11 +40,12 @@ from antiphon.kernel.run.commands import AskAgent, Command, encode
 from antiphon.kernel.run.open import open_run
 from antiphon.kernel.run.rows import fold
 from antiphon.kernel.run.run import Run
+from antiphon.models.script import Line, Script
 from antiphon.testing.clock import VirtualClock
-from antiphon.testing.points import Points, SynchronousJournal, mark_effects
+from antiphon.testing.points import Points, SynchronousJournal, count_effects, mark_effects
 from antiphon.testing.verdict import ProcessSnapshot, RunOutcome, account_of, judge, look
 from antiphon.testing.world import World, add_line
-from antiphon.values.agent import Agent
+from antiphon.values.agent import Agent, AnyAgent, agents_of
 from antiphon.values.model import Model
 
 PATIENCE_S = 20
@@ -55,7 +60,8 @@ def nobody(record: Record) -> Sequence[tuple[str, Command]]:
 class Scenario(Struct, frozen=True):
     """What is played. Everything in it must do the same each time it is played.
 
-    agents: the team; tools call `world.did(ctx)` where they act. model: made anew in each process;
+    agents: the team; tools call `world.did(ctx)` where they act, unless they are counted: then each call
+    of a tool's or a step's function is noted by itself. model: made anew in each process;
     it may know only what a request says (`Script(by="turn")`). requests: (agent, text), or commands that
     say more, which come from the queue. outside: the (key, command) that somebody posts on seeing a
     record; shown every record in every process, so a key must be the same each time. options: further
@@ -64,10 +70,15 @@ class Scenario(Struct, frozen=True):
 
     name: str
     agents: Callable[[World], Sequence[Agent]]
-    model: Callable[[], Model]
+    model: Callable[[], Model | None]
     requests: tuple[tuple[str, str] | AskAgent, ...]
     outside: Callable[[Record], Sequence[tuple[str, Command]]] = nobody
     options: dict[str, Any] = {}
+    counted: bool = False
+
+
+class CrashTestFailed(AssertionError):
+    """After a crash something was lost, repeated or another; the text says after which, and what."""
 
 
 class Bad(Struct, frozen=True):
@@ -90,6 +101,64 @@ class Report(Struct):
         found = [f"{self.scenario}: {self.points} points, {self.pairs} pairs, {len(self.bad)} bad"]
         found += [f"  {each.crashes}: {'; '.join(each.wrong)}" for each in self.bad[:5]]
         return "\n".join(found)
+
+
+def crash_test(
+    team: AnyAgent | Iterable[AnyAgent], text: str = "Hello", *,
+    replies: Sequence[Line] | Mapping[str, Sequence[Line]] | None = None,
+    every: int = 1, commit: Commit = "deferred", folder: Path | None = None, **options: Any,
+) -> Report:  # fmt: skip
+    """Ask the first agent, kill the process at every point where it can die, resume, and judge.
+
+    Nothing acknowledged may be lost, nothing completed done again, no `once` tool run twice, and the
+    conversation is the one of the uninterrupted run. Tools and steps are really called, many times, so what
+    they act on must be a fake. replies: what the models say, a script by turn; None asks the agents' own,
+    which may know only what a request says. every: only each n-th point. commit: when an append is durable.
+    folder: an empty place for the journals, None for one that is removed. options: further ones of open_run;
+    nobody answers, so what asks a person needs a policy, or a Scenario.
+
+    Raises CrashTestFailed; RuntimeError when the run does not even end uninterrupted; UserError for a
+    script by call, inside an event loop, and where processes cannot fork.
+    """
+    members = _members(team)
+
+    def model() -> Model | None:
+        return None if replies is None else Script(replies, by="turn")
+
+    if replies is None:
+        forgetful = [each.name for each in members if getattr(each.model, "by", "") == "call"]
+        if forgetful:
+            raise UserError(
+                f"crash_test: the script of {forgetful[0]} counts calls, and each process begins anew; "
+                'make it Script(..., by="turn"), or pass its lines as replies='
+            )
+    scenario = Scenario(
+        "crash_test", lambda world: members, model, ((members[0].name, text),), options=options, counted=True
+    )
+    try:
+        with tempfile.TemporaryDirectory(prefix="antiphon-crash-") as place:
+            report = enumerate_crashes(scenario, folder or Path(place), commit=commit, every=every)
+    finally:
+        gc.unfreeze()
+    if report.bad:
+        raise CrashTestFailed(str(report))
+    return report
+
+
+def _members(team: AnyAgent | Iterable[AnyAgent]) -> tuple[Agent, ...]:
+    """The agents of a team that can be killed here."""
+    given: Any = team
+    listed = given if isinstance(given, Iterable) else (given,)
+    members = tuple(each for one in listed for each in agents_of(one))
+    if not members or not all(isinstance(each, Agent) for each in members):
+        raise UserError("crash_test(team) takes an agent, or a list of agents, at least one")
+    if not hasattr(os, "fork"):
+        raise UserError("crash_test forks processes, which this system cannot")
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return members
+    raise UserError("crash_test forks processes: call it from a plain function, not in an event loop")
 
 
 def enumerate_crashes(
@@ -211,6 +280,8 @@ class _Stage:
             signal.alarm(PATIENCE_S)
             gc.disable()
             points = Points(fatal)
+            if self._scenario.counted:
+                count_effects(World(place / "world", counted=True))
             mark_effects(points)
             wrong = asyncio.run(self.live(place, points))
             (place / "points.json").write_bytes(msgspec.json.encode(points.names))
@@ -223,7 +294,8 @@ class _Stage:
 
     async def live(self, place: Path, points: Points) -> list[str]:
         """Open or resume the run, see it through, and judge it."""
-        scenario, world = self._scenario, World(place / "world")
+        scenario = self._scenario
+        world = World(place / "world", counted=scenario.counted)
         armed: list[Callable[[str], None]] = []
 
         def acknowledged(row: Row) -> None:

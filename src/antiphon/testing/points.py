@@ -11,12 +11,16 @@ from queue import SimpleQueue
 from typing import Any, TypeVar
 
 import apsw
+from msgspec.structs import replace
 
 from antiphon.errors import JournalError
 from antiphon.journal.port import Done, Lease, Row
 from antiphon.journal.sqlite import SqliteJournal
 from antiphon.journal.sqlite_writer import WriteJob
 from antiphon.kernel.run import actions, perform, runtime
+from antiphon.kernel.run.actions import ActionExecutor
+from antiphon.testing.world import World
+from antiphon.values.tool import Tool
 
 T = TypeVar("T")
 
@@ -146,9 +150,9 @@ def mark_effects(point: Callable[[str], None]) -> None:
     """From now on, in this process, models, tools and steps of actions pass a point before and after."""
 
     def marked(name: str, performed: Callable[..., Any]) -> Callable[..., Any]:
-        async def performing(*arguments: Any) -> Any:
+        async def performing(*arguments: Any, **named: Any) -> Any:
             point(name)
-            end = await performed(*arguments)
+            end = await performed(*arguments, **named)
             point(name + " done")
             return end
 
@@ -157,3 +161,41 @@ def mark_effects(point: Callable[[str], None]) -> None:
     places = (("model", runtime, "ask_model"), ("tool", perform, "use_tool"), ("step", actions, "perform"))
     for name, module, attribute in places:
         setattr(module, attribute, marked(name, getattr(module, attribute)))
+
+
+def count_effects(world: World) -> None:
+    """From now on, in this process, each execution of a tool and of a step leaves its line in the world.
+
+    Tools run in the event loop, also those for a thread or a process of their own: a clock that nobody waits
+    for would take them for hanging, and no two runs would be alike.
+    """
+    use_tool, take = perform.use_tool, ActionExecutor._take
+
+    async def using(tool: Any, arguments: Any, opened: Any, *rest: Any, **named: Any) -> Any:
+        def note() -> None:
+            world.note(opened.id, f"{opened.run_id}:{opened.id}", opened.crashes + 1)
+
+        counted = None if tool is None else _counted(tool, note)
+        return await use_tool(counted, arguments, opened, *rest, **named)
+
+    async def taking(executor: Any, effect_id: str, step: Any) -> Any:
+        def counted(*given: Any) -> Any:
+            world.note(effect_id, effect_id, 1)
+            return step.function(*given)
+
+        return await take(executor, effect_id, replace(step, function=counted))
+
+    perform.use_tool = using
+    ActionExecutor._take = taking  # type: ignore[method-assign,assignment]
+
+
+def _counted(tool: Tool[Any, Any], note: Callable[[], None]) -> Tool[Any, Any]:
+    """The tool with a function that notes each of its calls where it begins."""
+    function: Any = tool.function
+
+    async def counted(*given: Any, **named: Any) -> Any:
+        note()
+        found = function(*given, **named)
+        return await found if tool.is_async else found
+
+    return replace(tool, function=counted, is_async=True, isolated=False)

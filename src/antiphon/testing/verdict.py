@@ -61,11 +61,6 @@ class RunOutcome(Struct, frozen=True):
     kept: dict[str, dict[str, Any]] = {}
 
 
-def deed_id(effect_id: str) -> str:
-    """Under which id the world knows an effect: a step as `1/1.x:name`, so each needs its own name."""
-    return ":".join(effect_id.split(":")[:2])
-
-
 async def look(journal: Journal, run_id: str, world: World) -> ProcessSnapshot:
     """The life of a process that begins now."""
     in_flight: dict[str, None] = {}
@@ -73,10 +68,10 @@ async def look(journal: Journal, run_id: str, world: World) -> ProcessSnapshot:
     for row in await journal.read(run_id):
         for event in await events_of(journal, run_id, row):
             if type(event) is EffectStarted and type(event.detail) in (ToolEffect, StepEffect):
-                in_flight[deed_id(event.id)] = None
-            elif type(event) is EffectFinished and deed_id(event.id) in in_flight:
-                del in_flight[deed_id(event.id)]
-                ended.append(deed_id(event.id))
+                in_flight[world.known_as(event.id)] = None
+            elif type(event) is EffectFinished and world.known_as(event.id) in in_flight:
+                del in_flight[world.known_as(event.id)]
+                ended.append(world.known_as(event.id))
     return ProcessSnapshot(tuple(ended), tuple(in_flight), _counts(world))
 
 
@@ -173,13 +168,14 @@ async def _repeated(
         for event in await events_of(journal, run_id, row):
             if type(event) is EffectStarted and type(event.detail) in (ToolEffect, StepEffect):
                 detail = event.detail
-                started[deed_id(event.id)] = tools[detail.name] if type(detail) is ToolEffect else _step
-                of_this_row.add(deed_id(event.id))
+                name = world.known_as(event.id)
+                started[name] = tools[detail.name] if type(detail) is ToolEffect else _step
+                of_this_row.add(name)
             elif type(event) is EffectFinished:
-                ends[deed_id(event.id)] = event
-                if deed_id(event.id) in of_this_row:
+                ends[world.known_as(event.id)] = event
+                if world.known_as(event.id) in of_this_row:
                     # Answered by a rule of the agent: nothing was to be performed.
-                    del started[deed_id(event.id)]
+                    del started[world.known_as(event.id)]
     lives = [msgspec.json.decode(line, type=ProcessSnapshot) for line in lines(folder / "lives")]
     deeds, now = world.deeds(), _counts(world)
     wrong = [f"{each} ran though its start is not on record" for each in now if each not in started]

@@ -30,7 +30,7 @@ from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.run.rows import fold_row, unpack
 from antiphon.kernel.run.runtime import Runtime
 from antiphon.testing.invariants import Audit, InvariantBroken
-from antiphon.testing.replay import LONGEST, Recorded, TooLong, differs
+from antiphon.testing.replay import LONGEST, Recorded, ReplayDiffers, TooLong, differs
 
 DENSE, SPARSE = 200, 50
 """Every row of the first DENSE is compared, then every SPARSE-th: the cost per row stays bounded."""
@@ -40,10 +40,6 @@ ALLOWANCE_S = 0.2
 
 class FoldDiffers(AssertionError):
     """The live state and the fold of what was written are not the same; the text says where."""
-
-
-class ReplayDiffers(AssertionError):
-    """Something else follows from what a run was given than what is on record; the text says where."""
 
 
 class _Watched(Struct):
@@ -74,13 +70,15 @@ class Witness:
         self._process = os.getpid()
         self._runs: dict[tuple[Any, str], _Watched] = {}
 
-    def verdict(self, *, pure: bool = True) -> None:
+    def verdict(self, *, pure: bool = True, replay: bool = True) -> None:
         """Replay each run, which calls its agents' hooks again; raise the first fault, if there was any.
 
-        pure: what follows rests on recorded facts alone. If not, a run that differs is expected.
+        pure: what follows rests on recorded facts alone. If not, a run that differs is expected. replay:
+        False raises what was seen while the runs went on, and calls nothing.
         """
-        self._replay(blame=pure)
-        if not pure and not self.differed:
+        if replay:
+            self._replay(blame=pure)
+        if replay and not pure and not self.differed:
             self.blame(
                 ReplayDiffers("Every run followed as recorded; its hooks are pure, and may be said to be")
             )

@@ -22,15 +22,27 @@ class ToolExecution(Struct, frozen=True):
 
 
 class World:
-    """What tools did, whichever process they ran in; a line is there once `did` has returned."""
+    """What tools did, whichever process they ran in; a line is there once `did` has returned.
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    counted: the lines leave themselves (`points.count_effects`), and so each step under its whole id; by
+    hand a step leaves its line as `1/1.x:name`, so each needs its own name.
+    """
+
+    def __init__(self, path: Path, *, counted: bool = False) -> None:
+        self._path, self._counted = path, counted
 
     def did(self, ctx: ToolContext, note: str = "") -> None:
         """Leave a line: call it in the tool, where the tool would act."""
-        deed = ToolExecution(ctx.effect_id, ctx.idempotency_key, ctx.attempt, os.getpid(), note)
+        self.note(ctx.effect_id, ctx.idempotency_key, ctx.attempt, note)
+
+    def note(self, effect_id: str, key: str, attempt: int, note: str = "") -> None:
+        """Leave a line of any effect."""
+        deed = ToolExecution(effect_id, key, attempt, os.getpid(), note)
         add_line(self._path, msgspec.json.encode(deed))
+
+    def known_as(self, effect_id: str) -> str:
+        """Under which id the lines of an effect stand."""
+        return effect_id if self._counted else ":".join(effect_id.split(":")[:2])
 
     def deeds(self) -> list[ToolExecution]:
         """Every execution so far, oldest first."""

@@ -109,10 +109,11 @@ class Example(Checked, frozen=True, omit_defaults=True):
 
 
 class ModelRequest(Struct, frozen=True):
-    """Everything one model call depends on.
+    """Everything one model call depends on: plain data, that JSON and a copy can hold.
 
-    messages: an append-only conversation; the adapter must not change it.
-    tail: dynamic text for this call only, placed after the last message.
+    messages: the conversation so far, a list. It is shared with the calls that follow: whoever would change
+    it changes a copy. Kept beyond the call, it stays as it was.
+    tail: text for this call only, "" for none; a provider is shown it after the last message, as the user's.
     max_output: tokens; always sent to the provider as its cap.
     settings: temperature, reasoning_effort and so on, passed through under the field's names.
     effect_id: where in the run the call stands; unique per attempt.

@@ -1,7 +1,7 @@
 """Reading a run and a team: projections of records and of agents, for every reader alike.
 
 `RunTree` is the read model of a run: activations, turns, effects, costs. `nodes` says what it is made of,
-`changes` what one record does to it, `graph` who may reach whom in a team.
+`changes` what one record does to it, `graph` who may reach whom in a team, `export_file` a run as a file.
 
 May import: the kernel, `values`, the journal's port. Never: styles, the command line; and it never appends.
 """

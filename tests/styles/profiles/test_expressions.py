@@ -153,7 +153,7 @@ def test_what_is_wrong_is_known_before_there_is_data(text, words, offset):
         ("len(v['state.nothing'])", "has no len()"),
         ("v['state.messages'][9]", "list index out of range"),
         ("v['meta']['nothing']", "there is no key 'nothing'"),
-        ("v['meta'][0:1]", "unhashable type"),
+        ("v['meta'][0:1]", "a mapping has no slices"),
         ("v['nothing']['a']", "null has no items"),
         ("v['meta'].lower()", "a mapping has no method .lower"),
         ("v['nothing'].get('a')", "null has no method .get"),

@@ -125,7 +125,7 @@ def test_a_persistent_item_stays_a_consumed_one_goes(tmp_path):
     _, records = asked(found, model)
     assert [each["source"] for each in states(records, "inbox")[0]] == ["REMINDER"]
     requests = [shown(each) for each in model.requests]
-    assert [each[-1] for each in requests] == ["user: - content: eat"] * 5
+    assert [each[-1] for each in requests] == ["tail: - content: eat"] * 5
     assert [sum("drink" in text for text in each) for each in requests] == [1] * 5
     assert [sum("eat" in text for text in each) for each in requests] == [1] * 5
 
@@ -305,7 +305,7 @@ def test_an_item_that_is_not_to_stay_is_shown_in_one_turn(tmp_path):
         mail=[post("NOTE", content="eat")],
         tools={"pages": [look]},
     )
-    assert requests == [["user: go", "user: eat"], ["user: go", "assistant: [look]", "tool: page 1 "]]
+    assert requests == [["user: go", "tail: eat"], ["user: go", "assistant: [look]", "tool: page 1 "]]
 
 
 def test_an_item_may_be_put_before_the_last_message_of_its_role(tmp_path):

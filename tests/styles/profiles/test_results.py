@@ -3,6 +3,7 @@
 from antiphon import tool
 from antiphon.models.script import call
 from antiphon.styles.profiles import ingestor, turns_of
+from antiphon.values.model import ChatMessage
 from tests.styles.profiles.profiled import ASSOCIATE, one, script, team
 from tests.styles.profiles.test_conversation import talk
 from tests.styles.profiles.test_handover import partnered
@@ -52,8 +53,8 @@ def test_observers_see_tool_results_in_the_inbox_and_nothing_of_them_is_left_the
     lines = [call("broken"), call("search", words="x"), call("search", words="y"), finishing]
     model, _ = asked(tmp_path, lines, rules)
     assert shown(model.requests[1])[-2] == "user: Try another way."
-    assert shown(model.requests[2])[-1] == "user: Found: 1; waiting: []"
-    assert shown(model.requests[3])[-1] == "user: Found: 1; waiting: []"
+    assert shown(model.requests[2])[-1] == "tail: Found: 1; waiting: []"
+    assert shown(model.requests[3])[-1] == "tail: Found: 1; waiting: []"
     assert shown(model.requests[3]).count("user: Try another way.") == 1
 
 
@@ -102,7 +103,10 @@ def test_the_results_of_a_dispatch_and_of_a_launch_are_items_too(tmp_path):
 def test_the_request_is_kept_as_it_was_sent():
     _, records, model, team = talk()
     turns = [each for each in turns_of(records, team.library.profiles) if each.llm_interaction is not None]
-    sent = {each.effect_id: list(each.messages) for each in model.requests}
+    sent = {
+        each.effect_id: [*each.messages, *([ChatMessage("user", each.tail)] if each.tail else [])]
+        for each in model.requests
+    }
     kept = {each.llm_interaction.attempts[-1].stream_id: each.llm_interaction.final_request for each in turns}
     assert kept == sent
     assert len(kept) > 15

@@ -183,7 +183,7 @@ def test_the_others_are_made_anew_in_every_turn_and_leave_no_trace(tmp_path):
     asked(found, model, "tides")
     tails = [shown(each)[-1] for each in model.requests]
     assert tails[0].startswith(
-        "user: It is about tides.\n\n## Flags\n- n: 1\n\n[system] [error] The part 'broken'"
+        "tail: It is about tides.\n\n## Flags\n- n: 1\n\n[system] [error] The part 'broken'"
     )
     assert "- n: 2" in tails[1]
     assert "Calm" not in "".join(tails)

@@ -6,12 +6,12 @@ import json
 import pytest
 
 from antiphon import Agent, open_journal, open_run, tool
-from antiphon.cli import export_file
 from antiphon.journal.port import chain, genesis
 from antiphon.journal.sqlite import SqliteJournal
 from antiphon.kernel.facts.events import ApprovalEffect
 from antiphon.kernel.run.commands import AnswerInput, encode
 from antiphon.models.script import Script, call
+from antiphon.view import export_file
 
 TEAM = """
 entry: bot

@@ -7,14 +7,15 @@ from pathlib import Path
 
 import click
 
-from antiphon.cli import exit_codes, export_file
+from antiphon.cli import exit_codes
 from antiphon.cli.display import output, terminal_escape
-from antiphon.cli.export_file import Export
-from antiphon.cli.store import find, journal_option, opened, short_id, url_of
+from antiphon.cli.store import find, journal_option, load_export, opened, short_id, url_of
 from antiphon.config.dotenv import environment
 from antiphon.errors import JournalError
 from antiphon.journal import open_journal
 from antiphon.journal.port import StoredRun
+from antiphon.view import export_file
+from antiphon.view.export_file import Export
 
 
 @click.command("export", short_help="Write a run as one JSON file.")
@@ -63,7 +64,7 @@ def import_run(file: str, journal: str | None) -> int:
     All of it is checked first, then all of it is stored in one step, or nothing. Exit code 5 when the file is
     damaged or was not written by `runs export`.
     """
-    loaded = export_file.load(file)
+    loaded = load_export(file)
     try:
         run = export_file.checked(loaded)
     except JournalError as error:

@@ -14,12 +14,12 @@ from msgspec import Struct
 from antiphon.cli import exit_codes
 from antiphon.cli.commands.verify import verify_runs
 from antiphon.cli.display import output, terminal_escape
-from antiphon.cli.export_file import fold_rows
 from antiphon.cli.store import journal_option, json_option, opened, short_id, url_of
 from antiphon.config.dotenv import environment
 from antiphon.errors import JournalError, UserError
 from antiphon.journal.files.seal import VARIABLE, Seal, journal_key
 from antiphon.journal.port import Journal, StoredCommand, StoredRun
+from antiphon.view.export_file import fold_rows
 
 if TYPE_CHECKING:
     from antiphon.journal.files.salvage import SalvagedRun

@@ -10,10 +10,9 @@ import click
 import msgspec
 from msgspec import Struct
 
-from antiphon.cli import exit_codes, export_file
+from antiphon.cli import exit_codes
 from antiphon.cli.display import output, terminal_escape
-from antiphon.cli.export_file import fold_rows
-from antiphon.cli.store import find, journal_option, json_option, opened, short_id
+from antiphon.cli.store import find, journal_option, json_option, load_export, opened, short_id
 from antiphon.errors import JournalCorrupt, JournalError
 from antiphon.journal import Journal
 from antiphon.journal.port import Row, RunInfo
@@ -21,6 +20,8 @@ from antiphon.journal.transfer import named_blobs
 from antiphon.kernel.facts.summary import RunSummary, summary_of
 from antiphon.kernel.facts.summary import decode as decode_summary
 from antiphon.kernel.run.commands import decode as decode_letter
+from antiphon.view import export_file
+from antiphon.view.export_file import fold_rows
 
 PROMISES = {
     "power": "acknowledged records survive a power cut",
@@ -160,7 +161,7 @@ def _last(rows: Sequence[Row]) -> int:
 
 def verify_file(path: str) -> VerifyResult:
     """Check an exported run without its journal. Raises NotFound, JournalError when it is no export."""
-    run = export_file.load(path)
+    run = load_export(path)
     try:
         export_file.checked(run)
     except JournalError as error:

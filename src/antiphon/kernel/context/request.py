@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from msgspec import structs
-
 from antiphon.kernel.context.compaction import to_compact
 from antiphon.kernel.context.prompt import PromptPrefix
 from antiphon.kernel.context.transcript import Transcript
@@ -22,14 +20,18 @@ def model_request(
     """What a model is asked for a reply; `session` is the run's id.
 
     The prefix only ever grows: the same prompt, then the conversation so far. suffix: text for this turn
-    only. offered: the tools of this turn, None for all.
+    only, the request's tail. offered: the tools of this turn, None for all.
     """
-    asked = ModelRequest(
+    tools = prefix.specs
+    if offered is not None:
+        tools = tuple([each for each in tools if each.name in offered])
+    return ModelRequest(
         model,
         prefix.system,
         transcript.upto_now(),
-        prefix.specs,
+        tools,
         tool_choice=agent.asking.tool_choice,
+        tail=suffix,
         max_output=agent.asking.max_output_tokens,
         output_schema=schema,
         settings=agent.asking.settings,
@@ -37,11 +39,6 @@ def model_request(
         effect_id=effect_id,
         session=session,
     )
-    if offered is not None:
-        asked = structs.replace(asked, tools=tuple([each for each in prefix.specs if each.name in offered]))
-    if suffix:
-        asked = structs.replace(asked, messages=[*asked.messages, ChatMessage("user", suffix)])
-    return asked
 
 
 def side_request(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
-from typing import Any, overload
+from sys import getrefcount
+from typing import Any, NoReturn
 
 import msgspec
 
@@ -24,14 +25,14 @@ class Transcript:
     origins: for each message the id of the effect or message that it came from; kept, never sent.
     """
 
-    __slots__ = ("_digest", "_encodings", "_measured", "_size", "messages", "origins")
+    __slots__ = ("_digest", "_measured", "_shown", "_size", "messages", "origins")
 
     def __init__(self, messages: Iterable[ChatMessage] = (), origins: Iterable[str] = ()) -> None:
         self.messages = list(messages)
         self.origins = list(origins)
         self._measured = self._size = 0
         self._digest: Any = None
-        self._encodings: dict[str, list[bytes]] | None = None
+        self._shown: TranscriptSnapshot | None = None
 
     def append(self, message: ChatMessage, origin: str = "") -> None:
         """Add one message at the end."""
@@ -50,17 +51,19 @@ class Transcript:
         self._measured = len(messages)
         return self._size, digest.digest()
 
-    def upto_now(self) -> TranscriptView:
-        """The messages so far; later ones do not show in it."""
-        return TranscriptView(self, len(self.messages))
+    def upto_now(self) -> TranscriptSnapshot:
+        """The messages so far; later ones do not show in it.
 
-    def encoded(self, key: str, encode: Callable[[ChatMessage], bytes], count: int) -> Sequence[bytes]:
-        """The first `count` messages in an adapter's encoding, each encoded once per `key`."""
-        if self._encodings is None:
-            self._encodings = {}
-        done = self._encodings.setdefault(key, [])
-        done.extend(encode(message) for message in self.messages[len(done) : count])
-        return done if len(done) == count else done[:count]
+        A model is asked in every turn, so this must not copy the conversation: the snapshot that was given
+        last grows by what is new, unless somebody still has it.
+        """
+        if self._shown is None:
+            self._shown = TranscriptSnapshot(self.messages, {})
+        elif getrefcount(self._shown) > OURS:
+            self._shown = TranscriptSnapshot(self.messages, self._shown.encodings)
+        else:
+            list.extend(self._shown, self.messages[len(self._shown) :])
+        return self._shown
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -75,32 +78,47 @@ class Transcript:
         return Transcript(self.messages, self.origins)
 
 
-class TranscriptView(Sequence[ChatMessage]):
-    """The first `count` messages of a transcript, without a copy."""
+def _refuse(messages: Any, *given: Any, **named: Any) -> NoReturn:
+    raise TypeError("The messages of a request cannot be changed: change a copy, list(request.messages)")
 
-    __slots__ = ("_count", "_transcript")
 
-    def __init__(self, transcript: Transcript, count: int) -> None:
-        self._transcript, self._count = transcript, count
+class TranscriptSnapshot(list[ChatMessage]):
+    """The messages of a transcript at one moment: plain data for adapters, which may read and not change it.
 
-    def __len__(self) -> int:
-        return self._count
+    encodings: what adapters made of each message, by their key; shared by all snapshots of a transcript,
+    which only grows.
+    """
 
-    @overload
-    def __getitem__(self, index: int) -> ChatMessage: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[ChatMessage]: ...
-    def __getitem__(self, index: int | slice) -> ChatMessage | Sequence[ChatMessage]:
-        if isinstance(index, slice):
-            return self._transcript.messages[: self._count][index]
-        if not -self._count <= index < self._count:
-            raise IndexError(index)
-        return self._transcript.messages[index % self._count]
+    __slots__ = ("encodings",)
 
-    def __iter__(self) -> Iterator[ChatMessage]:
-        messages = self._transcript.messages
-        return (messages[index] for index in range(self._count))
+    append = clear = extend = insert = pop = remove = reverse = sort = _refuse
+    __delitem__ = __iadd__ = __imul__ = __setitem__ = _refuse
+
+    def __init__(self, messages: Iterable[ChatMessage], encodings: dict[str, list[bytes]]) -> None:
+        super().__init__(messages)
+        self.encodings = encodings
 
     def encoded(self, key: str, encode: Callable[[ChatMessage], bytes]) -> Sequence[bytes]:
         """Each message in an adapter's encoding; encoded once per `key`, however often asked."""
-        return self._transcript.encoded(key, encode, self._count)
+        done, count = self.encodings.setdefault(key, []), len(self)
+        done.extend(encode(message) for message in self[len(done) :])
+        return done if len(done) == count else done[:count]
+
+    def __reduce_ex__(self, protocol: object) -> tuple[type[list[ChatMessage]], tuple[list[ChatMessage]]]:
+        """A copy is a list of its own."""
+        return list, (list(self),)
+
+
+def _references(transcript: Transcript) -> int:
+    """How often its snapshot is referred to, asked as `upto_now` asks."""
+    return getrefcount(transcript._shown)
+
+
+def _ours() -> int:
+    """References to a snapshot that nobody but its transcript has: versions of Python count differently."""
+    transcript = Transcript()
+    transcript._shown = TranscriptSnapshot((), {})
+    return _references(transcript)
+
+
+OURS = _ours()

@@ -95,7 +95,7 @@ class Script:
     ) -> None:
         if by not in ("call", "turn"):
             raise ConfigError(f"Script(by={by!r}): by is 'call' or 'turn'")
-        self._name, self._pieces, self._usage = name, pieces, usage or _UNCOUNTED
+        self._name, self._pieces, self._usage, self._by = name, pieces, usage or _UNCOUNTED, by
         self._agent = agent
         self._recorded: deque[ModelRequest] = deque(maxlen=record)
         self._asked = 0
@@ -127,6 +127,18 @@ class Script:
     def asked(self) -> int:
         """How many requests came in all."""
         return self._asked
+
+    @property
+    def by(self) -> str:
+        """What "in order" means, see the class."""
+        return self._by
+
+    @property
+    def unsaid(self) -> int:
+        """How many lines were not asked for yet; 0 of a script by turn, which remembers nothing."""
+        if self._by == "turn":
+            return 0
+        return sum(part.left for part in ([self._only] if self._only else self._parts.values()))
 
     def __repr__(self) -> str:
         return f"Script({self._name!r}, asked={self._asked})"
@@ -233,6 +245,11 @@ class _Part:
             self._turns.pop()
         self._counted: dict[int, tuple[ChatMessage, ChatMessage, int, int]] = {}
         self.take = self._by_turn if by == "turn" else self._by_call
+
+    @property
+    def left(self) -> int:
+        """How many lines were not taken yet, by call."""
+        return max(len(self._entries) - self._next, 0)
 
     def exhausted(self, name: str) -> str:
         """The text of the error when there is nothing left to say."""

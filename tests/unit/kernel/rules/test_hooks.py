@@ -38,10 +38,10 @@ def test_the_model_is_shown_what_ingest_makes_of_the_messages():
     agent = Agent("a", tools=[look], hooks=Hooks(prepare_input=ingest), model=model)
     result, records = recorded(agent, "go")
     assert result.output == "done"
-    assert shown(model.requests[0]) == ["user: user: go", "user: turn 1"]
+    assert shown(model.requests[0]) == ["user: user: go", "tail: turn 1"]
     assert shown(model.requests[1])[0] == "user: user: go"
-    assert shown(model.requests[1])[-1] == "user: turn 2"
-    assert "user: turn 1" not in shown(model.requests[1])
+    assert shown(model.requests[1])[-1] == "tail: turn 2"
+    assert "tail: turn 1" not in shown(model.requests[1])
     started = [record.event for record in records if record.type == "TurnStarted" and record.activation]
     assert [(each.suffix, [text.content for text in each.input]) for each in started] == [
         ("turn 1", ["user: go"]), ("turn 2", []),

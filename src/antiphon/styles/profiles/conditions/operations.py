@@ -145,7 +145,10 @@ def item_of(run: Evaluation, value: Any, key: Any) -> Any:
     """An item of a value, or a part of it."""
     if type(value) not in (str, list, dict):
         raise TypeError(f"{kind_of(value)} has no items")
-    if isinstance(key, slice) and not isinstance(value, dict):
+    if isinstance(key, slice):
+        if isinstance(value, dict):
+            # Said here: as a key it is refused by some versions of Python only, and missing in the others.
+            raise TypeError("a mapping has no slices")
         length = len(range(*key.indices(len(value))))
         run.spend(length // TEXT_PER_STEP if isinstance(value, str) else length)
     return value[key]

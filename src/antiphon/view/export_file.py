@@ -15,7 +15,6 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from antiphon.cli import exit_codes
 from antiphon.errors import JournalCorrupt, JournalError, UserError
 from antiphon.journal import Journal
 from antiphon.journal.port import Row, RunInfo, StoredRun
@@ -89,7 +88,7 @@ async def export_of(journal: Journal, entry: RunInfo) -> tuple[Export, RunState]
 
 
 def load(path: str) -> StoredRun:
-    """What the file at `path` says, not yet checked. Raises NotFound, JournalError when it is no export."""
+    """What the file at `path` says, not yet checked. Raises OSError, JournalError when it is no export."""
     try:
         found = msgspec.json.decode(_bytes(path), type=Export)
         if not 1 <= found.antiphon_export <= FORMAT:
@@ -167,11 +166,8 @@ def _digest(text: str) -> bytes:
 
 
 def _bytes(path: str) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            data = file.read(MAX_FILE + 1)
-    except OSError as error:
-        raise exit_codes.NotFound(f"{path} cannot be read: {error.strerror}") from error
+    with open(path, "rb") as file:
+        data = file.read(MAX_FILE + 1)
     if len(data) > MAX_FILE:
         raise JournalError(f"{path} is larger than {MAX_FILE:,} bytes; no run is")
     return data
