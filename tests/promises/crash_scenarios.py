@@ -351,6 +351,20 @@ ENVIRONMENT = Scenario(
 )
 
 
+def _joined(world):
+    """A splits into three subtasks; two of B do them at the same time, C waits until all are done."""
+    return Environment(
+        roles=[
+            Worker(name="A", actions=[Work(world, parts=3)]),
+            Worker(name="B", actions=[Work(world)], watch=["A"], pool=2),
+            Worker(name="C", actions=[Work(world, asks=True)], watch=["B"], join=3),
+        ]
+    ).agents()
+
+
+JOIN = replace(ENVIRONMENT, name="join", agents=_joined)
+
+
 def _profiled(world):
     """A partner, a principal in the background that gives way to another one, two associates that act."""
     tools, bounds = tools_of(world), ProfileLimits()

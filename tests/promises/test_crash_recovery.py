@@ -11,7 +11,7 @@ from antiphon.kernel.run.runtime import Runtime
 from antiphon.testing.crash import enumerate_crashes, rehearse
 from antiphon.testing.points import mark_effects
 from antiphon.values.actions import StepOperation, perform
-from tests.promises.crash_scenarios import ACTION, ALL, CONTRACTS, ENVIRONMENT, LOOP, PROFILES, SINGLE
+from tests.promises.crash_scenarios import ACTION, ALL, CONTRACTS, ENVIRONMENT, JOIN, LOOP, PROFILES, SINGLE
 
 MODES = ["at once", "deferred"]
 
@@ -45,6 +45,12 @@ def test_a_sample_of_rounds(commit, tmp_path):
     report = enumerate_crashes(ENVIRONMENT, tmp_path, commit=commit, every=23)
     assert not report.bad, str(report)
     assert {"step", "step done"} <= set(report.names)
+
+
+@pytest.mark.slow
+def test_a_sample_of_a_pool_and_a_join(tmp_path):
+    report = enumerate_crashes(JOIN, tmp_path, every=7)
+    assert not report.bad, str(report)
 
 
 @pytest.mark.slow

@@ -139,6 +139,22 @@ def test_what_it_still_waits_for_is_said(caplog: pytest.LogCaptureFixture) -> No
     assert diary[-1] == "C: " + " + ".join(map(str, range(1, 11)))
 
 
+def test_nothing_is_said_of_what_it_waits_for_while_others_work(caplog: pytest.LogCaptureFixture) -> None:
+    diary: Diary = []
+    env = Environment(roles=[member("B", diary, "work"), member("C", diary, "B", join=10)])
+
+    async def playing() -> None:
+        async with env:
+            for message in ten():
+                env.publish_message(message)
+            while not env.is_idle:
+                await env.run()
+
+    asyncio.run(playing())
+    assert len(diary) == 11
+    assert not [each for each in caplog.messages if "waits" in each]
+
+
 def test_what_waits_is_there_in_another_process() -> None:
     journal = MemoryJournal()
 

@@ -180,7 +180,8 @@ class Rounds:
         """Another round while somebody has something to read, and rounds are left."""
         following = self._following(context)
         if isinstance(following, Return):
-            for note in _notes(context, self._routes()):
+            quiet = following.outcome == "completed"
+            for note in _notes(context, self._routes() if quiet else None):
                 LOG.warning("%s: %s", context.agent, note)
         return following
 
@@ -269,13 +270,15 @@ def _freest(
     return min(members, key=lambda each: (each in failed, unread.get(each, 0) + len(given.get(each, ()))))
 
 
-def _notes(context: TurnContext, routes: Routes) -> list[str]:
-    """What was not handled: what the limit of laps stopped, and what waits for more to come."""
+def _notes(context: TurnContext, routes: Routes | None) -> list[str]:
+    """What was not handled: what the limit of laps stopped, and (`routes`) what waits for more to come."""
     notes = []
     stopped = context.data.get("stopped")
     if stopped:
         met = ", ".join(f"{count:,} for {pair}" for pair, count in stopped.items())
         notes.append(f"the limit of {context.data.get('laps')} laps stopped messages: {met}")
+    if routes is None:
+        return notes
     for name, count in context.unread.items():
         owner = routes.owner(name)
         if owner is not None and count < owner.join:
