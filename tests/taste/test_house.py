@@ -22,6 +22,7 @@ def modules(files: Mapping[str, str]) -> list[Module]:
     return found
 
 
+@pytest.mark.slow
 def test_every_measure_is_within_its_bound() -> None:
     found = house.measures()
     broken = [each for each in found if each.broken]

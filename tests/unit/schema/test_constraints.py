@@ -73,6 +73,7 @@ for _ in range(300):
 """
 
 
+@pytest.mark.slow
 def test_a_pattern_inside_a_union_does_not_end_the_process() -> None:
     done = subprocess.run(
         [sys.executable, "-c", CRASH], capture_output=True, text=True, timeout=60, check=False
