@@ -19,7 +19,7 @@ from antiphon.kernel.run.open import open_run
 from antiphon.kernel.run.options import Item, MapOptions, OpenOptions
 from antiphon.kernel.run.run import InputHandler, Run
 from antiphon.values.agent import Agent, AgentSource, AnyAgent, agents_of, equip
-from antiphon.values.codec import encode_value
+from antiphon.values.codec import clean_text, encode_value
 from antiphon.values.fields import shown
 from antiphon.values.generic import Deps, Out
 from antiphon.values.limits import RunLimits
@@ -177,7 +177,8 @@ class _Asks:
 
     def of(self, number: int, item: Any) -> tuple[str, str, tuple[Attachment, ...]]:
         """The key, the text and the files. Raises UserError for what cannot be asked, or a key used twice."""
-        text = self._text(number, item)
+        # As it will be stored: a file that is no UTF-8 has halves of characters.
+        text = clean_text(self._text(number, item))
         files = () if self._attachments is None else tuple(self._attachments(item))
         if self._key is None:
             # The same item once more is another item: it is asked, too.
@@ -186,7 +187,7 @@ class _Asks:
             given: object = self._key(item)
             if not isinstance(given, str) or not given:
                 raise UserError(f"map(key=...) returned {shown(given)} for item {number}; a key is a text")
-            key = given
+            key = clean_text(given)
         self._known[key] += 1
         if self._known[key] == 1:
             return key, text, files

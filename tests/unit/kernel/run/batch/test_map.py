@@ -253,6 +253,17 @@ def test_an_item_may_be_known_by_a_key(tmp_path):
     assert model.asked == 1
 
 
+@pytest.mark.parametrize("options", [{}, {"key": lambda item: item}], ids=["by its text", "by a key"])
+def test_a_text_that_is_no_utf8_is_asked_once(tmp_path, options):
+    """As a file is read with `errors="surrogateescape"`."""
+    text = b"caf\xe9".decode("utf-8", "surrogateescape")
+    first, second = Script(sorts), Script(sorts)
+    (one,) = go_on(tmp_path, first, [text], **options)
+    (other,) = go_on(tmp_path, second, [text], **options)
+    assert one.output == other.output == "sorted caf\ufffd"
+    assert (first.asked, second.asked) == (1, 0)
+
+
 def test_what_failed_or_had_no_budget_is_asked_again(tmp_path):
     def fails(request):
         raise ModelError("validation", "not today")
