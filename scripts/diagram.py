@@ -22,7 +22,7 @@ from antiphon.kernel.facts.fold import apply
 from antiphon.kernel.rules import step
 
 FOLD = "antiphon.kernel.facts.fold"
-RETURN = "the return"
+RETURN = "return"
 """In a comment of RULES: the rule may end the activation."""
 _ENTRY = re.compile(r'^\s*"(?P<phase>\w+)": (?P<rule>[\w.]+),\s*#(?P<comment>.*)$', re.MULTILINE)
 _NAME = re.compile(r"\b[A-Z]\w+")

@@ -35,7 +35,7 @@ KERNEL = ("kernel", "testing")
 HOUSE_CONTRACT = "The house"
 """How the name of the contract on layers begins, in pyproject.toml."""
 
-EFFECT_KINDS = ("model", "tool", "call", "wait", "action", "step")
+EFFECT_KINDS = ("model", "tool", "call", "wait", "action", "step", "instructions")
 EFFECT_PURPOSES = (
     "approval", "question", "retry", "result", "deadline", "compact", "final", "ask", "limit",
 )  # fmt: skip

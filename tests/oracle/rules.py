@@ -266,3 +266,16 @@ async def who_waits_for_people_is_given_more_to_read(stage):
         await stage.until(run, "2/1.c1? wait", "1/2.c1 skipped")
         await run.answer("2/1.c1?", "yes")
         await stage.ended(run, request)
+
+
+@scenario
+async def a_function_writes_the_instructions(stage):
+    """From the deps; of a callee too, once in each call; and one that raises."""
+
+    def write(ctx):
+        return f"You are {ctx.agent} for {ctx.deps}: {ctx.messages[-1].content}."
+
+    replies = {"a": [call("call_agent", agent_name="b", message="You?"), "in the end"], "b": ["b1"]}
+    team = agent("a", instructions=write), agent("b", instructions=write)
+    await stage.ask(*team, model=stage.script(replies), deps="Ann")
+    await stage.ask(agent("a", instructions=raising), model=stage.script(["never"]))

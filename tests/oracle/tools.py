@@ -52,4 +52,5 @@ def agent(name: str, **options: Any) -> Agent:
     """An agent with the tools of this file; its model says nothing unless it is given another one."""
     options.setdefault("model", Script([]))
     options.setdefault("tools", [look, send, pay, fail, hang])
-    return Agent(name, f"You are {name}.", **options)
+    options.setdefault("instructions", f"You are {name}.")
+    return Agent(name, **options)

@@ -304,6 +304,24 @@ ACTION = Scenario(
 )  # fmt: skip
 
 
+def _written(world):
+    """Both have their instructions written, from what they are asked and by whom."""
+
+    async def write(ctx):
+        await asyncio.sleep(0)
+        return f"You are {ctx.agent}, asked {ctx.messages[-1].content!r}."
+
+    tools = tools_of(world)
+    return [Agent("a", write, context="continue"), Agent("b", write, tools=[tools["pay"]])]
+
+
+INSTRUCTIONS = Scenario(
+    "instructions", _written,
+    script(a=[to("b"), "a is done", "a again"], b=[call("pay", what="x"), "b is done"]),
+    (("a", "go"), ("a", "again")),
+)  # fmt: skip
+
+
 class Work(Action):
     """Does something to the world, once; asks its model, if it has one; says what came of it."""
 
@@ -395,5 +413,5 @@ PROFILES = Scenario(
 )  # fmt: skip
 ALL = [
     *(SINGLE, CONTRACTS, CIRCULAR, FAN_OUT, BACKGROUND, APPROVAL, RETRY, CANCEL, LOOP, TASKS, ACTION),
-    *(ENVIRONMENT, PROFILES),
+    *(ENVIRONMENT, PROFILES, INSTRUCTIONS),
 ]

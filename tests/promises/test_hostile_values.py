@@ -155,7 +155,7 @@ USED = {
     "Usage": lambda value: replying(Reply("x", usage=value)),
 }
 BASES = {"AtLeastZero", "Checked", "CheckedWhenMade"}
-OTHERS = {"Tool", "ToolContext", "Record", "ReplyDelta", "Dependency", "Difference"}
+OTHERS = {"Tool", "InstructionsContext", "ToolContext", "Record", "ReplyDelta", "Dependency", "Difference"}
 """Made by `tool` (see test_tool) or by a run."""
 
 

@@ -13,6 +13,7 @@ from antiphon.kernel.facts.events import (
     CallEffect,
     EffectFinished,
     EffectStarted,
+    InstructionsEffect,
     MessagePosted,
     ModelEffect,
     PermissionDecided,
@@ -20,6 +21,7 @@ from antiphon.kernel.facts.events import (
     RunClosed,
     RunStarted,
     StepEffect,
+    TimerEffect,
     ToolEffect,
     TranscriptCompacted,
     TurnFinished,
@@ -32,6 +34,7 @@ from antiphon.testing.invariants import INVARIANTS, InvariantBroken, check_journ
 from antiphon.values.limits import RunLimits
 from antiphon.values.message import Message, ToolCall
 from antiphon.values.model import Reply, Usage
+from antiphon.values.result import Failure
 
 
 def model(effect_id, held=0):
@@ -221,6 +224,14 @@ BROKEN = {
             EffectFinished("1/1.m1", reply=Reply("x", (), "stop", Usage(1, 1))),
             TurnFinished(1, another_turn=True),
             TranscriptCompacted(1, trimmed=1),
+        ],
+    ),
+    "instructions that come after the model": (
+        "instructions", 10,
+        [
+            *START, EffectFinished("1/1.m1", "failed", failure=Failure("network", "down")),
+            EffectStarted("1/1.w1", TimerEffect("retry", 1.0)),
+            EffectStarted("1/1.i", InstructionsEffect("a")),
         ],
     ),
     "an action in a turn of a model": ("action", 8, [*START, EffectStarted("1/1.x", ActionEffect("a"))]),

@@ -56,7 +56,7 @@ def test_a_name_of_no_preset_is_refused(style):
 
 
 WRONG = {
-    "AgentOptions(system_prompt=...) takes a text; got 5": lambda: LoopAgent(system_prompt=5),
+    "AgentOptions(system_prompt=...) takes a text or a function; got 5": lambda: LoopAgent(system_prompt=5),
     "AgentOptions(max_iterations=...) takes a whole number; got '9'; did you mean 9?": lambda: AgentOptions(
         max_iterations="9"
     ),

@@ -105,8 +105,16 @@ def _used(started: ModelEffect, event: EffectFinished) -> int:
     return started.held_tokens if cut or event.outcome in ("interrupted", "cancelled") else 0
 
 
+KERNEL_CALLS = frozenset({"finish", "get_result", "send_message"})
+"""Calls that may complete without having started: the kernel does them itself."""
+
+DONE_BY_RUNNING = frozenset({"completed", "failed", "unknown", "interrupted"})
+"""Outcomes that only what has started can have."""
+
+
 class AuditedActivation(Struct):
-    """An activation as the audit knows it. results: how many each call of the turn has. action: its id."""
+    """An activation as the audit knows it. results: how many each call of the turn has. action: its id.
+    instructed: its instructions were written in this call."""
 
     agent: str
     call: str = ""
@@ -119,6 +127,7 @@ class AuditedActivation(Struct):
     acts: bool = False
     planned: bool = False
     action: str = ""
+    instructed: bool = False
     calls: tuple[ToolCall, ...] = ()
     results: list[int] = field(default_factory=list)
     open: set[str] = field(default_factory=set)
@@ -135,6 +144,7 @@ INVARIANTS = {
     "results": "when a turn ends, every call of it has exactly one result",
     "inbox": "a delivered message is taken, or waits while its receiver rests, or becomes a dead letter",
     "action": "an action and what it began stand in its own turn; what it published came before its end",
+    "instructions": "instructions are written once in a call, before its model is first asked in that turn",
     "command": "a command is applied once, in order",
     "view": "only a living activation's view of its conversation is shortened",
     "permission": "no acting tool starts unless allowed, with the arguments that were allowed",
@@ -142,6 +152,11 @@ INVARIANTS = {
     "every scope's limits; only what a provider billed beyond its hold may exceed them",
 }
 """What is checked, by name."""
+
+
+def ran(outcome: str, called: str = "") -> bool:
+    """Whether an outcome says that something ran: `called`, where it is a call."""
+    return outcome in DONE_BY_RUNNING and called not in KERNEL_CALLS
 
 
 def another_team(

@@ -22,6 +22,7 @@ from antiphon.kernel.facts.events import (
     EffectStarted,
     Event,
     HumanInput,
+    InstructionsEffect,
     LimitEffect,
     MessagePosted,
     ModelEffect,
@@ -38,17 +39,11 @@ from antiphon.kernel.facts.events import (
 from antiphon.kernel.facts.ledger import run_scope
 from antiphon.kernel.facts.options import Options
 from antiphon.kernel.run.rows import events_of
-from antiphon.testing.audit_ledger import INVARIANTS, AuditedActivation, AuditLedger, another_team
+from antiphon.testing.audit_ledger import INVARIANTS, AuditedActivation, AuditLedger, another_team, ran
 from antiphon.values.message import Message, ToolCall
 
 Acts = Callable[[str, str], bool]
 """Whether the tool of this agent (agent, tool) acts on the world."""
-
-KERNEL_CALLS = frozenset({"finish", "get_result", "send_message"})
-"""Calls that may complete without having started: the kernel does them itself."""
-
-DONE_BY_RUNNING = frozenset({"completed", "failed", "unknown", "interrupted"})
-"""Outcomes that only what has started can have."""
 
 
 class InvariantBroken(AssertionError):
@@ -227,6 +222,8 @@ class Audit:
             for books in self._chain(seat):
                 books.hold(detail)
                 self._within(books, ModelEffect)
+        elif kind == "i" and (seat.attempt or seat.acts or seat.instructed):
+            self._broken("instructions", f"{event.id} comes too late, or again")
         elif kind == "x":
             self._action_started(event, seat, index)
         elif kind == "c" and not event.id.endswith("?"):
@@ -367,6 +364,8 @@ class Audit:
             return
         seat.open.discard(event.id)
         detail = started.detail
+        if type(detail) is InstructionsEffect:
+            seat.instructed = event.outcome == "completed"
         if type(detail) is ModelEffect:
             for books in self._chain(seat):
                 books.settle(detail, event)
@@ -397,13 +396,13 @@ class Audit:
     ) -> None:
         if event.id in self._known:
             self._broken("ends", f"{event.id} ended twice")
-        if kind == "x" and index and seat.action in seat.open and event.outcome not in DONE_BY_RUNNING:
+        if kind == "x" and index and seat.action in seat.open and not ran(event.outcome):
             self._known.add(event.id)
             return
         if kind != "c" or event.id.endswith("?") or turn != seat.turn or index > len(seat.calls):
             self._broken("ends", f"{event.id} ended but never started")
         name = seat.calls[index - 1].name
-        if event.outcome in DONE_BY_RUNNING and name not in KERNEL_CALLS:
+        if ran(event.outcome, name):
             self._broken("ends", f"{event.id} ({name}) is {event.outcome} but never started")
         self._known.add(event.id)
         seat.results[index - 1] += 1
@@ -418,7 +417,7 @@ class Audit:
         if seat.inbox and (rests is None or (begun and not (seat.acts or seat.planned))):
             self._broken("inbox", f"{event.id} ended with {len(seat.inbox)} unread messages")
         if rests is not None:
-            seat.busy, seat.scope, seat.call = False, 0, ""
+            seat.busy, seat.scope, seat.call, seat.instructed = False, 0, "", False
             self._calls(seat, ())
             self._resting[rests] = child, seat
 
@@ -429,8 +428,8 @@ class Audit:
         try:
             activation, rest = effect_id.split("/")
             turn, _, where = rest.partition(".")
-            if where[0] == "x":
-                return int(activation), int(turn), "x", len(where) - 1
+            if where[0] in ("x", "i"):
+                return int(activation), int(turn), where[0], len(where) - 1
             return int(activation), int(turn), where[0], int(where[1:].removesuffix("?"))
         except (ValueError, IndexError):
             self._broken("turns", f"{effect_id!r} is no place in a run")

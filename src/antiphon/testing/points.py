@@ -147,7 +147,8 @@ class SynchronousJournal(SqliteJournal):
 
 
 def mark_effects(point: Callable[[str], None]) -> None:
-    """From now on, in this process, models, tools and steps of actions pass a point before and after."""
+    """From now on, in this process, models, tools, steps and functions that write instructions pass a point
+    before and after."""
 
     def marked(name: str, performed: Callable[..., Any]) -> Callable[..., Any]:
         async def performing(*arguments: Any, **named: Any) -> Any:
@@ -158,7 +159,12 @@ def mark_effects(point: Callable[[str], None]) -> None:
 
         return performing
 
-    places = (("model", runtime, "ask_model"), ("tool", perform, "use_tool"), ("step", actions, "perform"))
+    places = (
+        ("model", runtime, "ask_model"),
+        ("instructions", runtime, "write_instructions"),
+        ("tool", perform, "use_tool"),
+        ("step", actions, "perform"),
+    )
     for name, module, attribute in places:
         setattr(module, attribute, marked(name, getattr(module, attribute)))
 

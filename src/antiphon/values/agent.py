@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Never, Protocol, TypeAlias
 
@@ -11,7 +11,7 @@ from msgspec.structs import force_setattr, replace
 from antiphon.errors import UserError
 from antiphon.values.fields import Checked, check_at_least, check_fields
 from antiphon.values.generic import Deps, Out
-from antiphon.values.hooks import Hooks
+from antiphon.values.hooks import Hooks, InstructionsContext
 from antiphon.values.limits import Limits
 from antiphon.values.message import USER
 from antiphon.values.model import Example, Model
@@ -131,14 +131,15 @@ class Agent(Checked, Generic[Deps, Out], frozen=True, eq=False):
 
     name: str
     """What others call it by; unique in its team."""
-    instructions: str = ""
-    """The system prompt. What the team adds (colleagues, built-in calls) follows it."""
+    instructions: str | Callable[[InstructionsContext[Deps]], str | Awaitable[str]] = ""
+    """The system prompt, or a function that writes it, which may be async: asked once in each call of
+    the agent, and recorded. What the team adds (colleagues, built-in calls) follows it."""
     model: str | Model | None = None
     """A model string such as `openai:gpt-5`, or a Model. None: the run's."""
     tools: Sequence[Tool | Callable[..., object]] = ()
     """Functions that its model may call, plain or made with `@tool`."""
     description: str = ""
-    """What its colleagues are told of it. Default: the instructions."""
+    """What its colleagues are told of it. Default: the instructions that are a text."""
     if TYPE_CHECKING:
         # A union written with `|` is no type to a type checker: annotate the agent, Agent[object, A | B].
         output_type: TypeForm[Out] | UnionType | None = None
@@ -164,7 +165,7 @@ class Agent(Checked, Generic[Deps, Out], frozen=True, eq=False):
     reading calls that follow each other at once; or `single`, the first one, and the others are skipped."""
     standalone: bool = False
     """Works alone: no colleagues, no `finish`, and its prompt is its instructions, word for word."""
-    system_prompt: str = ""
+    system_prompt: str | Callable[[InstructionsContext[Deps]], str | Awaitable[str]] = ""
     """Another name for `instructions`."""
     loop: LoopOptions = LoopOptions()
     """How its turns follow one another."""
@@ -185,6 +186,11 @@ class Agent(Checked, Generic[Deps, Out], frozen=True, eq=False):
             force_setattr(self, "tools", tuple([as_tool(each) for each in self.tools]))
         if self.system_prompt:
             force_setattr(self, "instructions", self.instructions or self.system_prompt)
+
+    @property
+    def about(self) -> str:
+        """What others are told of it: its description, or its instructions."""
+        return self.description or (self.instructions if isinstance(self.instructions, str) else "")
 
 
 class AgentSource(Protocol):

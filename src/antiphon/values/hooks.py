@@ -7,12 +7,13 @@ side effects.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Generic, Literal
 
 from msgspec import Struct
 
 from antiphon.values.actions import Act
 from antiphon.values.fields import Checked, check_fields
+from antiphon.values.generic import Held
 from antiphon.values.message import Message, ToolCall
 from antiphon.values.model import ChatMessage
 from antiphon.values.result import Outcome
@@ -72,6 +73,23 @@ class TurnContext(Struct, frozen=True):
     """Agents whose calls run in the background; their ends come as `background_results`."""
     reminders: int = 0
     """How often the agent was told to continue, see `LoopOptions.max_reminders`."""
+
+
+class InstructionsContext(Struct, Generic[Held], frozen=True):
+    """What a function may know that writes an agent's instructions."""
+
+    run_id: str
+    agent: str
+    at: float
+    """Unix seconds."""
+    messages: Sequence[ChatMessage]
+    """The transcript so far; what the agent is asked now comes last."""
+    deps: Held
+    """Whatever the caller of the run passed for its tools."""
+    data: Mapping[str, Any] = {}
+    """What the activation's hooks and action have recorded."""
+    run_data: Mapping[str, Any] = {}
+    """What all agents of the run have recorded for one another."""
 
 
 class PlannedCall(Struct, frozen=True):

@@ -10,6 +10,7 @@ from antiphon.kernel.facts.events import (
     ApprovalEffect,
     CallEffect,
     Detail,
+    InstructionsEffect,
     LimitEffect,
     ModelEffect,
     QuestionEffect,
@@ -58,5 +59,6 @@ _NAMES: Mapping[type, Callable[[Any], tuple[EffectKind, str, str]]] = {
     RoomEffect: lambda detail: ("wait", "", "room"),
     ActionEffect: lambda detail: ("action", detail.agent, ""),
     StepEffect: lambda detail: ("step", detail.name, ""),
+    InstructionsEffect: lambda detail: ("instructions", detail.agent, ""),
 }
 """Of each kind of effect: what a reader calls it, its name, its purpose."""

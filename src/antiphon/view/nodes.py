@@ -15,7 +15,7 @@ from antiphon.values.message import Attachment, Message, ToolCall
 from antiphon.values.model import ChatMessage, Reply, Usage
 from antiphon.values.result import Failure
 
-EffectKind = Literal["model", "tool", "call", "wait", "action", "step"]
+EffectKind = Literal["model", "tool", "call", "wait", "action", "step", "instructions"]
 HUMAN_INPUT = frozenset({"approval", "question", "limit"})
 """Purposes of waits that a person ends."""
 

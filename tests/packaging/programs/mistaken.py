@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from antiphon import Agent, map_sync, run_sync, tool
+from antiphon.values.hooks import InstructionsContext
 
 
 @dataclass
@@ -17,6 +18,14 @@ def look(page: int) -> str:
 
 
 shop: Agent[Shop, str] = Agent("shop")
+
+
+def greet(ctx: InstructionsContext[Shop]) -> str:
+    return str(ctx.deps.prices)
+
+
+run_sync(Agent("seller", greet), "x", deps=3)  # Cannot infer value of type parameter "Deps" of "run_sync"
+Agent("seller", lambda: "x")  # Cannot infer type of lambda
 run_sync(shop, "x", modle="y")  # did you mean "model"
 run_sync(shop, "x", deps=3)  # Cannot infer value of type parameter "Deps" of "run_sync"
 run_sync(shop, "x", limits=7)  # No overload variant of "run_sync"

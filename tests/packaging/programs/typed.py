@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal, reveal_type
 
 from antiphon import Agent, Record, Result, ToolContext, map_sync, open_run, run, run_sync, stream, tool
+from antiphon.values.hooks import InstructionsContext
 
 
 @dataclass
@@ -39,6 +40,18 @@ clerk = Agent("clerk", "You read invoices.", tools=[word_count, price], output_t
 lister = Agent("lister", "You read lists of invoices.", output_type=list[Invoice])
 judge = Agent("judge", "You judge.", output_type=Literal["good", "bad"])
 either: Agent[object, int | str] = Agent("either", "You read either.", output_type=int | str)
+
+
+def greet(ctx: InstructionsContext[Shop]) -> str:
+    return f"You sell {', '.join(ctx.deps.prices)}."
+
+
+async def greet_later(ctx: InstructionsContext[Shop]) -> str:
+    return greet(ctx)
+
+
+reveal_type(Agent("seller", greet))  # Agent[Shop, object]
+reveal_type(Agent("seller", greet_later, output_type=Invoice))  # Agent[Shop, Invoice]
 shop: Agent[Shop, Invoice] = Agent("shop", tools=[price], output_type=Invoice)
 reveal_type(writer)  # Agent[object, object]
 reveal_type(clerk)  # Agent[object, Invoice]

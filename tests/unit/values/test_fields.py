@@ -82,7 +82,9 @@ WRONG = {
     "did you mean 'strict'?": lambda: Agent("a", policy="Strict"),
     "Agent(tool_execution=...) takes 'parallel', 'sequential', 'ordered' or 'single'; got 'paralel'; "
     "did you mean 'parallel'?": lambda: Agent("a", tool_execution="paralel"),
-    "Agent(instructions=...) takes a text; got ['be', 'brief']": lambda: Agent("a", ["be", "brief"]),
+    "Agent(instructions=...) takes a text or a function; got ['be', 'brief']": lambda: Agent(
+        "a", ["be", "brief"]
+    ),
     "Grant(arguments=...) takes a list, each item a list of a text and a text; got ('path', 'docs/*')": (
         lambda: Grant(arguments=("path", "docs/*"))
     ),
@@ -151,7 +153,7 @@ def test_what_cannot_be_shown_is_refused_by_its_type():
         def __repr__(self):
             raise RuntimeError
 
-    with pytest.raises(UserError, match=r"takes a text; got a test_what_cannot.*Silent$"):
+    with pytest.raises(UserError, match=r"takes a text or a function; got a test_what_cannot.*Silent$"):
         Agent("a", Silent())
     with pytest.raises(UserError, match=r"got 'x{199}…$"):
         Policy("x" * 300)

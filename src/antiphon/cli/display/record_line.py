@@ -115,6 +115,7 @@ def _used(effect: EffectNode) -> str:
 
 _STARTS: Mapping[str, Callable[[EffectNode], str]] = {
     "action": lambda effect: "acts",
+    "instructions": lambda effect: "writes its instructions",
     "step": lambda effect: f"takes the step {terminal_escape.line(effect.name, 64)}",
     "tool": lambda effect: f"uses {_used(effect)}",
     "approval": lambda effect: f"asks to allow {_used(effect)}",

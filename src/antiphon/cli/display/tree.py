@@ -141,8 +141,8 @@ class CallTree:
     def _started(self, branch: CallBranch, effect: EffectNode) -> None:
         if effect.model is not None:
             branch.doing, branch.tail, branch.effect = "asking", "", effect.id
-        elif effect.kind != "action" and effect.purpose != "deadline":
-            # What an action does is shown; that it acts, its agent's own line says.
+        elif effect.kind not in ("action", "instructions") and effect.purpose != "deadline":
+            # What an action does is shown; that it acts, or prepares, its agent's own line says.
             branch.rows.append(effect)
         if effect.callee is not None:
             called = CallBranch(effect.callee, self._label(effect.name))

@@ -82,7 +82,7 @@ async def _tools(talk: Talk, rest: str) -> None:
 async def _agents(talk: Talk, rest: str) -> None:
     for agent in _team(talk):
         mark = "you talk with it" if agent.name == talk.target.entry else ""
-        told = terminal_escape.line(agent.description or agent.instructions, 100)
+        told = terminal_escape.line(agent.about, 100)
         talk.screen.note("  " + "  ".join(part for part in (agent.name, told, mark) if part), "", wrap=True)
 
 

@@ -61,21 +61,18 @@ def make_prefix(
 
 
 def write_prompt(
-    agent: Agent, colleagues: Iterable[Agent], listed: bool, rules: Sequence[str], user: bool = False
-) -> str:
+    name: str, instructions: str, colleagues: Iterable[Agent], listed: bool, rules: Sequence[str],
+    user: bool = False,
+) -> str:  # fmt: skip
     """The system prompt: who the agent is, whom it may call, and how it ends.
 
     listed: it can call its colleagues. rules: what is said of the built-in calls that it has. user: it may
     call the user, and somebody is there to answer.
     """
-    others = [
-        f"- {other.name}: {other.description or other.instructions}"
-        for other in colleagues
-        if other is not agent
-    ]
+    others = [f"- {other.name}: {other.about}" for other in colleagues if other.name != name]
     if user:
         others.append(f"- {USER}: {ASK_USER}")
-    parts = [f'You are "{agent.name}". {agent.instructions}'.rstrip()]
+    parts = [f'You are "{name}". {instructions}'.rstrip()]
     if others and listed:
         parts.append("Available agents:\n" + "\n".join(others))
     return "\n\n".join([*parts, "\n".join(rules)]).rstrip()

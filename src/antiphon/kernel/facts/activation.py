@@ -140,11 +140,14 @@ class Turn(Struct):
     finished_operations: dict[str, EffectFinished] | None = None
     """Of an acting turn, the ends of effects inside the action."""
     action_end: EffectFinished | None = None
+    """The end of the agent's own code that ends the turn: its action, or instructions that failed."""
 
 
 class Progress(Struct):
     """What one call of the activation has come to."""
 
+    instructions: str | None = None
+    """What the agent's own function wrote; None before it did, and where no function writes them."""
     best_text: str = ""
     """The last text of its model: the best output yet."""
     reminders: int = 0

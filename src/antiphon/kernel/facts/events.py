@@ -166,6 +166,14 @@ class ActionEffect(Struct, frozen=True, gc=False, tag="action", tag_field="kind"
     agent: str
 
 
+class InstructionsEffect(
+    Struct, frozen=True, gc=False, tag="instructions", tag_field="kind", omit_defaults=True
+):
+    """The agent's own function writes its instructions; they hold until the call has returned."""
+
+    agent: str
+
+
 class StepEffect(Struct, frozen=True, gc=False, tag="step", tag_field="kind", omit_defaults=True):
     """A durable step of an action."""
 
@@ -174,7 +182,7 @@ class StepEffect(Struct, frozen=True, gc=False, tag="step", tag_field="kind", om
 
 Detail = (
     ModelEffect | ToolEffect | CallEffect | ApprovalEffect | QuestionEffect | LimitEffect | TimerEffect
-    | ResultEffect | RoomEffect | ActionEffect | StepEffect
+    | ResultEffect | RoomEffect | ActionEffect | StepEffect | InstructionsEffect
 )  # fmt: skip
 HumanInput = ApprovalEffect | QuestionEffect | LimitEffect
 """What a person ends."""
@@ -284,7 +292,7 @@ class EffectFinished(Struct, frozen=True, gc=False, tag="finished", omit_default
     id: str
     outcome: Outcome = "completed"
     content: str = ""
-    """A tool's or a call's result, or a person's answer."""
+    """A tool's or a call's result, a person's answer, or the instructions."""
     attachments: tuple[Attachment, ...] = ()
     reply: Reply | None = None
     """A model's."""

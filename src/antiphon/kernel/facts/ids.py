@@ -8,6 +8,7 @@ of a turn are
     l1        a question about a limit   d1    a deadline
     r1        a wait for room in a budget
     x         the agent's action         x:…   an operation inside it
+    i         its instructions, where a function writes them
 
 Every function is O(1) in the number of effects, and none uses a regular expression.
 """
@@ -76,6 +77,11 @@ def action_id(activation: int, turn: int) -> str:
     return f"{activation}/{turn}.x"
 
 
+def instructions_id(activation: int, turn: int) -> str:
+    """The instructions that are written before a turn asks the model."""
+    return f"{activation}/{turn}.i"
+
+
 def approval_id(call: str) -> str:
     """The approval that a call waits for."""
     return call + "?"
@@ -116,7 +122,7 @@ def place_of(effect_id: str) -> str:
 
 
 def mark_of(effect_id: str) -> str:
-    """What stands at an effect's place, as one letter: `c`, `m`, `w`, `l`, `d` or `x`, as listed above."""
+    """What stands at an effect's place, as one letter: `c`, `m`, `w` and so on, as listed above."""
     return effect_id[effect_id.index(".") + 1]
 
 

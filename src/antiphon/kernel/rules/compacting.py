@@ -16,7 +16,7 @@ from antiphon.kernel.context.transcript import tokens_of
 from antiphon.kernel.facts.activation import Activation
 from antiphon.kernel.facts.events import TranscriptCompacted
 from antiphon.kernel.facts.state import RunState
-from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam
+from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam, prefix_of
 from antiphon.values.agent import Agent, Compaction
 from antiphon.values.codec import clean_text, encode_value
 
@@ -101,8 +101,7 @@ def _outgrown(run: RunState, member: CompiledAgent, activation: Activation, mode
 
 def _fixed(member: CompiledAgent, activation: Activation) -> int:
     """What is held for a request beside its conversation."""
-    prefix = member.prefix if activation.caller else member.entry_prefix
-    return prefix.size + member.agent.asking.max_output_tokens
+    return prefix_of(member, activation).size + member.agent.asking.max_output_tokens
 
 
 def _worth_it(activation: Activation) -> bool:

@@ -17,6 +17,7 @@ from antiphon.kernel.facts.events import (
     EffectFinished,
     EffectStarted,
     Event,
+    InstructionsEffect,
     ModelEffect,
     RoomEffect,
 )
@@ -25,7 +26,13 @@ from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules import compacting
 from antiphon.kernel.rules.breaches import Breach, on_breach
 from antiphon.kernel.rules.next import AGAIN, WAIT, Emit, Next
-from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam, ModelOption
+from antiphon.kernel.rules.team.compiled import (
+    CompiledAgent,
+    CompiledTeam,
+    ModelOption,
+    prefix_of,
+    unwritten,
+)
 from antiphon.values.agent import Compaction
 from antiphon.values.codec import encode_value
 from antiphon.values.hooks import Return
@@ -50,13 +57,17 @@ Asked = EffectStarted | Return | Breach
 
 
 def ask(emit: Emit, run: RunState, team: CompiledTeam, member: CompiledAgent, activation: Activation) -> Next:
-    """Act, or ask the model; a conversation that has grown too long is shortened first."""
+    """Act, or ask the model, once its instructions are written and a conversation too long is shortened."""
     if member.agent.hooks.act is not None and not activation.own_model:
         emit(
             EffectStarted(
                 ids.action_id(activation.id, activation.turn.number), ActionEffect(activation.agent)
             )
         )
+        return WAIT
+    if unwritten(member, activation):
+        effect_id = ids.instructions_id(activation.id, activation.turn.number)
+        emit(EffectStarted(effect_id, InstructionsEffect(activation.agent)))
         return WAIT
     wanted = compacting.due(run, team, member, activation)
     if wanted == "compact":
@@ -107,6 +118,7 @@ def next_turn(
     if (
         turns_used_up(activation, activation.turn.number + 1) is not None
         or activation.conversation.compaction
+        or (member.write_prefixes is not None and unwritten(member, activation))
         or compacting.due(run, team, member, activation) is not None
     ):
         return None
@@ -175,12 +187,12 @@ def call_model(
             return _all_failed(options, activation)
         number = closed
     option, prefix = options[number], member.prefix if activation.caller else member.entry_prefix
+    if member.write_prefixes is not None:
+        prefix = prefix_of(member, activation)
     suffix = beside or ("" if next_turn else turn.suffix)
     offered = None if next_turn or beside else turn.offered_tools
     size, conversation = activation.conversation.transcript.measure()
-    if oldest:
-        size = sum(compacting.sizes(activation)[:oldest])
-    size += prefix.size
+    size = prefix.size + (sum(compacting.sizes(activation)[:oldest]) if oldest else size)
     if suffix:
         size += len(suffix.encode("utf-8", "replace")) + (1_000 if beside else 0)
     output = member.agent.asking.max_output_tokens

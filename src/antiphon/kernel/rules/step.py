@@ -24,13 +24,13 @@ from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam
 Rule = Callable[[Emit, RunState, CompiledTeam, CompiledAgent, Activation], Next]
 
 RULES: Mapping[str, Rule] = {
-    "idle": turn.begin,  # messages? -> TurnStarted; the return
-    "asking": models.ask,  # room? -> ModelEffect, RoomEffect, LimitEffect, ActionEffect; the return
+    "idle": turn.begin,  # messages? -> TurnStarted; return
+    "asking": models.ask,  # -> InstructionsEffect, ModelEffect, RoomEffect, LimitEffect, ActionEffect; return
     "waiting": models.resume,  # cut off by a crash? -> EffectFinished(interrupted)
-    "failed": retries.retry,  # again? -> TimerEffect, ModelEffect, RoomEffect, LimitEffect; the return
+    "failed": retries.retry,  # again? -> TimerEffect, ModelEffect, RoomEffect, LimitEffect; return
     "calling": calls.advance,  # more at once? -> ToolEffect, CallEffect, ApprovalEffect, QuestionEffect
     "acting": turn.wait,  # its action runs
-    "settled": turn.end,  # another turn? -> TurnFinished, ModelEffect of the next turn; the return
+    "settled": turn.end,  # another turn? -> TurnFinished, ModelEffect of the next turn; return
 }
 """What follows from each phase of an activation. `scripts/diagram.py` draws this table: after `->` stands
 what the rule may emit."""

@@ -19,16 +19,24 @@ from antiphon.errors import ModelError, ToolError, UserError
 from antiphon.journal.port import Journal, Lease
 from antiphon.kernel.context.request import model_request, side_request
 from antiphon.kernel.facts.activation import Activation, OpenEffect
-from antiphon.kernel.facts.events import ActionEffect, EffectFinished, ModelEffect, TimerEffect, ToolEffect
+from antiphon.kernel.facts.events import (
+    ActionEffect,
+    EffectFinished,
+    InstructionsEffect,
+    ModelEffect,
+    TimerEffect,
+    ToolEffect,
+)
 from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules.calls import permit
-from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam, ModelOption
+from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam, ModelOption, prefix_of
 from antiphon.kernel.run.failures import Failures, trace_of
 from antiphon.kernel.run.feed import Feed
 from antiphon.kernel.run.stopping import Stoppable
 from antiphon.kernel.run.tools.isolated import ChildCall
 from antiphon.kernel.run.tools.start_token import LeaseStale, NotBegun, StartToken
 from antiphon.kernel.run.tools.threads import NoResult, Threads
+from antiphon.values.agent import Agent
 from antiphon.values.codec import (
     clean_fields,
     clean_text,
@@ -38,13 +46,14 @@ from antiphon.values.codec import (
     type_and_text,
 )
 from antiphon.values.fields import check_fields, shown
+from antiphon.values.hooks import InstructionsContext
 from antiphon.values.model import MAX_CALLS, Delta, Emit, ModelRequest, Reply, Usage, too_many_calls
 from antiphon.values.result import Failure
 from antiphon.values.tool import Done, Tool, ToolContext, result_of
 
 Failed = Callable[[BaseException, OpenEffect], str]
 """Is told of an exception in an effect; returns what the journal keeps of it."""
-PERFORMED = frozenset({ModelEffect, ToolEffect, TimerEffect, ActionEffect})
+PERFORMED = frozenset({ModelEffect, ToolEffect, TimerEffect, ActionEffect, InstructionsEffect})
 """Effects that the runtime performs; the others end by an answer or another effect."""
 
 
@@ -74,6 +83,35 @@ async def ask_model(
     return EffectFinished(effect_id, reply=reply, cost_nano_usd=bill)
 
 
+async def write_instructions(
+    agent: Agent, run: RunState, activation: Activation, opened: OpenEffect, deps: Any, failures: Failures
+) -> EffectFinished:
+    """Have the agent's own function write its instructions. Any failure is an event; only cancellation
+    escapes."""
+    write, trace = agent.instructions, ""
+    try:
+        # Of a team that is another one by now they may be a text.
+        found: Any = write if isinstance(write, str) else write(_instructions_context(run, activation, deps))
+        if isinstance(found, Awaitable):
+            found = await found
+        if isinstance(found, str):
+            return EffectFinished(opened.id, content=clean_text(found))
+        reason = f"a text is expected, not {shown(found)}"
+    except Exception as error:  # noqa: BLE001 - a function that raises fails its activation, never the run
+        reason = type_and_text(error)
+        trace = failures.note(error, opened.id, activation.agent, "the instructions", activation.request)
+    reason = f"the instructions of {activation.agent} could not be written: {reason}"
+    return EffectFinished(opened.id, "failed", reason=reason, trace=trace)
+
+
+def _instructions_context(run: RunState, activation: Activation, deps: Any) -> InstructionsContext:
+    messages = tuple(activation.conversation.transcript.messages)
+    return InstructionsContext(
+        run.run_id, activation.agent, run.at, messages, deps,
+        dict(activation.data), dict(run.activations[0].data),
+    )  # fmt: skip
+
+
 def _failure(error: Exception) -> Failure:
     """Why a model call failed; whatever an adapter raises, it can be stored."""
     if isinstance(error, ModelError):
@@ -90,6 +128,8 @@ def request_of(
     """The request of a model call that has just been started."""
     detail, transcript = opened.detail, activation.conversation.transcript
     prefix = member.prefix if activation.caller else member.entry_prefix
+    if member.write_prefixes is not None:
+        prefix = prefix_of(member, activation)
     if type(detail) is ModelEffect and detail.purpose != "reply":
         return side_request(
             model, member.agent, prefix, transcript, effect_id=opened.id, session=session,

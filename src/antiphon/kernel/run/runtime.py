@@ -27,12 +27,12 @@ from antiphon.kernel.facts.events import (
     EffectFinished,
     EffectStarted,
     Event,
+    InstructionsEffect,
     ModelEffect,
     RunClosed,
     RunResumed,
     RunStarted,
     TimerEffect,
-    ToolEffect,
     encode,
 )
 from antiphon.kernel.facts.fold.apply import Folding
@@ -41,14 +41,14 @@ from antiphon.kernel.facts.options import Options
 from antiphon.kernel.facts.records import ActivationIndex
 from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules.step import step
-from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam
+from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam, prefix_of
 from antiphon.kernel.rules.team.manifest import manifest_of
 from antiphon.kernel.run.actions import ActionExecutor, Given, act
 from antiphon.kernel.run.clock import Clock
 from antiphon.kernel.run.commands import CancelEffect, Command, Signal, apply_command, apply_stored, posted
 from antiphon.kernel.run.failures import Failures
 from antiphon.kernel.run.feed import Feed
-from antiphon.kernel.run.perform import PERFORMED, ToolExecutor, ask_model, capped
+from antiphon.kernel.run.perform import PERFORMED, ToolExecutor, ask_model, capped, write_instructions
 from antiphon.kernel.run.rows import LARGE, EndedRequests, pack
 from antiphon.kernel.run.stopping import stop, warn_of
 from antiphon.values.codec import clean_text, encode_shallow, encode_value
@@ -65,7 +65,7 @@ FOREVER = 1 << 62
 class Runtime:
     """The live owner of one run. Belongs to one event loop; not to be shared between threads.
 
-    state: the folded run. deps: handed to tools. ends: requests that ended and wait to be fetched.
+    state: the folded run. deps: handed to tools.
     """
 
     def __init__(
@@ -197,11 +197,12 @@ class Runtime:
                 detail = event.detail  # type: ignore[union-attr]
                 if type(detail) is CallEffect:
                     self.feed.index.learn(event)
-                    self._note_prefix(event.id, detail.digest, detail.agent, prefixes)  # type: ignore[union-attr]
+                    if detail.digest not in self._prefixes:
+                        self._note_prefix(event.id, detail, prefixes)  # type: ignore[union-attr]
                 elif type(detail) in PERFORMED:
                     started.append(event.id)  # type: ignore[union-attr]
-                    if type(detail) is ModelEffect and detail.prefix:
-                        self._note_prefix(event.id, detail.prefix, "", prefixes)  # type: ignore[union-attr]
+                    if type(detail) is ModelEffect and detail.prefix and detail.prefix not in self._prefixes:
+                        self._note_prefix(event.id, detail, prefixes)  # type: ignore[union-attr]
             elif kind is EffectFinished:
                 effect_id = event.id  # type: ignore[union-attr]
                 if effect_id in self._performing:
@@ -233,13 +234,19 @@ class Runtime:
             self.feed.add(self._seq, at, batch)
         self.journal.append(self._lease, row, blobs, partial(self._settled, self._seq))
 
-    def _note_prefix(self, effect_id: str, digest: str, agent: str, blobs: dict[str, bytes]) -> None:
+    def _note_prefix(self, effect_id: str, detail: CallEffect | ModelEffect, blobs: dict[str, bytes]) -> None:
         """What an agent is told goes into the journal once per run, beside the event that names it."""
-        if digest in self._prefixes:
-            return
-        self._prefixes.add(digest)
-        member = self.team.members[agent or self.state.activations[activation_of(effect_id)].agent]
-        blobs[digest] = (member.entry_prefix if member.entry_prefix.digest == digest else member.prefix).data
+        if isinstance(detail, CallEffect):
+            digest, member = detail.digest, self.team.members[detail.agent]
+            known = [member.entry_prefix, member.prefix]
+        else:
+            digest, asking = detail.prefix, self.state.activations.get(activation_of(effect_id))
+            # Who is gone was called off before its model was asked: it was told nothing.
+            known = [] if asking is None else [prefix_of(self.team.members[asking.agent], asking)]
+        for each in known:
+            if each.digest == digest:
+                self._prefixes.add(digest)
+                blobs[digest] = each.data
 
     def _settled(self, seq: int, error: BaseException | None) -> None:
         """A row is durable, or the journal failed."""
@@ -331,6 +338,8 @@ class Runtime:
         member = self.team.members[activation.agent]
         if type(detail) is ModelEffect:
             return self._ask(detail, opened, activation, member)
+        if type(detail) is InstructionsEffect:
+            return write_instructions(member.agent, self.state, activation, opened, self.deps, self.failures)
         return self._tools.use(opened, activation, self.team, member)
 
     def _ask(
@@ -370,7 +379,7 @@ class Runtime:
         for activation in list(self.state.activations.values()):
             for opened in list(activation.open.values()):
                 # A model call that was cut off is ended by the rules, and asked again.
-                if opened.crashes and type(opened.detail) in (ToolEffect, ActionEffect, TimerEffect):
+                if opened.crashes and type(opened.detail) in PERFORMED - {ModelEffect}:
                     self.spawn(self._drive(opened), opened.id)
 
     def cancel_when(self, signal: Signal, target: str, reason: str) -> Callable[[], object]:

@@ -243,13 +243,14 @@ class LoopAgent:
         return min(max(round((1 - known.used / window) * 100), 0), 100)
 
     async def get_history_messages(self, session: str | SessionStore | None = None) -> list[ChatMessage]:
-        """The conversation as the model would be shown it next; the system prompt first, once."""
+        """The conversation as the model would be shown it next; its prompt first, if that is a text."""
         async with self._alone(self._session(session)) as (opened, _):
             if (store := stored(session)) is not None:
                 await store.load(opened.run, self._agent)
             history = opened.run.transcript(self._agent)
         prompt = self._agent.instructions
-        return [ChatMessage("system", prompt)] * bool(prompt) + list(history)
+        known = isinstance(prompt, str) and prompt
+        return [*([ChatMessage("system", known)] if known else []), *history]
 
     async def replace_history_messages(
         self, messages: Iterable[ChatMessage], session: str | SessionStore | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -24,7 +24,7 @@ from antiphon import (
 from antiphon.styles.loop.permission import ToolPermissionHook, authorize_by
 from antiphon.values.agent import AgentSource, Compaction, agents_of
 from antiphon.values.fields import Checked
-from antiphon.values.hooks import Continue, EndTurn, TurnContext
+from antiphon.values.hooks import Continue, EndTurn, InstructionsContext, TurnContext
 from antiphon.values.limits import OutputLimits
 from antiphon.values.message import USER
 from antiphon.values.model import ChatMessage
@@ -108,7 +108,7 @@ class AgentOptions(Colleagues, frozen=True, kw_only=True):
 
     llm: str | Model | None = None
     tools: Sequence[Tool | Callable[..., Any]] = ()
-    system_prompt: str = ""
+    system_prompt: str | Callable[[InstructionsContext[Any]], str | Awaitable[str]] = ""
     max_iterations: int = 200
     tool_choice: str | None = None
     compaction: Compaction | None = Compaction()

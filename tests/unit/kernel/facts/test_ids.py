@@ -13,6 +13,7 @@ FORMATTED = {
     ids.room_id(3, 1, 2): (3, 1, "r2", -1, ""),
     ids.limit_id(1, 1, 1): (1, 1, "l1", -1, ""),
     ids.deadline_id(7, 1, 2): (7, 1, "d2", -1, ""),
+    ids.instructions_id(2, 1): (2, 1, "i", -1, ""),
     ids.action_id(0, 10): (0, 10, "x", -1, ""),
     # The name of an operation is the user's: nothing in it is mistaken for a part of the id.
     ids.action_id(5, 6) + ":a/b.c1?": (5, 6, "x:a/b.c1?", -1, "5/6.x"),

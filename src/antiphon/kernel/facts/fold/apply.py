@@ -20,6 +20,7 @@ from antiphon.kernel.facts.events import (
     EffectFinished,
     EffectStarted,
     Event,
+    InstructionsEffect,
     LimitEffect,
     MessagePosted,
     ModelEffect,
@@ -233,6 +234,7 @@ STARTED: Mapping[type, Callable[[RunState, Activation, OpenEffect, Any], None]] 
     RoomEffect: models.room_awaited,
     ActionEffect: turns.action_started,
     StepEffect: turns.step_started,
+    InstructionsEffect: models.instructions_awaited,
 }
 
 FINISHED: Mapping[type, Callable[[RunState, Activation, OpenEffect, EffectFinished], None]] = {
@@ -247,4 +249,5 @@ FINISHED: Mapping[type, Callable[[RunState, Activation, OpenEffect, EffectFinish
     RoomEffect: models.room_finished,
     ActionEffect: turns.action_finished,
     StepEffect: calls.operation_finished,
+    InstructionsEffect: models.instructions_written,
 }

@@ -1,4 +1,5 @@
-"""The fold of model calls, and of what stands between them: retries, deadlines, limits, room, compaction."""
+"""The fold of model calls, and of what stands between them: instructions, retries, deadlines, limits, room,
+compaction."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from typing import Any
 from antiphon.kernel.facts.activation import Activation, OpenEffect
 from antiphon.kernel.facts.events import (
     EffectFinished,
+    InstructionsEffect,
     LimitEffect,
     ModelEffect,
     RoomEffect,
@@ -24,6 +26,23 @@ from antiphon.values.model import ChatMessage
 UNBOUNDED = 1 << 62
 BLAMELESS = frozenset({"validation", "context_length", "refusal"})
 """Failures that say something of the request, and nothing of the model's health."""
+
+
+def instructions_awaited(
+    run: RunState, activation: Activation, opened: OpenEffect, detail: InstructionsEffect
+) -> None:
+    """The model is asked once its instructions are there."""
+    activation.phase = "waiting"
+
+
+def instructions_written(
+    run: RunState, activation: Activation, opened: OpenEffect, event: EffectFinished
+) -> None:
+    """The model may be asked now; without instructions the turn is over."""
+    if event.outcome == "completed":
+        activation.progress.instructions, activation.phase = event.content, "asking"
+    else:
+        activation.turn.action_end, activation.phase = event, "settled"
 
 
 def model_started(run: RunState, activation: Activation, opened: OpenEffect, detail: ModelEffect) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from msgspec.structs import replace
 
 from antiphon.errors import DuplicateName, UnknownName, UserError
-from antiphon.kernel.context.prompt import make_prefix, write_prompt
+from antiphon.kernel.context.prompt import PromptPrefix, make_prefix, write_prompt
 from antiphon.kernel.facts.agent_call import CALL_AGENT, FINISH
 from antiphon.kernel.facts.options import Options
 from antiphon.kernel.rules.builtins import BACKGROUND_CALL, BUILTINS
@@ -84,22 +84,28 @@ def _member(agent: Agent, agents: Mapping[str, Agent], options: Options) -> Comp
     builtins = _builtins(agent, reachable := _reachable(agent, agents), options) - set(tools)
     finishing = {name for name, tool in tools.items() if tool.finishes or name == FINISH}
     specs = (*(tool.spec for tool in tools.values()), *_builtin_specs(builtins, options.background))
-    prompt = agent.instructions
-    if not agent.standalone:
-        colleagues = [agents[name] for name in agents if name in reachable]
-        offered = builtins | set(tools)
-        rules = [each.prompt for name, each in BUILTINS.items() if name in offered and each.prompt]
-        user = options.interactive and (USER in reachable or tuple(agent.can_call) == ALL)
-        prompt = write_prompt(agent, colleagues, CALL_AGENT in offered, rules, user)
-    prompt = "\n\n".join([prompt, *(text for name, text in options.extra_for if name == agent.name)])
+    offered = builtins | set(tools)
+    rules = [each.prompt for name, each in BUILTINS.items() if name in offered and each.prompt]
+    user = options.interactive and (USER in reachable or tuple(agent.can_call) == ALL)
+    colleagues = [agents[name] for name in agents if name in reachable]
     examples = tuple(agent.examples) + tuple(each for tool in tools.values() for each in tool.examples)
     answer = answer_of(agent.output_type) if agent.output_type is not None else None
     schema = answer.schema if answer is not None else None
-    entry = f"{prompt}\n\n{options.extra}" if options.extra else prompt
-    entry_prefix = make_prefix(entry, specs, agent, examples, schema)
-    prefix = entry_prefix
-    if options.extra and options.extra_scope != "all":
-        prefix = make_prefix(prompt, specs, agent, examples, schema)
+    after = [text for name, text in options.extra_for if name == agent.name]
+
+    def prefixes(instructions: str) -> tuple[PromptPrefix, PromptPrefix]:
+        prompt = instructions
+        if not agent.standalone:
+            prompt = write_prompt(agent.name, instructions, colleagues, CALL_AGENT in offered, rules, user)
+        prompt = "\n\n".join([prompt, *after])
+        entry = f"{prompt}\n\n{options.extra}" if options.extra else prompt
+        entry_prefix = make_prefix(entry, specs, agent, examples, schema)
+        if not options.extra or options.extra_scope == "all":
+            return entry_prefix, entry_prefix
+        return make_prefix(prompt, specs, agent, examples, schema), entry_prefix
+
+    fixed = agent.instructions if isinstance(agent.instructions, str) else None
+    prefix, entry_prefix = prefixes(fixed or "")
     return CompiledAgent(
         agent,
         tools,
@@ -113,6 +119,8 @@ def _member(agent: Agent, agents: Mapping[str, Agent], options: Options) -> Comp
         answer,
         any(each is not None for each in (agent.hooks.plan_turn, agent.hooks.act, agent.hooks.prepare_input)),
         Policy(agent.policy) if isinstance(agent.policy, str) else agent.policy,
+        # The same text has the same prefix, so that a provider's cache holds from call to call.
+        functools.lru_cache(maxsize=256)(prefixes) if fixed is None else None,
     )
 
 

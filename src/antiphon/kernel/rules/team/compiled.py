@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from antiphon.kernel.context.prompt import REMINDER, PromptPrefix
+from antiphon.kernel.facts.activation import Activation
 from antiphon.kernel.facts.agent_call import FINISH
 from antiphon.schema.output_type import OutputSchema
 from antiphon.values.agent import Agent
@@ -39,6 +40,9 @@ class CompiledAgent(Struct, frozen=True, eq=False):
     begins: bool = False
     """It has hooks for how a turn begins."""
     policy: Policy | None = None
+    write_prefixes: Callable[[str], tuple[PromptPrefix, PromptPrefix]] | None = None
+    """Of an agent whose instructions a function writes: both prefixes with the instructions that are given;
+    `prefix` and `entry_prefix` have none."""
     declared: bytes = b"{}"
     """Its part of the manifest, JSON."""
 
@@ -86,6 +90,20 @@ class CompiledTeam(Struct, frozen=True, eq=False):
     models: Mapping[str, tuple[ModelOption, ...]]
     policies: bool
     """An agent brings rules of its own."""
+
+
+def prefix_of(member: CompiledAgent, activation: Activation) -> PromptPrefix:
+    """What the agent's model is told before the conversation, in this call of it."""
+    write, written = member.write_prefixes, activation.progress.instructions
+    if write is None or written is None:
+        return member.prefix if activation.caller else member.entry_prefix
+    prefix, entry_prefix = write(written)
+    return prefix if activation.caller else entry_prefix
+
+
+def unwritten(member: CompiledAgent, activation: Activation) -> bool:
+    """Whether a function is to write its instructions before its model can be asked."""
+    return member.write_prefixes is not None and activation.progress.instructions is None
 
 
 def reminder(member: CompiledAgent) -> str:
