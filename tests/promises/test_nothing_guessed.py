@@ -65,6 +65,22 @@ def test_a_call_that_the_output_limit_cut_is_not_made_and_the_model_is_told(raw:
     )
 
 
+def test_calls_of_a_cut_reply_whose_arguments_are_whole_are_made() -> None:
+    """Also one without arguments, if another call came after it; and the last one, if its JSON is whole."""
+    written: list[str] = []
+
+    @tool
+    def write(text: str = "nothing") -> str:
+        """Write a text."""
+        written.append(text)
+        return "written"
+
+    calls = (ToolCall("1", "write", ""), ToolCall("2", "write", '{"text": "whole"}'))
+    model = Script([Reply("", calls, "length"), "done"])
+    recorded(Agent("a", tools=[write], model=model), "go")
+    assert written == ["nothing", "whole"]
+
+
 @pytest.mark.parametrize(("name", "raw"), [("finish", '{"message": "the beg'), ("call_agent", "{")])
 def test_an_own_call_that_the_output_limit_cut_is_not_made_either(name: str, raw: str) -> None:
     model = Script([Reply("", (ToolCall("1", name, raw),), "length"), "whole"])

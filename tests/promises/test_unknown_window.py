@@ -109,6 +109,18 @@ def test_a_conversation_that_jumps_far_over_the_window_is_summed_up_in_pieces() 
     assert any(each.content.startswith(SUMMARY) for each in asked[-1].messages)
 
 
+def test_a_second_model_with_a_smaller_window_is_asked_for_pieces_that_it_can_take() -> None:
+    """What it has learned of its own window counts, not what is known of the first one."""
+    first = Script([*(call("look", n=n) for n in range(8)), ModelError("auth", "no more")])
+    second = Hidden(17_000, looks=0)
+    asking = ModelOptions(fallback_models=[second])
+    result = run_sync(Agent("a", tools=[look], model=first, asking=asking), "go")
+    assert result.output == "done"
+    # One request found it too long; all that followed fitted.
+    assert len(second.refused) == 1
+    assert second.summed_up >= 1
+
+
 def test_what_cannot_be_made_shorter_fails_and_says_why() -> None:
     model = Hidden(2_000, looks=1)
     with pytest.raises(RunFailed, match="context_length"):

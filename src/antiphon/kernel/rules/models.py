@@ -194,7 +194,7 @@ def call_model(
     size, conversation = activation.conversation.transcript.measure()
     size = prefix.size + (sum(compacting.sizes(activation)[:oldest]) if oldest else size)
     if suffix:
-        size += len(suffix.encode("utf-8", "replace")) + (1_000 if beside else 0)
+        size += len(suffix.encode()) + (1_000 if beside else 0)
     output = member.agent.asking.max_output_tokens
     tokens = size + output
     nano_usd = 0 if option.free else None

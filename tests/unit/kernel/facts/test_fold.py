@@ -43,6 +43,11 @@ from antiphon.values.result import Failure
 
 CALL = "0/1.c1"
 ASKS_MODEL = EffectStarted("1/1.m1", ModelEffect("m", "", 10))
+LOOKS = [
+    TurnStarted(1, 1),
+    ASKS_MODEL,
+    EffectFinished("1/1.m1", reply=Reply("", (ToolCall("1", "look"),), "calls")),
+]
 
 
 def called(place, agent, **fields):
@@ -82,6 +87,8 @@ def test_a_call_is_in_flight_until_it_ends():
         ([EffectFinished("1/1.m1")], "ended but never started"),
         ([TurnStarted(7, 1)], "7"),
         ([TurnStarted(1, 1), ASKS_MODEL, EffectFinished(CALL)], "effects in flight"),
+        # The turn has one call, `look`.
+        ([*LOOKS, EffectStarted("1/1.c2", ToolEffect("look"))], "1/1.c2 is no call of its turn"),
     ],
 )
 @pytest.mark.parametrize("how", ["one by one", "all at once"])

@@ -4,8 +4,9 @@ import asyncio
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from antiphon import Agent, Policy, RunFailed, ToolError, run_sync, tool
+from antiphon import Agent, LoopOptions, Policy, RunFailed, ToolError, run_sync, tool
 from antiphon.models.script import Script, call, finish
 from tests.transcript import effects, recorded, results_shown
 
@@ -123,6 +124,29 @@ def test_its_siblings_are_skipped() -> None:
         "1/1.c1 skipped: look was skipped: submit ends the task in the same reply",
         "1/1.c2 tool submit started",
         "1/1.c2 completed: submitted: good",
+    ]
+
+
+def test_done_in_order_only_what_follows_it_is_skipped_and_nothing_runs_beside_it() -> None:
+    calls = [
+        call("look"),
+        call("submit", text="bad"),
+        call("look"),
+        call("submit", text="good"),
+        call("look"),
+    ]
+    worker = replace(WORKER, loop=LoopOptions(finish_mode="in_order"))
+    _, records = recorded(worker, "go", model=Script([calls]))
+    assert effects(records, "c")[1:-1] == [
+        "1/1.c1 tool look started",
+        "1/1.c1 completed: seen",
+        "1/1.c2 tool submit started",
+        "1/1.c2 failed: [submit] not good enough",
+        "1/1.c3 tool look started",
+        "1/1.c3 completed: seen",
+        "1/1.c4 tool submit started",
+        "1/1.c4 completed: submitted: good",
+        "1/1.c5 skipped: look was skipped: the turn was over before it",
     ]
 
 

@@ -138,11 +138,14 @@ def test_mail_ends_the_wait():
     assert shown(head.model.requests[2])[-1] == "user: how far?"
 
 
-def test_with_nobody_at_work_nobody_is_waited_for():
+@pytest.mark.parametrize("limits", [None, Limits(timeout_seconds=60)])
+def test_with_nobody_at_work_nobody_is_waited_for(limits):
+    """Nor for the timer of a deadline."""
     answers = [Continue(wait_for_messages=True), Return(output="done")]
     agent = Agent(
-        "a", hooks=Hooks(end_turn=lambda context: answers[context.turn - 1]), model=Script(["one", "two"])
-    )
+        "a", limits=limits, hooks=Hooks(end_turn=lambda context: answers[context.turn - 1]),
+        model=Script(["one", "two"]),
+    )  # fmt: skip
     assert recorded(agent, "go")[0].output == "done"
 
 
