@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Mapping
 
 from msgspec.structs import replace
 
 from antiphon.errors import DuplicateName, UnknownName, UserError
-from antiphon.kernel.context.prompt import PromptPrefix, make_prefix, write_prompt
+from antiphon.kernel.context.prompt import PromptPrefix, introduction, make_prefix, write_prompt
 from antiphon.kernel.facts.agent_call import CALL_AGENT, FINISH
 from antiphon.kernel.facts.options import Options
 from antiphon.kernel.rules.builtins import BACKGROUND_CALL, BUILTINS
@@ -59,7 +59,13 @@ def make_members(agents: tuple[Agent, ...], options: Options) -> Mapping[str, Co
     for name, _ in options.extra_for:
         if name not in by_name:
             raise UnknownName("agent in extra_instructions", name, by_name)
-    members = {name: _member(agent, by_name, options) for name, agent in by_name.items()}
+    # Once for all: what a team of n costs shall not grow with its square, but for joining texts.
+    introductions = {name: introduction(agent) for name, agent in by_name.items()}
+    everyone = frozenset(by_name)
+    members = {
+        name: _member(agent, introductions, _reachable(agent, everyone), options)
+        for name, agent in by_name.items()
+    }
     return {name: replace(member, declared=declared(member)) for name, member in members.items()}
 
 
@@ -73,7 +79,9 @@ def _check_breach(limits: Limits | None, agents: Mapping[str, Agent]) -> None:
         raise UnknownName("agent in Limits.breach_target", limits.breach_target, agents)
 
 
-def _member(agent: Agent, agents: Mapping[str, Agent], options: Options) -> CompiledAgent:
+def _member(
+    agent: Agent, introductions: Mapping[str, str], reachable: frozenset[str], options: Options
+) -> CompiledAgent:
     tools: dict[str, Tool] = {}
     for tool in agent.tools:
         if not isinstance(tool, Tool):
@@ -81,13 +89,13 @@ def _member(agent: Agent, agents: Mapping[str, Agent], options: Options) -> Comp
         if tool.name in tools:
             raise DuplicateName("tool", tool.name)
         tools[tool.name] = tool
-    builtins = _builtins(agent, reachable := _reachable(agent, agents), options) - set(tools)
+    builtins = frozenset(_builtins(agent, reachable, options) - set(tools))
     finishing = {name for name, tool in tools.items() if tool.finishes or name == FINISH}
-    specs = (*(tool.spec for tool in tools.values()), *_builtin_specs(builtins, options.background))
-    offered = builtins | set(tools)
+    specs = (*[tool.spec for tool in tools.values()], *_builtin_specs(builtins, options.background))
+    offered = builtins | tools.keys()
     rules = [each.prompt for name, each in BUILTINS.items() if name in offered and each.prompt]
     user = options.interactive and (USER in reachable or tuple(agent.can_call) == ALL)
-    colleagues = [agents[name] for name in agents if name in reachable]
+    colleagues = [told for name, told in introductions.items() if name != agent.name and name in reachable]
     examples = tuple(agent.examples) + tuple(each for tool in tools.values() for each in tool.examples)
     answer = answer_of(agent.output_type) if agent.output_type is not None else None
     schema = answer.schema if answer is not None else None
@@ -109,7 +117,7 @@ def _member(agent: Agent, agents: Mapping[str, Agent], options: Options) -> Comp
     return CompiledAgent(
         agent,
         tools,
-        frozenset(builtins),
+        builtins,
         frozenset(options.disabled) - set(tools),
         reachable,
         frozenset(finishing | ({FINISH} & builtins)),
@@ -132,16 +140,22 @@ def _builtins(agent: Agent, reachable: frozenset[str], options: Options) -> set[
     return (names if reachable else {FINISH}) - set(options.disabled)
 
 
-def _reachable(agent: Agent, agents: Mapping[str, Agent]) -> frozenset[str]:
+def _reachable(agent: Agent, everyone: frozenset[str]) -> frozenset[str]:
+    """The names of those that an agent may call."""
     if tuple(agent.can_call) == ALL:
-        return frozenset(agents)
+        return everyone
     for name in agent.can_call:
-        if name not in agents and name != USER:
-            raise UnknownName(f"agent in can_call of {agent.name}", name, agents)
+        if name not in everyone and name != USER:
+            raise UnknownName(f"agent in can_call of {agent.name}", name, everyone)
     return frozenset(agent.can_call)
 
 
-def _builtin_specs(builtins: Collection[str], background: bool) -> Iterable[ToolSpec]:
-    for name, builtin in BUILTINS.items():
-        if name in builtins:
-            yield BACKGROUND_CALL if background and name == CALL_AGENT else builtin.spec
+@functools.cache
+def _builtin_specs(builtins: frozenset[str], background: bool) -> tuple[ToolSpec, ...]:
+    return tuple(
+        [
+            BACKGROUND_CALL if background and name == CALL_AGENT else builtin.spec
+            for name, builtin in BUILTINS.items()
+            if name in builtins
+        ]
+    )

@@ -17,6 +17,8 @@ from msgspec import Struct
 
 from antiphon.kernel.facts.events import FORMAT
 from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam, ModelOption
+from antiphon.values.agent import Agent, ModelOptions
+from antiphon.values.hooks import Hooks
 from antiphon.values.tool import Tool
 
 RULES_VERSION = 2
@@ -64,16 +66,24 @@ def _model(option: ModelOption) -> tuple[str, str, int | None, float | None, flo
 def declared(member: CompiledAgent) -> bytes:
     """What one agent's developer declared, as JSON; functions as the digests of their code."""
     agent = member.agent
-    fields: dict[str, Any] = {
-        name: getattr(agent, name) for name in agent.__struct_fields__ if name not in ("model", "output_type")
-    }
-    asking = {name: getattr(agent.asking, name) for name in agent.asking.__struct_fields__}
-    fields["asking"] = asking | {"fallback_models": len(agent.asking.fallback_models)}
+    fields = msgspec.structs.asdict(agent)
+    del fields["model"], fields["output_type"]
     fields["tools"] = {name: _tool(tool) for name, tool in member.tools.items()}
-    hooks = {name: getattr(agent.hooks, name) for name in agent.hooks.__struct_fields__}
-    fields["hooks"] = {name: code_digest(hook) for name, hook in hooks.items() if hook is not None}
+    for name, (default, written) in _GROUPS.items():
+        # Most agents leave a group as it is.
+        fields[name] = written if fields[name] is default else _group(fields[name])
     fields["prefix"], fields["entry_prefix"] = member.prefix.digest, member.entry_prefix.digest
     return _encode(fields)
+
+
+def _group(options: Struct) -> Any:
+    """A group of an agent's fields as the manifest has it: code as digests, models as their number."""
+    fields = msgspec.structs.asdict(options)
+    if isinstance(options, Hooks):
+        return {name: code_digest(hook) for name, hook in fields.items() if hook is not None}
+    if isinstance(options, ModelOptions):
+        return fields | {"fallback_models": len(options.fallback_models)}
+    return options
 
 
 def _tool(tool: Tool) -> dict[str, str]:
@@ -86,6 +96,12 @@ def _named(value: Any) -> str:
 
 
 _encode = msgspec.json.Encoder(enc_hook=_named, order="sorted").encode
+_GROUPS = {
+    each.name: (each.default, msgspec.Raw(_encode(_group(each.default))))
+    for each in msgspec.structs.fields(Agent)
+    if each.name in ("loop", "asking", "hooks", "topics")
+}
+"""The groups of an agent's fields: what they are unless given, as an object and as JSON."""
 
 
 def code_digest(function: Any) -> str:
