@@ -94,6 +94,18 @@ def test_a_schema_for_the_output_is_kept() -> None:
     asyncio.run(main())
 
 
+def test_a_form_that_would_have_to_be_written_is_refused_unseen() -> None:
+    invoice = {"type": "object", "properties": {"total": {"type": "number"}}, "required": ["total"]}
+
+    async def main() -> None:
+        async with LocalModel() as model:
+            with pytest.raises(ModelError, match="fields of its answer would have to be written") as caught:
+                await model.complete(asked("An invoice", output_schema=invoice), lambda delta: None)
+            assert caught.value.kind == "validation"
+
+    asyncio.run(main())
+
+
 @pytest.mark.slow
 def test_cancelling_returns_at_once_and_closing_ends_the_thread() -> None:
     async def main() -> None:
