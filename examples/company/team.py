@@ -97,15 +97,15 @@ class Design(Struct):
 class WriteRequirements(Action):
     """Makes requirements of a user's idea."""
 
-    async def run(self, with_messages: Sequence[Message] = (), **kwargs: object) -> str:
-        return await self._aask(f"{REQUIRE}\n{with_messages[-1].content}")
+    async def run(self, with_messages: Sequence[Message] | None = None, **kwargs: object) -> str:
+        return await self._aask(f"{REQUIRE}\n{latest(with_messages).content}")
 
 
 class WriteDesign(Action):
     """Has the designer, whose output is a `Design`, decide on files and interface."""
 
-    async def run(self, with_messages: Sequence[Message] = (), **kwargs: object) -> Message:
-        required = f"# Requirements\n{with_messages[-1].content}"
+    async def run(self, with_messages: Sequence[Message] | None = None, **kwargs: object) -> Message:
+        required = f"# Requirements\n{latest(with_messages).content}"
         design = msgspec.json.decode(await self.ctx.call("designer", required), type=Design)
         return Message(f"{required}\n\n{design.told()}", instruct_content=design, cause_by=self)
 
@@ -113,8 +113,8 @@ class WriteDesign(Action):
 class WriteProgram(Action):
     """Writes the program of a design, or mends it after its tests have failed."""
 
-    async def run(self, with_messages: Sequence[Message] = (), **kwargs: object) -> str:
-        design, news = designed(with_messages), with_messages[-1]
+    async def run(self, with_messages: Sequence[Message] | None = None, **kwargs: object) -> str:
+        design, news = designed(with_messages), latest(with_messages)
         if news.cause_by == topic_of(RunTests):
             return await self.ctx.call(
                 "mender", f"{design.content}\n\n# What the tests showed\n{news.content}"
@@ -125,15 +125,15 @@ class WriteProgram(Action):
 class WriteTests(Action):
     """Writes the tests of a design."""
 
-    async def run(self, with_messages: Sequence[Message] = (), **kwargs: object) -> str:
+    async def run(self, with_messages: Sequence[Message] | None = None, **kwargs: object) -> str:
         return await self.ctx.call("test_author", designed(with_messages).content)
 
 
 class RunTests(Action):
     """Runs the tests: a message for the engineer, or the end. Raises RuntimeError after the last round."""
 
-    async def run(self, with_messages: Sequence[Message] = (), **kwargs: object) -> Message:
-        tester, design, news = self.role, designed(with_messages), with_messages[-1]
+    async def run(self, with_messages: Sequence[Message] | None = None, **kwargs: object) -> Message:
+        tester, design, news = self.role, designed(with_messages), latest(with_messages)
         assert isinstance(tester, Tester)
         disputed = DISPUTED.search(news.content)
         if disputed:
@@ -182,9 +182,14 @@ class Tester(Role):
         return True
 
 
-def designed(messages: Sequence[Message]) -> Message:
+def latest(messages: Sequence[Message] | None) -> Message:
+    """The message that a role reacts to: the last of all that it remembers."""
+    return list(messages or ())[-1]
+
+
+def designed(messages: Sequence[Message] | None) -> Message:
     """The message with the latest design."""
-    return next(each for each in reversed(messages) if each.cause_by == topic_of(WriteDesign))
+    return next(each for each in reversed(messages or ()) if each.cause_by == topic_of(WriteDesign))
 
 
 def bench(folder: Path) -> list[Agent]:

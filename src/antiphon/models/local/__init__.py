@@ -78,6 +78,8 @@ class LocalModel:
 
     async def complete(self, request: ModelRequest, emit: Emit) -> Reply:
         """Choose a call, or write a short text when there is none to choose. Raises only `ModelError`."""
+        if request.output_schema is not None and not choosable(request.output_schema):
+            raise beyond("the fields of its answer would have to be written")
         now = scene(request.messages)
         offered = branches(request, now)
         if offered:
@@ -112,8 +114,6 @@ class LocalModel:
 
     async def _write(self, request: ModelRequest, emit: Emit) -> Reply:
         free = request.output_schema is None
-        if request.output_schema is not None and not choosable(request.output_schema):
-            raise beyond("the fields of its answer would have to be written")
         schema = {"type": "string", "minLength": 1} if free else request.output_schema
         told = _Told(emit)
         body = {

@@ -111,9 +111,11 @@ def branches(request: ModelRequest, now: Scene) -> list[Branch]:
     else:
         told = f"{now.asked}\n{request.system.partition(_COLLEAGUES)[0]}"
         steps = [step for step in steps if _mentioned(step, told)]
+    if request.output_schema is not None:
+        return steps  # a quotation does not fit it; when there is no step left, it is filled in
     if any(spec.name == FINISH for spec in offered):
         steps.extend(_finishes(request, now, alone=not steps))
-    elif now.results and request.tool_choice != "required" and request.output_schema is None:
+    elif now.results and request.tool_choice != "required":
         steps.append(_fixed({"call": ANSWER}, ANSWER, {"message": quote(now.results)}))
     return steps
 

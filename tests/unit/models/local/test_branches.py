@@ -128,6 +128,16 @@ def test_finishing_needs_a_result_or_an_example() -> None:
     ]
 
 
+def test_a_typed_answer_is_filled_in_and_not_quoted() -> None:
+    schema = {"type": "object", "properties": {"colour": {"enum": ["red", "blue"]}}}
+    assert ask("The sky?", CALL, FINISH, output_schema=schema) == []
+    assert ask("Count b.md", COUNT, FINISH, examples=(COUNTED,), output_schema=schema) == [
+        ("count", {"path": "b.md"})
+    ]
+    found = done("count", {"path": "b.md"}, "b.md: 7 words")
+    assert ask("Count b.md", COUNT, FINISH, examples=(COUNTED,), more=found, output_schema=schema) == []
+
+
 def test_a_further_step_is_offered_when_it_is_named() -> None:
     more = done("call_agent", {"agent_name": "ann", "message": "x"}, "found")
     assert ask("Ask ann, then bob.", CALL, FINISH, system=SYSTEM, more=more) == [

@@ -100,7 +100,10 @@ def test_a_form_that_would_have_to_be_written_is_refused_unseen() -> None:
     async def main() -> None:
         async with LocalModel() as model:
             with pytest.raises(ModelError, match="fields of its answer would have to be written") as caught:
-                await model.complete(asked("An invoice", output_schema=invoice), lambda delta: None)
+                await model.complete(
+                    asked("An invoice in a.md", output_schema=invoice, tools=TOOLS, examples=EXAMPLES),
+                    lambda delta: None,
+                )
             assert caught.value.kind == "validation"
 
     asyncio.run(main())
