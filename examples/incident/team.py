@@ -38,6 +38,34 @@ Words = Annotated[str, Meta(max_length=200, description="What a line must hold; 
 Clock = Annotated[str, Meta(pattern="^(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)$", description="12:05, UTC.")]
 
 
+def matching(files: list[Path], words: str, after: str, before: str) -> Iterator[str]:
+    """The lines from `after` on and before `before` that hold all the words."""
+    # Whole words: 504 is a status, and no part of 504ms.
+    wanted = [re.compile(rf"(?<!\w){re.escape(each)}(?!\w)", re.IGNORECASE) for each in words.split()]
+    for path in files:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            for line in file:
+                at = TIME.match(line)
+                if at and after <= at[2] < before and all(each.search(line) for each in wanted):
+                    yield line.rstrip("\n")
+
+
+@tool(effect="idempotent")
+def write_ticket(
+    ctx: ToolContext[Any], title: Annotated[str, Meta(min_length=5, max_length=120)], text: str
+) -> str:
+    """Write a ticket: a title, and what happened, the cause, and what would prevent it, in Markdown."""
+    if len(text) > 20_000:
+        raise ToolError(f"The text has {len(text):,} characters; 20,000 at most")
+    # Named after the call: done again after a crash it is the same ticket, not a second one.
+    path = Path("tickets", re.sub(r"\W+", "-", f"{ctx.run_id[:8]}-{ctx.effect_id}") + ".md")
+    path.parent.mkdir(exist_ok=True)
+    part = path.with_name(f".{path.name}.part")
+    part.write_text(f"# {title}\n\n{text.strip()}\n", "utf-8")
+    os.replace(part, path)
+    return f"{path}"
+
+
 def team(folder: Path) -> LoopAgent:
     """The agent, reading the .log files of `folder`. Raises ConfigError when there are none."""
     files = sorted(path for path in folder.glob("*.log") if path.is_file())
@@ -45,16 +73,6 @@ def team(folder: Path) -> LoopAgent:
         raise ConfigError("holds no .log files; name their folder with --folder", str(folder))
     if (size := sum(path.stat().st_size for path in files)) > LARGEST:
         raise ConfigError(f"holds {size:,} bytes of logs; {LARGEST:,} are read", str(folder))
-
-    def lines(words: str, after: str, before: str) -> Iterator[str]:
-        # Whole words: 504 is a status, and no part of 504ms.
-        wanted = [re.compile(rf"(?<!\w){re.escape(each)}(?!\w)", re.IGNORECASE) for each in words.split()]
-        for path in files:
-            with path.open(encoding="utf-8", errors="replace") as file:
-                for line in file:
-                    at = TIME.match(line)
-                    if at and after <= at[2] < before and all(each.search(line) for each in wanted):
-                        yield line.rstrip("\n")
 
     @tool(effect="read")
     def count_lines(
@@ -64,7 +82,7 @@ def team(folder: Path) -> LoopAgent:
         before: Clock = "24:00",
     ) -> str:
         """Count log lines from `after` on and before `before`. Only requests have a host, path and status."""
-        groups: Counter[str] = Counter(_group(line, by) for line in lines(words, after, before))
+        groups: Counter[str] = Counter(_group(line, by) for line in matching(files, words, after, before))
         if not groups:
             return "No line."
         listed = sorted(groups.items()) if by == "minute" else groups.most_common(60)
@@ -77,24 +95,9 @@ def team(folder: Path) -> LoopAgent:
         at_most: Annotated[int, Meta(ge=1, le=60)] = 20,
     ) -> str:  # fmt: skip
         """Read log lines from `after` on and before `before`, the first ones when there are more."""
-        found = list(lines(words, after, before))
+        found = list(matching(files, words, after, before))
         told = [each[:300] for each in found[:at_most]]
         return "\n".join([*told, f"{len(told)} of {len(found)} lines"])
-
-    @tool(effect="idempotent")
-    def write_ticket(
-        ctx: ToolContext[Any], title: Annotated[str, Meta(min_length=5, max_length=120)], text: str
-    ) -> str:
-        """Write a ticket: a title, and what happened, the cause, and what would prevent it, in Markdown."""
-        if len(text) > 20_000:
-            raise ToolError(f"The text has {len(text):,} characters; 20,000 at most")
-        # Named after the call: done again after a crash it is the same ticket, not a second one.
-        path = Path("tickets", re.sub(r"\W+", "-", f"{ctx.run_id[:8]}-{ctx.effect_id}") + ".md")
-        path.parent.mkdir(exist_ok=True)
-        part = path.with_name(f".{path.name}.part")
-        part.write_text(f"# {title}\n\n{text.strip()}\n", "utf-8")
-        os.replace(part, path)
-        return f"{path}"
 
     return LoopAgent(
         name="investigator",
