@@ -60,14 +60,14 @@ temporary folder, and end within seconds. When you are done, say in a sentence w
 DISPUTED = re.compile(r"^DISPUTED:(.*)", re.MULTILINE | re.DOTALL)
 
 
-class SourceFile(Struct):
+class SourceFile(Struct, forbid_unknown_fields=True):
     """A file of the program, its path with `/`, and what it is for."""
 
     path: str
     purpose: str
 
 
-class Design(Struct):
+class Design(Struct, forbid_unknown_fields=True):
     """What is built. program: the file that a user runs. interface: all that the tests may rely on."""
 
     program: str

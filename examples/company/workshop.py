@@ -42,9 +42,10 @@ class Failure(Struct):
 
 
 class Report(Struct):
-    """What a run of the tests showed. stopped: why it did not come to its end, if so."""
+    """What a run of the tests showed: the first failures of all. stopped: why it did not come to its end."""
 
     ran: int = 0
+    failed: int = 0
     failures: list[Failure] = []
     missing: list[str] = []
     stopped: str = ""
@@ -52,14 +53,14 @@ class Report(Struct):
     @property
     def passed(self) -> bool:
         """Whether there are tests, all of them passed, and every file of the design is there."""
-        return self.ran > 0 and not (self.failures or self.missing or self.stopped)
+        return self.ran > 0 and not (self.failed or self.missing or self.stopped)
 
     def told(self) -> str:
         """The report for whoever has to mend the program."""
-        lines = [f"{self.ran} tests ran, {len(self.failures)} did not pass."]
+        lines = [f"{self.ran} tests ran, {self.failed} did not pass."]
         lines += [f"The design names {path}, and there is no such file." for path in self.missing]
         lines += [self.stopped] if self.stopped else []
-        for each in self.failures[:FAILURES]:
+        for each in self.failures:
             lines += ["", f"## {each.test}", each.said]
         return "\n".join(lines)
 
@@ -139,7 +140,7 @@ def run_tool(folder: Path) -> Tool[Any, Any]:
 
 RUNNER = """
 import json, unittest
-folder, shown = json.loads(sys.stdin.read())
+folder, shown, most = json.loads(sys.stdin.read())
 os.chdir(folder)
 sys.path.insert(0, folder)
 sys.dont_write_bytecode = True
@@ -149,10 +150,10 @@ for number in (1, 2):  # what a program prints is no part of the report
 sys.argv = ["unittest"]
 found = unittest.defaultTestLoader.discover("tests", top_level_dir=folder)
 result = found.run(unittest.TestResult())
-failures = [(test.id(), said[-shown:]) for test, said in result.failures + result.errors]
-failures += [(test.id(), "passed, but was expected to fail") for test in result.unexpectedSuccesses]
-failures = [{"test": test, "said": said} for test, said in failures]
-json.dump({"ran": result.testsRun, "failures": failures}, report)
+found = result.failures + result.errors
+found += [(test, "passed, but was expected to fail") for test in result.unexpectedSuccesses]
+told = [{"test": test.id(), "said": said[-shown:]} for test, said in found[:most]]
+json.dump({"ran": result.testsRun, "failed": len(found), "failures": told}, report)
 report.flush()
 os._exit(0)  # whatever threads the program has left behind
 """
@@ -167,7 +168,7 @@ def report(folder: Path, expected: list[str], seconds: float = SECONDS) -> Repor
         if not (copy / TESTS).is_dir():
             return Report(missing=missing, stopped=f"There are no tests in {TESTS}/.")
         (copy / TESTS / "__init__.py").touch()
-        given = msgspec.json.encode([str(copy), SHOWN]).decode()
+        given = msgspec.json.encode([str(copy), SHOWN, FAILURES]).decode()
         try:
             said = run_alone(RUNNER, given, seconds=seconds)
             found = msgspec.json.decode(said, type=Report)

@@ -39,7 +39,7 @@ LARGEST = 100_000
 """Bytes of a document; a larger one is not read."""
 
 Amount = Annotated[str, Meta(pattern=r"^-?[0-9]{1,12}\.[0-9]{2}$", description='Plain, such as "1240.50".')]
-Name = Annotated[str, Meta(min_length=1, max_length=200)]
+Name = Annotated[str, Meta(pattern="^.{1,200}$")]
 
 
 class Invoice(Struct, frozen=True, forbid_unknown_fields=True):
@@ -112,12 +112,16 @@ def documents(folder: Path) -> list[Document]:
 
 
 def _read(folder: Path, path: Path) -> Document:
-    name, size = path.as_posix(), (folder / path).stat().st_size
+    name, file = path.as_posix(), folder / path
     if path.suffix.lower() not in ENDINGS:
         return Document(name, "", f"only {', '.join(ENDINGS)} files are read")
+    try:
+        size = file.stat().st_size
+        data = b"" if size > LARGEST else file.read_bytes()
+    except OSError as error:
+        return Document(name, "", f"it cannot be opened: {error.strerror}")
     if size > LARGEST:
         return Document(name, "", f"{size:,} bytes; at most {LARGEST:,} are read")
-    data = (folder / path).read_bytes()
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -214,7 +218,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not given.csv.absolute().parent.is_dir():
             raise UserError(f"{given.csv} cannot be written: there is no folder {given.csv.parent}")
         results = asked(found, given, run_id)
-    except AntiphonError as error:
+    except (AntiphonError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 3
     except KeyboardInterrupt:

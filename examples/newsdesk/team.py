@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from antiphon import Agent, Model
+from antiphon.errors import AntiphonError
 from antiphon.models.script import Script, call
 from antiphon.styles.tasks import Controller, StructuredMessage, Worker
 from antiphon.tools import folder_tools
@@ -120,7 +121,7 @@ async def report(desk: Controller, stories: Sequence[StructuredMessage]) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """0: every story appeared; 1: some did not."""
+    """0: every story appeared; 1: some did not; 3: nothing could be done."""
     parser = argparse.ArgumentParser(prog="team.py", description=__doc__.partition("\n")[0])
     add = parser.add_argument
     add("stories", nargs="*", metavar="SUBJECT[:PRIORITY[:DEADLINE]]", help="such as 'Storm Petra:high:5m'")
@@ -132,8 +133,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("by a script that quotes the dispatches; --model NAME has them reported", file=sys.stderr)
     wanted = given.stories or ["City library:low", "Harbour strike:medium", "Storm Petra:high:5m"]
     stories = [story(*each.split(":", 2)) for each in wanted]
-    desk = news_desk(given.wire, given.archive, given.model or script())
-    return min(1, asyncio.run(report(desk, stories)))
+    try:
+        desk = news_desk(given.wire, given.archive, given.model or script())
+        return min(1, asyncio.run(report(desk, stories)))
+    except AntiphonError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 3
 
 
 if __name__ == "__main__":

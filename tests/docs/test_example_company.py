@@ -291,10 +291,21 @@ def test_what_tests_show(body: str, stopped: str, failed: int, tmp_path: Path, w
     found = workshop.report(tmp_path, ["one.py"], seconds=1 if "while" in body else 20)
     assert found.stopped.startswith(stopped)
     assert bool(found.stopped) is bool(stopped)
-    assert len(found.failures) == failed
+    assert (found.failed, len(found.failures)) == (failed, failed)
     assert found.missing == ["one.py"]
     assert not found.passed
     assert files(tmp_path) == before, "it ran in a copy"
+
+
+@pytest.mark.slow
+def test_of_many_failures_the_first_are_told(tmp_path: Path, workshop: Any) -> None:
+    (tmp_path / "tests").mkdir()
+    body = "for number in range(30):\n            with self.subTest(number): self.fail('x' * 9_000)"
+    (tmp_path / "tests/test_one.py").write_text(HEAD + body)
+    found = workshop.report(tmp_path, [])
+    assert (found.ran, found.failed, len(found.failures)) == (1, 30, workshop.FAILURES)
+    assert max(len(each.said) for each in found.failures) <= workshop.SHOWN
+    assert found.told().startswith("1 tests ran, 30 did not pass.")
 
 
 @pytest.mark.slow

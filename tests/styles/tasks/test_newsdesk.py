@@ -72,3 +72,19 @@ def test_the_urgent_ones_come_first(desk: dict[str, Any]) -> None:
     desk["main"].__globals__["script"] = lambda: Script({"reporter": reports})
     assert desk["main"](["a:low", "b:low", "c:medium", "d:high"]) == 0
     assert begun == ["d", "c", "a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["Storm Petra", "storm petra"], "error: "),
+        (["--wire", "nowhere"], "error: nowhere: is not a folder"),
+        (["--model", "nobody:x"], "error: "),
+    ],
+)
+def test_nothing_to_do(
+    words: list[str], said: str, desk: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert desk["main"](words) == 3
+    assert said in capsys.readouterr().err
+    assert not Path("stories").exists()
