@@ -151,6 +151,7 @@ def test_a_ticket_needs_permission(run: Run) -> None:
     [
         ({"words": "504"}, "lines: 14"),
         ({"words": "504ms"}, "No line."),
+        ({"words": "check"}, "No line."),
         ({"words": "deploy", "by": "minute", "after": "12:00", "before": "24:00"}, "12:08: 1"),
         ({"words": "checkout", "by": "status", "before": "12:00"}, "200: 20"),
         ({"words": "(((", "by": "host"}, "No line."),
