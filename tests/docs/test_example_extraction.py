@@ -3,6 +3,8 @@
 import csv
 import io
 import json
+import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +16,7 @@ from antiphon import Usage
 from antiphon.errors import ModelError
 from antiphon.models.script import Script
 from antiphon.values.model import Reply
+from tests.unit.cli.shell import SETTINGS, SRC
 
 EXTRACTION = Path(__file__).resolve().parents[2] / "examples/extraction"
 FIELDS = {
@@ -143,6 +146,48 @@ def test_what_has_no_answer_is_asked_again_and_nothing_else(
         ("b.txt", "2"),
         ("c.md", "1"),
     ]
+
+
+STUCK = """
+import asyncio, sys
+sys.path.insert(0, sys.argv[1])
+import extract
+
+known = extract.script()
+
+class Stuck:
+    name, asked = "stuck", 0
+
+    async def complete(self, request, emit):
+        if Stuck.asked == 6:
+            print("stuck", flush=True)
+            await asyncio.Event().wait()
+        Stuck.asked += 1
+        return await known.complete(request, emit)
+
+extract.script = Stuck
+extract.main(["--run", "march", "--concurrency", "1"])
+"""
+
+
+@pytest.mark.slow
+def test_killed_it_goes_on_where_it_was(extract: Any) -> None:
+    words = [sys.executable, "-c", STUCK, os.fspath(EXTRACTION)]
+    env = {key: value for key, value in os.environ.items() if not SETTINGS.match(key)}
+    env |= {"PYTHONPATH": os.fspath(SRC), "PYTHONUTF8": "1"}
+    with subprocess.Popen(words, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"stuck\n"
+        process.kill()
+    assert not Path("invoices.csv").exists()
+    model = extract.script()
+    extract.script = lambda: model
+    assert extract.main(["--run", "march"]) == 0
+    # Six replies are on record: four documents took one, and the third took two.
+    asked = {each.messages[0].content.partition("\n")[0] for each in model.requests}
+    assert len(asked) == 12 - 5
+    assert "Document: 03-caterer-mail.txt" not in asked
+    assert len(rows()) == 8
 
 
 @pytest.mark.slow
