@@ -1,6 +1,6 @@
 """A research team over a folder of documents, described in YAML: ask a question, get a report with sources.
 
-    antiphon run examples/research "How do tides work?" --folder docs/
+    antiphon run examples/research "How do tides work?" --folder examples/research/documents
 
 The partner talks with you and plans, the principal gives out the work and writes the report, readers search.
 """

@@ -3,7 +3,8 @@
 It is tiny. It can choose between a few tools or colleagues when it may only choose, copy words of the
 request, and say when it is done; it can not reason, calculate or write. So every reply is constrained
 by a JSON schema with one branch per tool or colleague, arguments are enumerated where they can be, a
-delegated message is the request itself, and an answer quotes the results it rests on.
+delegated message is the request itself, and an answer quotes the results it rests on. What would have to be
+made up, a plan, a list, the fields of a form, is an error that says so.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from types import TracebackType
 from typing import Any
 
 from antiphon.errors import ModelError, UnknownName
+from antiphon.models.local.abilities import beyond, choosable
 from antiphon.models.local.branches import (
     ANSWER,
     FINISH,
@@ -76,6 +78,8 @@ class LocalModel:
 
     async def complete(self, request: ModelRequest, emit: Emit) -> Reply:
         """Choose a call, or write a short text when there is none to choose. Raises only `ModelError`."""
+        if request.output_schema is not None and not choosable(request.output_schema):
+            raise beyond("the fields of its answer would have to be written")
         now = scene(request.messages)
         offered = branches(request, now)
         if offered:
@@ -95,7 +99,9 @@ class LocalModel:
         written = await self._engine.write(body, lambda text: None)
         if written.finish != "stop":
             return Reply(stop="length", usage=written.usage, model=self.name)
-        call, arguments = read(written.text, offered)
+        chosen, arguments = read(written.text, offered)
+        chosen.made()
+        call = chosen.call
         if call == ANSWER:
             emit(Delta("text", arguments["message"]))
             return Reply(arguments["message"], usage=written.usage, model=self.name)

@@ -11,12 +11,13 @@ import itertools
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
 
 from antiphon.errors import ModelError
+from antiphon.models.local.abilities import beyond
 from antiphon.models.local.spans import candidates, learn
 from antiphon.values.model import ChatMessage, Example, ModelRequest, ToolSpec
 
@@ -34,13 +35,20 @@ _COLLEAGUE = re.compile(r"^- ([^\s:]+):", re.MULTILINE)
 class Branch(Struct, frozen=True):
     """One thing the model may say, and the call it stands for.
 
-    said: what the model writes, whole; None when `schema` leaves it parts to choose.
+    said: what the model writes, whole; None when `schema` leaves it parts to choose. unknown: the arguments
+    that nothing in the request could be; the model may choose the call, and cannot make it.
     """
 
     schema: dict[str, Any]
     call: str
     said: dict[str, Any] | None = None
     arguments: dict[str, Any] = {}
+    unknown: tuple[str, ...] = ()
+
+    def made(self) -> None:
+        """Raises ModelError when the call cannot be made."""
+        if self.unknown:
+            raise beyond(f"{', '.join(self.unknown)} of {self.call} would have to be written")
 
 
 class Scene(Struct, frozen=True):
@@ -81,6 +89,9 @@ def branches(request: ModelRequest, now: Scene) -> list[Branch]:
     done: an answer rests on results. After an error that names other arguments or another tool, that
     is tried once. After a result, a further colleague is offered only if the request or the agent's
     instructions name it: this model can not tell by itself that a second opinion is of no use.
+
+    Raises ModelError when nothing that it could do has to do with the request, and there are tools whose
+    arguments it would have to write.
     """
     offered = [spec for spec in request.tools if request.tool_choice in ("auto", "required", spec.name)]
     steps: list[Branch] = []
@@ -92,17 +103,37 @@ def branches(request: ModelRequest, now: Scene) -> list[Branch]:
     if now.failed and len(now.results) == 1:
         hint = now.results[0].content
         failed = now.done[-1][0]
-        suggested = [step for step in steps if _suggested(step, failed, now.asked, hint)]
+        suggested = [step for step in steps if not step.unknown and _suggested(step, failed, now.asked, hint)]
         if suggested:
             return suggested
-    if now.results:
+    if not now.results:
+        _not_beyond(request, steps, now)
+    else:
         told = f"{now.asked}\n{request.system.partition(_COLLEAGUES)[0]}"
         steps = [step for step in steps if _mentioned(step, told)]
+    if request.output_schema is not None:
+        return steps  # a quotation does not fit it; when there is no step left, it is filled in
     if any(spec.name == FINISH for spec in offered):
         steps.extend(_finishes(request, now, alone=not steps))
-    elif now.results and request.tool_choice != "required" and request.output_schema is None:
+    elif now.results and request.tool_choice != "required":
         steps.append(_fixed({"call": ANSWER}, ANSWER, {"message": quote(now.results)}))
     return steps
+
+
+def _not_beyond(request: ModelRequest, steps: Sequence[Branch], now: Scene) -> None:
+    """Raises ModelError when whatever is left to choose would be a guess."""
+    shown_how = {example.call for example in request.examples}
+    if FINISH not in shown_how and not any(_meant(step, shown_how, now.asked) for step in steps):
+        for step in steps:
+            step.made()
+
+
+def _meant(step: Branch, shown_how: Container[str], asked: str) -> bool:
+    """Whether a step has to do with the request: an example shows it, or it holds some of its words."""
+    if step.call == CALL_AGENT or step.call in shown_how:
+        return True
+    said = (rf"(?<!\w){re.escape(str(value))}(?!\w)" for value in step.arguments.values())
+    return any(re.search(each, asked, re.IGNORECASE) for each in said)
 
 
 def _suggested(step: Branch, failed: str, asked: str, hint: str) -> bool:
@@ -131,18 +162,18 @@ def schema_of(offered: Sequence[Branch]) -> dict[str, Any]:
     return {"x-guidance": {"whitespace_flexible": False}, "anyOf": [branch.schema for branch in offered]}
 
 
-def read(text: str, offered: Sequence[Branch]) -> tuple[str, dict[str, Any]]:
-    """The call and its arguments that `text` stands for; `ModelError` if it is none of `offered`."""
+def read(text: str, offered: Sequence[Branch]) -> tuple[Branch, dict[str, Any]]:
+    """The branch that `text` stands for, and its arguments; `ModelError` if it is none of `offered`."""
     try:
         said = json.loads(text)
     except ValueError as error:
         raise ModelError("provider", f"the local model wrote no JSON: {text[:200]!r}") from error
     for branch in offered:
         if branch.said == said:
-            return branch.call, branch.arguments
+            return branch, branch.arguments
     for branch in offered:
         if branch.said is None and isinstance(said, dict) and said.get("call") == branch.call:
-            return branch.call, {**branch.arguments, **said.get("with", {})}
+            return branch, {**branch.arguments, **said.get("with", {})}
     raise ModelError("provider", f"the local model chose nothing that is offered: {text[:200]!r}")
 
 
@@ -196,19 +227,24 @@ def _calls(spec: ToolSpec, examples: Sequence[Example], now: Scene) -> Iterator[
     texts = [now.asked, *(result.content for result in now.results if result.is_error)]
     choices: dict[str, list[Any]] = {}
     shapes: dict[str, str] = {}
-    written: dict[str, dict[str, Any]] = {}
+    unknown: list[str] = []
     for name, schema in properties.items():
         given = [(each.request, each.arguments[name]) for each in examples if name in each.arguments]
         found, shapes[name] = _choices(schema, given, texts)
         if name in required and found is None:
-            written[name] = schema
+            unknown.append(name)
         elif name in required:
             choices[name] = found or []
         elif found and given:
             choices[name] = found if len(given) == len(examples) else [*found, None]
-    if written or math.prod(len(found) for found in choices.values()) > MAX_COMBINATIONS:
-        enumerated = {name: {"enum": found} for name, found in choices.items() if None not in found}
-        yield _open(spec.name, {**enumerated, **written})
+    if unknown:
+        said = {"call": spec.name}
+        yield Branch({"const": said}, spec.name, said, unknown=tuple(unknown))
+        return
+    if math.prod(len(found) for found in choices.values()) > MAX_COMBINATIONS:
+        yield _open(
+            spec.name, {name: {"enum": found} for name, found in choices.items() if None not in found}
+        )
         return
     for combination in itertools.product(*choices.values()):
         pairs = zip(choices, combination, strict=True)

@@ -128,6 +128,16 @@ def test_finishing_needs_a_result_or_an_example() -> None:
     ]
 
 
+def test_a_typed_answer_is_filled_in_and_not_quoted() -> None:
+    schema = {"type": "object", "properties": {"colour": {"enum": ["red", "blue"]}}}
+    assert ask("The sky?", CALL, FINISH, output_schema=schema) == []
+    assert ask("Count b.md", COUNT, FINISH, examples=(COUNTED,), output_schema=schema) == [
+        ("count", {"path": "b.md"})
+    ]
+    found = done("count", {"path": "b.md"}, "b.md: 7 words")
+    assert ask("Count b.md", COUNT, FINISH, examples=(COUNTED,), more=found, output_schema=schema) == []
+
+
 def test_a_further_step_is_offered_when_it_is_named() -> None:
     more = done("call_agent", {"agent_name": "ann", "message": "x"}, "found")
     assert ask("Ask ann, then bob.", CALL, FINISH, system=SYSTEM, more=more) == [
@@ -153,20 +163,69 @@ def test_tool_choice() -> None:
     assert ask("b.md", *tools, tool_choice="none") == []
 
 
-def test_what_can_not_be_enumerated_is_left_to_the_model_under_its_schema() -> None:
-    tool = spec("send", to=TEXT, tags={"type": "array", "items": TEXT})
-    request = ModelRequest("m", "", [ChatMessage("user", "to 'ann'")], (tool,))
-    (branch,) = branches(request, scene(request.messages))
-    inner = branch.schema["properties"]["with"]["properties"]
-    assert inner == {"to": {"enum": ["ann"]}, "tags": {"type": "array", "items": TEXT}}
-    assert read('{"call":"send","with":{"to":"ann","tags":["x"]}}', [branch]) == (
-        "send",
-        {"to": "ann", "tags": ["x"]},
-    )
+TAGS = {"type": "array", "items": TEXT}
+SEND = spec("send", to=TEXT, tags=TAGS)
+STATUS = spec("status")
+
+
+def test_a_call_that_would_have_to_be_written_may_be_chosen_and_is_an_error() -> None:
+    request = ModelRequest("m", "", [ChatMessage("user", "Tag 'b.md'")], (SEND, COUNT))
+    send, count = branches(request, scene(request.messages))
+    assert (send.said, send.unknown, count.unknown) == ({"call": "send"}, ("tags",), ())
+    chosen, _ = read('{"call":"send"}', [send, count])
+    with pytest.raises(
+        ModelError, match=r"tags of send would have to be written.*Ask a larger model"
+    ) as caught:
+        chosen.made()
+    assert caught.value.kind == "validation"
+    assert not caught.value.retryable
+    count.made()
+
+
+def test_a_number_that_nobody_said_is_not_made_up() -> None:
+    wait = spec("wait", seconds={"type": "integer"})
+    assert ask("Wait 5 seconds", wait) == [("wait", {"seconds": 5})]
+    with pytest.raises(ModelError, match="seconds of wait would have to be written"):
+        ask("Wait a while", wait)
+
+
+def test_when_all_that_is_left_would_be_a_guess_it_is_beyond_it() -> None:
+    mode = spec("mode", kind={"enum": ["fast", "slow"]})
+    for tools in ((SEND,), (SEND, STATUS), (STATUS, SEND, mode, FINISH)):
+        with pytest.raises(ModelError, match="tags of send"):
+            ask("How do tides work?", *tools)
+
+
+def test_what_has_to_do_with_the_request_is_not_beyond_it() -> None:
+    def offered(text: str, *tools: ToolSpec, **fields: Any) -> list[str]:
+        return [call for call, _ in ask(text, *tools, **fields)]
+
+    mode = spec("mode", kind={"enum": ["fast", "slow"]})
+    assert offered("Be slow", SEND, mode) == ["send", "mode"], "it holds a word of it"
+    shown = Example("How is it?", "status", {})
+    assert offered("What now?", SEND, STATUS, examples=(shown,)) == ["send", "status"], "an example shows it"
+    assert offered("x", SEND, CALL, system=SYSTEM) == ["send", "call_agent", "call_agent"]
+    hello = Example("Hi", "finish", {"message": "Hello!"})
+    assert offered("x", SEND, FINISH, examples=(hello,)) == ["send", "finish"]
+    assert offered("What now?", STATUS) == ["status"], "nothing would have to be written"
+
+
+def test_after_a_result_what_it_cannot_write_is_not_in_the_way() -> None:
+    found = done("status", {}, "all is well")
+    assert ask("What now?", SEND, STATUS, more=found) == [("answer", {"message": "all is well"})]
+    error = done("count", {"path": "b.md"}, "There is no file b.md; send it", error=True)
+    assert ask("Count b.md", COUNT, SEND, FINISH, examples=(COUNTED,), more=error) == [
+        ("finish", {"message": "There is no file b.md; send it"})
+    ]
+
+
+def test_many_combinations_are_chosen_one_by_one() -> None:
     many = spec("many", **{f"n{at}": {"enum": list(range(9))} for at in range(3)})
     request = ModelRequest("m", "", [ChatMessage("user", "x")], (many,))
     assert MAX_COMBINATIONS < 9**3
-    assert len(branches(request, scene(request.messages))) == 1
+    (branch,) = branches(request, scene(request.messages))
+    chosen, arguments = read('{"call":"many","with":{"n0":1,"n1":2,"n2":3}}', [branch])
+    assert (chosen.call, arguments) == ("many", {"n0": 1, "n1": 2, "n2": 3})
 
 
 def test_reading() -> None:

@@ -16,8 +16,8 @@ pytest.importorskip("xllamacpp", reason="the extra `local` is not installed")
 
 from antiphon.errors import ConfigError, ModelError, UnknownName
 from antiphon.models.local import LocalModel, _string
-from antiphon.models.local.engine import find_weights, load
-from antiphon.values.model import ChatMessage, Delta, Example, ModelRequest, ToolSpec
+from antiphon.models.local.engine import GeneratedText, find_weights, load
+from antiphon.values.model import ChatMessage, Delta, Example, ModelRequest, ToolSpec, Usage
 
 TEXT = {"type": "string"}
 
@@ -92,6 +92,40 @@ def test_a_schema_for_the_output_is_kept() -> None:
             assert json.loads(reply.content)["colour"] in ("red", "blue")
 
     asyncio.run(main())
+
+
+def test_a_form_that_would_have_to_be_written_is_refused_unseen() -> None:
+    invoice = {"type": "object", "properties": {"total": {"type": "number"}}, "required": ["total"]}
+
+    async def main() -> None:
+        async with LocalModel() as model:
+            with pytest.raises(ModelError, match="fields of its answer would have to be written") as caught:
+                await model.complete(
+                    asked("An invoice in a.md", output_schema=invoice, tools=TOOLS, examples=EXAMPLES),
+                    lambda delta: None,
+                )
+            assert caught.value.kind == "validation"
+
+    asyncio.run(main())
+
+
+def test_what_it_chooses_and_cannot_make_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    send = spec("send", tags={"type": "array", "items": TEXT})
+    deltas: list[Delta] = []
+
+    async def chooses(body: dict[str, Any], piece: Any) -> GeneratedText:
+        assert {"const": {"call": "send"}} in body["json_schema"]["anyOf"]
+        return GeneratedText('{"call":"send"}', "stop", Usage(9, 3))
+
+    async def main() -> None:
+        async with LocalModel() as model:
+            monkeypatch.setattr(model._engine, "write", chooses)
+            request = asked("How long is notes.txt?", tools=(send, *TOOLS), examples=EXAMPLES)
+            with pytest.raises(ModelError, match="tags of send would have to be written"):
+                await model.complete(request, deltas.append)
+
+    asyncio.run(main())
+    assert deltas == []
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("xllamacpp", reason="the extra `local` is not installed")
 
 import antiphon
+from antiphon.cli import exit_codes, main
 from antiphon.cli.target import load_target
 from antiphon.models.local import LocalModel
 from bench.local_routing import LISTS, front_desk, measure, rows_of
@@ -83,3 +84,21 @@ def test_a_team_in_yaml_is_small_enough_for_it(tmp_path: Path) -> None:
     quoted, counted = asyncio.run(main())
     assert quoted.output == "tides.md:1-1\n> The moon raises the tides twice a day."
     assert counted.output == "tides.md: 8 words, 1 line, 39 characters, 39 bytes"
+
+
+SLOW = [
+    pytest.param(each, marks=pytest.mark.slow) for each in ("What is the status?", "Launch the principal")
+]
+
+
+@pytest.mark.parametrize("question", ["How do tides work?", *SLOW])
+def test_a_team_that_has_to_plan_is_beyond_it_and_fails(
+    question: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["run", "examples/research", question, "--folder", str(tmp_path), "--model", "local:smollm2"]
+    with pytest.raises(SystemExit) as ended:
+        main([*words, "--journal", f"sqlite:///{tmp_path}/runs.db"])
+    said = capsys.readouterr()
+    assert (ended.value.code, said.out) == (exit_codes.FAILED, "")
+    assert "actions of manage_work_modules would have to be written" in said.err
+    assert "Ask a larger model: --model openai:" in said.err

@@ -1,10 +1,7 @@
-"""Ten subtasks go round three roles, three times: one splits, one does, one compiles, one reviews.
+"""The worked example of the design document: one splits, one does, one compiles, one reviews, three times.
 
-    antiphon run examples/ten_subtasks/team.py:team "Write a handbook"
-    antiphon run examples/ten_subtasks/team.py:thinking "Write a handbook" --model openai:gpt-4.1-mini
-
-`team` needs no model: its actions are plain Python. In `thinking` the same roles ask one; a script does too:
-`--model script:examples/ten_subtasks/replies.yaml`. Nobody says when to stop: the limit of laps does.
+`team` needs no model: its actions are plain Python. In `thinking` the same roles ask one. Nobody says when to
+stop: the limit of laps does.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
 """Roles, plain agents and calls between them in one run: `chief` calls an environment as it calls anybody.
 
-    antiphon run examples/mixed_team/team.py:team "What about tea?" --model openai:gpt-4.1-mini
-
 Host, a role, has an expert outside of the environment look at the matter; poet, an agent with a topic, reacts
-to the expert's opinion, and Critic, a role again, to the poet. Without a model of your own:
-`--model script:examples/mixed_team/replies.yaml`.
+to the expert's opinion, and Critic, a role again, to the poet.
 """
 
 from __future__ import annotations
