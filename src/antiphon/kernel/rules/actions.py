@@ -71,9 +71,13 @@ def _call(
     if used_up:
         emit(EffectFinished(effect_id, "limit", reason=used_up))
         return
-    limits = None if own else team.members[name].agent.limits
+    agent = team.members[name].agent
+    keeps = not own and agent.context == "continue"
     arguments = msgspec.json.encode(AgentCall(name, operation.text)).decode()
-    detail = call_detail(team, name, arguments=arguments, limits=limits, own_model=own)
+    detail = call_detail(
+        team, name, arguments=arguments, limits=None if own else agent.limits, own_model=own,
+        stays_dormant=keeps, reactivates=run.dormant.get((activation.id, name), 0) if keeps else 0,
+    )  # fmt: skip
     emit(EffectStarted(effect_id, detail))
 
 

@@ -186,6 +186,19 @@ def test_calling_another_agent():
     assert [(each.sender, each.receiver) for each in result.messages][1:3] == [("a", "b"), ("b", "a")]
 
 
+def test_a_colleague_that_continues_goes_on_with_what_the_same_caller_asked_before():
+    model = Script(["Ann.", "You are Ann."])
+
+    async def act(ctx):
+        await ctx.call("b", "I am Ann.")
+        return await ctx.call("b", "Who am I?")
+
+    team = [actor(act), Agent("b", model=model, context="continue")]
+    result, _ = recorded(team[0], "go", agents=team)
+    assert result.output == "You are Ann."
+    assert shown(model.requests[1]) == ["user: I am Ann.", "assistant: Ann.", "user: Who am I?"]
+
+
 @pytest.mark.parametrize(
     ("options", "limits", "outcome", "why"),
     [

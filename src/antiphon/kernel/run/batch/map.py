@@ -10,7 +10,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from hashlib import blake2b
 from inspect import isawaitable
+from math import isfinite
 from typing import Any, Unpack, overload
+
+import msgspec
 
 from antiphon.errors import RunFailed, UnknownName, UserError
 from antiphon.kernel.run.batch.progress import ProgressBar, progress_bar
@@ -204,12 +207,23 @@ class _Asks:
         if isinstance(item, str):
             return item
         try:
-            return encode_value(item).decode()
+            told = encode_value(item).decode()
+            if "null" in told:
+                _check_numbers(msgspec.to_builtins(item))
+            return told
         except (TypeError, ValueError, RecursionError) as error:
             raise UserError(
                 f"Item {number} of map is no text and nothing that JSON can hold ({error}). Say what the "
                 "agent is told of it: map(..., message=lambda item: ...)"
             ) from error
+
+
+def _check_numbers(value: Any) -> None:
+    """Raises ValueError for a number that JSON would have as null: two items that differ would be one."""
+    if isinstance(value, float) and not isfinite(value):
+        raise ValueError(f"{value} is no number in JSON")
+    for each in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        _check_numbers(each)
 
 
 def _line_up(

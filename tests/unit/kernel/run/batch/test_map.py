@@ -139,6 +139,12 @@ def test_each_result_is_told_as_it_ends(kind):
     assert sorted(heard) == [(number, f"sorted {letter}") for number, letter in enumerate(LETTERS)]
 
 
+@pytest.mark.parametrize("item", [float("nan"), {"prices": [1.0, float("inf")]}])
+def test_a_number_that_json_has_as_null_is_refused(item):
+    with pytest.raises(UserError, match=r"^Item 1 of map .* is no number in JSON"):
+        map_sync(CLERK, [{"price": None}, item], model=Script(lambda request: "done"))
+
+
 def test_an_item_that_fails_is_a_result_among_the_others():
     def some(request):
         if request.messages[-1].content == "letter 3":
