@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
+import itertools
 import os
 import sys
 import traceback
@@ -119,24 +120,36 @@ def _from_file(path: str) -> ModuleType:
     file = Path(path)
     if not file.is_file():
         raise ConfigError(f"There is no file {path}; a target is {FORMS}")
-    spec = importlib.util.spec_from_file_location(file.stem, file)
+    name = _module_name(file)
+    spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
         raise ConfigError(f"{path} cannot be imported; give a .py file")
     module = importlib.util.module_from_spec(spec)
     folder = os.fspath(file.resolve().parent)
     if folder not in sys.path:
         sys.path.insert(0, folder)
-    # Registered under its name, as dataclasses and pickled types of the user expect it.
-    before = sys.modules.get(file.stem)
-    if before is None:
-        sys.modules[file.stem] = module
+    # Registered under its name, as dataclasses, annotations and pickled types of the user expect it.
+    before = sys.modules.get(name)
+    sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
-        if before is None:
-            sys.modules.pop(file.stem, None)
+        del sys.modules[name]
+        if before is not None:
+            sys.modules[name] = before
         raise _broken(error, path) from error
     return module
+
+
+def _module_name(file: Path) -> str:
+    """The file's own name, with a number where another module has it: every folder may have its team.py."""
+    own = os.fspath(file.resolve())
+    for number in itertools.count(1):
+        name = file.stem if number == 1 else f"{file.stem}_{number}"
+        known = sys.modules.get(name)
+        if known is None or os.path.realpath(getattr(known, "__file__", None) or "") == own:
+            return name
+    raise AssertionError("there is always a free number")
 
 
 def _from_module(name: str) -> ModuleType:

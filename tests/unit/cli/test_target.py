@@ -1,6 +1,7 @@
 """Targets in the user's own code: what is taken, and where a mistake in it is."""
 
 import sys
+from typing import get_type_hints
 
 import pytest
 
@@ -141,3 +142,38 @@ def test_neighbours_of_the_file_can_be_imported(here):
     (here / "deep/tools.py").write_text("NAME = 'from beside'\n")
     write(here, "import tools\na = Agent(tools.NAME)\n", "deep/team.py")
     assert load_target("deep/team.py:a").entry == "from beside"
+
+
+LATE = """
+from msgspec import Struct
+
+class Part(Struct):
+    size: {kind}
+
+class Whole(Struct):
+    parts: "list[Part]"
+
+a = Agent("a", output_type=Whole)
+"""
+
+
+def test_two_files_of_one_name_are_two_modules(here):
+    """As two folders have, each with its team.py: what the types of each name is found in their own."""
+    for folder, kind in (("one", "int"), ("two", "str")):
+        (here / folder).mkdir()
+        write(here / folder, LATE.format(kind=kind))
+    one, two = (load_target(f"{folder}/mine.py:a") for folder in ("one", "two"))
+    again = load_target("one/mine.py:a")
+    modules = [target.agents[0].output_type.__module__ for target in (one, two, again)]
+    assert modules == ["mine", "mine_2", "mine"]
+    kinds = [get_type_hints(target.agents[0].output_type)["parts"] for target in (one, two)]
+    assert [get_type_hints(kind.__args__[0])["size"] for kind in kinds] == [int, str]
+
+
+def test_a_file_that_is_broken_leaves_what_was_there(here):
+    write(here, "a = Agent('a')\n")
+    good = load_target("mine.py:a").agents[0]
+    write(here, "a = Agent('a')\nraise RuntimeError\n")
+    with pytest.raises(UserError):
+        load_target("mine.py:a")
+    assert sys.modules["mine"].a is good
