@@ -1,4 +1,4 @@
-"""A user's program, and behind each `reveal_type` what a type checker must know there, see test_types.py."""
+"""A user's program, and behind each `reveal_type` what mypy and pyright must know, see test_types.py."""
 
 import asyncio
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ either: Agent[object, int | str] = Agent("either", "You read either.", output_ty
 shop: Agent[Shop, Invoice] = Agent("shop", tools=[price], output_type=Invoice)
 reveal_type(writer)  # Agent[object, object]
 reveal_type(clerk)  # Agent[object, Invoice]
-reveal_type(judge)  # Agent[object, object]
+reveal_type(judge)  # Agent[object, object]  # Agent[object, Literal['good', 'bad']]
 reveal_type(run_sync(either, "Read").value)  # int | str | None
 
 result = run_sync(clerk, "Read", agents=[clerk, writer, shop], deps=Shop({}))
@@ -62,6 +62,8 @@ async def main() -> Result[list[Invoice]]:
                 print(event.seq, event.agent, event.type)
         reveal_type(await events.result())  # Result[Invoice]
     async with open_run([writer, shop], deps=Shop({})) as opened:
+        async for event in opened.events():
+            reveal_type(event)  # Record | ReplyDelta
         reveal_type(await opened.result(await opened.post(shop, "Sell")))  # Result[object]
     return await run(lister, "Read")
 
