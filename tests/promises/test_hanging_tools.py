@@ -185,7 +185,9 @@ def test_who_leaves_a_run_is_told_what_still_runs_of_it(hang, caplog):
     with caplog.at_level(logging.WARNING, "antiphon"):
         result = run_sync(Agent("a", tools=[hang, look]), "go", model=model, env={})
     assert [each.getMessage() for each in caplog.records] == [
-        f"Run {result.run_id} was left, and nothing can stop what still runs of it: hang"
+        f"Run {result.run_id}: hang still runs in a thread that nothing can stop",
+        f"Run {result.run_id}: hang may or may not have taken effect",
+        f"Run {result.run_id} was left, and nothing can stop what still runs of it: hang",
     ]
 
 

@@ -46,11 +46,12 @@ from antiphon.kernel.rules.team.manifest import manifest_of
 from antiphon.kernel.run.actions import ActionExecutor, Given, act
 from antiphon.kernel.run.clock import Clock
 from antiphon.kernel.run.commands import CancelEffect, Command, Signal, apply_command, apply_stored, posted
-from antiphon.kernel.run.failures import Failures
 from antiphon.kernel.run.feed import Feed
+from antiphon.kernel.run.log import records
+from antiphon.kernel.run.log.failures import Failures
 from antiphon.kernel.run.perform import PERFORMED, ToolExecutor, ask_model, capped
 from antiphon.kernel.run.rows import LARGE, EndedRequests, pack
-from antiphon.kernel.run.stopping import stop, warn_of
+from antiphon.kernel.run.stopping import stop
 from antiphon.values.codec import clean_text, encode_shallow, encode_value
 from antiphon.values.model import Delta, Emit
 from antiphon.values.tool import ToolContext
@@ -88,6 +89,7 @@ class Runtime:
         self._durable = lease.seq
         self.feed = Feed(lease.run_id, cast)
         self.feed.durable = lease.seq
+        self._log = records.RunLog(state, lease.run_id, cast) if records.LOG.hasHandlers() else None
         self._prefixes: set[str] = set()
         self._blobs: dict[str, bytes] = {}
         self._performing: dict[str, asyncio.Task[None]] = {}
@@ -177,6 +179,8 @@ class Runtime:
         if not batch:
             return None
         started, prefixes = self._noted(batch)
+        if self._log is not None:
+            self._log.note(batch)
         self._append(batch, count, prefixes)
         first = None
         for effect_id in started:
@@ -440,11 +444,13 @@ class Runtime:
 
     # -- the end ----------------------------------------------------------------------------
 
-    def _suspend(self, error: BaseException) -> None:
+    def _suspend(self, error: BaseException, *, left: bool = False) -> None:
         """Stop without an outcome: what is not durable is forgotten, the run can be resumed."""
         if self._failure is not None:
             return
         self._failure = error
+        if not left:
+            records.suspended(self.run_id, error)
         for task in self._tasks:
             if task is not asyncio.current_task():
                 task.cancel()
@@ -474,12 +480,14 @@ class Runtime:
         tasks = [each for each in self._tasks if not each.done() and each is not asyncio.current_task()]
         names = {task: f"effect {effect_id}" for effect_id, task in self._performing.items()}
         left = await stop(tasks, names)
-        warn_of(self.run_id, left + self._tools.close())
+        records.still_runs(self.run_id, left + self._tools.close())
         self.feed.end()
         if self._failure is None:
             await self.journal.release(self._lease, summary)
+            records.left(self.state, self.run_id)
             # Whoever still waits is told, and nothing more is recorded under a lease that is gone.
-            self._suspend(UserError("its conversation was left; open_run(run_id=...) goes on with it"))
+            gone = UserError("its conversation was left; open_run(run_id=...) goes on with it")
+            self._suspend(gone, left=True)
         else:
             # A lease that is lost, or a journal that has failed, has nothing to give back.
             with suppress(JournalError):

@@ -32,9 +32,13 @@ class NoResult(Exception):
 
 
 class Threads:
-    """What one run sees of its event loop's threads. Closed when the run is left."""
+    """What one run sees of its event loop's threads. Closed when the run is left.
 
-    def __init__(self) -> None:
+    abandoned: is told the tool of each call that is given up while nothing can stop it.
+    """
+
+    def __init__(self, abandoned: Callable[[str], object] = str) -> None:
+        self._abandoned = abandoned
         self._pools: dict[str, _Pool] = {}
         self._given_up: list[_Job] = []
 
@@ -96,6 +100,7 @@ class Threads:
             return "its process was stopped"
         self._given_up = [each for each in self._given_up if not each.ended]
         self._given_up.append(job)
+        self._abandoned(job.tool)
         return "it still runs in a thread that cannot be stopped"
 
 
