@@ -191,6 +191,26 @@ def test_who_leaves_a_run_is_told_what_still_runs_of_it(hang, caplog):
     ]
 
 
+def test_a_thread_that_returns_when_its_loop_has_stopped_ends():
+    release = threading.Event()
+
+    @tool(effect="read", timeout=0.01)
+    def hangs() -> str:
+        """Hang."""
+        release.wait(30)
+        return "late"
+
+    loop = asyncio.new_event_loop()
+    try:
+        loop.run_until_complete(run(Agent("a", tools=[hangs]), "go", model=Script([call("hangs"), "done"])))
+        (left,) = (each for each in threading.enumerate() if each.name == threads.THREAD_NAME)
+        release.set()
+        left.join(10)
+        assert not left.is_alive()
+    finally:
+        loop.close()
+
+
 def test_nothing_is_said_of_tools_that_have_returned(caplog):
     run_sync(Agent("a", tools=[look]), "go", model=Script([call("look"), "done"]), env={})
     assert not caplog.records

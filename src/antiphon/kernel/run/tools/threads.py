@@ -141,6 +141,9 @@ class _ToolThread(threading.Thread):
             except RuntimeError:
                 # The loop is gone, and with it everybody who could give or await a job.
                 return
+            if job.written_off and self.pool.closed:
+                # The loop may be at its end and never hear of it; nobody else tells this thread to end.
+                return
             del job, outcome
 
 
@@ -154,7 +157,7 @@ class _Pool:
         self.users = 0
         self._limit = limit
         self._threads = self._idle = 0
-        self._closed = False
+        self.closed = False
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
 
     def submit(self, job: _Job) -> None:
@@ -169,7 +172,7 @@ class _Pool:
         """Do without the thread of a job that nobody waits for; another one takes its place."""
         job.written_off = True
         self._threads -= 1
-        if self._idle < 0 and not self._closed and not self._grow() and not self._threads:
+        if self._idle < 0 and not self.closed and not self._grow() and not self._threads:
             self._refuse_queued()
 
     def done(self, job: _Job, outcome: Any, failed: bool) -> None:
@@ -177,7 +180,7 @@ class _Pool:
         self._idle += 1
         if job.written_off:
             self._threads += 1
-            if self._closed or self._threads > self._limit:
+            if self.closed or self._threads > self._limit:
                 self._threads -= 1
                 self._idle -= 1
                 self._jobs.put(None)
@@ -193,7 +196,7 @@ class _Pool:
 
     def close(self) -> None:
         """Every thread ends once its function has returned."""
-        self._closed = True
+        self.closed = True
         for _ in range(self._threads):
             self._jobs.put(None)
 
