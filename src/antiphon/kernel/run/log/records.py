@@ -150,7 +150,7 @@ class RunLog:
 
     def _call(self, event: EffectStarted, detail: CallEffect) -> None:
         if detail.breach:
-            self._say(WARNING, event, "the limit %s is reached, %s goes on", detail.breach, detail.agent)
+            self._say(WARNING, event, "%s, %s goes on", detail.breach, detail.agent)
         elif not whose(event):
             self._say(INFO, event, "request %s of %s began", event.id, detail.agent, agent=detail.agent)
 

@@ -11,6 +11,7 @@ import pytest
 from antiphon import (
     Agent,
     Limits,
+    LoopOptions,
     ModelError,
     ModelOptions,
     Policy,
@@ -24,6 +25,7 @@ from antiphon.errors import LeaseLost, RunSuspended
 from antiphon.journal.memory import MemoryJournal
 from antiphon.kernel.run.commands import AnswerInput, CancelEffect, encode
 from antiphon.kernel.run.log.records import LOG, RunLog
+from antiphon.kernel.run.tools.threads import THREAD_NAME
 from antiphon.models.script import Script, call
 
 RUN = "run-7"
@@ -58,6 +60,10 @@ def between(told):
     """What was written from the beginning of the only request to its end."""
     assert [each[3] for each in told[:2]] == ["started", "request 0/1.c1 of a began"]
     return told[2:-2]
+
+
+async def refuses(message):
+    return "no"
 
 
 def test_a_run_says_that_it_began_how_it_ended_and_that_it_was_left(log):
@@ -100,15 +106,29 @@ def test_limits(log):
     assert log()[2] == ("INFO", "a", "0/1.c1", "request 0/1.c1 of a ended: limit")
 
 
+@pytest.mark.parametrize(
+    ("on_breach", "last_word", "effect", "told"),
+    [
+        ("stop", True, "1/2.m1", "a limit is reached, script is asked for a last word"),
+        ("ask", False, "1/2.l1", "a limit is reached, a person is asked whether to go on"),
+        ("handoff", False, "1/3.c1", "the limit of 1 turns of one activation is used up, b goes on"),
+    ],
+)
+def test_what_happens_at_a_limit(log, on_breach, last_word, effect, told):
+    limits = Limits(turns=1, on_breach=on_breach, breach_target="b" if on_breach == "handoff" else "")
+    loop = LoopOptions(summarize_at_limit=last_word)
+    replies = [call("send", to="x"), "last word"]
+    team = [Agent("a", model=Script(replies), tools=[send], loop=loop)]
+    team.append(Agent("b", model=Script(["fine"])))
+    run_sync(team[0], "go", agents=team, limits=limits, on_input=refuses)
+    assert ("WARNING", "a", effect, told) in log()
+
+
 def test_an_agent_below_that_ends_otherwise_than_asked(log):
     team = [Agent("a", model=Script([call("call_agent", agent_name="b", message="x"), "fine"]))]
     team.append(Agent("b", model=Script([ModelError("validation", "no")])))
     run_sync(team[0], "go", agents=team)
     assert ("INFO", "b", "1/1.c1", "b ended: failed") in log()
-
-
-async def refuses(message):
-    return "no"
 
 
 @pytest.mark.parametrize("person", [None, refuses], ids=["rule", "person"])
@@ -235,6 +255,9 @@ def test_a_thread_that_is_given_up(log):
         return "fine"
 
     run_sync(Agent("a", model=Script(model), tools=[hang]), "go")
+    for each in threading.enumerate():
+        if each.name == THREAD_NAME:
+            each.join(30)
     assert between(log())[:2] == [
         ("WARNING", "", "", "hang still runs in a thread that nothing can stop"),
         ("INFO", "a", "1/1.c1", "hang failed"),
