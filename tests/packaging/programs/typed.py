@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal, reveal_type
 
 from antiphon import Agent, Record, Result, ToolContext, map_sync, open_run, run, run_sync, stream, tool
+from antiphon.view.notebook import live_sync
 
 
 @dataclass
@@ -52,6 +53,7 @@ reveal_type(result.output)  # str
 reveal_type(run_sync(shop, "Sell", deps=Shop({})).value)  # Invoice | None
 reveal_type(run_sync([shop, "clerk"], "Go", agents=[clerk]))  # Result[object]
 reveal_type(run_sync("clerk", "Go", agents=[clerk], deps=7))  # Result[object]
+reveal_type(live_sync(clerk, "Read", deps=Shop({})))  # Result[Invoice]
 reveal_type(map_sync(clerk, ["a"], message=str.upper))  # list[Result[Invoice]]
 
 
