@@ -19,7 +19,8 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from textwrap import dedent
-from typing import Any, NamedTuple
+from types import NoneType, UnionType
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
 
 import msgspec
 
@@ -47,7 +48,7 @@ PAGES: Mapping[str, tuple[str, Sequence[str]]] = {
     ),
     "view": (
         "Reading a run that is stored, or while it goes on.",
-        ["antiphon.view", "antiphon.view.nodes", "antiphon.view.changes"],
+        ["antiphon.view", "antiphon.view.nodes", "antiphon.view.changes", "antiphon.view.notebook"],
     ),
     "delegation": ("Agents that call agents: its log and its trace.", ["antiphon.styles.delegation"]),
     "loop": ("One agent in a streaming tool loop.", ["antiphon.styles.loop"]),
@@ -147,6 +148,8 @@ def _entry(entry: Entry) -> Iterator[str]:
     yield f"\n### {name}\n"
     if isinstance(thing, type):
         yield from _class(name, thing)
+    elif get_origin(thing) is not None:
+        yield _code(f"{name} = {_alias(thing)}")
     elif callable(thing):
         function = inspect.unwrap(thing)
         yield _code(_signature(function, name))
@@ -254,6 +257,19 @@ class _Plain:
 
     def __repr__(self) -> str:
         return str(self.text)
+
+
+def _alias(thing: Any) -> str:
+    """A type as it is written in code; every Python has a text of its own for it."""
+    origin, given = get_origin(thing), get_args(thing)
+    if isinstance(thing, list):
+        return f"[{', '.join(_alias(each) for each in thing)}]"
+    if origin in (Union, UnionType):
+        return " | ".join(_alias(each) for each in given)
+    if origin is not None:
+        inner = ", ".join(repr(each) if origin is Literal else _alias(each) for each in given)
+        return f"{getattr(origin, '__name__', 'Literal')}[{inner}]"
+    return "None" if thing is NoneType else getattr(thing, "__name__", repr(thing))
 
 
 def _signature(function: Any, name: str, *, skip_first: bool = False) -> str:

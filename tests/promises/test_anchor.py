@@ -189,17 +189,21 @@ def test_a_command_that_was_taken_out_is_told(closed):
     assert "this command is lost, the run's anchor names it" in str(found)
 
 
-def test_a_journal_without_an_anchor_gets_one_and_one_that_lost_it_says_so(closed):
+def test_a_journal_without_an_anchor_gets_one_and_one_that_lost_it_says_so(closed, caplog):
     anchor = closed.with_name("journal.db-anchor")
     sql(closed, "delete from meta where name = 'anchor'")
     anchor.unlink()
     assert audit_of(closed) == ((), ())
     sql(closed, *BACK)
     assert "its anchor says that it reached 3" in str(damage_of(closed, lambda journal: journal.claim("one")))
+    assert not caplog.records
     anchor.unlink()
     damage, unknown = audit_of(closed)
     assert damage == ()
     assert "made anew" in unknown[0]
+    (told,) = caplog.records
+    assert (told.name, told.levelname, told.run_id) == ("antiphon.journal", "WARNING", "")
+    assert told.getMessage().startswith(f"Anchor {anchor} was lost or damaged")
     assert audit_of(closed)[1] == unknown
 
 

@@ -185,8 +185,30 @@ def test_who_leaves_a_run_is_told_what_still_runs_of_it(hang, caplog):
     with caplog.at_level(logging.WARNING, "antiphon"):
         result = run_sync(Agent("a", tools=[hang, look]), "go", model=model, env={})
     assert [each.getMessage() for each in caplog.records] == [
-        f"Run {result.run_id} was left, and nothing can stop what still runs of it: hang"
+        f"Run {result.run_id}: hang still runs in a thread that nothing can stop",
+        f"Run {result.run_id}: hang may or may not have taken effect",
+        f"Run {result.run_id} was left, and nothing can stop what still runs of it: hang",
     ]
+
+
+def test_a_thread_that_returns_when_its_loop_has_stopped_ends():
+    release = threading.Event()
+
+    @tool(effect="read", timeout=0.01)
+    def hangs() -> str:
+        """Hang."""
+        release.wait(30)
+        return "late"
+
+    loop = asyncio.new_event_loop()
+    try:
+        loop.run_until_complete(run(Agent("a", tools=[hangs]), "go", model=Script([call("hangs"), "done"])))
+        (left,) = (each for each in threading.enumerate() if each.name == threads.THREAD_NAME)
+        release.set()
+        left.join(10)
+        assert not left.is_alive()
+    finally:
+        loop.close()
 
 
 def test_nothing_is_said_of_tools_that_have_returned(caplog):

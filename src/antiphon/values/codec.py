@@ -1,7 +1,8 @@
-"""Codec: user data as JSON and back, and texts that can be stored and sent."""
+"""Codec: user data as JSON and back, and texts that can be stored, sent and shown."""
 
 from __future__ import annotations
 
+import re
 from operator import is_not
 from typing import Any, TypeVar
 
@@ -95,3 +96,35 @@ def clean_fields(found: S) -> S:
             if any(map(is_not, items, value)):
                 changed[name] = items
     return replace(found, **changed) if changed else found
+
+
+_HARMFUL = (
+    "\x00-\x08\x0b-\x1f\x7f-\x9f"  # controls of ASCII and Latin-1, tab and line feed apart
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # turn the direction of what follows
+    "\u200b-\u200d\u2028\u2029\u2060-\u2064\ufeff\ufff9-\ufffb"  # invisible, or a hidden line break
+    "\ud800-\udfff\U000e0000-\U000e007f"  # halves of pairs, invisible tags
+)
+HARMFUL = re.compile(f"[{_HARMFUL}]")
+"""A character that steers, hides or turns what is shown; line feeds and tabs do not."""
+_JOINER = "\u200d"
+"""Joins the parts of one emoji; kept between two signs beyond ASCII, where it can hide nothing."""
+
+
+def visible(text: str) -> str:
+    """The text with every control character made visible; line feeds stay, a tab is four spaces."""
+    text = text.replace("\r\n", "\n").replace("\t", "    ")
+    return text if text.isascii() and text.isprintable() else HARMFUL.sub(_visible, text)
+
+
+def _visible(match: re.Match[str]) -> str:
+    found = match[0]
+    code = ord(found)
+    if code < 0x20:
+        return chr(0x2400 + code)
+    if code == 0x7F:
+        return "\u2421"
+    if found == _JOINER:
+        around = match.string[match.start() - 1 : match.start()] + match.string[match.end() : match.end() + 1]
+        if len(around) == 2 and min(around) > "\u2000":
+            return found
+    return "\ufffd"

@@ -43,9 +43,13 @@ _Made = TypeVar("_Made", bound=Struct)
 class _Named(StructMeta):
     """Structs whose wrong keywords are answered with the right ones."""
 
-    def __call__(cls, *args: Any, **named: Any) -> Any:
+    # A type checker that honors metaclasses, as pyright does, reads the class's own fields only where this is
+    # said to return an instance of it; mypy wants `cls` to be a metaclass for that.
+
+    def __call__(cls: type[_Made], *args: Any, **named: Any) -> _Made:  # type: ignore[misc]
         try:
-            return _make(cls, *args, **named)
+            made: _Made = _make(cls, *args, **named)
+            return made
         except TypeError:
             unknown = [name for name in named if name not in cls.__struct_fields__]
             if not unknown:
@@ -64,7 +68,7 @@ class Checked(Struct, frozen=True, metaclass=_Named):
 class _NotNegative(_Named):
     """Structs whose numbers are not below 0, and can be counted with, when a program makes them."""
 
-    def __call__(cls, *args: Any, **named: Any) -> Any:
+    def __call__(cls: type[_Made], *args: Any, **named: Any) -> _Made:  # type: ignore[misc]
         made = _Named.__call__(cls, *args, **named)
         for name, held in zip(cls.__struct_fields__, astuple(made), strict=True):
             if type(held) in _NUMBERS and not 0 <= held <= LARGEST:
@@ -80,7 +84,7 @@ class AtLeastZero(Checked, frozen=True, metaclass=_NotNegative):
 class _CheckedByMaker(_Named):
     """Structs that are checked when a program makes them, and not when they are read."""
 
-    def __call__(cls, *args: Any, **named: Any) -> Any:
+    def __call__(cls: type[_Made], *args: Any, **named: Any) -> _Made:  # type: ignore[misc]
         made = _Named.__call__(cls, *args, **named)
         check_fields(made)
         return made

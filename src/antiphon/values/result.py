@@ -8,6 +8,7 @@ from typing import Any, Generic, Literal
 
 from msgspec import Struct
 
+from antiphon.values.codec import visible
 from antiphon.values.fields import CheckedWhenMade, shown
 from antiphon.values.generic import Out
 from antiphon.values.message import Attachment, Message
@@ -74,9 +75,9 @@ class Result(Struct, Generic[Out], frozen=True):
         # Slow to import, and only needed there.
         from html import escape
 
-        why = f": {escape(self.reason)}" if self.reason else ""
+        why = f": {escape(visible(self.reason))}" if self.reason else ""
         said = f"{escape(self.outcome)}{why} · {self.usage.total:,} tokens · run {escape(self.run_id)}"
-        return f'<pre style="white-space: pre-wrap">{escape(self.output)}</pre><small>{said}</small>'
+        return f'<pre style="white-space: pre-wrap">{escape(visible(self.output))}</pre><small>{said}</small>'
 
 
 class ActivationInfo(Struct, frozen=True):

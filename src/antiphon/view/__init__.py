@@ -1,7 +1,8 @@
 """Reading a run and a team: projections of records and of agents, for every reader alike.
 
 `RunTree` is the read model of a run: activations, turns, effects, costs. `nodes` says what it is made of,
-`changes` what one record does to it, `graph` who may reach whom in a team, `export_file` a run as a file.
+`changes` what one record does to it, `graph` who may reach whom in a team, `export_file` a run as a file,
+`notebook` a run in a cell while it goes on.
 
 May import: the kernel, `values`, the journal's port. Never: styles, the command line; and it never appends.
 """

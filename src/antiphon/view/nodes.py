@@ -169,6 +169,12 @@ class EffectNode(Struct, eq=False):
         return self.what in ("retry", "deadline")
 
     @property
+    def has_row(self) -> bool:
+        """Whether it stands under its agent where a run is shown. That an agent acts, or has its instructions
+        written, its own line says; a deadline only says how long something may take."""
+        return self.kind not in ("action", "instructions") and self.purpose != "deadline"
+
+    @property
     def asks_person(self) -> bool:
         """Whether it is human input: an approval, a question or a limit to be raised."""
         return self.kind == "wait" and self.purpose in HUMAN_INPUT

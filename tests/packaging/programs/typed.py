@@ -1,4 +1,4 @@
-"""A user's program, and behind each `reveal_type` what a type checker must know there, see test_types.py."""
+"""A user's program, and behind each `reveal_type` what mypy and pyright must know, see test_types.py."""
 
 import asyncio
 from dataclasses import dataclass
@@ -6,6 +6,7 @@ from typing import Literal, reveal_type
 
 from antiphon import Agent, Record, Result, ToolContext, map_sync, open_run, run, run_sync, stream, tool
 from antiphon.values.hooks import InstructionsContext
+from antiphon.view.notebook import live_sync
 
 
 @dataclass
@@ -55,7 +56,7 @@ reveal_type(Agent("seller", greet_later, output_type=Invoice))  # Agent[Shop, In
 shop: Agent[Shop, Invoice] = Agent("shop", tools=[price], output_type=Invoice)
 reveal_type(writer)  # Agent[object, object]
 reveal_type(clerk)  # Agent[object, Invoice]
-reveal_type(judge)  # Agent[object, object]
+reveal_type(judge)  # Agent[object, object]  # Agent[object, Literal['good', 'bad']]
 reveal_type(run_sync(either, "Read").value)  # int | str | None
 
 result = run_sync(clerk, "Read", agents=[clerk, writer, shop], deps=Shop({}))
@@ -65,6 +66,7 @@ reveal_type(result.output)  # str
 reveal_type(run_sync(shop, "Sell", deps=Shop({})).value)  # Invoice | None
 reveal_type(run_sync([shop, "clerk"], "Go", agents=[clerk]))  # Result[object]
 reveal_type(run_sync("clerk", "Go", agents=[clerk], deps=7))  # Result[object]
+reveal_type(live_sync(clerk, "Read", deps=Shop({})))  # Result[Invoice]
 reveal_type(map_sync(clerk, ["a"], message=str.upper))  # list[Result[Invoice]]
 
 
@@ -75,6 +77,8 @@ async def main() -> Result[list[Invoice]]:
                 print(event.seq, event.agent, event.type)
         reveal_type(await events.result())  # Result[Invoice]
     async with open_run([writer, shop], deps=Shop({})) as opened:
+        async for event in opened.events():
+            reveal_type(event)  # Record | ReplyDelta
         reveal_type(await opened.result(await opened.post(shop, "Sell")))  # Result[object]
     return await run(lister, "Read")
 

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from antiphon import Message, Record, ReplyDelta, ToolCall, Usage
-from antiphon.cli.display.draw import FOLDED, Drawing, seconds, tokens
+from antiphon.cli.display.draw import FOLDED, Drawing, tokens
 from antiphon.cli.display.record_line import progress, spoken, told
 from antiphon.cli.display.tree import CallTree, Remark
 from antiphon.kernel.facts.events import (
@@ -32,6 +32,7 @@ from antiphon.kernel.facts.events import (
 from antiphon.kernel.facts.records import ActivationIndex
 from antiphon.values.model import Reply
 from antiphon.values.result import Failure
+from antiphon.view.wording import seconds
 
 
 class Story:

@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.text import Text
 
 from antiphon.cli.display import output, terminal_escape
-from antiphon.cli.display.tree import short_arguments
+from antiphon.view.wording import short_arguments
 
 ANYTHING = st.text(st.characters(codec=None), max_size=200)
 

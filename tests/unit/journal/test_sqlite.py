@@ -32,7 +32,7 @@ def test_files_are_for_the_owner_alone(tmp_path):
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o660, 0o604])
-def test_files_that_others_may_use_are_tightened_when_they_are_opened(mode, tmp_path):
+def test_files_that_others_may_use_are_tightened_when_they_are_opened(mode, tmp_path, caplog):
     async def modes():
         path = tmp_path / "journal.db"
         async with opened(path) as journal:
@@ -44,6 +44,8 @@ def test_files_that_others_may_use_are_tightened_when_they_are_opened(mode, tmp_
                 assert [each.stat().st_mode & 0o777 for each in files] == [0o600] * 3
 
     asyncio.run(modes())
+    assert {(each.name, each.levelname) for each in caplog.records} == {("antiphon.journal", "WARNING")}
+    assert f"others could use it (mode {mode:o})" in caplog.text
 
 
 def test_a_wide_file_of_somebody_else_is_refused(tmp_path, monkeypatch):

@@ -17,9 +17,9 @@ from antiphon.cli.commands.manage import cancel, rename, resume
 from antiphon.cli.commands.retention import prune, rm
 from antiphon.cli.commands.verify import verify
 from antiphon.cli.display import output, terminal_escape
-from antiphon.cli.display.draw import Drawing, clock, cost_text, dollars, parts, seconds, tokens
+from antiphon.cli.display.draw import Drawing, clock, tokens
 from antiphon.cli.display.record_line import told
-from antiphon.cli.display.tree import CallBranch, CallTree, Remark, name_of, outcome_of, text_of
+from antiphon.cli.display.tree import CallBranch, CallTree, Remark
 from antiphon.cli.session.request import manner_of
 from antiphon.cli.store import (
     RecordReader,
@@ -36,6 +36,7 @@ from antiphon.journal.port import MAX_NAME, RunInfo
 from antiphon.kernel.facts.summary import RunSummary, summary_of
 from antiphon.values.message import Message
 from antiphon.view.nodes import Cost, EffectNode
+from antiphon.view.wording import cost_text, dollars, name_of, outcome_of, parts, seconds, text_of
 
 run_argument = click.argument("run_id", metavar="RUN")
 

@@ -7,19 +7,10 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from antiphon import Usage
 from antiphon.cli.display import terminal_escape
-from antiphon.cli.display.tree import (
-    CallBranch,
-    CallTree,
-    Remark,
-    name_of,
-    outcome_of,
-    short_arguments,
-    text_of,
-)
-from antiphon.kernel.facts.ledger import NANO
-from antiphon.view.nodes import Cost, EffectNode
+from antiphon.cli.display.tree import CallBranch, CallTree, Remark
+from antiphon.view.nodes import EffectNode
+from antiphon.view.wording import name_of, outcome_of, seconds, short_arguments, spent, text_of
 
 MARKS = {"": "●", "completed": "✓"}
 ASCII_MARKS = {"": "*", "completed": "+"}
@@ -45,52 +36,9 @@ def clock(form: str, at: float) -> str:
         return "?"
 
 
-def seconds(span: float) -> str:
-    """A span of time as people say it."""
-    if span < 10:
-        return f"{max(span, 0):.1f} s"
-    if span < 120:
-        return f"{span:.0f} s"
-    minutes = int(span // 60)
-    return f"{minutes} min {span % 60:.0f} s" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
-
-
 def tokens(tree: CallTree) -> str:
     """Tokens and cost so far."""
-    totals = tree.run.totals
-    if not totals.usage.total:
-        return "0 tokens" if not totals.cost.unpriced else "tokens and cost unknown"
-    return f"{totals.usage.total:,} tokens ({parts(totals.usage)}), {cost_text(totals.cost)}"
-
-
-def cost_text(cost: Cost) -> str:
-    """Money as people read it: `$0.0123`, `$0`, `cost unknown`, or what is known of it."""
-    if not cost.unpriced:
-        return dollars(cost.nano_usd)
-    if not cost.nano_usd:
-        return "cost unknown"
-    return f"more than {dollars(cost.nano_usd)}, {cost.unpriced:,} calls of unknown price"
-
-
-def dollars(nano: int) -> str:
-    """Nano-USD in dollars, with as many digits as tell something."""
-    if not nano:
-        return "$0"
-    found = nano / NANO
-    if found >= 1:
-        return f"${found:,.2f}"
-    return f"${found:.4f}" if nano >= 100_000 else "under $0.0001"
-
-
-def parts(usage: Usage) -> str:
-    """What tokens were spent on: `10 in, 2 out`, and what of it was cached or reasoned, where any was."""
-    inner = (
-        (usage.cache_read_tokens, "cached"),
-        (usage.cache_write_tokens, "to the cache"),
-        (usage.reasoning_tokens, "reasoning"),
-    )
-    said = [f"{usage.input_tokens:,} in", f"{usage.output_tokens:,} out"]
-    return ", ".join([*said, *(f"{count:,} {word}" for count, word in inner if count)])
+    return spent(tree.run.totals)
 
 
 def waiting(effect: EffectNode) -> str:

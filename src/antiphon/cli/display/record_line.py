@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from antiphon import Record
 from antiphon.cli.display import terminal_escape
 from antiphon.cli.display.draw import clock, waiting
-from antiphon.cli.display.tree import CallTree, ends_task, name_of, short_arguments
+from antiphon.cli.display.tree import CallTree, ends_task
 from antiphon.values.message import Message
 from antiphon.view.changes import (
     CancelRequest,
@@ -24,6 +24,7 @@ from antiphon.view.changes import (
     TurnStart,
 )
 from antiphon.view.nodes import DeadLetter, EffectNode
+from antiphon.view.wording import name_of, short_arguments
 
 WIDTH = 160
 

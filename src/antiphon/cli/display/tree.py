@@ -5,10 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
-import msgspec
-
 from antiphon import Record, ReplyDelta
-from antiphon.cli.display import terminal_escape
 from antiphon.view import RunTree
 from antiphon.view.changes import (
     Change,
@@ -141,7 +138,7 @@ class CallTree:
     def _started(self, branch: CallBranch, effect: EffectNode) -> None:
         if effect.model is not None:
             branch.doing, branch.tail, branch.effect = "asking", "", effect.id
-        elif effect.kind not in ("action", "instructions") and effect.purpose != "deadline":
+        elif effect.has_row:
             # What an action does is shown; that it acts, or prepares, its agent's own line says.
             branch.rows.append(effect)
         if effect.callee is not None:
@@ -181,45 +178,3 @@ class CallTree:
 def ends_task(effect: EffectNode) -> bool:
     """Whether it is a `finish`: its result is shown where the agent's call ends."""
     return effect.started_at is None and effect.finishes and effect.outcome == "completed"
-
-
-def name_of(effect: EffectNode) -> str:
-    """What an effect is called: of a retry what had failed, `?` of what is no call of its turn."""
-    if effect.purpose == "retry":
-        return effect.failure.kind.replace("_", " ") if effect.failure is not None else ""
-    return effect.name or ("?" if effect.started_at is None else "")
-
-
-def text_of(effect: EffectNode) -> str:
-    """Its result, or why there is none; while it goes on, what a person is asked."""
-    if effect.ended_at is not None:
-        return effect.content if effect.outcome == "completed" else effect.reason
-    return effect.text if effect.purpose != "retry" else ""
-
-
-def outcome_of(effect: EffectNode) -> str:
-    """How it ended, empty while it goes on; of an approval also what was decided meanwhile."""
-    if effect.outcome or not effect.is_approval or effect.decision is None:
-        return effect.outcome
-    return "completed" if effect.decision.allowed else "denied"
-
-
-def _decoded(arguments: str) -> object:
-    try:
-        return msgspec.json.decode(arguments)
-    except msgspec.DecodeError:
-        return arguments
-
-
-def short_arguments(arguments: str, width: int = 60) -> str:
-    """A call's arguments as one clean line of at most `width` characters: `path="a", count=2`."""
-    found = _decoded(arguments)
-    if isinstance(found, dict):
-        parts = [f"{key}={_short(value)}" for key, value in found.items()]
-        return terminal_escape.line(", ".join(parts), width)
-    return terminal_escape.line(arguments, width)
-
-
-def _short(value: object) -> str:
-    text = msgspec.json.encode(value).decode()
-    return text if len(text) <= 200 else text[:200] + terminal_escape.CUT

@@ -17,9 +17,10 @@ from rich.text import Text
 
 from antiphon import Record, ReplyDelta
 from antiphon.cli.display import output, terminal_escape
-from antiphon.cli.display.draw import Drawing, seconds, tokens
+from antiphon.cli.display.draw import Drawing, tokens
 from antiphon.cli.display.record_line import progress, spoken
 from antiphon.cli.display.tree import CallTree
+from antiphon.view.wording import seconds
 
 PERIOD = 0.12
 """Seconds between two drawings at most; often enough for text, rare enough for slow lines."""

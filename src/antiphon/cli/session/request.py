@@ -14,7 +14,7 @@ from msgspec import Struct
 from antiphon import Limits, Policy, Result, open_run
 from antiphon.cli import exit_codes
 from antiphon.cli.display import output, terminal_escape
-from antiphon.cli.display.draw import seconds, tokens
+from antiphon.cli.display.draw import tokens
 from antiphon.cli.display.tree import CallTree
 from antiphon.cli.display.watch import interactive, watcher
 from antiphon.cli.session.drive import Drive, Driver, Stop, WakeSignal
@@ -23,6 +23,7 @@ from antiphon.cli.target import Target
 from antiphon.errors import RunSuspended
 from antiphon.journal import Journal
 from antiphon.values.policy import Preset
+from antiphon.view.wording import seconds
 
 COMMAND_LINE = "command_line"
 """The key in a run's data that says it was started by this program, and how."""

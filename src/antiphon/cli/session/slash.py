@@ -8,12 +8,13 @@ from msgspec import Struct
 
 from antiphon import Agent
 from antiphon.cli.display import terminal_escape
-from antiphon.cli.display.draw import cost_text, parts, tokens
+from antiphon.cli.display.draw import tokens
 from antiphon.cli.session.talk import Opening, Talk, exchange
 from antiphon.cli.store import short_id
 from antiphon.config.dotenv import environment
 from antiphon.models.catalog import load_catalog
 from antiphon.models.usage import context_left
+from antiphon.view.wording import cost_text, parts
 
 
 class SlashCommand(Struct, frozen=True):

@@ -12,7 +12,6 @@ from rich.text import Text
 from antiphon import Record, ReplyDelta, Run, Usage, UserError
 from antiphon.cli import exit_codes
 from antiphon.cli.display import terminal_escape
-from antiphon.cli.display.draw import cost_text, parts, seconds
 from antiphon.cli.display.record_line import progress, spoken
 from antiphon.cli.display.reply_printer import ReplyPrinter, Screen
 from antiphon.cli.display.tree import COMPACT, CallTree
@@ -24,6 +23,7 @@ from antiphon.kernel.facts import ids
 from antiphon.kernel.run.feed import Subscription
 from antiphon.view.changes import EffectEnd, EffectStart
 from antiphon.view.nodes import ActivationNode, Cost, EffectNode
+from antiphon.view.wording import cost_text, parts, seconds
 
 SHOWN = 2
 """Exchanges that are shown again when a conversation is gone on with."""

@@ -31,6 +31,7 @@ from msgspec import Struct
 
 from antiphon.errors import JournalCorrupt
 from antiphon.journal.files.log import damaged
+from antiphon.journal.files.notice import notice
 from antiphon.journal.port import Row
 
 LAG_S = 1.0
@@ -175,6 +176,9 @@ class Anchor:
             journal = os.urandom(16)
             connection.execute("insert or replace into meta values('anchor', ?)", (journal,))
             self._create(connection, AnchorHeader(journal, self._boot, time.time(), weak | renewed))
+            if renewed:
+                text = "Anchor %s was lost or damaged, and is made anew: what older runs lost cannot be known"
+                notice(text, self.path)
             return
         flags = self.header.flags | weak
         self._write_header(AnchorHeader(self.header.journal, self._boot, self.header.since, flags))

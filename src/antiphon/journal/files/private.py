@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from antiphon.errors import JournalFull
+from antiphon.journal.files.notice import notice
 
 FOLDER = ".antiphon"
 """A folder of this name that a journal is made in tells Git to leave all of it out."""
@@ -48,3 +49,4 @@ def tighten(path: Path) -> None:
             )
         # By its name: closing a descriptor of our own would let go of the locks that SQLite holds.
         file.chmod(mode & ~_OTHERS)
+        notice("Journal %s: others could use it (mode %o); now only its owner can", file, mode)

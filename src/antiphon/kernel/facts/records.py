@@ -78,6 +78,10 @@ class ActivationIndex:
         elif type(event) is RunResumed and event.renamed:
             self._names = [(event.renamed.get(name, name), caller) for name, caller in self._names]
 
+    def agent(self, activation: int) -> str:
+        """The name of an activation's agent."""
+        return self._names[activation][0]
+
     def record(self, seq: int, at: float, run_id: str, event: Event) -> Record:
         """The record of an event that was learned."""
         number = whose(event)

@@ -16,7 +16,7 @@ from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules.actions import LEFT, begin, end
 from antiphon.kernel.rules.next import Emit
 from antiphon.kernel.rules.team.compiled import CompiledTeam
-from antiphon.kernel.run.failures import Failures
+from antiphon.kernel.run.log.failures import Failures
 from antiphon.kernel.run.stopping import Stoppable
 from antiphon.values.actions import Act, ActionContext, Operation, StepOperation, perform
 from antiphon.values.codec import clean_text, text_of, type_and_text

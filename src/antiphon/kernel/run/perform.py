@@ -30,8 +30,9 @@ from antiphon.kernel.facts.events import (
 from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules.calls import permit
 from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam, ModelOption, prefix_of
-from antiphon.kernel.run.failures import Failures, trace_of
 from antiphon.kernel.run.feed import Feed
+from antiphon.kernel.run.log.failures import Failures, trace_of
+from antiphon.kernel.run.log.records import gave_up_thread
 from antiphon.kernel.run.stopping import Stoppable
 from antiphon.kernel.run.tools.isolated import ChildCall
 from antiphon.kernel.run.tools.start_token import LeaseStale, NotBegun, StartToken
@@ -230,7 +231,7 @@ class ToolExecutor:
 
     def _threads(self) -> Threads:
         if self._made is None:
-            self._made = Threads()
+            self._made = Threads(partial(gave_up_thread, self._lease.run_id))
         return self._made
 
     def use(

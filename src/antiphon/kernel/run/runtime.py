@@ -36,21 +36,21 @@ from antiphon.kernel.facts.events import (
     encode,
 )
 from antiphon.kernel.facts.fold.apply import Folding
-from antiphon.kernel.facts.ids import activation_of
 from antiphon.kernel.facts.options import Options
 from antiphon.kernel.facts.records import ActivationIndex
 from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules.step import step
-from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam, prefix_of
+from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam, prefixes_named
 from antiphon.kernel.rules.team.manifest import manifest_of
 from antiphon.kernel.run.actions import ActionExecutor, Given, act
 from antiphon.kernel.run.clock import Clock
 from antiphon.kernel.run.commands import CancelEffect, Command, Signal, apply_command, apply_stored, posted
-from antiphon.kernel.run.failures import Failures
 from antiphon.kernel.run.feed import Feed
+from antiphon.kernel.run.log import records
+from antiphon.kernel.run.log.failures import Failures
 from antiphon.kernel.run.perform import PERFORMED, ToolExecutor, ask_model, capped, write_instructions
 from antiphon.kernel.run.rows import LARGE, EndedRequests, pack
-from antiphon.kernel.run.stopping import stop, warn_of
+from antiphon.kernel.run.stopping import stop
 from antiphon.values.codec import clean_text, encode_shallow, encode_value
 from antiphon.values.model import Delta, Emit
 from antiphon.values.tool import ToolContext
@@ -88,6 +88,7 @@ class Runtime:
         self._durable = lease.seq
         self.feed = Feed(lease.run_id, cast)
         self.feed.durable = lease.seq
+        self._log = records.RunLog(state, lease.run_id, cast) if records.LOG.hasHandlers() else None
         self._prefixes: set[str] = set()
         self._blobs: dict[str, bytes] = {}
         self._performing: dict[str, asyncio.Task[None]] = {}
@@ -177,6 +178,8 @@ class Runtime:
         if not batch:
             return None
         started, prefixes = self._noted(batch)
+        if self._log is not None:
+            self._log.note(batch)
         self._append(batch, count, prefixes)
         first = None
         for effect_id in started:
@@ -236,14 +239,8 @@ class Runtime:
 
     def _note_prefix(self, effect_id: str, detail: CallEffect | ModelEffect, blobs: dict[str, bytes]) -> None:
         """What an agent is told goes into the journal once per run, beside the event that names it."""
-        if isinstance(detail, CallEffect):
-            digest, member = detail.digest, self.team.members[detail.agent]
-            known = [member.entry_prefix, member.prefix]
-        else:
-            digest, asking = detail.prefix, self.state.activations.get(activation_of(effect_id))
-            # Who is gone was called off before its model was asked: it was told nothing.
-            known = [] if asking is None else [prefix_of(self.team.members[asking.agent], asking)]
-        for each in known:
+        digest = detail.digest if isinstance(detail, CallEffect) else detail.prefix
+        for each in prefixes_named(self.team, self.state, effect_id, detail):
             if each.digest == digest:
                 self._prefixes.add(digest)
                 blobs[digest] = each.data
@@ -449,11 +446,13 @@ class Runtime:
 
     # -- the end ----------------------------------------------------------------------------
 
-    def _suspend(self, error: BaseException) -> None:
+    def _suspend(self, error: BaseException, *, left: bool = False) -> None:
         """Stop without an outcome: what is not durable is forgotten, the run can be resumed."""
         if self._failure is not None:
             return
         self._failure = error
+        if not left:
+            records.suspended(self.run_id, error)
         for task in self._tasks:
             if task is not asyncio.current_task():
                 task.cancel()
@@ -481,14 +480,17 @@ class Runtime:
     async def leave(self, summary: bytes = b"") -> None:
         """Stop driving and give the run up; whoever claims it next goes on where it is."""
         tasks = [each for each in self._tasks if not each.done() and each is not asyncio.current_task()]
-        names = {task: f"effect {effect_id}" for effect_id, task in self._performing.items()}
-        left = await stop(tasks, names)
-        warn_of(self.run_id, left + self._tools.close())
+        left = await stop(
+            tasks, {task: f"effect {effect_id}" for effect_id, task in self._performing.items()}
+        )
+        records.still_runs(self.run_id, left + self._tools.close())
         self.feed.end()
         if self._failure is None:
             await self.journal.release(self._lease, summary)
+            records.left(self.state, self.run_id)
             # Whoever still waits is told, and nothing more is recorded under a lease that is gone.
-            self._suspend(UserError("its conversation was left; open_run(run_id=...) goes on with it"))
+            gone = UserError("its conversation was left; open_run(run_id=...) goes on with it")
+            self._suspend(gone, left=True)
         else:
             # A lease that is lost, or a journal that has failed, has nothing to give back.
             with suppress(JournalError):

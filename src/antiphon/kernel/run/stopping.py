@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Collection, Coroutine, Generator, Mapping
 from contextlib import suppress
 from typing import Any
 
 GRACE = 1.0
 """Seconds that what was cancelled gets to clean up."""
-LOG = logging.getLogger(__name__)
 
 
 class Stoppable:
@@ -75,11 +73,3 @@ async def stop(tasks: Collection[asyncio.Task[None]], names: Mapping[asyncio.Tas
         task.cancel()
     _, pending = await asyncio.wait(tasks, timeout=2 * GRACE) if tasks else ((), ())
     return [names.get(task, "what was cancelled before") for task in pending]
-
-
-def warn_of(run_id: str, left: list[str]) -> None:
-    """Say what goes on although its run was left."""
-    if left:
-        LOG.warning(
-            "Run %s was left, and nothing can stop what still runs of it: %s", run_id, ", ".join(left)
-        )

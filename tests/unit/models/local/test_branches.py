@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+pytest.importorskip("xllamacpp", reason="the extra `local` is not installed")
+
 from antiphon.errors import ModelError
 from antiphon.models.local.branches import (
     AT_A_LOSS,

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
+pytest.importorskip("xllamacpp", reason="the extra `local` is not installed")
+
 from antiphon.models.local.nearest import features, nearest
 from antiphon.values.model import Example
 

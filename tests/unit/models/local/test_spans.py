@@ -6,6 +6,8 @@ import time
 
 import pytest
 
+pytest.importorskip("xllamacpp", reason="the extra `local` is not installed")
+
 from antiphon.models.local.spans import MAX_LOOKED_AT, SHAPES, candidates, learn, spans
 
 

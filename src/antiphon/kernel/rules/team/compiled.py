@@ -12,6 +12,9 @@ from msgspec.structs import force_setattr
 from antiphon.kernel.context.prompt import REMINDER, PromptPrefix
 from antiphon.kernel.facts.activation import Activation
 from antiphon.kernel.facts.agent_call import FINISH
+from antiphon.kernel.facts.events import CallEffect, ModelEffect
+from antiphon.kernel.facts.ids import activation_of
+from antiphon.kernel.facts.state import RunState
 from antiphon.schema.output_type import OutputSchema
 from antiphon.values.agent import Agent
 from antiphon.values.model import Example, Model, Usage
@@ -99,6 +102,18 @@ def prefix_of(member: CompiledAgent, activation: Activation) -> PromptPrefix:
         return member.prefix if activation.caller else member.entry_prefix
     prefix, entry_prefix = write(written)
     return prefix if activation.caller else entry_prefix
+
+
+def prefixes_named(
+    team: CompiledTeam, run: RunState, effect_id: str, detail: CallEffect | ModelEffect
+) -> tuple[PromptPrefix, ...]:
+    """Those that an effect may name by their digest, now that it has started."""
+    if isinstance(detail, CallEffect):
+        member = team.members[detail.agent]
+        return member.entry_prefix, member.prefix
+    activation = run.activations.get(activation_of(effect_id))
+    # Who is gone was called off before its model was asked: it was told nothing.
+    return () if activation is None else (prefix_of(team.members[activation.agent], activation),)
 
 
 def unwritten(member: CompiledAgent, activation: Activation) -> bool:

@@ -32,9 +32,13 @@ class NoResult(Exception):
 
 
 class Threads:
-    """What one run sees of its event loop's threads. Closed when the run is left."""
+    """What one run sees of its event loop's threads. Closed when the run is left.
 
-    def __init__(self) -> None:
+    abandoned: is told the tool of each call that is given up while nothing can stop it.
+    """
+
+    def __init__(self, abandoned: Callable[[str], object] = str) -> None:
+        self._abandoned = abandoned
         self._pools: dict[str, _Pool] = {}
         self._given_up: list[_Job] = []
 
@@ -96,6 +100,7 @@ class Threads:
             return "its process was stopped"
         self._given_up = [each for each in self._given_up if not each.ended]
         self._given_up.append(job)
+        self._abandoned(job.tool)
         return "it still runs in a thread that cannot be stopped"
 
 
@@ -136,6 +141,9 @@ class _ToolThread(threading.Thread):
             except RuntimeError:
                 # The loop is gone, and with it everybody who could give or await a job.
                 return
+            if job.written_off and self.pool.closed:
+                # The loop may be at its end and never hear of it; nobody else tells this thread to end.
+                return
             del job, outcome
 
 
@@ -149,7 +157,7 @@ class _Pool:
         self.users = 0
         self._limit = limit
         self._threads = self._idle = 0
-        self._closed = False
+        self.closed = False
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
 
     def submit(self, job: _Job) -> None:
@@ -164,7 +172,7 @@ class _Pool:
         """Do without the thread of a job that nobody waits for; another one takes its place."""
         job.written_off = True
         self._threads -= 1
-        if self._idle < 0 and not self._closed and not self._grow() and not self._threads:
+        if self._idle < 0 and not self.closed and not self._grow() and not self._threads:
             self._refuse_queued()
 
     def done(self, job: _Job, outcome: Any, failed: bool) -> None:
@@ -172,7 +180,7 @@ class _Pool:
         self._idle += 1
         if job.written_off:
             self._threads += 1
-            if self._closed or self._threads > self._limit:
+            if self.closed or self._threads > self._limit:
                 self._threads -= 1
                 self._idle -= 1
                 self._jobs.put(None)
@@ -188,7 +196,7 @@ class _Pool:
 
     def close(self) -> None:
         """Every thread ends once its function has returned."""
-        self._closed = True
+        self.closed = True
         for _ in range(self._threads):
             self._jobs.put(None)
 

@@ -9,9 +9,9 @@ from traceback import walk_tb
 
 from msgspec import Struct, field
 
+from antiphon.kernel.run.log.records import say
 from antiphon.values.codec import clean_text, text_of, type_and_text
 
-LOG = logging.getLogger("antiphon")
 MAX_FRAMES = 8
 """Frames of one exception that the journal keeps, the innermost."""
 MAX_CAUSES = 3
@@ -20,7 +20,7 @@ MAX_CHARACTERS = 2_000
 REMEMBERED = 1_000
 """Requests whose last exception is remembered."""
 
-_OURS = str(Path(__file__).resolve().parents[2])
+_OURS = str(Path(__file__).resolve().parents[3])
 _PYTHON = (str(Path(logging.__file__).resolve().parents[1]), "<frozen ")
 _INSTALLED = ("site-packages", "dist-packages")
 
@@ -64,10 +64,9 @@ class Failures(Struct):
 
     def note(self, error: BaseException, effect_id: str, agent: str, what: str, request: str) -> str:
         """Log an exception and remember it; what the journal keeps of it. what: the tool, model or action."""
-        LOG.info(
-            "%s of %s failed in run %s, %s: %s", what, agent, self.run_id, effect_id, text_of(error),
-            exc_info=error, extra={"run_id": self.run_id, "agent": agent, "effect_id": effect_id},
-        )  # fmt: skip
+        text = "Run %s: %s of %s failed, %s: %s"
+        about = self.run_id, what, agent, effect_id, text_of(error)
+        say(logging.INFO, text, *about, agent=agent, effect_id=effect_id, error=error)
         self.last.pop(request, None)
         self.last[request] = error
         if len(self.last) > REMEMBERED:

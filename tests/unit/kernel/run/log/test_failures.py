@@ -6,7 +6,7 @@ import pytest
 
 from antiphon import Agent, Hooks, ModelError, RunFailed, ToolError, UserError, run_sync, tool
 from antiphon.kernel.facts.events import EffectFinished
-from antiphon.kernel.run.failures import MAX_CHARACTERS, trace_of
+from antiphon.kernel.run.log.failures import MAX_CHARACTERS, trace_of
 from antiphon.models.script import Script, call
 from antiphon.view import RunTree
 from tests.transcript import recorded
@@ -51,7 +51,7 @@ def test_the_journal_keeps_the_type_and_where_in_the_users_code_it_came_from(use
     said, *places = end.trace.split("\n")
     assert said == "KeyError: 'gin'"
     assert [place.split(" in ")[1] for place in places] == [used.name, "look_up"]
-    assert all("run/test_failures.py:" in place for place in places)
+    assert all("log/test_failures.py:" in place for place in places)
 
 
 def test_the_model_is_shown_a_sentence_and_no_frames():
@@ -111,10 +111,10 @@ def test_frames_of_antiphon_and_of_python_are_left_out():
 def test_the_log_has_it_whole_with_run_agent_and_effect(caplog):
     caplog.set_level(logging.INFO, "antiphon")
     result, _ = recorded(Agent("a", tools=[price]), "go", model=Script([call("price", sku="gin"), "sorry"]))
-    (record,) = caplog.records
+    (record,) = (each for each in caplog.records if each.exc_info)
     assert record.levelname == "INFO"
     assert (record.run_id, record.agent, record.effect_id) == (result.run_id, "a", "1/1.c1")
-    assert record.getMessage() == f"price of a failed in run {result.run_id}, 1/1.c1: KeyError: 'gin'"
+    assert record.getMessage() == f"Run {result.run_id}: price of a failed, 1/1.c1: KeyError: 'gin'"
     assert isinstance(record.exc_info[1], KeyError)
 
 
