@@ -367,7 +367,9 @@ def test_endless_trickles_end_with_a_limit(limit: dict[str, float]) -> None:
     trickle = [b"6\r\n: hm\n\n\r\n", "pause"] * 100
     head: tuple[Any, ...] = (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n",)
     answer = (
-        (*head, *trickle) if "total_timeout" in limit else (b"HTTP/1.1 200 OK\r\n", *[b"x: y\r\n", "pause"] * 100)
+        (*head, *trickle)
+        if "total_timeout" in limit
+        else (b"HTTP/1.1 200 OK\r\n", *[b"x: y\r\n", "pause"] * 100)
     )
     came, _ = ask(ASKED, answer, **limit)
     assert isinstance(came, ModelError)

@@ -91,7 +91,13 @@ def test_cancelled_at_every_await(answer: Answer) -> None:
                 await server.play()
                 # Only an answer that never ends may run into a limit: the others must not on a busy machine.
                 short = 0.03 if "hang" in answer else 20.0
-                model = OpenAIModel("wire", base_url=server.url, connect_timeout=short, first_timeout=short, idle_timeout=short)
+                model = OpenAIModel(
+                    "wire",
+                    base_url=server.url,
+                    connect_timeout=short,
+                    first_timeout=short,
+                    idle_timeout=short,
+                )
                 cut = await cut_call_or_late(server, model, answer, k)
                 assert client_tasks() == []
                 await server.play()

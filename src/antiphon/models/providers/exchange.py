@@ -71,4 +71,3 @@ async def _stream(
             timer.reschedule(min(loop.time() + patience.idle, end))
             deltas.take(event)
         progress.whole = stream.get()
-
