@@ -13,7 +13,8 @@ def read(tmp_path):
     def read(text, folder="."):
         path = tmp_path / "team.yaml"
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return read_team(str(path), folder)
+        found = read_team(str(path), folder)
+        return found.entry, found.agents
 
     return read
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
@@ -25,6 +26,8 @@ COMPACT = "compact"
 TAIL = 400
 """Characters kept of a text that is being written."""
 _WRITING = {"text": "writing", "reasoning": "thinking"}
+ASKING = "asking"
+"""What a branch does while nothing has come of its model's reply."""
 
 
 @dataclass(eq=False)
@@ -39,9 +42,10 @@ class Remark:
 class CallBranch:
     """An activation at work on one call: what it did so far, a row each; a call of an agent has a branch.
 
-    doing: what its model is writing; empty when it is not asked. tail: the end of what it wrote. label: what
-    it is called, apart from others of its name that are at work too. said: the text of this turn's reply, if
-    it called nothing.
+    doing: what its model is writing; empty when it is not asked. asked_at: when it was asked, or had its turn
+    to be. queue_place: its place in the line before the model, 0 when it is asked. tail: the end of what it
+    wrote. label: what it is called, apart from others of its name that are at work too. said: the text of
+    this turn's reply, if it called nothing.
     """
 
     node: ActivationNode
@@ -51,6 +55,8 @@ class CallBranch:
     tail: str = ""
     effect: str = ""
     said: str = ""
+    asked_at: float = 0.0
+    queue_place: int = 0
 
 
 class CallTree:
@@ -131,7 +137,11 @@ class CallTree:
             return
         if piece.effect_id != branch.effect:
             branch.effect, branch.tail = piece.effect_id, ""
-        if piece.kind == "call_name":
+        if piece.kind == "queued":
+            if branch.queue_place and piece.text == "0":
+                branch.asked_at = time.time()
+            branch.queue_place = int(piece.text)
+        elif piece.kind == "call_name":
             branch.doing, branch.tail = "calling", piece.text
         elif piece.kind in _WRITING:
             doing = _WRITING[piece.kind]
@@ -140,7 +150,8 @@ class CallTree:
 
     def _started(self, branch: CallBranch, effect: EffectNode) -> None:
         if effect.model is not None:
-            branch.doing, branch.tail, branch.effect = "asking", "", effect.id
+            branch.doing, branch.tail, branch.effect = ASKING, "", effect.id
+            branch.asked_at, branch.queue_place = effect.began_at, 0
         elif effect.kind != "action" and effect.purpose != "deadline":
             # What an action does is shown; that it acts, its agent's own line says.
             branch.rows.append(effect)

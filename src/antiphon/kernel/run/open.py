@@ -394,7 +394,7 @@ class _Roster:
         self._endpoints = checked(given, strings, "open_run(endpoints=...)")
         if idle := unused(self._endpoints, strings):
             asked = ", ".join(strings) or "model objects only, which have no endpoint"
-            told = f"open_run(endpoints=...): nobody asks {', '.join(idle)}; the agents ask {asked}"
+            told = f"endpoints: nobody asks {', '.join(idle)}; the agents ask {asked}"
             warnings.warn(told, stacklevel=2)
 
     def _strings(self, options: Options) -> tuple[str, ...]:

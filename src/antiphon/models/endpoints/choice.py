@@ -30,14 +30,15 @@ def key_of(given: str, models: Collection[str]) -> str:
     string = parse(text)
     if string.prefix in IN_PROCESS or text.lower() in IN_PROCESS:
         raise ConfigError(f"{shown(given)} runs in this process: it has no endpoint that could be set up")
-    known = {parse(each).text for each in models}
+    asked = [parse(each) for each in models]
+    known = {each.text for each in asked}
     if text and (not string.plain or string.text in known):
         return string.text
-    written = [*PROVIDERS, *models, *known]
+    written = [*PROVIDERS, *models, *known, *(each.model for each in asked)]
     close = get_close_matches(text[:100], written, 1)
     raise ConfigError(
         f"{shown(given)} names no provider and no model that is asked here"
-        + (f"; did you mean {close[0]!r}?" if close else "")
+        + (f"; did you mean {close[0]!r}?" if close else ".")
         + f" Expected a provider ({', '.join(PROVIDERS)}), a model string such as openai:gpt-x, or * for all"
     )
 
