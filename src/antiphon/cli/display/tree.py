@@ -74,6 +74,7 @@ class CallTree:
         self.changes: tuple[Change, ...] = ()
         self.spoken: tuple[CallBranch, str] | None = None
         self._calls: dict[str, CallBranch] = {}
+        self._queued: dict[str, ReplyDelta] = {}
         self._free: dict[str, list[int]] = {}
         self._ended: CallBranch | None = None
 
@@ -132,6 +133,9 @@ class CallTree:
 
     def _piece(self, piece: ReplyDelta) -> None:
         branch, effect = self.branches.get(piece.activation), self.run.effects.get(piece.effect_id)
+        if effect is None and piece.kind == "queued":
+            # A place in the line is told again only when it is another one.
+            self._queued[piece.effect_id] = piece
         # A piece may be shown after the end of its effect, which holds all of it.
         if branch is None or effect is None or effect.ended_at is not None:
             return
@@ -152,6 +156,8 @@ class CallTree:
         if effect.model is not None:
             branch.doing, branch.tail, branch.effect = ASKING, "", effect.id
             branch.asked_at, branch.queue_place = effect.began_at, 0
+            if queued := self._queued.pop(effect.id, None):
+                self._piece(queued)
         elif effect.kind != "action" and effect.purpose != "deadline":
             # What an action does is shown; that it acts, its agent's own line says.
             branch.rows.append(effect)
