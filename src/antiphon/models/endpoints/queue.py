@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator
 from math import inf
 from threading import Lock
@@ -79,7 +79,8 @@ class RequestQueue:
         self._minute: deque[Admitted] = deque()
         self._spent = 0
         self._held_until = -inf
-        self._waiting: dict[str, deque[_Waiter]] = {}
+        # A plain dict is slow to find its first key once many before it are gone.
+        self._waiting: OrderedDict[str, deque[_Waiter]] = OrderedDict()
         self._loops: Counter[asyncio.AbstractEventLoop] = Counter()
         self._timers: dict[asyncio.AbstractEventLoop, tuple[float, asyncio.TimerHandle]] = {}
         self._gone: deque[_Waiter | Admitted] = deque()
@@ -264,12 +265,13 @@ class RequestQueue:
             wait = self._wait_for(waiter.tokens)
             if wait > 0 and not waiter.future.done():
                 break
-            del self._waiting[run]
             line.popleft()
             self._left(waiter)
             if line:
-                # To the end of the line: the others come first.
-                self._waiting[run] = line
+                # The others come first.
+                self._waiting.move_to_end(run)
+            else:
+                del self._waiting[run]
             if not waiter.future.done():
                 self._give(waiter)
         self._look_again(wait)
