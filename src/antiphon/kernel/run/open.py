@@ -324,7 +324,7 @@ class _Roster:
         if not isinstance(given, Iterable) or not all(isinstance(each, Agent) for each in team):
             raise UserError(f"open_run(agents=...) takes a list, each item an Agent; got {shown(agents)}")
         self._agents, self._model, self._env, self._windows = team, model, env, windows
-        self._models: dict[str, Model] = {}
+        self._models: dict[str | int, Model] = {}
         self._adapters: dict[int, Model] = {}
         self._endpoints = endpoints
         self._asked: tuple[str, ...] | None = None
@@ -369,9 +369,9 @@ class _Roster:
         return found if adapter is None else msgspec.structs.replace(found, adapter=adapter)
 
     def _resolve(self, options: Options, spec: str | Model | None) -> Model:
-        if spec is not None and not isinstance(spec, str):
+        if spec is not None and not isinstance(spec, str) and not hasattr(spec, "model_string"):
             return spec
-        key = spec or ""
+        key = spec if isinstance(spec, str) else id(spec)
         if key not in self._models:
             # Only a model string needs these, and they are slow to import.
             from antiphon.config.dotenv import environment
@@ -379,8 +379,9 @@ class _Roster:
 
             if self._env is None:
                 self._env = environment()
-            strings = self._strings(options)
-            made, adapter = share(spec, self._env, self._endpoints or {}, strings)
+            made, adapter = share(spec, self._env, self._endpoints or {}, self._strings(options))
+            if made is spec:
+                return made
             self._models[key] = made
             if adapter is not made:
                 self._adapters[id(made)] = adapter
@@ -412,7 +413,10 @@ class _Roster:
                 self._env = environment() if self._env is None else self._env
                 with suppress(ConfigError):
                     specs.append(default_model(self._env))
-            self._asked = tuple(dict.fromkeys(spec for spec in specs if isinstance(spec, str)))
+            strings = (
+                spec if isinstance(spec, str) else getattr(spec, "model_string", None) for spec in specs
+            )
+            self._asked = tuple(dict.fromkeys(each for each in strings if isinstance(each, str)))
         return self._asked
 
     async def close(self) -> None:

@@ -15,6 +15,8 @@ from hashlib import blake2b
 from threading import Lock
 from typing import Any, TypeAlias
 
+from msgspec.structs import replace
+
 from antiphon.models.endpoints.choice import Endpoints, options_for
 from antiphon.models.endpoints.queue import RequestQueue
 from antiphon.models.endpoints.text import VARIABLE, read_endpoints
@@ -34,10 +36,11 @@ class SharedModel:
     options: what the run says of the endpoint; its limits count as long as this is open.
     """
 
-    def __init__(self, located: Located, options: EndpointOptions) -> None:
-        """Belongs to the running event loop."""
+    def __init__(self, located: Located, options: EndpointOptions, digest: bytes = b"") -> None:
+        """Belongs to the running event loop. digest: of what leads there, where it is known."""
         self._options = options
-        digest, self._queue = _queues().join(located, options)
+        digest = digest or _queues().digest(located)
+        self._queue = _queues().join(digest, options)
         self._key = digest, located.name, timeouts_of(options)
         try:
             self._adapter = _take(self._key, located)
@@ -86,25 +89,81 @@ class SharedModel:
 
 
 def share(
-    spec: str | None, env: Mapping[str, str], given: Endpoints, models: Collection[str]
+    spec: Model | str | None, env: Mapping[str, str], given: Endpoints, models: Collection[str]
 ) -> tuple[Model, Model]:
     """The model that a string names, shared with all runs that ask it in the same way; and what answers.
 
-    spec: None is the default model. given: see `choice`; what it leaves open ANTIPHON_ENDPOINTS says. models:
-    the model strings of the run. What answers in this process has no endpoint, and is made anew. Raises
-    ConfigError as `resolve_model`, and for settings that cannot be read.
+    spec: None is the default model; an object that is no ConfiguredModel is given back. given: see `choice`;
+    what it leaves open ANTIPHON_ENDPOINTS says. models: the model strings of the run. What answers in this
+    process has no endpoint, and is made anew. Raises ConfigError as `resolve_model`, and for settings that
+    cannot be read.
     """
+    if isinstance(spec, ConfiguredModel):
+        return spec.share(env, given, models)
+    if spec is not None and not isinstance(spec, str):
+        return spec, spec
     text = default_model(env) if spec is None else spec
     located = locate(text, env)
     if located.string.prefix in IN_PROCESS:
         made = located.make(DEFAULT)
         return made, made
+    shared = SharedModel(located, _options(located, env, given, (*models, text)))
+    return shared, shared.adapter
+
+
+class ConfiguredModel:
+    """A model string with settings of its own, such as a configuration file's: runs share it all the same.
+
+    Asked by itself it is a model like any other, and stands in no line. Raises ConfigError as
+    `resolve_model`.
+    """
+
+    def __init__(self, text: str, env: Mapping[str, str]) -> None:
+        located = locate(text, env)
+        self._digest = _queues().digest(located)
+        # Keys are where the model has them, and nowhere else.
+        self._located = replace(located, leads=())
+        self._model = located.make(DEFAULT)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._model, name)
+
+    def __repr__(self) -> str:
+        return f"ConfiguredModel({self._model!r})"
+
+    @property
+    def name(self) -> str:
+        """The model's own name."""
+        return self._model.name
+
+    @property
+    def model_string(self) -> str:
+        """What endpoints know it by."""
+        return self._located.string.text
+
+    async def complete(self, request: ModelRequest, emit: Emit) -> Reply:
+        """See `Model.complete`."""
+        return await self._model.complete(request, emit)
+
+    def share(self, env: Mapping[str, str], given: Endpoints, models: Collection[str]) -> tuple[Model, Model]:
+        """See `share`. env: where ANTIPHON_ENDPOINTS is read."""
+        if self._located.string.prefix in IN_PROCESS:
+            return self, self._model
+        options = _options(self._located, env, given, models)
+        shared = SharedModel(self._located, options, self._digest)
+        return shared, shared.adapter
+
+
+def _options(
+    located: Located, env: Mapping[str, str], given: Endpoints, models: Collection[str]
+) -> EndpointOptions:
+    """What holds for a model: what is given, then what the environment says."""
     options = options_for(located.string, given)
     if said := env.get(VARIABLE, ""):
-        general = read_endpoints((said,), (*models, text), VARIABLE)
-        options = options.over(options_for(located.string, general))
-    shared = SharedModel(located, options)
-    return shared, shared.adapter
+        options = options.over(options_for(located.string, read_endpoints((said,), models, VARIABLE)))
+    return options
 
 
 def timeouts_of(options: EndpointOptions) -> Timeouts:
@@ -169,20 +228,23 @@ class _Queues:
         """What a parent has in flight is not this process's, nor is a lock that one of its threads holds."""
         self._lock, self._queues = Lock(), {}
 
-    def join(self, located: Located, options: EndpointOptions) -> tuple[bytes, RequestQueue]:
-        """The queue before an endpoint, with the limits of one more user."""
+    def digest(self, located: Located) -> bytes:
+        """What an endpoint is known by here."""
         found = blake2b(key=self._salt, digest_size=16)
         for part in (located.string.text, *located.leads):
             data = part.encode("utf-8", "surrogatepass")
             found.update(len(data).to_bytes(8, "big") + data)
-        digest = found.digest()
+        return found.digest()
+
+    def join(self, digest: bytes, options: EndpointOptions) -> RequestQueue:
+        """The queue before an endpoint, with the limits of one more user."""
         with self._lock:
             # What was asked a minute ago still counts, although its run has ended; what is older does not.
             for other in [each for each, queue in self._queues.items() if each != digest and queue.idle]:
                 del self._queues[other]
             queue = self._queues.setdefault(digest, RequestQueue())
             queue.join(options)
-        return digest, queue
+        return queue
 
 
 @cache

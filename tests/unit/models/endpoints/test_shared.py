@@ -11,7 +11,7 @@ import pytest
 from antiphon import Agent, ModelOptions, RetryPolicy, UserError, open_run, run, run_sync, stream
 from antiphon.errors import ConfigError
 from antiphon.models.endpoints import EndpointOptions
-from antiphon.models.endpoints.shared import SharedModel, _queues
+from antiphon.models.endpoints.shared import ConfiguredModel, SharedModel, _queues
 from antiphon.models.resolve import locate
 from antiphon.models.script import Script
 from antiphon.testing.clock import VirtualClock
@@ -338,3 +338,43 @@ def test_a_key_that_nobody_asks_is_told():
 def test_options_that_cannot_be_are_refused(fields, words):
     with pytest.raises(UserError, match=words):
         EndpointOptions(**fields)
+
+
+# -- models of configuration files ----------------------------------------------------------------
+
+
+def test_a_model_with_settings_of_its_own_is_shared_and_stands_in_line_too():
+    async def scenario():
+        async with Counting() as server:
+            models = [ConfiguredModel("openai:gpt-x", server.env) for _ in range(2)]
+            agents = [Agent(f"a{n}", model=model) for n, model in enumerate(models)]
+            endpoints = {"openai": EndpointOptions(concurrency=1)}
+            asking = [run(agents[n % 2], str(n), endpoints=endpoints, env={}) for n in range(6)]
+            assert {each.output for each in await asyncio.gather(*asking)} == {"fine"}
+            assert (server.most, server.opened) == (1, 1)
+            assert kept() == {}
+
+    asyncio.run(scenario())
+
+
+def test_a_configured_model_keeps_no_key_but_the_models_own():
+    env = {"OPENAI_API_KEY": "sk-secret-1234567890", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
+    model = ConfiguredModel("openai:m", env)
+    assert model.name == "openai:m"
+    assert model._located.leads == ()
+    assert "sk-secret" not in repr(vars(model))
+    with pytest.raises(ConfigError, match="OPENAI_API_KEY"):
+        ConfiguredModel("openai:m", {})
+
+
+def test_an_object_of_the_users_is_given_back_and_not_closed_whatever_it_is_called():
+    class Own(Script):
+        model_string = "openai:gpt-x"
+        closed = False
+
+        async def aclose(self):
+            self.closed = True
+
+    own = Own(["x"])
+    assert run_sync(Agent("a", model=own), "go").output == "x"
+    assert not own.closed
