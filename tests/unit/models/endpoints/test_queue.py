@@ -147,8 +147,11 @@ async def test_tokens_are_estimated_before_and_counted_as_billed_after(scene):
     await scene.time.pass_to(60.0)
     # What began a minute ago counts no more, whether it has ended or not.
     assert scene.model.now == 2
+    scene.model.says = [Reply("late", usage=Usage(1, 1))]
     scene.model.gate.set()
     await asyncio.gather(second, third)
+    # Nor does what is billed for it later: only the third is in this minute.
+    assert scene.queue._spent == 600
 
 
 @scenario
@@ -230,10 +233,14 @@ async def test_who_waits_is_told_the_place_in_the_line_and_when_it_is_their_turn
     scene = scene(concurrency=1)
     asking = [scene.ask(run_id) for run_id in ("a", "b", "b", "c")]
     await scene.time.pass_to(1.0)
+    await scene.time.pass_to(1.9)
     assert (scene.told["a"], scene.told["c"]) == ([], [("queued", "2")])
     assert scene.told["b"] == [("queued", "1"), ("queued", "3")]
+    await scene.time.pass_to(3.5)
+    # A place is told once.
+    assert scene.told["c"] == [("queued", "2")]
     await scene.let_go(1)
-    await scene.time.pass_to(2.0)
+    await scene.time.pass_to(5.0)
     assert scene.told["b"][2:] == [("queued", "0"), ("queued", "2")]
     assert scene.told["c"] == [("queued", "2"), ("queued", "1")]
     scene.model.gate.set()
@@ -310,6 +317,41 @@ def test_who_was_let_in_and_cancelled_before_it_was_asked_counts_in_no_minute(mo
     assert any(asyncio.run(playing(steps)) for steps in range(8))
 
 
+@pytest.mark.parametrize("steps", range(8))
+def test_a_place_that_is_given_back_goes_to_the_next_at_once(steps, monkeypatch):
+    async def playing():
+        scene = Scene(monkeypatch, concurrency=1)
+        first, second, third = (scene.ask() for _ in range(3))
+        await settle()
+        scene.model.gate.set()
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        second.cancel()
+        await settle()
+        # No time has passed, and nobody has looked again.
+        assert (first.done(), third.done()) == (True, True)
+
+    asyncio.run(playing())
+
+
+def test_a_request_that_is_thrown_away_in_a_living_loop_takes_no_place():
+    async def scenario():
+        queue, slow, free = RequestQueue(), Slow(), Slow()
+        free.gate.set()
+        queue.join(EndpointOptions(concurrency=1))
+        asked, waits = (queue.ask(slow, request(), ignore) for _ in range(2))
+        asked.send(None)
+        waits.send(None)
+        del waits
+        gc.collect()
+        del asked
+        gc.collect()
+        assert (await queue.ask(free, request("b"), ignore)).content == "b"
+        assert (queue._running, queue._waiting, queue._loops, queue._timers) == (0, {}, {}, {})
+
+    asyncio.run(scenario())
+
+
 def test_a_line_that_is_thrown_away_with_its_loop_is_no_line_any_more():
     queue, model = RequestQueue(), Slow()
     queue.join(EndpointOptions(concurrency=1))
@@ -338,7 +380,9 @@ def test_a_line_that_is_thrown_away_with_its_loop_is_no_line_any_more():
 # -- many loops -----------------------------------------------------------------------------------
 
 
-def test_one_line_for_the_loops_of_several_threads():
+def test_one_line_for_the_loops_of_several_threads(monkeypatch):
+    # Nobody is woken by looking again: whoever lets a request in wakes the loop that it waits in.
+    monkeypatch.setattr("antiphon.models.endpoints.queue.TICK", 1_000.0)
     queue, lock = RequestQueue(), threading.Lock()
     queue.join(EndpointOptions(concurrency=3))
     seen = {"now": 0, "most": 0, "asked": 0}

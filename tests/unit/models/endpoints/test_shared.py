@@ -11,7 +11,7 @@ import pytest
 from antiphon import Agent, ModelOptions, RetryPolicy, UserError, open_run, run, run_sync, stream
 from antiphon.errors import ConfigError
 from antiphon.models.endpoints import EndpointOptions
-from antiphon.models.endpoints.shared import ConfiguredModel, SharedModel, _queues
+from antiphon.models.endpoints.shared import ConfiguredModel, SharedModel, _Queues, _queues
 from antiphon.models.resolve import locate
 from antiphon.models.script import Script
 from antiphon.testing.clock import VirtualClock
@@ -88,6 +88,10 @@ def test_runs_share_a_model_only_if_everything_that_leads_to_it_is_the_same():
         patient = taken(options=EndpointOptions(idle_timeout=90))
         assert patient.adapter is not same[0].adapter
         assert patient._queue is same[0]._queue
+        strict = taken(options=EndpointOptions(concurrency=1))
+        assert strict._queue._concurrency == 1
+        await strict.aclose()
+        assert strict._queue._concurrency == 100
         for each in (*same, *others, patient):
             await each.aclose()
             await each.aclose()
@@ -130,6 +134,22 @@ def test_no_key_is_kept_in_the_clear_beside_the_models_own():
         await shared.aclose()
 
     asyncio.run(scenario())
+
+
+def test_what_an_endpoint_is_known_by_says_nothing_in_another_process():
+    located = locate("openai:m", {"OPENAI_API_KEY": "k"})
+    assert _queues().digest(located) == _queues().digest(located)
+    assert _queues().digest(located) != _Queues().digest(located)
+
+
+def test_a_child_process_begins_with_no_line():
+    queues, located = _queues(), locate("openai:m", {"OPENAI_API_KEY": "k"})
+    digest = queues.digest(located)
+    before = queues.join(digest, EndpointOptions())
+    # In a child that was forked while another thread held the lock.
+    queues._lock.acquire()
+    queues._begin_anew()
+    assert queues.join(digest, EndpointOptions()) is not before
 
 
 def test_one_loop_after_another_and_threads_with_a_loop_each_stand_in_one_line():
