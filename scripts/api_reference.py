@@ -38,8 +38,8 @@ PAGES: Mapping[str, tuple[str, Sequence[str]]] = {
     "models": (
         "The port of models and its adapters.",
         ["antiphon.values.model", "antiphon.models", "antiphon.models.script", "antiphon.models.openai",
-         "antiphon.models.providers", "antiphon.models.bounded", "antiphon.models.catalog",
-         "antiphon.models.usage"],
+         "antiphon.models.providers", "antiphon.models.endpoints", "antiphon.models.bounded",
+         "antiphon.models.catalog", "antiphon.models.usage"],
     ),
     "tools": ("Tools that ship.", ["antiphon.tools"]),
     "errors": ("Every error: whose fault it is, what to do.", ["antiphon.errors"]),

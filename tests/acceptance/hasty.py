@@ -7,7 +7,7 @@ from antiphon.models.openai import OpenAIModel
 
 
 def clerk() -> Agent:
-    model = OpenAIModel("clerk", base_url=os.environ["OPENAI_BASE_URL"], idle=0.3)
+    model = OpenAIModel("clerk", base_url=os.environ["OPENAI_BASE_URL"], idle_timeout=0.3)
     return Agent(
         "clerk",
         "You calculate.",

@@ -54,7 +54,7 @@ class Notebook:
 
         # Waits that llmock can tell from no wait at all.
         options = {"llm_retry_base_delay_ms": 120} | options
-        model = OpenAIModel("loop", base_url=server.url, idle=options.pop("idle", SILENCE))
+        model = OpenAIModel("loop", base_url=server.url, idle_timeout=options.pop("idle", SILENCE))
         self.agent = LoopAgent(llm=model, tools=[note], system_prompt="You take notes.", **options)
 
     async def request(self, text: str = "Note it.") -> list[Any]:

@@ -132,6 +132,7 @@ USED = {
     "Compaction": lambda value: {"agent": Agent("a", asking=antiphon.ModelOptions(compaction=value))},
     "Continue": lambda value: hooked(end_turn=once(value)),
     "DirectResult": lambda value: hooked(intercept_call=once(value)) | {"model": said(call("look"))},
+    "EndpointOptions": lambda value: {"endpoints": {"*": value}},
     "Example": lambda value: {"agent": Agent("a", examples=(value,))},
     "Failure": raising,
     "Grant": lambda value: {"grant": value},

@@ -9,6 +9,7 @@ import pytest
 
 from antiphon.errors import ModelError
 from antiphon.models.openai import OpenAIModel
+from antiphon.models.timeouts import Timeouts
 from antiphon.testing.wire import Wire, WireServer
 from antiphon.testing.wire_scripts import ECHO, LIMIT, wires
 from antiphon.values.model import ChatMessage, Delta, ModelRequest, Reply, ToolSpec
@@ -28,9 +29,9 @@ def adapter(url: str, *, stream: bool, patient: bool) -> OpenAIModel:
         base_url=url,
         api_key=Secret(ECHO),
         stream=stream,
-        connect=short,
-        first_byte=short,
-        idle=short,
+        connect_timeout=short,
+        first_timeout=short,
+        idle_timeout=short,
         max_response=LIMIT,
     )
 
@@ -48,7 +49,7 @@ async def play(wire: Wire, stream: bool) -> tuple[Reply | ModelError, list[Delta
             came = error
         await server.play()
         # The same instance, but now it must not be late on a busy machine.
-        model._connect = model._first_byte = model._idle = 20.0
+        model._timeouts = Timeouts(20.0, 20.0, 20.0)
         model_again = await model.complete(ASKED, lambda _: None)
         await model.aclose()
         assert asyncio.all_tasks() == {asyncio.current_task()}
@@ -118,7 +119,7 @@ def test_tls_against_a_plain_server_is_a_network_error() -> None:
         async with WireServer() as server:
             await server.play((b"HTTP/1.1 400 plain text\r\n\r\n", "close"))
             url = server.url.replace("http:", "https:")
-            model = OpenAIModel("m", base_url=url, connect=20.0)
+            model = OpenAIModel("m", base_url=url, connect_timeout=20.0)
             with pytest.raises(ModelError) as caught:
                 await model.complete(ASKED, lambda _: None)
             await model.aclose()

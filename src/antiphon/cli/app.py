@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
 from antiphon import __version__
 from antiphon.cli import exit_codes
+from antiphon.cli.display import output
 
 COMMANDS: Mapping[str, str] = {
     "run": "Ask a team of agents and watch it work.",
@@ -73,12 +76,26 @@ def antiphon() -> None:
     """
 
 
+def _told(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int,
+    file: TextIO | None = None, line: str | None = None,
+) -> None:  # fmt: skip
+    """Show a warning: where it stands helps only whoever can change it there."""
+    ours = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    if filename.startswith(ours):
+        output.tell(f"warning: {message}")
+    else:
+        output.tell(warnings.formatwarning(message, category, filename, lineno), end="")
+
+
 def start(arguments: Sequence[str] | None = None) -> int:
     """Run one command; its exit code. Every error ends in one clear message."""
     try:
-        found = antiphon.main(
-            list(arguments) if arguments is not None else None, "antiphon", standalone_mode=False
-        )
+        with warnings.catch_warnings():
+            warnings.showwarning = _told
+            found = antiphon.main(
+                list(arguments) if arguments is not None else None, "antiphon", standalone_mode=False
+            )
     except SystemExit:
         # click's way to end when whoever read our output has gone: not an error of ours.
         return exit_codes.COMPLETED

@@ -12,7 +12,8 @@ import itertools
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -23,8 +24,13 @@ from msgspec.structs import replace
 from antiphon import Agent, Tool
 from antiphon.cli.display import output
 from antiphon.cli.team_file import SETS, read_team, toolbox
+from antiphon.config.dotenv import environment
 from antiphon.errors import AntiphonError, ConfigError
+from antiphon.models import default_model
+from antiphon.models.endpoints import read_endpoints
+from antiphon.models.endpoints.choice import above
 from antiphon.styles.profiles import ProfileTeam
+from antiphon.values.agent import EndpointOptions
 from antiphon.view.graph import Graph
 
 FORMS = (
@@ -39,7 +45,7 @@ class Target(Struct, frozen=True):
     """A team that can be asked. `entry`: who is asked. `text`: the target as it was given.
 
     graph: the team's own word on who reaches whom, None without one. findings: what is wrong with its files,
-    errors first; told when a run of it begins.
+    errors first; told when a run of it begins. endpoints: what its file says of them.
     """
 
     text: str
@@ -47,6 +53,20 @@ class Target(Struct, frozen=True):
     agents: tuple[Agent, ...]
     graph: Graph | None = None
     findings: tuple[str, ...] = ()
+    endpoints: Mapping[str, EndpointOptions] = {}
+
+    def with_endpoints(self, texts: Sequence[str], model: str | None) -> dict[str, EndpointOptions] | None:
+        """What the command line says of endpoints goes before what the file says; None when nobody says it.
+
+        model: asked by every agent instead of its own. Raises ConfigError.
+        """
+        if not texts:
+            return dict(self.endpoints) or None
+        specs = [each for agent in self.agents for each in (agent.model, *agent.asking.fallback_models)]
+        with suppress(ConfigError):
+            specs.append(default_model(environment()))
+        models = [each for each in (model, *specs) if isinstance(each, str)]
+        return above(read_endpoints(texts, models, "--endpoint"), self.endpoints) or None
 
     def tell_findings(self) -> None:
         """Write them to the error output."""
@@ -62,8 +82,8 @@ def load_target(text: str, folder: str | None = None) -> Target:
     if Path(text).is_dir():
         return _of_folder(text, folder)
     if text.endswith((".yaml", ".yml")):
-        entry, agents = read_team(text, folder or ".")
-        return Target(text, entry, agents)
+        found = read_team(text, folder or ".")
+        return Target(text, found.entry, found.agents, endpoints=found.endpoints)
     place, colon, name = text.rpartition(":")
     if place and name and Path(place).is_dir():
         return _of_folder(place, folder, name)

@@ -2,6 +2,8 @@
 
     entry: desk                       # who is asked; the first agent unless given
     model: openai:gpt-4.1-mini        # for agents without one; optional
+    endpoints:                        # how models are asked, by provider, model string or "*"; optional
+      openai: {concurrency: 8, requests_per_minute: 500, retry: {max_attempts: 5}}
     agents:
       - name: desk
         instructions: You receive every question.
@@ -16,19 +18,22 @@ Read without building any object but texts, numbers and lists; every error says 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import msgspec
 import yaml
+from msgspec import Struct
 
 from antiphon import Agent, Example, Limits, LoopOptions, ModelOptions, RetryPolicy, Tool
 from antiphon.config.yaml import YamlReader, compose_file, is_null, meant
 from antiphon.errors import AntiphonError, ConfigError, UserError
+from antiphon.models.endpoints.choice import key_of
 from antiphon.tools import calculate, convert, date_tools, folder_tools
+from antiphon.values.agent import EndpointOptions
 
 SETS = ("documents", "files", "arithmetic", "dates", "units")
 
-_TEAM = ("entry", "model", "agents")
+_TEAM = ("entry", "model", "endpoints", "agents")
 _FIELDS: Mapping[str, Any] = {
     "name": str,
     "instructions": str,
@@ -50,11 +55,21 @@ _ASKING: Mapping[str, Any] = {
     "tool_choice": str,
 }
 """The same of ModelOptions."""
+_ENDPOINT: Mapping[str, Any] = get_type_hints(EndpointOptions)
+"""The same of EndpointOptions."""
 _STRUCTS = (Limits, LoopOptions, RetryPolicy, Example)
 
 
-def read_team(path: str, folder: str) -> tuple[str, tuple[Agent, ...]]:
-    """The entry agent's name and the agents of a team file; `folder` is what its file tools read.
+class TeamFile(Struct, frozen=True):
+    """What a team file says. `endpoints`: by keys as `antiphon.models.endpoints.choice` looks them up."""
+
+    entry: str
+    agents: tuple[Agent, ...]
+    endpoints: Mapping[str, EndpointOptions] = {}
+
+
+def read_team(path: str, folder: str) -> TeamFile:
+    """The team in a file; `folder` is what its file tools read.
 
     Raises ConfigError with file, line and column.
     """
@@ -93,7 +108,7 @@ class _TeamFileParser(YamlReader):
         self._plain = yaml.SafeLoader("")
         self._toolbox = toolbox(folder)
 
-    def team(self, root: yaml.Node) -> tuple[str, tuple[Agent, ...]]:
+    def team(self, root: yaml.Node) -> TeamFile:
         pairs = self.values(root, "a team", _TEAM)
         if "agents" not in pairs:
             raise self.wrong(root, "`agents` is missing: a list of agents, each with a name")
@@ -114,14 +129,33 @@ class _TeamFileParser(YamlReader):
                 if name not in ("*", "user") and name not in agents:
                     place = self.values(node, "an agent")["can_call"]
                     raise self.wrong(place, f"can_call names {name!r}{meant(name, agents)}")
+        team = tuple(agents.values())
+        endpoints = self.endpoints(pairs["endpoints"], team) if "endpoints" in pairs else {}
         if "entry" not in pairs:
-            return next(iter(agents)), tuple(agents.values())
+            return TeamFile(team[0].name, team, endpoints)
         entry = self.plain(pairs["entry"], str, "entry")
         if entry not in agents:
             raise self.wrong(
                 pairs["entry"], f"the entry {entry!r} is none of the agents{meant(entry, agents)}"
             )
-        return entry, tuple(agents.values())
+        return TeamFile(entry, team, endpoints)
+
+    def endpoints(self, node: yaml.Node, agents: tuple[Agent, ...]) -> dict[str, EndpointOptions]:
+        specs = [each for agent in agents for each in (agent.model, *agent.asking.fallback_models)]
+        models = [each for each in specs if isinstance(each, str)]
+        found: dict[str, EndpointOptions] = {}
+        for name, (place, value) in self.pairs(node, "endpoints").items():
+            said = self.values(value, name, _ENDPOINT)
+            fields = {each: self.plain(held, _ENDPOINT[each], each) for each, held in said.items()}
+            try:
+                key = key_of(name, models)
+                options = EndpointOptions(**fields)
+            except UserError as error:
+                raise self.wrong(place, f"endpoints: {error}") from None
+            if key in found:
+                raise self.wrong(place, f"endpoints: {key} stands here twice, under two names")
+            found[key] = options
+        return found
 
     def agent(self, node: yaml.Node, model: str | None) -> Agent:
         pairs = self.values(node, "an agent", (*_FIELDS, "asking", "tools"))
@@ -183,7 +217,7 @@ class _TeamFileParser(YamlReader):
     def check_keys(self, node: yaml.Node, kind: Any, what: str) -> None:
         """No key twice, at any depth, and none that a struct does not have."""
         if isinstance(node, yaml.MappingNode):
-            known = kind.__struct_fields__ if kind in _STRUCTS else ()
+            known = next((each.__struct_fields__ for each in _STRUCTS if each in (kind, *get_args(kind))), ())
             for value in self.values(node, what, known).values():
                 self.check_keys(value, Any, what)
         elif isinstance(node, yaml.SequenceNode):

@@ -15,12 +15,19 @@ only to an address that may have it: `antiphon.config.endpoint`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import cast
+
+from msgspec import Struct
 
 from antiphon.config.endpoint import Endpoint, paired
 from antiphon.errors import ConfigError
+from antiphon.models.model_string import ModelString, parse
 from antiphon.models.providers import KNOWN, ProviderModel
+from antiphon.models.providers.known import check_settings, own_settings
+from antiphon.models.timeouts import DEFAULT, Timeouts
 from antiphon.values.model import Model
 from antiphon.values.secret import Secret
 
@@ -60,40 +67,68 @@ def resolve_model(spec: Model | str | None, env: Mapping[str, str]) -> Model:
                 f"A model is a string or has a coroutine complete(request, emit); {kind} has none"
             )
         return spec
-    text = spec.strip()
-    prefix, colon, rest = text.partition(":")
-    if not colon or not rest:
-        prefix, slash, rest = text.partition("/")
-        # A plain id may hold a slash (vendor/model on a compatible server): only known prefixes count.
-        if not slash or prefix.lower() not in {"openai", "ollama", "openrouter", "local", *KNOWN}:
-            prefix, rest = "", text
-    if not text or not (rest or text):
+    return locate(spec, env).make(DEFAULT)
+
+
+class Located(Struct, frozen=True):
+    """Where a model string leads, before anything is made: `make` makes the model.
+
+    name: what the journal calls it. leads: what decides where its requests go and who pays, in the clear: to
+    be digested, and not kept.
+    """
+
+    string: ModelString
+    name: str
+    leads: tuple[str, ...]
+    make: Callable[[Timeouts], Model]
+
+
+def locate(spec: str, env: Mapping[str, str]) -> Located:
+    """Find where a model string leads. Raises `ConfigError` as `resolve_model`."""
+    string = parse(spec)
+    text, prefix, model = spec.strip(), string.prefix, string.model
+    if not prefix and not model:
         raise ConfigError(f"The model string is empty: {_WHAT_TO_SET}")
-    return _named(prefix.lower().strip(), rest.strip(), text, env)
-
-
-def _named(prefix: str, rest: str, text: str, env: Mapping[str, str]) -> Model:
     if prefix == "script":
         from antiphon.models.script import Script
 
-        return Script.load(rest)
+        return Located(string, string.text, (), lambda timeouts: Script.load(model))
     if prefix == "local":
-        return _local(rest)
-    if prefix == "ollama":
-        found = paired(env, Endpoint(text, ("OLLAMA_API_KEY",), ("OLLAMA_HOST",)))
-        return _compatible(rest, _ollama_url(found), found.get("OLLAMA_API_KEY", ""), text)
-    if prefix == "openrouter":
-        home = (OPENROUTER_URL,)
-        env = paired(env, Endpoint(text, ("OPENROUTER_API_KEY",), ("OPENROUTER_BASE_URL",), home))
-        key = env.get("OPENROUTER_API_KEY", "")
-        if not key:
-            raise ConfigError(f"{text} needs a key: set OPENROUTER_API_KEY")
-        return _compatible(rest, env.get("OPENROUTER_BASE_URL", "") or OPENROUTER_URL, key, text)
+        return Located(string, string.text, (), lambda timeouts: _local(model))
     if prefix in KNOWN:
-        return ProviderModel(f"{prefix}:{rest}", env=env)
-    if prefix not in ("", "openai"):
-        # Ollama writes its tags with a colon (llama3:8b), so an unknown prefix may be a plain id.
-        rest = text
+        known = KNOWN[prefix]
+        check_settings(known, text, env)
+        own = own_settings(known, text, env)
+        # An SDK reads what it likes of the process's environment too.
+        leads = (*_pairs(own), *_pairs(os.environ))
+        return Located(string, string.text, leads, partial(_of_provider, f"{prefix}:{model}", env))
+    url, key, name = _ADDRESS[prefix](string, text, env)
+    proxies = {each: value for each, value in os.environ.items() if each.lower().endswith("_proxy")}
+    make = partial(_compatible, model, url, Secret(key), name)
+    return Located(string, name, (url, key, *_pairs(proxies)), make)
+
+
+def _pairs(settings: Mapping[str, str]) -> Iterator[str]:
+    for name, value in sorted(settings.items()):
+        yield name
+        yield value
+
+
+def _ollama(string: ModelString, text: str, env: Mapping[str, str]) -> tuple[str, str, str]:
+    found = paired(env, Endpoint(text, ("OLLAMA_API_KEY",), ("OLLAMA_HOST",)))
+    return _ollama_url(found), found.get("OLLAMA_API_KEY", ""), text
+
+
+def _openrouter(string: ModelString, text: str, env: Mapping[str, str]) -> tuple[str, str, str]:
+    home = (OPENROUTER_URL,)
+    env = paired(env, Endpoint(text, ("OPENROUTER_API_KEY",), ("OPENROUTER_BASE_URL",), home))
+    key = env.get("OPENROUTER_API_KEY", "")
+    if not key:
+        raise ConfigError(f"{text} needs a key: set OPENROUTER_API_KEY")
+    return env.get("OPENROUTER_BASE_URL", "") or OPENROUTER_URL, key, text
+
+
+def _openai(string: ModelString, text: str, env: Mapping[str, str]) -> tuple[str, str, str]:
     urls = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
     env = paired(env, Endpoint(text, ("OPENAI_API_KEY",), urls, (OPENAI_URL,)))
     url = env.get("OPENAI_BASE_URL", "") or env.get("OPENAI_API_BASE", "")
@@ -103,15 +138,30 @@ def _named(prefix: str, rest: str, text: str, env: Mapping[str, str]) -> Model:
             f"{text} needs a key: set OPENAI_API_KEY (in the environment or in .env), or OPENAI_BASE_URL for "
             'a server that needs none. Without a key: "ollama:llama3" or "local:smollm2"'
         )
-    return _compatible(rest, url or OPENAI_URL, key, f"openai:{rest}")
+    return url or OPENAI_URL, key, string.text
 
 
-def _compatible(model: str, url: str, key: str, name: str) -> Model:
+_ADDRESS = {"ollama": _ollama, "openrouter": _openrouter, "openai": _openai}
+"""By prefix: the address, the key, and what the journal calls the model."""
+
+
+def _compatible(model: str, url: str, key: Secret, name: str, timeouts: Timeouts) -> Model:
     from antiphon.models.openai import OpenAIModel, OutputCap
 
     # Ollama passes over max_completion_tokens without a word, so a refusal could not teach it.
     cap: OutputCap = "max_tokens" if name.startswith("ollama") else "max_completion_tokens"
-    return OpenAIModel(model, base_url=url, api_key=Secret(key), name=name, output_cap=cap)
+    return OpenAIModel(
+        model, base_url=url, api_key=key, name=name, output_cap=cap,
+        connect_timeout=timeouts.connect, first_timeout=timeouts.first,
+        idle_timeout=timeouts.idle, total_timeout=timeouts.total,
+    )  # fmt: skip
+
+
+def _of_provider(text: str, env: Mapping[str, str], timeouts: Timeouts) -> Model:
+    return ProviderModel(
+        text, env=env,
+        first_timeout=timeouts.first, idle_timeout=timeouts.idle, total_timeout=timeouts.total,
+    )  # fmt: skip
 
 
 def _local(name: str) -> Model:

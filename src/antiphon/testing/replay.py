@@ -39,7 +39,7 @@ from antiphon.kernel.rules.team.compile import make_team
 from antiphon.kernel.rules.team.compiled import CompiledTeam, ModelOption
 from antiphon.kernel.run.rows import fold_row, unpack
 from antiphon.models.rates import rates_of
-from antiphon.values.agent import Agent, AnyAgent, agents_of
+from antiphon.values.agent import Agent, AnyAgent, RetryPolicy, agents_of
 from antiphon.values.model import Emit, ModelRequest, Reply
 from antiphon.view import export_file
 
@@ -137,10 +137,13 @@ def _team(agents: tuple[Agent, ...], options: Options, recorded: Mapping[str, An
 
     def models_of(agent: Agent) -> tuple[ModelOption, ...]:
         found = []
-        for name, _, window, of_input, of_output, spare in recorded.get(agent.name, ()):
+        for name, _, window, of_input, of_output, spare, *more in recorded.get(agent.name, ()):
             share = rates_of(_RecordedModel(name), {}).cached_share
             model = _RecordedModel(name)
-            found.append(ModelOption(model, window, of_input, of_output, None, share, spare=spare))
+            retry = msgspec.convert(more[0], RetryPolicy) if more else None
+            found.append(
+                ModelOption(model, window, of_input, of_output, None, share, spare=spare, retry=retry)
+            )
         return tuple(found)
 
     return make_team(agents, options, models_of)

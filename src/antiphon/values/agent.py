@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 ALL: Final = ("*",)
 """`can_call` of an agent that may call everyone."""
+MAX_TIMEOUT = 86_400
+"""Seconds that no timeout of an endpoint exceeds: a day."""
 
 
 class Compaction(Checked, frozen=True, gc=False, omit_defaults=True):
@@ -66,6 +68,48 @@ class RetryPolicy(Checked, frozen=True, gc=False, omit_defaults=True):
         check_at_least(self, 0, "initial_delay", "max_delay", "max_elapsed", "max_retry_after")
 
 
+class EndpointOptions(Checked, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """How the endpoint of a model is asked: how much at once, how often, and how long it is waited for.
+
+    What is None is left to whoever says it next, in the end to the defaults. Raises UserError for a number
+    that cannot be.
+    """
+
+    concurrency: int | None = None
+    """Requests at once, of all runs of the process. Default: 100."""
+    requests_per_minute: int | None = None
+    """Requests that begin in any 60 seconds. Default: no limit."""
+    tokens_per_minute: int | None = None
+    """Tokens of the requests that begin in any 60 seconds, input and output: estimated before the reply, as
+    billed after it. Default: no limit."""
+    connect_timeout: float | None = None
+    """Seconds until connected. Default: 10; of models at `antiphon.models.providers` their SDK's own."""
+    first_timeout: float | None = None
+    """Seconds until the first piece of an answer, connecting included. Default: 300."""
+    idle_timeout: float | None = None
+    """Seconds between two pieces of an answer. Default: 60."""
+    total_timeout: float | None = None
+    """Seconds for all of an answer. Default: 1,800."""
+    retry: RetryPolicy | None = None
+    """When a failed request is tried again, for agents whose own `ModelOptions.retry` is the default."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_at_least(self, 1, "concurrency", "requests_per_minute", "tokens_per_minute")
+        for name in ("connect_timeout", "first_timeout", "idle_timeout", "total_timeout"):
+            held = getattr(self, name)
+            if held is not None and not 0 < held <= MAX_TIMEOUT:
+                raise UserError(
+                    f"EndpointOptions({name}=...) is more than 0 and at most {MAX_TIMEOUT:,} seconds; "
+                    f"got {held!r}"
+                )
+
+    def over(self, other: EndpointOptions) -> EndpointOptions:
+        """These, and what they leave open as `other` has it."""
+        left = {name: getattr(other, name) for name in self.__struct_fields__ if getattr(self, name) is None}
+        return replace(self, **left) if any(each is not None for each in left.values()) else self
+
+
 class LoopOptions(Checked, frozen=True, gc=False, omit_defaults=True):
     """How an agent's turns follow one another."""
 
@@ -102,7 +146,8 @@ class ModelOptions(Checked, frozen=True, kw_only=True):
     fallback_models: Sequence[str | Model] = ()
     """Models that are asked, in order, when the first one cannot answer."""
     retry: RetryPolicy = RetryPolicy()
-    """When a failed request is tried again with the same model."""
+    """When a failed request is tried again with the same model. What is the default gives way to the `retry`
+    of the model's endpoint (`EndpointOptions`)."""
     compaction: Compaction | None = Compaction()
     """When a long conversation is shortened. None: never."""
     tool_choice: str = "auto"

@@ -138,10 +138,12 @@ class Delta(Struct, frozen=True, gc=False, omit_defaults=True):
     """A piece of a reply on its way. `index` tells the calls of one reply apart.
 
     A reader that ignores deltas misses nothing: the reply holds all of it. `progress` is a tool's, not a
-    model's: how far it says that it has come; `index` counts what it says.
+    model's: how far it says that it has come; `index` counts what it says. `queued` comes before a reply: its
+    request waits for its turn at the endpoint, `text` is its place in the line ("1" comes next, "0" is asked
+    now), `index` counts what is said of it.
     """
 
-    kind: Literal["text", "reasoning", "call_name", "call_arguments", "progress"]
+    kind: Literal["text", "reasoning", "call_name", "call_arguments", "progress", "queued"]
     text: str
     index: int = 0
 

@@ -20,7 +20,7 @@ from antiphon.styles.loop import (
     ToolResultEvent,
     loop_events,
 )
-from antiphon.values.model import Reply
+from antiphon.values.model import Delta, Reply
 from tests.styles.loop.looping import ask, echo, kinds, play, waiting
 
 
@@ -46,6 +46,17 @@ def test_a_stream_has_them_and_can_do_without() -> None:
 def test_a_call_is_told_while_it_is_written() -> None:
     events = play(LoopAgent(llm=Script([call("echo", value="x"), "done"]), tools=[echo]), deltas=True)
     assert (pieces(events, "call_name"), pieces(events, "call_arguments")) == ("echo", '{"value":"x"}')
+
+
+def test_a_place_in_the_line_before_the_model_is_no_piece_of_the_reply() -> None:
+    class Queued(Script):
+        async def complete(self, request: Any, emit: Any) -> Reply:
+            emit(Delta("queued", "3", 1))
+            emit(Delta("queued", "0", 2))
+            return await super().complete(request, emit)
+
+    events = play(LoopAgent(llm=Queued(["hello"])), deltas=True)
+    assert [each.kind for each in events if isinstance(each, DeltaEvent)] == ["text"]
 
 
 def test_what_a_failed_attempt_said_is_told_apart() -> None:

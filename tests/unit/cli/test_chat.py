@@ -283,6 +283,54 @@ def test_text_streams_and_the_prompt_comes_back(shell, at_terminal):
     assert f"chat --resume {newest(shell)['run_id'][:12]} code.py:bot" in rest.replace("\r\n", "")
 
 
+LATE = """
+import asyncio, os
+from antiphon import Agent
+from antiphon.values.model import Delta, Reply
+
+class Late:
+    name = "late"
+    async def complete(self, request, emit):
+        emit(Delta("queued", "3", 1))
+        while not os.path.exists("queued"):
+            await asyncio.sleep(0.01)
+        emit(Delta("queued", "0", 2))
+        while not os.path.exists("asked"):
+            await asyncio.sleep(0.01)
+        emit(Delta("text", "At last"))
+        return Reply("At last")
+
+late = Agent("late", model=Late())
+"""
+
+
+@pytest.mark.slow
+def test_what_is_waited_for_is_seen_until_the_reply_begins(shell, at_terminal):
+    shell.write("late.py", LATE)
+    screen = at_terminal("late.py:late")
+    screen.type("go\n")
+    screen.until("thinking…")
+    came = screen.until("waiting for its turn, 2 before it")
+    assert "waiting for the model" not in came
+    # What is typed meanwhile stays on the screen: only what has changed is written over.
+    shell.write("queued", "")
+    screen.until("waiting for the model, 3 s")
+    screen.type("and")
+    screen.until("and")
+    came = screen.until("\x1b8")
+    assert "waiting for the model, " in came
+    assert "\x1b[2K" not in came
+    shell.write("asked", "")
+    came = screen.until("At last")
+    # Erased, and the answer stands where it stood.
+    assert came.rindex("\r\x1b[2K") > came.rfind("waiting for")
+    screen.until(PROMPT)
+    # Ctrl-U takes back what was typed, Ctrl-D leaves.
+    screen.type("\x15\x04")
+    screen.end()
+    assert screen.code == 0
+
+
 @pytest.mark.slow
 def test_ctrl_c_stops_the_request_first_and_leaves_then(shell, at_terminal):
     screen = at_terminal("code.py:bot")

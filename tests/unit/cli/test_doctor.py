@@ -119,3 +119,13 @@ def test_without_the_local_model(shell, monkeypatch):
 
 def test_no_part_of_an_address_that_could_be_a_secret():
     assert doctor._without_secrets("https://u:p@h:1/v1?key=x") == "https://h:1/v1"
+
+
+def test_how_endpoints_are_asked(shell, monkeypatch):
+    assert "endpoints" not in checks(shell("doctor", "--json"))
+    monkeypatch.setenv("ANTIPHON_ENDPOINTS", "openai concurrency=8; * idle_timeout=30")
+    assert checks(shell("doctor", "--json"))["endpoints"]["found"].endswith("openai, *")
+    monkeypatch.setenv("ANTIPHON_ENDPOINTS", "openai concurency=8")
+    said = shell("doctor", "--json")
+    assert said.code == 3
+    assert "did you mean concurrency" in checks(said)["endpoints"]["found"]

@@ -82,6 +82,40 @@ def story():
     return Story().add(*ask())
 
 
+def queued(text, count):
+    return ReplyDelta("1/1.m1", 1, "lead", "queued", text, count)
+
+
+def test_what_is_waited_for(story, monkeypatch):
+    def seen(now):
+        return Drawing(story.tree, 0).screen(now, 20)[-1].plain.rstrip()
+
+    # The model was asked in second 7, as its record says.
+    assert seen(9.9) == "└─ asking…"
+    assert seen(10.0) == "└─ waiting for the model, 3 s"
+    assert seen(47.0) == "└─ waiting for the model, 40 s"
+    assert seen(207.0) == "└─ waiting for the model, 3 min 20 s"
+    # Who looks at a run later sees no time pass: perhaps nobody drives it.
+    assert story.drawn(now=47.0)[-1] == "└─ asking…"
+    story.add(queued("13", 1))
+    assert seen(8.0) == "└─ waiting for its turn, 12 before it"
+    story.add(queued("1", 2))
+    assert seen(8.0) == "└─ waiting for its turn, it is next"
+    monkeypatch.setattr(time, "time", lambda: 50.0)
+    story.add(queued("0", 3))
+    assert seen(52.0) == "└─ asking…"
+    assert seen(54.0) == "└─ waiting for the model, 4 s"
+    story.add(ReplyDelta("1/1.m1", 1, "lead", "text", "Hel"))
+    assert seen(99.0) == "└─ writing… Hel"
+
+
+def test_a_place_in_the_line_may_be_told_before_the_record_that_a_model_is_asked():
+    story = Story()
+    *before, asking = ask()
+    story.add(*before, queued("4", 1), queued("3", 2), asking)
+    assert Drawing(story.tree, 0).screen(8.0, 20)[-1].plain.strip().endswith("2 before it")
+
+
 def test_what_is_being_written(story):
     assert story.drawn() == ["● lead  go  96 s", "└─ asking…"]
     story.add(ReplyDelta("1/1.m1", 1, "lead", "reasoning", "let me"))
@@ -284,10 +318,10 @@ def test_a_screen_folds_what_has_ended_and_keeps_what_lives():
     assert len(folded) == 9
     assert folded[1] == "… 2 earlier"
     assert not [line for line in folded if "calculate" in line]
-    assert folded[-1].strip().endswith("asking…")
+    assert folded[-1].strip().endswith("waiting for the model, 34 s")
     few = [line.plain for line in drawing.screen(100.0, 4)]
     assert few[0] == "… more above"
-    assert few[-1].strip().endswith("asking…")
+    assert few[-1].strip().endswith("waiting for the model, 34 s")
     assert len(few) == 4
 
 

@@ -5,6 +5,8 @@ import io
 import pytest
 
 from antiphon import Limits
+from antiphon.cli.target import load_target
+from antiphon.models.endpoints import EndpointOptions
 
 CODE = """
 from antiphon import Agent
@@ -241,3 +243,39 @@ def test_a_wait_says_how_long_why_and_for_which_attempt(shell):
     run_id = shell("runs", "ls", "--json").value[0]["run_id"]
     assert "lead has waited" in shell("runs", "tail", run_id).out
     assert "waited 0.0 s: rate limit (attempt 2 of 2)" in shell("runs", "show", run_id).out
+
+
+def test_how_models_are_asked_is_said_on_the_command_line_and_again_when_it_is_resumed(shell):
+    said = shell("run", "team.yaml", "go", "--endpoint", "* concurrency=3", "--endpoint", "* idle_timeout=9")
+    assert said.code == 0
+    assert "team.yaml --endpoint '* concurrency=3' --endpoint '* idle_timeout=9'" in said.err
+    again = shell("runs", "resume", newest(shell), "team.yaml", "--endpoint", "* concurrency=3")
+    assert again.code == 0
+
+
+def newest(shell):
+    return shell("runs", "ls", "--json").value[0]["run_id"]
+
+
+def test_what_the_command_line_says_goes_before_the_team_file(shell):
+    shell.write(
+        "team.yaml",
+        "model: openai:m\nendpoints:\n  openai: {concurrency: 8, idle_timeout: 7}\nagents: [{name: a}]",
+    )
+    found = load_target("team.yaml").with_endpoints(("* concurrency=2", "m first_timeout=3"), None)
+    assert found["openai:m"] == EndpointOptions(concurrency=2, idle_timeout=7, first_timeout=3)
+    assert found["openai"] == EndpointOptions(concurrency=2, idle_timeout=7)
+
+
+def test_a_misspelt_endpoint_is_told_before_anything_begins(shell):
+    said = shell("run", "team.yaml", "go", "--endpoint", "opneai concurrency=3")
+    assert said.code == 3
+    assert "--endpoint: 'opneai' names no provider" in said.err
+    assert "did you mean 'openai'" in said.err
+
+
+@pytest.mark.filterwarnings("default")
+def test_an_endpoint_that_nobody_asks_is_told_in_a_line(shell):
+    said = shell("run", "team.yaml", "go", "--endpoint", "ollama concurrency=3")
+    assert said.code == 0
+    assert "warning: endpoints: nobody asks ollama; the agents ask script:script.yaml\n" in said.err

@@ -6,6 +6,7 @@ from antiphon import Example, Limits, LoopOptions, ModelOptions, RetryPolicy
 from antiphon.cli.team_file import read_team
 from antiphon.config.yaml import MAX_BYTES
 from antiphon.errors import ConfigError
+from antiphon.models.endpoints import EndpointOptions
 
 
 @pytest.fixture
@@ -13,7 +14,8 @@ def read(tmp_path):
     def read(text, folder="."):
         path = tmp_path / "team.yaml"
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return read_team(str(path), folder)
+        found = read_team(str(path), folder)
+        return found.entry, found.agents
 
     return read
 
@@ -97,7 +99,7 @@ def test_toolsets_read_the_folder(read, tmp_path):
             "agents: [{name: a}]\nzzz: a",
             2,
             1,
-            "a team: unknown key 'zzz'; it is one of: entry, model, agents",
+            "a team: unknown key 'zzz'; it is one of: entry, model, endpoints, agents",
         ),
         ("agents:\n  - name: a\n    instruction: x", 3, 5, "did you mean 'instructions'?"),
         ("agents:\n  - name: a\n    name: b", 3, 5, "'name' stands here twice"),
@@ -147,6 +149,50 @@ def test_toolsets_read_the_folder(read, tmp_path):
 def test_mistakes_have_a_place(read, text, line, column, part):
     with pytest.raises(ConfigError) as raised:
         read(text)
+    error = raised.value
+    assert part in str(error)
+    assert (error.line, error.column) == (line, column), str(error)
+
+
+ENDPOINTS = """
+model: openai:m
+endpoints:
+  openai: {concurrency: 8, requests_per_minute: 500, idle_timeout: 30}
+  n: {first_timeout: 1.5}
+  "*": {retry: {max_attempts: 5, statuses: [429]}}
+agents:
+  - name: a
+    asking: {fallback_models: [n]}
+"""
+
+
+def test_endpoints_of_a_team(tmp_path):
+    path = tmp_path / "team.yaml"
+    path.write_text(ENDPOINTS)
+    assert read_team(str(path), ".").endpoints == {
+        "openai": EndpointOptions(concurrency=8, requests_per_minute=500, idle_timeout=30),
+        "openai:n": EndpointOptions(first_timeout=1.5),
+        "*": EndpointOptions(retry=RetryPolicy(max_attempts=5, statuses=(429,))),
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column", "part"),
+    [
+        ("opnai: {concurrency: 8}", 2, 3, "'opnai' names no provider and no model"),
+        ("openai: {concurency: 8}", 2, 12, "did you mean 'concurrency'?"),
+        ("openai: {concurrency: many}", 2, 25, "Expected `int | null`"),
+        ("openai: {concurrency: 0}", 2, 3, "at least 1"),
+        ("openai: {retry: {attempts: 8}}", 2, 20, "did you mean 'max_attempts'?"),
+        ("openai: {concurrency: 8, concurrency: 9}", 2, 28, "'concurrency' stands here twice"),
+        ("openai: 8", 2, 11, "expected `key: value` lines"),
+        ("claude: {concurrency: 8}\n  anthropic: {concurrency: 8}", 3, 3, "stands here twice"),
+        ("local: {concurrency: 8}", 2, 3, "runs in this process"),
+    ],
+)
+def test_mistakes_in_endpoints_have_a_place(read, text, line, column, part):
+    with pytest.raises(ConfigError) as raised:
+        read(f"endpoints:\n  {text}\nagents: [{{name: a}}]")
     error = raised.value
     assert part in str(error)
     assert (error.line, error.column) == (line, column), str(error)

@@ -12,7 +12,9 @@ pytestmark = pytest.mark.slow
 
 CODE = '''
 import asyncio
+import os
 from antiphon import Agent
+from antiphon.values.model import Delta, Reply
 from antiphon import tool
 from antiphon.models.script import Script, call, finish
 
@@ -54,6 +56,25 @@ async def cling() -> str:
             continue
 
 
+class Late:
+    """A model that says something after all, once there is a file."""
+
+    name = "late"
+
+    async def complete(self, request, emit):
+        emit(Delta("queued", "3", 1))
+        while not os.path.exists("queued"):
+            await asyncio.sleep(0.01)
+        emit(Delta("queued", "0", 2))
+        while not os.path.exists("asked"):
+            await asyncio.sleep(0.01)
+        emit(Delta("text", "At last"))
+        while not os.path.exists("said"):
+            await asyncio.sleep(0.01)
+        return Reply("At last it is here")
+
+
+late = Agent("late", model=Late())
 clings = Agent("sender", tools=[cling], model=Script([call("cling"), finish("never")], by="turn"))
 '''
 ALLOW = "[a]lways for this run: "
@@ -68,6 +89,20 @@ def at_terminal(shell):
 def sent(shell):
     path = shell.folder / "sent"
     return path.read_text().splitlines() if path.exists() else []
+
+
+def test_what_is_waited_for_is_seen_until_the_reply_begins(shell, at_terminal):
+    screen = at_terminal("late")
+    assert "waiting for the model" not in screen.until("waiting for its turn, 2 before it")
+    shell.write("queued", "")
+    screen.until("waiting for the model, 3 s")
+    screen.until("waiting for the model, ")
+    shell.write("asked", "")
+    screen.until("At last")
+    shell.write("said", "")
+    rest = screen.end()
+    assert screen.code == 0
+    assert "waiting for" not in plain(rest).split("At last")[-1]
 
 
 def test_yes_lets_the_tool_act(shell, at_terminal):

@@ -362,12 +362,14 @@ def test_what_is_shown_is_one_short_printable_line() -> None:
     assert len(text) == 200
 
 
-@pytest.mark.parametrize("limit", [{"first_byte": 0.02, "connect": 0.02}, {"total": 0.02}])
+@pytest.mark.parametrize("limit", [{"first_timeout": 0.02}, {"total_timeout": 0.02}])
 def test_endless_trickles_end_with_a_limit(limit: dict[str, float]) -> None:
     trickle = [b"6\r\n: hm\n\n\r\n", "pause"] * 100
     head: tuple[Any, ...] = (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n",)
     answer = (
-        (*head, *trickle) if "total" in limit else (b"HTTP/1.1 200 OK\r\n", *[b"x: y\r\n", "pause"] * 100)
+        (*head, *trickle)
+        if "total_timeout" in limit
+        else (b"HTTP/1.1 200 OK\r\n", *[b"x: y\r\n", "pause"] * 100)
     )
     came, _ = ask(ASKED, answer, **limit)
     assert isinstance(came, ModelError)

@@ -11,6 +11,7 @@ import pytest
 
 from antiphon.errors import ModelError
 from antiphon.models.openai import OpenAIModel
+from antiphon.models.timeouts import Timeouts
 from antiphon.testing.wire import GOOD_STREAM, Answer, WireServer, chunk, chunked, sse
 from antiphon.values.model import ChatMessage, ModelRequest, Reply
 
@@ -90,11 +91,17 @@ def test_cancelled_at_every_await(answer: Answer) -> None:
                 await server.play()
                 # Only an answer that never ends may run into a limit: the others must not on a busy machine.
                 short = 0.03 if "hang" in answer else 20.0
-                model = OpenAIModel("wire", base_url=server.url, connect=short, first_byte=short, idle=short)
+                model = OpenAIModel(
+                    "wire",
+                    base_url=server.url,
+                    connect_timeout=short,
+                    first_timeout=short,
+                    idle_timeout=short,
+                )
                 cut = await cut_call_or_late(server, model, answer, k)
                 assert client_tasks() == []
                 await server.play()
-                model._connect = model._first_byte = model._idle = 20.0
+                model._timeouts = Timeouts(20.0, 20.0, 20.0)
                 again = await model.complete(ASKED, lambda _: None)
                 assert again.content == "fine"
                 # One connection may be kept for the next call; the one that was cut may not.

@@ -167,12 +167,12 @@ def test_a_host_that_cannot_be_reached_is_network() -> None:
 def test_silence_is_a_timeout() -> None:
     hanging = Pieces([sse(START, *text_block("Hel"))], hang=True)
     with pytest.raises(ModelError, match=r"stopped in the middle.*idle") as caught:
-        ask(anthropic(streamed(hanging), idle=0.01), request())
+        ask(anthropic(streamed(hanging), idle_timeout=0.01), request())
     assert caught.value.kind == "timeout"
     assert hanging.closed
     silent = Pieces([], hang=True)
     with pytest.raises(ModelError, match=r"has sent nothing for 0\.01 s") as caught:
-        ask(anthropic(streamed(silent), first_event=0.01), request())
+        ask(anthropic(streamed(silent), first_timeout=0.01), request())
     assert caught.value.kind == "timeout"
 
 

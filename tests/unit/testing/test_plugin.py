@@ -81,7 +81,7 @@ from antiphon import ModelOptions, RetryPolicy
 from antiphon.models.openai import OpenAIModel
 
 def ask(url):
-    model = OpenAIModel("gpt-x", base_url=url, api_key="sk-none", connect=1)
+    model = OpenAIModel("gpt-x", base_url=url, api_key="sk-none", connect_timeout=1)
     asking = ModelOptions(retry=RetryPolicy(max_attempts=1))
     try:
         run_sync(Agent("a", model=model, asking=asking), "Hi")

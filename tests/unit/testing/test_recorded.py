@@ -6,9 +6,11 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from antiphon import Agent, Hooks, Limits, UserError, open_journal, open_run, tool
-from antiphon.errors import JournalError, UnknownName
+from antiphon import Agent, Hooks, Limits, RetryPolicy, UserError, open_journal, open_run, tool
+from antiphon.errors import JournalError, ModelError, UnknownName
+from antiphon.models.bounded import Bounded
 from antiphon.models.script import Script, call
+from antiphon.testing.clock import VirtualClock
 from antiphon.testing.replay import ReplayDiffers, check_recorded, save_run
 from antiphon.values.hooks import Continue
 
@@ -58,6 +60,25 @@ def test_the_same_team_follows_and_neither_models_nor_tools_are_asked(recorded):
         raise AssertionError("a replay calls no tool")
 
     check_recorded(recorded, replace(DESK, tools=(replace(refund, function=never), look)))
+
+
+def test_what_was_retried_as_the_endpoint_says_is_retried_in_a_replay_too(tmp_path):
+    agent, path = Agent("a"), tmp_path / "busy.json"
+
+    async def record():
+        journal = open_journal(f"sqlite:///{tmp_path}/runs.db")
+        model = Bounded(
+            Script([*[ModelError("overloaded", "busy")] * 4, "At last."]), retry=RetryPolicy(max_attempts=5)
+        )
+        try:
+            async with open_run([agent], model=model, journal=journal, clock=VirtualClock()) as run:
+                assert (await run.result(await run.post("a", "go"))).output == "At last."
+            await save_run(journal, run.run_id, path)
+        finally:
+            await journal.close()
+
+    asyncio.run(record())
+    check_recorded(path, agent)
 
 
 def test_another_prompt_is_found_and_may_be_let(recorded):

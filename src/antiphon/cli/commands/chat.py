@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from antiphon import Agent, Policy, open_run
 from antiphon.cli import exit_codes
-from antiphon.cli.commands.run import folder_option, model_option
+from antiphon.cli.commands.run import endpoint_option, folder_option, model_option
 from antiphon.cli.display import output, terminal_escape
 from antiphon.cli.session.request import CHAT, DisplayOptions, manner_of
 from antiphon.cli.session.slash import obey
@@ -35,6 +35,7 @@ KEYED = "openai:gpt-4.1-mini"
 )
 @click.argument("target", required=False)
 @model_option
+@endpoint_option
 @folder_option
 @journal_option
 @click.option(
@@ -49,6 +50,7 @@ KEYED = "openai:gpt-4.1-mini"
 def chat(
     target: str | None,
     model: str | None,
+    endpoints: tuple[str, ...],
     folder: str | None,
     journal: str | None,
     policy: Any,
@@ -68,8 +70,8 @@ def chat(
     )
     if not (resume or newest):
         loaded.tell_findings()
-    loaded = Target(loaded.text, loaded.entry, entered)
-    manner = DisplayOptions(target or "", journal, folder, model, quiet=quiet, chat=True)
+    loaded = Target(loaded.text, loaded.entry, entered, endpoints=loaded.endpoints)
+    manner = DisplayOptions(target or "", journal, folder, model, quiet=quiet, chat=True, endpoints=endpoints)
     given = Policy(policy) if policy is not None else None
     return asyncio.run(_chat(loaded, manner, given, resume, newest))
 
@@ -134,6 +136,7 @@ class _Sessions:
         async with open_run(
             target.agents, journal=self._journal, run_id=opening.run_id, model=opening.model,
             policy=policy, interactive=person.interactive, data=manner.data,
+            endpoints=target.with_endpoints(manner.endpoints, opening.model),
         ) as conversation:  # fmt: skip
             run_id = conversation.run_id
             person.farewell = _farewell(manner, run_id)

@@ -7,7 +7,7 @@ import asyncio
 import click
 
 from antiphon.cli import exit_codes
-from antiphon.cli.commands.run import folder_option, model_option, target_argument
+from antiphon.cli.commands.run import endpoint_option, folder_option, model_option, target_argument
 from antiphon.cli.display import output, terminal_escape
 from antiphon.cli.store import find, journal_option, json_option, opened, short_id
 from antiphon.cli.target import Target, load_target
@@ -27,11 +27,18 @@ CHOICES = (
 @click.argument("run_id", metavar="RUN")
 @target_argument
 @model_option
+@endpoint_option
 @folder_option
 @journal_option
 @json_option
 def check(
-    run_id: str, target: str, model: str | None, folder: str | None, journal: str | None, as_json: bool
+    run_id: str,
+    target: str,
+    model: str | None,
+    endpoints: tuple[str, ...],
+    folder: str | None,
+    journal: str | None,
+    as_json: bool,
 ) -> int:
     """Compare the agents of TARGET with those that RUN was last opened with, and change nothing.
 
@@ -39,13 +46,19 @@ def check(
     `!` marks what stands in the way: work in flight that fails or is done by other code, a conversation at
     rest that is out of reach, a permission that holds no more. The exit code is 0 when nothing does, else 1.
     """
-    return asyncio.run(_check(run_id, load_target(target, folder), model, journal, as_json))
+    return asyncio.run(_check(run_id, load_target(target, folder), model, endpoints, journal, as_json))
 
 
-async def _check(prefix: str, target: Target, model: str | None, option: str | None, as_json: bool) -> int:
+async def _check(
+    prefix: str, target: Target, model: str | None, endpoints: tuple[str, ...], option: str | None,
+    as_json: bool,
+) -> int:  # fmt: skip
     async with opened(option) as journal:
         entry = await find(journal, prefix)
-        found = await compare_team(journal, entry.run_id, target.agents, model=model, env=environment())
+        found = await compare_team(
+            journal, entry.run_id, target.agents, model=model, env=environment(),
+            endpoints=target.with_endpoints(endpoints, model),
+        )  # fmt: skip
     blocked = any(each.blocks for each in found or ())
     if as_json:
         said = {"run_id": entry.run_id, "known": found is not None, "blocked": blocked}

@@ -26,6 +26,7 @@ from antiphon.errors import JournalError
 from antiphon.journal import open_journal
 from antiphon.journal.port import genesis
 from antiphon.models import default_model, resolve_model
+from antiphon.models.endpoints import VARIABLE, read_endpoints
 
 PATIENCE = 3.0
 """Seconds that an endpoint gets to answer."""
@@ -88,6 +89,7 @@ def _checks(journal: str | None, model: str | None) -> Iterator[Check]:
     yield _journal(url_of(journal, env))
     yield _local()
     yield from _keys(env)
+    yield from _endpoints(env)
     yield from _model(model, env)
 
 
@@ -155,6 +157,16 @@ def _local() -> Check:
 def _keys(env: Mapping[str, str]) -> Iterator[Check]:
     there = [name for name in KEYS if env.get(name)]
     yield Check("keys", True, f"set: {', '.join(there)}" if there else "none is set")
+
+
+def _endpoints(env: Mapping[str, str]) -> Iterator[Check]:
+    if said := env.get(VARIABLE, "").strip():
+        try:
+            keys = ", ".join(read_endpoints((said,), (), VARIABLE))
+        except UserError as error:
+            yield Check("endpoints", False, str(error), f"correct {VARIABLE}, or take it out")
+        else:
+            yield Check("endpoints", True, f"{VARIABLE} says how these are asked: {keys}")
 
 
 def _model(given: str | None, env: Mapping[str, str]) -> Iterator[Check]:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from antiphon import Result, open_run
 from antiphon.cli import exit_codes
 from antiphon.cli.commands.run import (
+    endpoint_option,
     events_option,
     folder_option,
     model_option,
@@ -55,6 +56,7 @@ def _renamed(context: click.Context, parameter: click.Parameter, given: tuple[st
 @click.argument("run_id", metavar="RUN")
 @target_argument
 @model_option
+@endpoint_option
 @folder_option
 @journal_option
 @events_option
@@ -77,6 +79,7 @@ def resume(
     run_id: str,
     target: str,
     model: str | None,
+    endpoints: tuple[str, ...],
     folder: str | None,
     journal: str | None,
     as_json: bool,
@@ -89,7 +92,7 @@ def resume(
     A run that has ended already is not changed: its answer is printed once more.
     """
     loaded = load_target(target, folder)
-    manner = DisplayOptions(target, journal, folder, model, as_json, quiet)
+    manner = DisplayOptions(target, journal, folder, model, as_json, quiet, endpoints=endpoints)
     return asyncio.run(_resume(run_id, loaded, manner, Request(renamed=renamed, missing=missing)))
 
 
@@ -110,6 +113,7 @@ async def _resume(prefix: str, target: Target, manner: DisplayOptions, asked: Re
                 async with open_run(
                     target.agents, journal=journal, model=manner.model, run_id=entry.run_id,
                     interactive=interactive(), renamed=asked.renamed, missing=asked.missing,
+                    endpoints=target.with_endpoints(manner.endpoints, manner.model),
                 ) as run:  # fmt: skip
                     await run.until_durable()
                 output.tell(f"run {short_id(entry.run_id)}: its agents are those of {target.text} now")

@@ -34,6 +34,14 @@ folder_option = click.option(
 model_option = click.option(
     "--model", metavar="MODEL", help="For every agent, instead of its own, such as openai:gpt-4.1-mini."
 )
+endpoint_option = click.option(
+    "--endpoint",
+    "endpoints",
+    metavar="TEXT",
+    multiple=True,
+    help='How models are asked, such as "openai concurrency=8 requests_per_minute=500 idle_timeout=30"; again'
+    " for another provider or model.",
+)
 quiet_option = click.option("--quiet", "-q", is_flag=True, help="Print the answer only.")
 events_option = click.option("--json", "as_json", is_flag=True, help="Write every event as a line of JSON.")
 
@@ -54,6 +62,7 @@ def _limit_option(name: str, text: str) -> Callable[[Command], Command]:
 @target_argument
 @click.argument("message", required=False)
 @model_option
+@endpoint_option
 @folder_option
 @journal_option
 @click.option(
@@ -73,6 +82,7 @@ def run(
     target: str,
     message: str | None,
     model: str | None,
+    endpoints: tuple[str, ...],
     folder: str | None,
     journal: str | None,
     policy: Any,
@@ -86,7 +96,7 @@ def run(
     """
     loaded = load_target(target, folder)
     loaded.tell_findings()
-    manner = DisplayOptions(target, journal, folder, model, as_json, quiet)
+    manner = DisplayOptions(target, journal, folder, model, as_json, quiet, endpoints=endpoints)
     request = Request(policy=policy, message=_message(message, loaded), limits=_limits(limits))
     return asyncio.run(_run(request, loaded, manner))
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from rich.text import Text
 
 from antiphon.cli.display import terminal_escape
-from antiphon.cli.display.tree import CallBranch, CallTree, Remark
+from antiphon.cli.display.tree import ASKING, CallBranch, CallTree, Remark
 from antiphon.view.nodes import EffectNode
 from antiphon.view.wording import name_of, outcome_of, seconds, short_arguments, spent, text_of
 
@@ -24,6 +24,8 @@ STYLES = {
 }
 GUIDES = ("├─ ", "└─ ", "│  ", "   ")
 ASCII_GUIDES = ("|- ", "`- ", "|  ", "   ")
+WORTH_SAYING = 3.0
+"""Seconds after which somebody who watches is told that a model is waited for."""
 FOLDED = 200
 """A tree of more nodes shows what has ended in one line each."""
 
@@ -39,6 +41,17 @@ def clock(form: str, at: float) -> str:
 def tokens(tree: CallTree) -> str:
     """Tokens and cost so far."""
     return spent(tree.run.totals)
+
+
+def model_wait(branch: CallBranch, now: float) -> str:
+    """What an agent is waiting for that has asked its model; empty while that is not worth a word."""
+    span = now - branch.asked_at
+    if branch.doing != ASKING or (span < WORTH_SAYING and not branch.queue_place):
+        return ""
+    if branch.queue_place:
+        before = branch.queue_place - 1
+        return f"waiting for its turn, {before:,} before it" if before else "waiting for its turn, it is next"
+    return f"waiting for the model, {seconds(int(span)) if span >= 10 else f'{int(span)} s'}"
 
 
 def waiting(effect: EffectNode) -> str:
@@ -60,6 +73,7 @@ class Drawing:
         self._wrong = "x" if ascii_only else "✗"
         self._arrow = "->" if ascii_only else "→"
         self._newest = 0
+        self._watched = False
 
     def lines(self, now: float) -> list[Text]:
         """Every line of the tree, requests first to last."""
@@ -72,13 +86,13 @@ class Drawing:
     def screen(self, now: float, height: int) -> list[Text]:
         """The lines that fit into `height`: ended branches are folded first, then the oldest go."""
         # Of a long turn only its end can be seen: what cannot is not even made.
-        self._newest = max(height // 2, 3)
+        self._newest, self._watched = max(height // 2, 3), True
         found = self.lines(now)
         if len(found) > height:
             found = []
             for row in self._tree.root.rows[-height:]:
                 found.extend(self._under(row, now, True))
-        self._newest = 0
+        self._newest, self._watched = 0, False
         if len(found) > height:
             found = [Text(f"{terminal_escape.CUT} more above", "dim"), *found[len(found) - height + 1 :]]
         return found
@@ -90,7 +104,7 @@ class Drawing:
         while left:
             row, lead, deeper = left.pop()
             if isinstance(row, CallBranch):
-                yield self._fit(self._live(row, lead))
+                yield self._fit(self._live(row, lead, now))
                 continue
             branch = self._tree.called(row) if isinstance(row, EffectNode) else None
             if branch is None:
@@ -172,8 +186,10 @@ class Drawing:
                 return waiting(wait)
         return f"waits for {name}" if name else "waits"
 
-    def _live(self, branch: CallBranch, lead: str) -> Text:
-        text = Text.assemble((lead, "dim"), (f"{branch.doing}{terminal_escape.CUT}", "cyan"))
+    def _live(self, branch: CallBranch, lead: str, now: float) -> Text:
+        # Of a run that is looked at later nobody knows who still waits.
+        doing = (model_wait(branch, now) if self._watched else "") or f"{branch.doing}{terminal_escape.CUT}"
+        text = Text.assemble((lead, "dim"), (doing, "cyan"))
         if branch.tail:
             room = max((self._width or 100) - text.cell_len - 3, 10)
             text.append(" " + terminal_escape.line(branch.tail)[-room:], "dim")

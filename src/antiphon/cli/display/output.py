@@ -10,7 +10,8 @@ from __future__ import annotations
 import io
 import sys
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import TextIO
 
 import click
@@ -62,6 +63,16 @@ class CleanConsole(Console):
         """Begin the line anew, without what stands on it."""
         self.file.write("\r\x1b[2K")
         self.file.flush()
+
+    @contextmanager
+    def at_line_start(self) -> Iterator[None]:
+        """Write at the beginning of the line, then go on where the cursor was."""
+        self.file.write("\x1b7\r")
+        try:
+            yield
+        finally:
+            self.file.write("\x1b8")
+            self.file.flush()
 
 
 def terminal() -> CleanConsole:

@@ -26,11 +26,12 @@ class Screen:
         self.live = sys.stdout.isatty() and self.console.is_terminal
         self._moves = self.live and not self.console.is_dumb_terminal
         self.quiet = quiet
-        self._line_open = self._status = self._prompted = False
+        self._line_open = self._prompted = False
+        self._status = ""
 
     def entered(self) -> None:
-        """The person has ended the line of the prompt."""
-        self._prompted = False
+        """The person has ended the line of the prompt, or of what was said of what goes on."""
+        self._prompted, self._status = False, ""
 
     def say(self, text: str) -> None:
         """A part of an answer."""
@@ -40,11 +41,19 @@ class Screen:
             self._line_open = not text.endswith("\n")
 
     def status(self, text: str) -> None:
-        """A word on what goes on, which the next thing shown replaces."""
-        if self._moves and not self._line_open:
+        """A word on what goes on, which the next thing shown replaces.
+
+        One that is as long as the last is written over it, and what was typed after it stays.
+        """
+        if not self._moves or self._line_open or self._prompted or text == self._status:
+            return
+        if text and self._status and len(text) == len(self._status):
+            with self.console.at_line_start():
+                self.console.print(Text(text, "dim"), end="")
+        else:
             self._clear()
             self.console.print(Text(text, "dim"), end="")
-            self._status = True
+        self._status = text
 
     def note(self, text: str, style: str = "dim", *, wrap: bool = False) -> None:
         """A line of its own that is no answer; `wrap` breaks it between words, not fit to be copied."""
@@ -75,7 +84,7 @@ class Screen:
     def _clear(self) -> None:
         if self._status:
             self.console.erase_line()
-            self._status = False
+            self._status = ""
 
 
 class ReplyPrinter:

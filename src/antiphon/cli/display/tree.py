@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
@@ -22,6 +23,8 @@ COMPACT = "compact"
 TAIL = 400
 """Characters kept of a text that is being written."""
 _WRITING = {"text": "writing", "reasoning": "thinking"}
+ASKING = "asking"
+"""What a branch does while nothing has come of its model's reply."""
 
 
 @dataclass(eq=False)
@@ -36,9 +39,10 @@ class Remark:
 class CallBranch:
     """An activation at work on one call: what it did so far, a row each; a call of an agent has a branch.
 
-    doing: what its model is writing; empty when it is not asked. tail: the end of what it wrote. label: what
-    it is called, apart from others of its name that are at work too. said: the text of this turn's reply, if
-    it called nothing.
+    doing: what its model is writing; empty when it is not asked. asked_at: when it was asked, or had its turn
+    to be. queue_place: its place in the line before the model, 0 when it is asked. tail: the end of what it
+    wrote. label: what it is called, apart from others of its name that are at work too. said: the text of
+    this turn's reply, if it called nothing.
     """
 
     node: ActivationNode
@@ -48,6 +52,8 @@ class CallBranch:
     tail: str = ""
     effect: str = ""
     said: str = ""
+    asked_at: float = 0.0
+    queue_place: int = 0
 
 
 class CallTree:
@@ -65,6 +71,7 @@ class CallTree:
         self.changes: tuple[Change, ...] = ()
         self.spoken: tuple[CallBranch, str] | None = None
         self._calls: dict[str, CallBranch] = {}
+        self._queued: dict[str, ReplyDelta] = {}
         self._free: dict[str, list[int]] = {}
         self._ended: CallBranch | None = None
 
@@ -123,12 +130,19 @@ class CallTree:
 
     def _piece(self, piece: ReplyDelta) -> None:
         branch, effect = self.branches.get(piece.activation), self.run.effects.get(piece.effect_id)
+        if effect is None and piece.kind == "queued":
+            # A place in the line is told again only when it is another one.
+            self._queued[piece.effect_id] = piece
         # A piece may be shown after the end of its effect, which holds all of it.
         if branch is None or effect is None or effect.ended_at is not None:
             return
         if piece.effect_id != branch.effect:
             branch.effect, branch.tail = piece.effect_id, ""
-        if piece.kind == "call_name":
+        if piece.kind == "queued":
+            if branch.queue_place and piece.text == "0":
+                branch.asked_at = time.time()
+            branch.queue_place = int(piece.text)
+        elif piece.kind == "call_name":
             branch.doing, branch.tail = "calling", piece.text
         elif piece.kind in _WRITING:
             doing = _WRITING[piece.kind]
@@ -137,7 +151,10 @@ class CallTree:
 
     def _started(self, branch: CallBranch, effect: EffectNode) -> None:
         if effect.model is not None:
-            branch.doing, branch.tail, branch.effect = "asking", "", effect.id
+            branch.doing, branch.tail, branch.effect = ASKING, "", effect.id
+            branch.asked_at, branch.queue_place = effect.began_at, 0
+            if queued := self._queued.pop(effect.id, None):
+                self._piece(queued)
         elif effect.has_row:
             # What an action does is shown; that it acts, or prepares, its agent's own line says.
             branch.rows.append(effect)

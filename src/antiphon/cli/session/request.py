@@ -40,7 +40,8 @@ Missing = Literal["rest", "drop", "refuse"]
 class DisplayOptions(Struct, frozen=True):
     """How a person wants a run shown, and the options that a resume command must repeat.
 
-    target: empty for a chat without a team. chat: it goes on with `antiphon chat`.
+    target: empty for a chat without a team. chat: it goes on with `antiphon chat`. endpoints: as they are
+    given, see `antiphon.models.endpoints.text`.
     """
 
     target: str
@@ -50,11 +51,14 @@ class DisplayOptions(Struct, frozen=True):
     as_json: bool = False
     quiet: bool = False
     chat: bool = False
+    endpoints: tuple[str, ...] = ()
 
     @property
     def data(self) -> dict[str, Any]:
         """What a run keeps of it: who asked, and what a resume command must repeat."""
-        kept = {"target": self.target, "folder": self.folder, "model": self.model}
+        kept: dict[str, Any] = {"target": self.target, "folder": self.folder, "model": self.model}
+        if self.endpoints:
+            kept["endpoints"] = self.endpoints
         return {CHAT if self.chat else COMMAND_LINE: kept}
 
     def resume(self, run_id: str) -> str:
@@ -63,6 +67,8 @@ class DisplayOptions(Struct, frozen=True):
         words += [run_id[:SHORT], self.target] if self.target else [run_id[:SHORT]]
         words += ["--folder", self.folder] if self.folder is not None else []
         words += ["--model", self.model] if self.model is not None else []
+        for each in self.endpoints:
+            words += ["--endpoint", each]
         return command(*words, journal=self.journal)
 
 
@@ -109,6 +115,8 @@ async def perform(request: Request, target: Target, manner: DisplayOptions, jour
         "renamed": request.renamed,
         "missing": request.missing,
     }
+    if manner.endpoints or target.endpoints:
+        options["endpoints"] = target.with_endpoints(manner.endpoints, manner.model)
     run_id = request.run_id or ""
     started = time.monotonic()
     announce: Announcement | None = None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
@@ -12,9 +14,10 @@ from rich.text import Text
 from antiphon import Record, ReplyDelta, Run, Usage, UserError
 from antiphon.cli import exit_codes
 from antiphon.cli.display import terminal_escape
+from antiphon.cli.display.draw import model_wait
 from antiphon.cli.display.record_line import progress, spoken
 from antiphon.cli.display.reply_printer import ReplyPrinter, Screen
-from antiphon.cli.display.tree import COMPACT, CallTree
+from antiphon.cli.display.tree import ASKING, COMPACT, CallTree
 from antiphon.cli.session.drive import WakeSignal, on_signals
 from antiphon.cli.session.line_input import Typed
 from antiphon.cli.session.questions import Question, Questions, show, verdict
@@ -27,6 +30,8 @@ from antiphon.view.wording import cost_text, parts, seconds
 
 SHOWN = 2
 """Exchanges that are shown again when a conversation is gone on with."""
+STATUS = 40
+"""Characters of a word on what is waited for."""
 
 
 class Opening(Struct, frozen=True):
@@ -101,6 +106,7 @@ class Talk:
         self._voice, self._writing = ReplyPrinter(), ""
         self._before = (Usage(), Cost())
         self._cancelling = self._compacting = False
+        self._ticking: asyncio.TimerHandle | None = None
         self._breaks = person.breaks
 
     @property
@@ -129,6 +135,7 @@ class Talk:
                 await self._hear()
         finally:
             subscription.close()
+            self._stop_watching()
             self.screen.end_line()
         return self.next
 
@@ -162,6 +169,7 @@ class Talk:
         if isinstance(change, EffectStart) and change.effect.model is not None:
             if self._is_ours(record.activation) and change.effect.purpose != COMPACT:
                 self.screen.status("thinking…" if self._asking is None else "")
+            self._watch_model()
             held, self._held = self._held, []
             for piece in held:
                 if self._asked(piece) is not None:
@@ -187,6 +195,30 @@ class Talk:
         self.screen.end_line()
         if self._voice.said.strip() != text:
             self.screen.say(text + "\n")
+
+    def _watch_model(self) -> None:
+        """While nothing has come of the reply, say how long that is; timed by the event loop."""
+        self._stop_watching()
+        if self.screen.live and self.call:
+            self._ticking = asyncio.get_running_loop().call_later(1.0, self._tick)
+
+    def _stop_watching(self) -> None:
+        if self._ticking is not None:
+            self._ticking.cancel()
+            self._ticking = None
+
+    def _tick(self) -> None:
+        self._ticking = None
+        asking = [each for each in self.tree.branches.values() if each.doing == ASKING]
+        if not asking:
+            return
+        branch = next((each for each in asking if self._is_ours(each.node.id)), asking[0])
+        text = model_wait(branch, time.time())
+        if text and self._asking is None and not self._cancelling and not self.person.typed.unfinished:
+            whose = "" if self._is_ours(branch.node.id) else f"{terminal_escape.line(branch.label, 40)}: "
+            # All of one length, so that only what changes is written.
+            self.screen.status(f"{whose}{text:<{STATUS}}")
+        self._watch_model()
 
     def _line(self, record: Record) -> str:
         """The line for a record, or an empty one: what is shown in another way is not said twice."""
@@ -217,6 +249,7 @@ class Talk:
     def _piece(self, piece: ReplyDelta) -> None:
         if not self.screen.live:
             return
+        self.tree.take(piece)
         asked = self._asked(piece)
         if asked is None:
             # What is said can come before the record that it is being said.
@@ -224,11 +257,16 @@ class Talk:
             return
         if not self._is_ours(piece.activation) or asked.purpose == COMPACT:
             return
+        if piece.kind == "queued":
+            return
         if piece.effect_id != self._writing:
             if self._voice.said and self._same_turn(piece.effect_id):
                 self.screen.note("(that answer was cut off; here is another)")
             self._writing, self._voice = piece.effect_id, ReplyPrinter()
-        self.screen.say(self._voice.take(piece))
+        said = self._voice.take(piece)
+        self.screen.say(said)
+        if not said and self._asking is None:
+            self.screen.status(f"{self.tree.branches[piece.activation].doing}…")
 
     def _same_turn(self, effect_id: str) -> bool:
         return bool(self._writing) and ids.turn_id_of(effect_id) == ids.turn_id_of(self._writing)

@@ -52,7 +52,8 @@ class ReplyDelta(Struct, frozen=True, gc=False):
     """A piece of a reply that is being written; the record of its effect's end holds all of it.
 
     effect_id: names the attempt too; a later attempt of the turn replaces what this one said. With the kind
-    `progress` it is a tool's word on how far it has come, which no record holds.
+    `progress` it is a tool's word on how far it has come, and with `queued` a request's place in the line
+    before its model (see `Delta`), which no record holds.
     """
 
     effect_id: str

@@ -27,7 +27,10 @@ def retry(
     failure = attempts.failure.failure if attempts.failure is not None else None
     if failure is None:
         return Return("failed", best, "the model call failed")
-    waits = _wait(run, member.agent.asking.retry, activation, failure)
+    options, following = team.models[activation.agent], attempts.fallback + 1
+    asked_last = options[min(attempts.fallback, len(options) - 1)] if options else None
+    rules = asked_last.retry_of(member.agent) if asked_last is not None else member.agent.asking.retry
+    waits = _wait(run, rules, activation, failure)
     if isinstance(waits, EffectStarted):
         emit(waits)
         return WAIT
@@ -36,7 +39,6 @@ def retry(
         if isinstance(asked, EffectStarted) and type(asked.detail) is ModelEffect:
             emit(asked)
             return WAIT
-    options, following = team.models[activation.agent], attempts.fallback + 1
     blameless = failure.kind in ("validation", "refusal")
     if not blameless and following < len(options) and not options[following].spare:
         return models.ask_option(emit, run, team, member, activation, following)

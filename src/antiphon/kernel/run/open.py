@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import time
+import warnings
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any, Literal
 
 import msgspec
 
-from antiphon.errors import AgentsMissing, UnknownName, UserError
+from antiphon.errors import AgentsMissing, ConfigError, UnknownName, UserError
 from antiphon.journal import Journal, open_journal
 from antiphon.journal.port import Lease
 from antiphon.kernel.facts import summary
@@ -28,7 +29,7 @@ from antiphon.kernel.run.clock import STEADY, Clock, SystemClock
 from antiphon.kernel.run.rows import fold
 from antiphon.kernel.run.run import Run
 from antiphon.kernel.run.runtime import Runtime
-from antiphon.values.agent import Agent, AnyAgent, agents_of
+from antiphon.values.agent import Agent, AnyAgent, EndpointOptions, RetryPolicy, agents_of
 from antiphon.values.codec import clean_text
 from antiphon.values.fields import check_fields, fit, shown
 from antiphon.values.limits import DEFAULTS, OUTPUTS, Limits, OutputLimits, RunLimits
@@ -49,9 +50,8 @@ async def open_run(
     interactive: bool = True, background: bool = False,
     extra_instructions: str | Mapping[str, str] = "",
     extra_scope: Literal["entry", "all"] = "entry",
-    disabled_tools: Iterable[str] = (),
-    output_limits: OutputLimits | None = None,
-    deps: Any = None,
+    disabled_tools: Iterable[str] = (), output_limits: OutputLimits | None = None,
+    endpoints: Mapping[str, EndpointOptions] | None = None, deps: Any = None,
     dependency_overrides: Mapping[str, Callable[[ToolContext], Any]] | None = None,
     data: Any = None,
     renamed: Mapping[str, str] | None = None, missing: Literal["rest", "drop", "refuse"] = "rest",
@@ -66,8 +66,9 @@ async def open_run(
     user asks, or of `all`; a mapping has a text for each it names. deps: handed to tools.
     dependency_overrides: what `ctx.resolve` makes instead, by dependency id. data: JSON kept with the run.
     create: start it under `run_id` if the journal has none. context_windows: tokens that models take, by
-    name. output_limits: tool results shown to a model. policy: rules on tools, or the name of a preset; of a
-    run that is there beside its first one. renamed: new names of a run's agents, by their old ones. missing:
+    name. endpoints: how models from strings are asked (`EndpointOptions`), by provider, model string or `*`.
+    output_limits: tool results shown to a model. policy: rules on tools, or the name of a preset; of a run
+    that is there beside its first one. renamed: new names of a run's agents, by their old ones. missing:
     what becomes of those at rest that the team lacks: they stay so, are forgotten (`drop`), or the run is
     not opened (`refuse`).
     """
@@ -75,7 +76,7 @@ async def open_run(
         limits, policy, interactive, background, disabled_tools, output_limits, extra_instructions,
         extra_scope, run_limits,
     )  # fmt: skip
-    roster = _Roster(agents, model, env, context_windows or {})
+    roster = _Roster(agents, model, env, context_windows or {}, endpoints)
     store, owned = _journal(journal, os.environ if env is None else env)
     try:
         roster.team(options)
@@ -250,7 +251,7 @@ async def cancel_run(journal: Journal, run_id: str, reason: str = "") -> None:
 
 async def compare_team(
     journal: Journal, run_id: str, agents: Iterable[AnyAgent], *, model: str | Model | None = None,
-    env: Mapping[str, str] | None = None,
+    endpoints: Mapping[str, EndpointOptions] | None = None, env: Mapping[str, str] | None = None,
 ) -> list[Difference] | None:  # fmt: skip
     """What opening a stored run with these agents would meet, against its last team; nothing is changed.
 
@@ -263,7 +264,7 @@ async def compare_team(
         if isinstance(event, RunStarted | RunResumed) and event.manifest:
             manifests.append(event.manifest)
 
-    state, roster = await fold(journal, run_id, note), _Roster(tuple(agents), model, env, {})
+    state, roster = await fold(journal, run_id, note), _Roster(tuple(agents), model, env, {}, endpoints)
     try:
         given = manifest_of(roster.known_team(state.options)).data
     finally:
@@ -300,11 +301,13 @@ def _option(model: Model, windows: Mapping[str, int], env: Mapping[str, str]) ->
     if window is not None and type(window) is not int:
         window = fit(window, int | None, f"The context window of {name}")
     prices = known.max_input_price, known.max_output_price
-    return ModelOption(model, window, *prices, known.bill, known.cached_share, name=name)
+    said: Any = getattr(model, "retry", None)
+    retry = said if isinstance(said, RetryPolicy) else None
+    return ModelOption(model, window, *prices, known.bill, known.cached_share, name=name, retry=retry)
 
 
 class _Roster:
-    """Agents, and the models they name, each made once and closed with the run."""
+    """Agents, and the models they name, shared with other runs and let go of with this one."""
 
     def __init__(
         self,
@@ -312,6 +315,7 @@ class _Roster:
         model: str | Model | None,
         env: Mapping[str, str] | None,
         windows: Mapping[str, int],
+        endpoints: Mapping[str, EndpointOptions] | None = None,
     ) -> None:
         given: Any = agents
         team = tuple(given) if isinstance(given, Iterable) else ()
@@ -320,11 +324,16 @@ class _Roster:
         if not isinstance(given, Iterable) or not all(isinstance(each, Agent) for each in team):
             raise UserError(f"open_run(agents=...) takes a list, each item an Agent; got {shown(agents)}")
         self._agents, self._model, self._env, self._windows = team, model, env, windows
-        self._models: dict[str, Model] = {}
+        self._models: dict[str | int, Model] = {}
+        self._adapters: dict[int, Model] = {}
+        self._endpoints = endpoints
+        self._asked: tuple[str, ...] | None = None
         self._team: tuple[Options, CompiledTeam] | None = None
 
     def team(self, options: Options) -> CompiledTeam:
         """Compile the team, once for the same options."""
+        if self._team is None and self._endpoints is not None:
+            self._check_endpoints(options, self._endpoints)
         if self._team is None or self._team[0] != options:
             self._team = options, make_team(self._agents, options, partial(self._models_of, options))
         return self._team[1]
@@ -340,37 +349,80 @@ class _Roster:
     def _models_of(self, options: Options, agent: Agent) -> tuple[ModelOption, ...]:
         first = self._model if self._model is not None else agent.model
         try:
-            models = [self._resolve(spec) for spec in (first, *agent.asking.fallback_models)]
+            models = [self._resolve(options, spec) for spec in (first, *agent.asking.fallback_models)]
         except UserError:
             if first is None and (agent.hooks.plan_turn is not None or agent.hooks.act is not None):
                 # It may never ask one; if it does, it is told so then.
                 return ()
             raise
-        env = os.environ if self._env is None else self._env
-        choices = [_option(model, self._windows, env) for model in models]
+        choices = [self._option(model) for model in models]
         for limits in (agent.limits, options.limits):
             if limits is not None and limits.on_breach == "degrade":
-                spare = _option(self._resolve(limits.breach_target), self._windows, env)
+                spare = self._option(self._resolve(options, limits.breach_target))
                 choices.append(msgspec.structs.replace(spare, spare=limits.breach_target))
         return tuple(choices)
 
-    def _resolve(self, spec: str | Model | None) -> Model:
-        if spec is not None and not isinstance(spec, str):
+    def _option(self, model: Model) -> ModelOption:
+        env = os.environ if self._env is None else self._env
+        found = _option(model, self._windows, env)
+        adapter = self._adapters.get(id(model))
+        return found if adapter is None else msgspec.structs.replace(found, adapter=adapter)
+
+    def _resolve(self, options: Options, spec: str | Model | None) -> Model:
+        if spec is not None and not isinstance(spec, str) and not hasattr(spec, "model_string"):
             return spec
-        key = spec or ""
+        key = spec if isinstance(spec, str) else id(spec)
         if key not in self._models:
             # Only a model string needs these, and they are slow to import.
             from antiphon.config.dotenv import environment
-            from antiphon.models import resolve_model
+            from antiphon.models.endpoints.shared import share
 
             if self._env is None:
                 self._env = environment()
-            self._models[key] = resolve_model(spec, self._env)
+            made, adapter = share(spec, self._env, self._endpoints or {}, self._strings(options))
+            if made is spec:
+                return made
+            self._models[key] = made
+            if adapter is not made:
+                self._adapters[id(made)] = adapter
         return self._models[key]
 
+    def _check_endpoints(self, options: Options, given: Mapping[str, EndpointOptions]) -> None:
+        """Refuse endpoints that cannot be, and tell of those that nobody asks."""
+        from antiphon.models.endpoints.choice import checked, unused
+
+        strings = self._strings(options)
+        self._endpoints = checked(given, strings, "open_run(endpoints=...)")
+        if idle := unused(self._endpoints, strings):
+            asked = ", ".join(strings) or "model objects only, which have no endpoint"
+            told = f"endpoints: nobody asks {', '.join(idle)}; the agents ask {asked}"
+            warnings.warn(told, stacklevel=2)
+
+    def _strings(self, options: Options) -> tuple[str, ...]:
+        """The model strings that the agents may ask."""
+        if self._asked is None:
+            from antiphon.config.dotenv import environment
+            from antiphon.models import default_model
+
+            specs: list[str | Model | None] = []
+            for agent in self._agents:
+                specs += [agent.model if self._model is None else self._model, *agent.asking.fallback_models]
+                limits = [each for each in (agent.limits, options.limits) if each is not None]
+                specs += [each.breach_target for each in limits if each.on_breach == "degrade"]
+            if None in specs:
+                self._env = environment() if self._env is None else self._env
+                with suppress(ConfigError):
+                    specs.append(default_model(self._env))
+            strings = (
+                spec if isinstance(spec, str) else getattr(spec, "model_string", None) for spec in specs
+            )
+            self._asked = tuple(dict.fromkeys(each for each in strings if isinstance(each, str)))
+        return self._asked
+
     async def close(self) -> None:
-        """Close the models that were made here."""
-        for model in self._models.values():
+        """Let go of the models that were made here."""
+        models, self._models = self._models, {}
+        for model in models.values():
             close = getattr(model, "aclose", None)
             if close is not None:
                 await close()

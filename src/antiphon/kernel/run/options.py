@@ -11,7 +11,7 @@ from typing import Any, Generic, Literal, TypedDict, TypeVar
 from antiphon.journal import Journal
 from antiphon.kernel.run.clock import Clock
 from antiphon.kernel.run.run import InputHandler
-from antiphon.values.agent import AnyAgent
+from antiphon.values.agent import AnyAgent, EndpointOptions
 from antiphon.values.limits import Limits, OutputLimits, RunLimits
 from antiphon.values.message import Attachment
 from antiphon.values.model import Model
@@ -38,6 +38,7 @@ class OpenOptions(TypedDict, total=False):
     extra_scope: Literal["entry", "all"]
     disabled_tools: Iterable[str]
     output_limits: OutputLimits | None
+    endpoints: Mapping[str, EndpointOptions] | None
     dependency_overrides: Mapping[str, Callable[[ToolContext], Any]] | None
     data: Any
     renamed: Mapping[str, str] | None

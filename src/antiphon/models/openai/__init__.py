@@ -17,6 +17,7 @@ from antiphon.models.openai.answer import ResponseBody
 from antiphon.models.openai.failures import broken, status_error, transport_error
 from antiphon.models.openai.tags import strip_reasoning
 from antiphon.models.openai.wire import Dialect, encode_request, encode_tools
+from antiphon.models.timeouts import DEFAULT, Timeouts, lateness
 from antiphon.values.model import Emit, ModelRequest, Reply, ToolSpec
 from antiphon.values.secret import Secret, redact, shown
 
@@ -39,8 +40,8 @@ class OpenAIModel:
     api_key: None or empty for servers that ask for none.
     name: what the journal calls it; `openai:MODEL` unless given.
     stream: False asks for whole answers; one that comes whole although a stream was asked is taken too.
-    connect, first_byte, idle, total: seconds until connected, from then until the first byte of the
-        answer, between two pieces of it, and for all of it.
+    connect_timeout, first_timeout, idle_timeout, total_timeout: seconds until connected; until the first
+        piece of the answer, connecting included; between two pieces of it; and for all of it.
     output_cap: the parameter for `Request.max_output`; the other is tried when the endpoint refuses it.
     reasoning_tags: whether `<think>…</think>` in a text is reasoning.
     max_response: bytes of one answer, after decompression.
@@ -57,10 +58,10 @@ class OpenAIModel:
         api_key: Secret | str | None = None,
         name: str = "",
         stream: bool = True,
-        connect: float = 10.0,
-        first_byte: float = 300.0,
-        idle: float = 120.0,
-        total: float = 1800.0,
+        connect_timeout: float = DEFAULT.connect,
+        first_timeout: float = DEFAULT.first,
+        idle_timeout: float = DEFAULT.idle,
+        total_timeout: float = DEFAULT.total,
         output_cap: OutputCap = "max_completion_tokens",
         reasoning_tags: bool = True,
         max_response: int = 64 << 20,
@@ -72,7 +73,7 @@ class OpenAIModel:
         self._where = str(self._url).removesuffix(_PATH)
         self._local = self._url.host in _LOCAL
         self._model, self._name, self._stream = model, name or f"openai:{model}", stream
-        self._connect, self._first_byte, self._idle, self._total = connect, first_byte, idle, total
+        self._timeouts = Timeouts(connect_timeout, first_timeout, idle_timeout, total_timeout)
         self._tags, self._max_response = reasoning_tags, max_response
         self._headers = _headers(Secret(api_key or ""), headers or {}, stream)
         self._dialect = Dialect(cap=output_cap)
@@ -131,11 +132,12 @@ class OpenAIModel:
             tags=self._tags, limit=self._max_response, secrets=_secrets(self._headers),
         )  # fmt: skip
         try:
-            async with asyncio.timeout(self._connect + self._first_byte) as timer:
+            async with asyncio.timeout(min(self._timeouts.first, self._timeouts.total)) as timer:
                 await self._exchange(body, answer, timer)
         except TimeoutError:
             if not answer.ended:
-                raise ModelError("timeout", self._lateness(answer)) from None
+                late = lateness(self._where, bool(answer.size), self._timeouts)
+                raise ModelError("timeout", late) from None
         except (httpx2.HTTPError, httpx2.StreamError, OSError) as error:
             if not answer.ended:
                 if answer.size:
@@ -146,11 +148,12 @@ class OpenAIModel:
     async def _exchange(self, body: bytes, answer: ResponseBody, timer: asyncio.Timeout) -> None:
         """Send, then pass on what comes until the answer is whole or the endpoint has closed it."""
         loop = asyncio.get_running_loop()
-        end = loop.time() + self._total
+        patience = self._timeouts
+        end = loop.time() + patience.total
         http = (await self._client()).http
         headers = {key: _plain(value) for key, value in self._headers.items()}
         # Reading is timed here, not by the client: what may take how long changes with the first byte.
-        limits = httpx2.Timeout(None, connect=self._connect)
+        limits = httpx2.Timeout(None, connect=patience.connect)
         sent = http.stream("POST", self._url, content=body, headers=headers, timeout=limits)
         async with sent as response:
             answer.status = response.status_code
@@ -162,24 +165,17 @@ class OpenAIModel:
                 )  # fmt: skip
             async with aclosing(response.aiter_bytes()) as pieces:
                 async for piece in pieces:
-                    timer.reschedule(min(loop.time() + self._idle, end))
+                    timer.reschedule(min(loop.time() + patience.idle, end))
                     if answer.feed(piece):
                         break
                 # The connection can serve again only if all of the answer was read; it is not worth much.
-                timer.reschedule(loop.time() + (_LINGER_SECONDS if answer.ended else self._idle))
+                timer.reschedule(loop.time() + (_LINGER_SECONDS if answer.ended else patience.idle))
                 left = _LINGER_BYTES
                 async for piece in pieces:
                     left -= len(piece)
                     if left < 0:
                         return
             answer.close()
-
-    def _lateness(self, answer: ResponseBody) -> str:
-        if not answer.size:
-            seconds = self._connect + self._first_byte
-            return f"{self._where} has sent nothing for {seconds:g} s (connect + first_byte)"
-        limits = f"nothing for {self._idle:g} s (idle), or {self._total:g} s in all (total)"
-        return f"{self._where} stopped in the middle of its answer: {limits}"
 
     def _hide(self, error: ModelError) -> None:
         """Take our own secrets out of what is left of an endpoint's words, wherever they came from."""

@@ -25,6 +25,7 @@ from antiphon.models.providers.known import (
     secrets,
     wanted,
 )
+from antiphon.models.timeouts import DEFAULT, Timeouts
 from antiphon.values.model import Emit, ModelRequest, Reply
 from antiphon.values.secret import shown
 
@@ -38,7 +39,8 @@ class ProviderModel:
         connections stay yours.
     env: where keys and addresses are read; os.environ when None.
     name: what the journal calls it; the model string unless given.
-    first_event, idle, total: seconds until the answer's first piece, between two pieces, and for all of it.
+    first_timeout, idle_timeout, total_timeout: seconds until the answer's first piece, connecting included;
+        between two pieces of it; and for all of it.
 
     Connections are shared by all calls in one event loop and closed with it, or by `aclose()`.
     Raises `ConfigError` for an unknown prefix, a missing setting or a missing extra.
@@ -50,11 +52,11 @@ class ProviderModel:
         *,
         env: Mapping[str, str] | None = None,
         name: str = "",
-        first_event: float = 300.0,
-        idle: float = 300.0,
-        total: float = 1800.0,
+        first_timeout: float = DEFAULT.first,
+        idle_timeout: float = DEFAULT.idle,
+        total_timeout: float = DEFAULT.total,
     ) -> None:
-        self._first_event, self._idle, self._total = first_event, idle, total
+        self._timeouts = Timeouts(DEFAULT.connect, first_timeout, idle_timeout, total_timeout)
         given = os.environ if env is None else env
         self._env: Mapping[str, str] = {}
         self._known: ProviderSpec | None = None
@@ -94,11 +96,10 @@ class ProviderModel:
 
     async def complete(self, request: ModelRequest, emit: Emit) -> Reply:
         """Ask once. Cancelling closes the connection; raises `ModelError` only."""
-        from antiphon.models.providers.exchange import Timeouts, exchange
+        from antiphon.models.providers.exchange import exchange
 
-        patience = Timeouts(self._first_event, self._idle, self._total)
         provider = self._known.name if self._known is not None else str(self._given.system)
-        return await exchange(await self._live(), provider, request, emit, patience, self._secrets)
+        return await exchange(await self._live(), provider, request, emit, self._timeouts, self._secrets)
 
     def _make(self, known: ProviderSpec) -> Any:
         try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from msgspec import Struct
 from pydantic_ai.direct import model_request_stream
 from pydantic_ai.messages import ModelResponse
 
@@ -13,15 +12,8 @@ from antiphon.errors import ModelError
 from antiphon.models.providers.answer import Deltas, reply_of
 from antiphon.models.providers.ask import parameters, run, settings
 from antiphon.models.providers.failures import failure, is_clean
+from antiphon.models.timeouts import Timeouts, lateness
 from antiphon.values.model import Emit, ModelRequest, Reply
-
-
-class Timeouts(Struct, frozen=True):
-    """Seconds until the first piece of an answer, between two, and for all of it."""
-
-    first_event: float
-    idle: float
-    total: float
 
 
 class _ResponseProgress:
@@ -38,13 +30,13 @@ async def exchange(
     where = f"{provider} ({model.model_name})"
     progress = _ResponseProgress()
     try:
-        async with asyncio.timeout(patience.first_event) as timer:
+        async with asyncio.timeout(min(patience.first, patience.total)) as timer:
             await _stream(model, provider, request, Deltas(emit), patience, timer, progress)
     except ModelError:
         raise
     except TimeoutError as error:
         if progress.whole is None:
-            raise ModelError("timeout", _lateness(where, progress.begun, patience)) from error
+            raise ModelError("timeout", lateness(where, progress.begun, patience)) from error
     except Exception as error:  # noqa: BLE001 - whatever an SDK raises, told without what it quotes
         # An answer that is whole counts, whatever the connection does after it.
         if progress.whole is None:
@@ -79,12 +71,3 @@ async def _stream(
             timer.reschedule(min(loop.time() + patience.idle, end))
             deltas.take(event)
         progress.whole = stream.get()
-
-
-def _lateness(where: str, begun: bool, patience: Timeouts) -> str:
-    if not begun:
-        return f"{where} has sent nothing for {patience.first_event:g} s (first_event)"
-    return (
-        f"{where} stopped in the middle of its answer: nothing for {patience.idle:g} s (idle), "
-        f"or {patience.total:g} s in all (total)"
-    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from antiphon.models import resolve_model
+from antiphon.models.endpoints.shared import ConfiguredModel
 from antiphon.values.model import Model
 
 if TYPE_CHECKING:
@@ -44,4 +44,4 @@ def _made(settings: ModelSettings) -> str | Model:
     """The model: as a string where nothing but its name is said, so that the run makes and closes it."""
     if not settings.base_url and settings.api_key is None and not settings.api_key_env:
         return settings.model
-    return resolve_model(settings.model, settings.environment(os.environ))
+    return ConfiguredModel(settings.model, settings.environment(os.environ))

@@ -240,7 +240,8 @@ class _Line:
         """The event of something that is only said live."""
         kind: Any = delta.kind
         if effect.model is not None:
-            if effect.purpose != "compact":
+            # A place in the line before the model is no part of its reply.
+            if effect.purpose != "compact" and kind != "queued":
                 yield from self._tell(DeltaEvent(kind, delta.text, effect.id, at, delta.index))
         elif effect.call is not None and effect.id in self._steps:
             said = ToolProgressEvent(effect.call.name, delta.text, effect.call.id, at)

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from antiphon import Agent, ModelError, Run, UserError
 from antiphon.config.dotenv import environment
 from antiphon.kernel.context.compaction import HISTORY
-from antiphon.models import resolve_model
+from antiphon.models.endpoints.shared import share
 from antiphon.values.model import ChatMessage, Emit, Model, ModelRequest, Reply
 
 _read_messages = list[ChatMessage]
@@ -94,7 +94,7 @@ class StoredSession:
         self, model: str | Model | None, env: Mapping[str, str] | None, stack: AsyncExitStack
     ) -> Model:
         if model is None or isinstance(model, str):
-            model = resolve_model(model, environment() if env is None else env)
+            model, _ = share(model, environment() if env is None else env, {}, ())
             close = getattr(model, "aclose", None)
             if close is not None:
                 stack.push_async_callback(close)

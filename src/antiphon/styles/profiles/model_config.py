@@ -10,7 +10,7 @@ from msgspec import Struct
 from antiphon import Model, RetryPolicy
 from antiphon.config.dotenv import layered
 from antiphon.errors import ConfigError
-from antiphon.models import resolve_model
+from antiphon.models.endpoints.shared import ConfiguredModel
 from antiphon.styles.profiles.files.llm_config import LlmConfig
 from antiphon.values.secret import Secret
 
@@ -75,7 +75,7 @@ def _model(config: LlmConfig, given: Mapping[str, Any], env: Mapping[str, str]) 
         _place(config, env, field, f"{prefix}_BASE_URL", str(given[field]), own, taken)
     if isinstance(key, Secret):
         _place(config, env, "api_key", f"{prefix}_API_KEY", key.reveal(), own, taken)
-    return resolve_model(name, layered(env).overlaid(config.place.file, own, taken))
+    return ConfiguredModel(name, layered(env).overlaid(config.place.file, own, taken))
 
 
 def _place(

@@ -16,10 +16,13 @@ from antiphon.kernel.facts.events import CallEffect, ModelEffect
 from antiphon.kernel.facts.ids import activation_of
 from antiphon.kernel.facts.state import RunState
 from antiphon.schema.output_type import OutputSchema
-from antiphon.values.agent import Agent
+from antiphon.values.agent import Agent, RetryPolicy
 from antiphon.values.model import Example, Model, Usage
 from antiphon.values.policy import Policy
 from antiphon.values.tool import Tool
+
+_RETRY = RetryPolicy()
+"""Of an agent that does not say it."""
 
 
 class CompiledAgent(Struct, frozen=True, eq=False):
@@ -71,6 +74,15 @@ class ModelOption(Struct, frozen=True, eq=False):
     """16 bytes that stand for the model's name in the digest of a request."""
     free: bool = False
     """Its price is known, and is nothing."""
+    retry: RetryPolicy | None = None
+    """When a failed request is tried again, for agents that do not say it. None: as they say."""
+    adapter: Model | None = None
+    """What answers, where `model` only passes on to it."""
+
+    def retry_of(self, agent: Agent) -> RetryPolicy:
+        """When a failed request of an agent is tried again."""
+        own = agent.asking.retry
+        return self.retry if self.retry is not None and own == _RETRY else own
 
     def __post_init__(self) -> None:
         force_setattr(self, "free", self.max_input_price == self.max_output_price == 0)

@@ -138,11 +138,9 @@ def _known_of(run: RunState, agent: str, known: list[Any], given: list[Any]) -> 
         if given[2] is not None and longest > given[2]:
             means += f"; a conversation of {longest:,} tokens is compacted first"
         return means
-    return (
-        "its price is another, and so is what its calls hold"
-        if known[3:5] != given[3:5]
-        else "another adapter"
-    )
+    if known[3:5] != given[3:5]:
+        return "its price is another, and so is what its calls hold"
+    return "another adapter" if known[1] != given[1] else "its endpoint is retried in another way"
 
 
 def _declared(agent: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Difference]:

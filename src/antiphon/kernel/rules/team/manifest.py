@@ -54,13 +54,14 @@ def _joined(agents: tuple[tuple[str, bytes], ...], models: tuple[tuple[str, Any]
     return Manifest(blake2b(data, digest_size=32).hexdigest(), data)
 
 
-def _model(option: ModelOption) -> tuple[str, str, int | None, float | None, float | None, str]:
-    """A model's identity and what is known of it: these decide costs and compaction."""
-    kind = type(option.model)
-    return (
+def _model(option: ModelOption) -> tuple[Any, ...]:
+    """A model's identity and what is known of it: these decide costs, compaction and retries."""
+    kind = type(option.model if option.adapter is None else option.adapter)
+    known = (
         option.name, f"{kind.__module__}.{kind.__qualname__}", option.window,
         option.max_input_price, option.max_output_price, option.spare,
     )  # fmt: skip
+    return known if option.retry is None else (*known, option.retry)
 
 
 def declared(member: CompiledAgent) -> bytes:

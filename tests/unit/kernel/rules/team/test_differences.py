@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from antiphon import ALL, Agent, Hooks, tool
+from antiphon import ALL, Agent, Hooks, RetryPolicy, tool
 from antiphon.kernel.facts.activation import Activation, OpenEffect
 from antiphon.kernel.facts.events import ActionEffect, ApprovalEffect, Detail, ToolEffect
 from antiphon.kernel.facts.options import Options
@@ -240,6 +240,8 @@ def test_another_hook_beside_an_action_in_flight() -> None:
         ([SMALL], [replace(SMALL, max_output_price=9.0)], "small", "changed",
          "its price is another, and so is what its calls hold"),
         ([SMALL], [replace(SMALL, model=Other([], name="small"))], "small", "changed", "another adapter"),
+        ([SMALL], [replace(SMALL, retry=RetryPolicy(max_attempts=9))], "small", "changed",
+         "its endpoint is retried in another way"),
     ],
 )  # fmt: skip
 def test_another_model(
