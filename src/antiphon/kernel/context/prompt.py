@@ -60,18 +60,13 @@ def make_prefix(
     return PromptPrefix(system, specs, digest.hexdigest(), data, digest.digest(), len(data))
 
 
-def introduction(agent: Agent) -> str:
-    """What its colleagues are told of an agent."""
-    return f"- {agent.name}: {agent.about}"
-
-
 def write_prompt(
     name: str, instructions: str, colleagues: Iterable[str], listed: bool, rules: Sequence[str],
     user: bool = False,
 ) -> str:  # fmt: skip
     """The system prompt: who the agent is, whom it may call, and how it ends.
 
-    colleagues: what it is told of each, see `introduction`. listed: it can call them. rules: what is said of
+    colleagues: what it is told of each, a line each. listed: it can call them. rules: what is said of
     the built-in calls that it has. user: it may call the user, and somebody is there to answer.
     """
     others = [*colleagues]

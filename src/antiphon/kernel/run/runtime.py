@@ -40,7 +40,7 @@ from antiphon.kernel.facts.options import Options
 from antiphon.kernel.facts.records import ActivationIndex
 from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules.step import step
-from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam, prefixes_named
+from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam, named_prefix
 from antiphon.kernel.rules.team.manifest import manifest_of
 from antiphon.kernel.run.actions import ActionExecutor, Given, act
 from antiphon.kernel.run.clock import Clock
@@ -239,11 +239,10 @@ class Runtime:
 
     def _note_prefix(self, effect_id: str, detail: CallEffect | ModelEffect, blobs: dict[str, bytes]) -> None:
         """What an agent is told goes into the journal once per run, beside the event that names it."""
-        digest = detail.digest if isinstance(detail, CallEffect) else detail.prefix
-        for each in prefixes_named(self.team, self.state, effect_id, detail):
-            if each.digest == digest:
-                self._prefixes.add(digest)
-                blobs[digest] = each.data
+        told = named_prefix(self.team, self.state, effect_id, detail)
+        if told is not None:
+            self._prefixes.add(told.digest)
+            blobs[told.digest] = told.data
 
     def _settled(self, seq: int, error: BaseException | None) -> None:
         """A row is durable, or the journal failed."""
@@ -480,9 +479,8 @@ class Runtime:
     async def leave(self, summary: bytes = b"") -> None:
         """Stop driving and give the run up; whoever claims it next goes on where it is."""
         tasks = [each for each in self._tasks if not each.done() and each is not asyncio.current_task()]
-        left = await stop(
-            tasks, {task: f"effect {effect_id}" for effect_id, task in self._performing.items()}
-        )
+        names = {task: f"effect {effect_id}" for effect_id, task in self._performing.items()}
+        left = await stop(tasks, names)
         records.still_runs(self.run_id, left + self._tools.close())
         self.feed.end()
         if self._failure is None:

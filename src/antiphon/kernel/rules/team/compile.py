@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from msgspec.structs import replace
 
 from antiphon.errors import DuplicateName, UnknownName, UserError
-from antiphon.kernel.context.prompt import PromptPrefix, introduction, make_prefix, write_prompt
+from antiphon.kernel.context.prompt import PromptPrefix, make_prefix, write_prompt
 from antiphon.kernel.facts.agent_call import CALL_AGENT, FINISH
 from antiphon.kernel.facts.options import Options
 from antiphon.kernel.rules.builtins import BACKGROUND_CALL, BUILTINS
@@ -60,7 +60,7 @@ def make_members(agents: tuple[Agent, ...], options: Options) -> Mapping[str, Co
         if name not in by_name:
             raise UnknownName("agent in extra_instructions", name, by_name)
     # Once for all: what a team of n costs shall not grow with its square, but for joining texts.
-    introductions = {name: introduction(agent) for name, agent in by_name.items()}
+    introductions = {name: f"- {name}: {agent.about}" for name, agent in by_name.items()}
     everyone = frozenset(by_name)
     members = {
         name: _member(agent, introductions, _reachable(agent, everyone), options)

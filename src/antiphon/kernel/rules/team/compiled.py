@@ -116,16 +116,19 @@ def prefix_of(member: CompiledAgent, activation: Activation) -> PromptPrefix:
     return prefix if activation.caller else entry_prefix
 
 
-def prefixes_named(
+def named_prefix(
     team: CompiledTeam, run: RunState, effect_id: str, detail: CallEffect | ModelEffect
-) -> tuple[PromptPrefix, ...]:
-    """Those that an effect may name by their digest, now that it has started."""
+) -> PromptPrefix | None:
+    """The one that an effect, which has just started, names by its digest."""
     if isinstance(detail, CallEffect):
         member = team.members[detail.agent]
-        return member.entry_prefix, member.prefix
+        return member.entry_prefix if member.entry_prefix.digest == detail.digest else member.prefix
     activation = run.activations.get(activation_of(effect_id))
-    # Who is gone was called off before its model was asked: it was told nothing.
-    return () if activation is None else (prefix_of(team.members[activation.agent], activation),)
+    if activation is None:
+        # Called off before its model was asked: it was told nothing.
+        return None
+    found = prefix_of(team.members[activation.agent], activation)
+    return found if found.digest == detail.prefix else None
 
 
 def unwritten(member: CompiledAgent, activation: Activation) -> bool:
