@@ -48,7 +48,7 @@ PAGES: Mapping[str, tuple[str, Sequence[str]]] = {
     ),
     "view": (
         "Reading a run that is stored, or while it goes on.",
-        ["antiphon.view", "antiphon.view.nodes", "antiphon.view.changes", "antiphon.view.notebook"],
+        [f"antiphon.view{each}" for each in ("", ".nodes", ".changes", ".connection", ".notebook")],
     ),
     "delegation": ("Agents that call agents: its log and its trace.", ["antiphon.styles.delegation"]),
     "loop": ("One agent in a streaming tool loop.", ["antiphon.styles.loop"]),

@@ -20,10 +20,8 @@ from antiphon.config.dotenv import environment
 from antiphon.journal import Journal, open_journal
 from antiphon.journal.files.seal import VARIABLE, journal_key
 from antiphon.journal.port import RunInfo, StoredRun
-from antiphon.kernel.facts.records import ActivationIndex, Record
-from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.facts.summary import RunSummary, decode, summary_of
-from antiphon.kernel.run.rows import fold, records_of
+from antiphon.kernel.run.rows import fold
 from antiphon.view import export_file
 
 FOLDER = ".antiphon"
@@ -46,8 +44,6 @@ journal_option = click.option(
     metavar="PATH",
     help=f"The journal: a file, sqlite:///PATH or memory. [default: {FOLDER}/{FILE}, or in $ANTIPHON_HOME]",
 )
-NO_COMMAND = 1 << 62
-"""A number of a command that never comes: to wait for records alone."""
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Write JSON.")
 
@@ -116,30 +112,6 @@ def load_export(path: str) -> StoredRun:
         return export_file.load(path)
     except OSError as error:
         raise exit_codes.NotFound(f"{path} cannot be read: {error.strerror}") from error
-
-
-class RecordReader:
-    """The records of a stored run, read on from where the last reading ended.
-
-    Every command that shows records reads them here: they are folded too, so records that are no run are
-    refused, whatever shows them. seq: the last one's number. state: what they add up to.
-    """
-
-    def __init__(self, journal: Journal, run_id: str) -> None:
-        self.seq, self.state = 0, RunState()
-        self._journal, self._run_id, self._index = journal, run_id, ActivationIndex()
-
-    async def read(self) -> list[Record]:
-        """The records that are new. Raises JournalCorrupt."""
-        found: list[Record] = []
-        for row in await self._journal.read(self._run_id, self.seq):
-            found += await records_of(self._journal, self._run_id, row, self._index, self.state)
-            self.seq = row.seq
-        return found
-
-    async def wait(self) -> None:
-        """Wait until there may be new ones."""
-        await self._journal.wait(self._run_id, self.seq, NO_COMMAND)
 
 
 async def stored_summary(journal: Journal, entry: RunInfo) -> RunSummary:

@@ -17,10 +17,9 @@ from msgspec import Struct
 from antiphon.cli import exit_codes
 from antiphon.cli.display import output, terminal_escape
 from antiphon.cli.duration import seconds_of
-from antiphon.cli.session.questions import MORE, laid_out, ruled, verdict
+from antiphon.cli.session.questions import MORE, laid_out, verdict
 from antiphon.cli.session.request import manner_of
 from antiphon.cli.store import (
-    RecordReader,
     command,
     find,
     journal_option,
@@ -34,30 +33,16 @@ from antiphon.journal import Journal
 from antiphon.journal.port import RunInfo
 from antiphon.kernel.facts import ids
 from antiphon.kernel.run.commands import VERDICTS, AnswerInput, decode, encode, from_outside
+from antiphon.kernel.run.rows import RecordReader
 from antiphon.values.message import USER
 from antiphon.values.policy import Grant
 from antiphon.view import RunTree
+from antiphon.view.connection import OpenQuestion, answer_key, open_questions
 from antiphon.view.nodes import EffectNode
 
 PATIENCE = 5.0
 """Seconds that an owner gets to take an answer in before the command reports without it."""
 EFFECT = re.compile(r"\d+/\d+\.[clx]\S*")
-
-
-class OpenQuestion(Struct, frozen=True):
-    """An open question of an agent, or (with a `tool`) a permission it needs. since: Unix seconds."""
-
-    id: str
-    agent: str
-    tool: str
-    arguments: str
-    text: str
-    since: float
-
-    @property
-    def short(self) -> str:
-        """The id without what a shell would take for a pattern."""
-        return self.id.removesuffix("?")
 
 
 @click.command(short_help="Answer what a run asks, from anywhere.")
@@ -158,14 +143,14 @@ async def _inbox(option: str | None, as_json: bool) -> int:
     return exit_codes.COMPLETED
 
 
-def open_questions(tree: RunTree) -> list[OpenQuestion]:
-    """What a run asks people now, oldest first."""
-    found = []
-    for each in tree.human_inputs.values():
-        agent, tool = tree.activations[ids.activation_of(each.id)].agent, ruled(each)
-        arguments = each.arguments if tool else ""
-        found.append(OpenQuestion(each.id, agent, tool, arguments, each.text, each.began_at))
-    return found
+def _ruled(question: OpenQuestion) -> str:
+    """What permission is asked for: a tool, or more of a limit; empty for a plain question."""
+    return (question.tool or MORE) if question.answers else ""
+
+
+def _short(question: OpenQuestion) -> str:
+    """The id without what a shell would take for a pattern."""
+    return question.id.removesuffix("?")
 
 
 def _chosen(
@@ -174,17 +159,17 @@ def _chosen(
     """Which question is meant, and what is said to it; no question where there is none to be meant."""
     if not words:
         return None, ""
-    named = [each for each in asked if words[0] in (each.id, each.short)]
+    named = [each for each in asked if words[0] in (each.id, _short(each))]
     if named:
         return named[0], " ".join(words[1:]).strip()
     if EFFECT.fullmatch(words[0]):
         ended = tree.effects.get(ids.approval_id(words[0])) or tree.effects.get(words[0])
         if ended is not None and ended.asks_person and ended.outcome:
             raise exit_codes.Settled(f"{words[0]} is settled already: {_how(ended)}")
-        listed = ", ".join(each.short for each in asked) or "(none)"
+        listed = ", ".join(_short(each) for each in asked) or "(none)"
         raise exit_codes.NotFound(f"Run {short_id(entry.run_id)} does not ask {words[0]!r}. Open: {listed}")
     if len(asked) > 1:
-        listed = ", ".join(each.short for each in asked)
+        listed = ", ".join(_short(each) for each in asked)
         raise click.UsageError(f"{len(asked)} things are asked; say which one is meant: {listed}")
     return (asked[0] if asked else None), " ".join(words).strip()
 
@@ -198,7 +183,7 @@ def _how(effect: EffectNode) -> str:
 
 def _content(question: OpenQuestion, text: str) -> str:
     """What is answered; to a permission one of the verdicts."""
-    if not question.tool:
+    if not _ruled(question):
         return text
     found = verdict(text)
     if found is None:
@@ -210,7 +195,7 @@ def _edited(question: OpenQuestion, text: str, arguments: str | None) -> str:
     """The arguments to be used instead, as canonical JSON; empty for those that were asked for."""
     if arguments is None:
         return ""
-    if not question.tool or verdict(text) == "no":
+    if not _ruled(question) or verdict(text) == "no":
         raise click.UsageError("--arguments goes with allowing a tool: yes or always.")
     try:
         found = msgspec.json.decode(arguments)
@@ -244,7 +229,7 @@ def _grant(question: OpenQuestion, content: str, reach: _Reach) -> Grant | None:
     """How far the answer reaches; None for all calls of the tool in the run."""
     if reach == _Reach((), False, 0.0):
         return None
-    if content != "always" or not question.tool or question.tool == MORE:
+    if content != "always" or not _ruled(question) or _ruled(question) == MORE:
         raise click.UsageError(
             "--match, --agent-only and --expires-in say how far `always` to a tool reaches."
         )
@@ -263,7 +248,7 @@ async def _send(
 ) -> int:
     """Post the answer under the question's own key, so that a question is answered once."""
     short = short_id(entry.run_id)
-    if not await journal.post(entry.run_id, f"answer:{command.effect_id}", encode(command)):
+    if not await journal.post(entry.run_id, answer_key(command.effect_id), encode(command)):
         waiting = await _waiting(journal, entry.run_id, command.effect_id)
         same = waiting is not None and (waiting.content, waiting.arguments, waiting.grant) == (
             command.content,
@@ -291,7 +276,7 @@ async def _send(
 async def _waiting(journal: Journal, run_id: str, effect_id: str) -> AnswerInput | None:
     """The answer that was posted before."""
     for posted in await journal.commands(run_id):
-        if posted.key == f"answer:{effect_id}":
+        if posted.key == answer_key(effect_id):
             with suppress(msgspec.DecodeError, RecursionError):
                 found = from_outside(decode(posted.body))
                 return found if isinstance(found, AnswerInput) else None
@@ -328,17 +313,17 @@ def _list(asked: list[OpenQuestion], entry: RunInfo, option: str | None) -> None
     short = short_id(entry.run_id)
     for each in asked:
         agent = terminal_escape.line(each.agent, 60)
-        if not each.tool:
-            output.say(f"{each.short}  {agent} asks:\n  {each.text}".replace("\n", "\n  "))
+        if not _ruled(each):
+            output.say(f"{_short(each)}  {agent} asks:\n  {each.text}".replace("\n", "\n  "))
             continue
-        output.say(f"{each.short}  {agent} asks to use {terminal_escape.line(each.tool, 64)}")
+        output.say(f"{_short(each)}  {agent} asks to use {terminal_escape.line(_ruled(each), 64)}")
         for line in laid_out(each.arguments):
             output.say(f"  {line}")
         if each.text:
             output.say(f"  ({terminal_escape.line(each.text, 200)})")
     first = asked[0]
-    said = "yes" if first.tool else "your answer"
-    output.say(f"\nto answer: {command('answer', short, first.short, said, journal=option)}")
+    said = "yes" if _ruled(first) else "your answer"
+    output.say(f"\nto answer: {command('answer', short, _short(first), said, journal=option)}")
 
 
 def _plain(entry: RunInfo, asked: list[OpenQuestion]) -> list[dict[str, Any]]:
@@ -346,9 +331,9 @@ def _plain(entry: RunInfo, asked: list[OpenQuestion]) -> list[dict[str, Any]]:
         {
             "run_id": entry.run_id,
             "effect": each.id,
-            "kind": "approval" if each.tool else "question",
+            "kind": "approval" if _ruled(each) else "question",
             "agent": each.agent,
-            "tool": each.tool,
+            "tool": _ruled(each),
             "arguments": _decoded(each.arguments) if each.arguments else None,
             "text": each.text,
             "since": each.since,

@@ -23,7 +23,7 @@ from antiphon.cli.display import output, terminal_escape
 from antiphon.cli.display.tree import CallTree
 from antiphon.cli.display.watch import interactive
 from antiphon.cli.session.request import COMMAND_LINE, DisplayOptions, Missing, Request, finish, perform
-from antiphon.cli.store import RecordReader, find, journal_option, opened, short_id
+from antiphon.cli.store import find, journal_option, opened, short_id
 from antiphon.cli.target import Target, load_target
 from antiphon.errors import AgentsMissing, UserError, visible
 from antiphon.journal import Journal
@@ -31,9 +31,8 @@ from antiphon.journal.port import MAX_NAME, RunInfo, check_name
 from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.run.commands import CancelEffect, encode
 from antiphon.kernel.run.open import cancel_run
-from antiphon.kernel.run.rows import fold
-from antiphon.view import RunTree
-from antiphon.view.changes import CancelRequest
+from antiphon.kernel.run.rows import RecordReader, fold
+from antiphon.view.connection import connect
 
 PATIENCE = 5.0
 """Seconds that an owner gets to take a cancellation in before the command reports without it."""
@@ -228,17 +227,11 @@ def _agreed(question: str) -> bool:
 async def _post(journal: Journal, entry: RunInfo, command: CancelEffect) -> int:
     """Tell the owner, and see whether it listens."""
     short = short_id(entry.run_id)
-    reader, tree = RecordReader(journal, entry.run_id), RunTree(recent=True)
-    await reader.read()
-    await journal.post(entry.run_id, uuid4().hex, encode(command))
     try:
-        async with asyncio.timeout(PATIENCE):
-            while True:
-                await reader.wait()
-                for record in await reader.read():
-                    if any(isinstance(change, CancelRequest) for change in tree.add(record)):
-                        output.say(f"run {short}: cancelled by {terminal_escape.line(entry.owner, 80)}")
-                        return exit_codes.COMPLETED
+        async with connect(journal, entry.run_id) as run, asyncio.timeout(PATIENCE):
+            await run.taken(await run.cancel(command.target, command.reason))
+        output.say(f"run {short}: cancelled by {terminal_escape.line(entry.owner, 80)}")
+        return exit_codes.COMPLETED
     except TimeoutError:
         output.say(
             f"run {short}: {terminal_escape.line(entry.owner, 80)} has been told, but did not answer within"

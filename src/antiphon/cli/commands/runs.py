@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
+from contextlib import aclosing
 from typing import Any
 
 import click
@@ -22,7 +23,6 @@ from antiphon.cli.display.record_line import told
 from antiphon.cli.display.tree import CallBranch, CallTree, Remark
 from antiphon.cli.session.request import manner_of
 from antiphon.cli.store import (
-    RecordReader,
     find,
     journal_option,
     json_option,
@@ -34,7 +34,9 @@ from antiphon.cli.store import (
 from antiphon.errors import JournalError
 from antiphon.journal.port import MAX_NAME, RunInfo
 from antiphon.kernel.facts.summary import RunSummary, summary_of
+from antiphon.kernel.run.rows import RecordReader
 from antiphon.values.message import Message
+from antiphon.view.connection import connect
 from antiphon.view.nodes import Cost, EffectNode
 from antiphon.view.wording import cost_text, dollars, name_of, outcome_of, parts, seconds, text_of
 
@@ -294,19 +296,24 @@ def tail(run_id: str, journal: str | None, follow: bool, as_json: bool, lines: i
 async def _tail(prefix: str, option: str | None, follow: bool, as_json: bool, lines: int | None) -> int:
     async with opened(option) as journal:
         entry = await find(journal, prefix)
-        reader, tree = RecordReader(journal, entry.run_id), CallTree()
-        while True:
-            found = await reader.read()
-            shown = found if lines is None else found[max(len(found) - lines, 0) :]
-            lines = None
-            skipped = len(found) - len(shown)
-            for place, record in enumerate(found):
+        tree = CallTree()
+
+        def show(record: Record) -> None:
+            output.say(terminal_escape.json_line(record) if as_json else _line(record, tree))
+
+        async with connect(journal, entry.run_id) as run:
+            found = await run.records()
+            for record in found:
                 tree.take(record)
-                if place >= skipped:
-                    output.say(terminal_escape.json_line(record) if as_json else _line(record, tree))
-            if not follow or tree.run.closed:
-                return exit_codes.COMPLETED
-            await reader.wait()
+                if lines is None or record.seq > found[-1].seq - lines:
+                    show(record)
+            if follow:
+                async with aclosing(run.events(tree.run.seq, deltas=False)) as events:
+                    async for item in events:
+                        if isinstance(item, Record):
+                            tree.take(item)
+                            show(item)
+        return exit_codes.COMPLETED
 
 
 def _line(record: Record, tree: CallTree) -> str:

@@ -68,9 +68,8 @@ async def open_run(
     create: start it under `run_id` if the journal has none. context_windows: tokens that models take, by
     name. endpoints: how models from strings are asked (`EndpointOptions`), by provider, model string or `*`.
     output_limits: tool results shown to a model. policy: rules on tools, or the name of a preset; of a run
-    that is there beside its first one. renamed: new names of a run's agents, by their old ones. missing:
-    what becomes of those at rest that the team lacks: they stay so, are forgotten (`drop`), or the run is
-    not opened (`refuse`).
+    that is there beside its first one. renamed: new names of its agents, by their old ones. missing: what
+    becomes of those at rest that the team lacks: they stay so, are forgotten (`drop`), or it is refused.
     """
     options = _options(
         limits, policy, interactive, background, disabled_tools, output_limits, extra_instructions,

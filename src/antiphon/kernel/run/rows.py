@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -22,6 +22,8 @@ from antiphon.kernel.facts.state import RunState
 from antiphon.values.codec import encode_value
 from antiphon.values.message import Message
 
+NO_COMMAND = 1 << 62
+"""A number of a command that never comes: to wait for records alone."""
 EVENTS_PER_YIELD = 256
 """Events that are read and folded before other work gets the event loop: a few milliseconds."""
 LARGE = 4096
@@ -101,13 +103,13 @@ async def events_of(journal: Journal, run_id: str, row: Row) -> list[Event]:
         raise JournalCorrupt(run_id, row.seq, f"its events cannot be read ({error})") from error
 
 
-async def rows_of(journal: Journal, run_id: str) -> AsyncIterator[tuple[Row, list[Event]]]:
-    """The rows of a run and their events; other work gets the event loop in between.
+async def rows_of(journal: Journal, run_id: str, after: int = 0) -> AsyncGenerator[tuple[Row, list[Event]]]:
+    """The rows of a run numbered above `after`, and their events; other work gets the event loop in between.
 
     Raises UnknownName, JournalCorrupt, JournalTooNew.
     """
     count = 0
-    for row in await journal.read(run_id):
+    for row in await journal.read(run_id, after):
         events = await events_of(journal, run_id, row)
         count += len(events)
         if count >= EVENTS_PER_YIELD:
@@ -116,14 +118,24 @@ async def rows_of(journal: Journal, run_id: str) -> AsyncIterator[tuple[Row, lis
         yield row, events
 
 
-async def fold(journal: Journal, run_id: str, seen: Callable[[Event], None] | None = None) -> RunState:
-    """The state of a stored run; `seen` is shown each event. Raises JournalCorrupt."""
+async def fold(
+    journal: Journal, run_id: str, seen: Callable[[Event], None] | None = None, upto: int | None = None
+) -> RunState:
+    """The state of a stored run, or as it was after record `upto`; `seen` is shown each event.
+
+    Raises JournalCorrupt.
+    """
     state = RunState()
-    async for row, events in rows_of(journal, run_id):
-        _follow(run_id, state, row, events)
-        if seen is not None:
-            for event in events:
-                seen(event)
+    async with aclosing(rows_of(journal, run_id)) as rows:
+        async for row, events in rows:
+            if upto is not None and row.seq > upto:
+                events = events[: max(upto - row.seq + len(events), 0)]
+            if not events:
+                break
+            _follow(run_id, state, row, events)
+            if seen is not None:
+                for event in events:
+                    seen(event)
     return state
 
 
@@ -205,16 +217,30 @@ async def read(journal: Journal, run_id: str, after: int = 0) -> list[Record]:
     return [record for record in records if record.seq > after] if after else records
 
 
-async def records_of(
-    journal: Journal, run_id: str, row: Row, index: ActivationIndex, state: RunState
-) -> list[Record]:
-    """The records of the next stored row, of which the index learns and which is folded into the state.
+class RecordReader:
+    """The records of a stored run, read on from where the last reading ended.
 
-    Raises JournalCorrupt, also for events that can be read and do not follow those before them.
+    They are folded too, so records that are no run are refused, whoever shows them. seq: the last one's
+    number. state: what they add up to.
     """
-    events = await events_of(journal, run_id, row)
-    _follow(run_id, state, row, events)
-    return _records(run_id, row, events, index)
+
+    def __init__(self, journal: Journal, run_id: str) -> None:
+        self.seq, self.state = 0, RunState()
+        self._journal, self._run_id, self._index = journal, run_id, ActivationIndex()
+
+    async def read(self) -> list[Record]:
+        """The records that are new. Raises UnknownName, JournalCorrupt, JournalTooNew."""
+        found: list[Record] = []
+        async with aclosing(rows_of(self._journal, self._run_id, self.seq)) as rows:
+            async for row, events in rows:
+                _follow(self._run_id, self.state, row, events)
+                found += _records(self._run_id, row, events, self._index)
+                self.seq = row.seq
+        return found
+
+    async def wait(self) -> None:
+        """Wait until there may be new ones."""
+        await self._journal.wait(self._run_id, self.seq, NO_COMMAND)
 
 
 def _records(run_id: str, row: Row, events: Sequence[Event], index: ActivationIndex) -> list[Record]:

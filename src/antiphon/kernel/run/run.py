@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing
 from typing import Any
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -34,6 +37,7 @@ from antiphon.values.model import ChatMessage, Usage
 from antiphon.values.policy import Grant
 from antiphon.values.result import ActivationInfo, Outcome, Result
 
+_KEPT_AS = "_antiphon_runs"
 InputHandler = Callable[[Message], Awaitable[Any]]
 
 
@@ -42,6 +46,11 @@ class Run:
 
     def __init__(self, runtime: Runtime, journal: Journal) -> None:
         self._runtime, self._journal = runtime, journal
+        # Whoever connects to it in this event loop finds it; the loop's own, since a run belongs to one.
+        loop = asyncio.get_running_loop()
+        if not hasattr(loop, _KEPT_AS):
+            setattr(loop, _KEPT_AS, WeakValueDictionary())
+        getattr(loop, _KEPT_AS)[_place(journal), runtime.feed.run_id] = self
 
     @property
     def run_id(self) -> str:
@@ -52,6 +61,11 @@ class Run:
     def seq(self) -> int:
         """The number of the last record."""
         return self._runtime.seq
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing follows here: it was left, or has stopped with an error."""
+        return self._runtime.feed.over
 
     @property
     def usage(self) -> Mapping[str, Usage]:
@@ -261,11 +275,13 @@ class Run:
         if found is None:
             known = map(str, self._runtime.state.activations)
             raise UnknownName("activation", str(number), known)
-        return _info(found)
+        return activation_info(found)
 
     def activations(self) -> tuple[ActivationInfo, ...]:
         """What every activation sees, dormant ones too, in the order they were created."""
-        return tuple(_info(each) for _, each in sorted(self._runtime.state.activations.items()) if each.id)
+        return tuple(
+            activation_info(each) for _, each in sorted(self._runtime.state.activations.items()) if each.id
+        )
 
     async def open_requests(self) -> tuple[str, ...]:
         """The ids of the user's requests that are still open."""
@@ -278,12 +294,25 @@ class Run:
         await self._runtime.close(reason)
 
 
+def open_here(journal: Journal, run_id: str) -> Run | None:
+    """The run, if the running event loop drives it, under whatever object for the same journal."""
+    known = getattr(asyncio.get_running_loop(), _KEPT_AS, {})
+    found: Run | None = known.get((_place(journal), run_id))
+    return found if found is not None and not found.is_over else None
+
+
+def _place(journal: Journal) -> object:
+    path = getattr(journal, "path", None)
+    return id(journal) if path is None else os.path.abspath(path)
+
+
 async def _when(signal: Signal, do: Callable[[], object]) -> None:
     await signal.wait()
     do()
 
 
-def _info(activation: Activation) -> ActivationInfo:
+def activation_info(activation: Activation) -> ActivationInfo:
+    """What an activation sees, as users are told it."""
     return ActivationInfo(
         activation.id,
         activation.agent,
