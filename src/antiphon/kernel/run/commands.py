@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import msgspec
@@ -9,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from antiphon.errors import UserError
+from antiphon.journal.port import Journal
 from antiphon.kernel.facts.agent_call import AgentCall
 from antiphon.kernel.facts.events import (
     ApprovalEffect,
@@ -19,15 +22,23 @@ from antiphon.kernel.facts.events import (
     MessagePosted,
     QuestionEffect,
     Ruling,
+    RunResumed,
+    RunStarted,
 )
 from antiphon.kernel.facts.fold.inbox import full
 from antiphon.kernel.facts.state import RunState
-from antiphon.values.codec import clean_fields, clean_text, encode_shallow
+from antiphon.values.codec import clean_fields, clean_text, encode_shallow, encode_value
 from antiphon.values.fields import unchecked
 from antiphon.values.limits import Limits
 from antiphon.values.message import USER, Attachment, Message, ToolCall, new_id
 from antiphon.values.policy import Grant
 from antiphon.values.result import Outcome
+
+COMMANDS_PER_YIELD = 64
+"""Commands that are taken in before others have the loop."""
+HEARTBEAT_SECONDS = 5.0
+"""Seconds between two signs of life of an owner."""
+FOREVER = 1 << 62
 
 
 class Signal(Protocol):
@@ -109,6 +120,7 @@ Command = AskAgent | PostMessage | AnswerInput | CancelEffect | FinishEffect
 
 _message = unchecked(Message)
 encode = msgspec.json.Encoder().encode
+_read_first = msgspec.json.Decoder(RunStarted | RunResumed).decode
 _decode = msgspec.json.Decoder(Command).decode
 VERDICTS = ("yes", "no", "always")
 OUTSIDER = "outsider"
@@ -134,6 +146,16 @@ def request(command: AskAgent) -> Message:
     return _message(
         "forward", USER, USER, "", calls=(ToolCall("request", "call_agent", arguments, command.attachments),)
     )
+
+
+def first_event(first: Event) -> RunStarted | RunResumed:
+    """The first event of an ownership as it will be read. Raises UserError for one that JSON cannot hold."""
+    try:
+        encode_first = encode_value if getattr(first, "data", None) is None else encode_shallow
+        found: RunStarted | RunResumed = _read_first(encode_first(first))
+        return found
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UserError(f"Not started: options and data must be what JSON can hold: {error}") from error
 
 
 def posted(command: Command) -> Command:
@@ -206,6 +228,23 @@ def apply_stored(state: RunState, body: bytes, number: int) -> Event:
     except (msgspec.DecodeError, RecursionError) as error:
         return _dead("", USER, f"command {number} cannot be read: {clean_text(str(error))}", number)
     return apply_command(state, command, number)
+
+
+async def read_commands(journal: Journal, state: RunState, record: Callable[[Event], None]) -> None:
+    """Take in what outsiders post, until the run is closed."""
+    while not state.closed:
+        for command in await journal.commands(state.run_id, state.command):
+            record(apply_stored(state, command.body, command.number))
+            if command.number % COMMANDS_PER_YIELD == 0:
+                await asyncio.sleep(0)
+        await journal.wait(state.run_id, FOREVER, state.command)
+
+
+async def beat(journal: Journal) -> None:
+    """Say that the owner lives."""
+    while True:
+        await asyncio.sleep(HEARTBEAT_SECONDS)
+        await journal.beat()
 
 
 def from_outside(command: Command) -> Command:
