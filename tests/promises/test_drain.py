@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from copy import deepcopy
 from functools import wraps
 
 import pytest
@@ -9,8 +10,13 @@ import pytest
 from antiphon import Agent, Hooks, open_run, tool
 from antiphon.errors import RunSuspended, UserError
 from antiphon.journal.memory import MemoryJournal
+from antiphon.kernel.facts.events import DrainStarted, RunResumed
+from antiphon.kernel.facts.fold.apply import apply
+from antiphon.kernel.facts.state import RunState
 from antiphon.models.script import Script, call
 from antiphon.testing.clock import VirtualClock
+from tests.promises.test_invariants import ASKED
+from tests.promises.test_invariants import tool as started
 
 
 def in_a_loop(test):
@@ -151,8 +157,9 @@ async def test_a_tool_that_hangs_is_left_after_the_bound_and_in_doubt_by_its_con
     assert gate.paid == []
 
 
+@pytest.mark.parametrize("policy", [None, "strict"])
 @in_a_loop
-async def test_an_act_that_has_not_begun_is_the_next_owners_to_begin():
+async def test_an_act_that_has_not_begun_is_the_next_owners_to_begin_if_it_may(policy):
     busy, let_go, began = threading.Semaphore(0), threading.Event(), []
 
     @tool(effect="once")
@@ -174,10 +181,17 @@ async def test_an_act_that_has_not_begun_is_the_next_owners_to_begin():
         let_go.set()
         assert await draining == ()
         assert len(began) == 32
-    async with open_run([agent], journal=journal, run_id=run.run_id) as again:
+    async with open_run([agent], journal=journal, run_id=run.run_id, policy=policy) as again:
         await again.result("0/1.c1")
-        assert set((await outcomes(again)).values()) == {"completed"}
-    assert sorted(began) == list(range(40))
+        ends = [each.event for each in await again.records() if each.type == "EffectFinished"]
+    if policy is None:
+        assert sorted(began) == list(range(40))
+        assert {each.outcome for each in ends} == {"completed"}
+        return
+    failed = [each.reason for each in ends if each.outcome != "completed"]
+    assert len(began) == 32
+    assert len(failed) == 8
+    assert all("it was not done" in reason for reason in failed)
 
 
 @in_a_loop
@@ -274,3 +288,49 @@ async def test_what_is_no_number_of_seconds_is_refused(seconds):
     async with open_run([Agent("a", model=Script(["hello"]))]) as run:
         with pytest.raises(UserError, match="seconds"):
             await run.drain(seconds)
+
+
+def test_for_the_next_owner_an_act_that_had_not_begun_was_not_cut_off():
+    run = RunState()
+    for event in (
+        *ASKED,
+        started("1/1.c1", "act"),
+        started("1/1.c2", "look"),
+        DrainStarted(("1/1.c1",)),
+        RunResumed(),
+    ):
+        apply(run, event)
+    opened = run.open["1/1.c1"]
+    assert (opened.carried_over, opened.crashes, run.owner.draining) == (True, 0, None)
+    assert run.open["1/1.c2"].crashes == 1
+    apply(run, RunResumed())
+    assert opened.crashes == 1
+
+
+@in_a_loop
+async def test_a_kill_anywhere_in_a_drain_loses_nothing():
+    gate, journal = Gate(), MemoryJournal()
+    agent = payer(gate, call("pay", who="ann"), "done")
+    async with open_run([agent], journal=journal) as run:
+        await run.post("payer", "Pay Ann")
+        await gate.began.wait()
+        draining = await began_to_drain(run)
+        gate.open.set()
+        await draining
+        records = await run.records()
+    rows = await journal.read(run.run_id)
+    first = next(each.seq for each in records if each.type == "DrainStarted")
+    for end in [row.seq for row in rows if row.seq >= first]:
+        cut = deepcopy(journal)
+        kept = [row for row in rows if row.seq <= end]
+        cut._runs[run.run_id].rows[:] = kept
+        async with open_run([agent], journal=cut, run_id=run.run_id) as again:
+            assert (await again.result("0/1.c1")).output == "done"
+            known = any(
+                each.seq <= end
+                and getattr(each.event, "id", "") == "1/1.c1"
+                and each.type == "EffectFinished"
+                for each in records
+            )
+            assert (await outcomes(again))["1/1.c1"] == ("completed" if known else "unknown")
+    assert gate.paid == ["ann"]

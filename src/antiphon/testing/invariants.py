@@ -10,7 +10,7 @@ the fold cannot excuse itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from antiphon.journal.port import Journal, Row, follows, genesis
 from antiphon.kernel.facts.agent_call import read_call
@@ -91,8 +91,8 @@ class Audit:
         if not follows(row, self._digest):
             self._broken("chain", "the digest does not match")
         self._row, self._digest, self._epoch = row.seq, row.digest, row.epoch
-        for place, event in enumerate(events):
-            self.seq = row.seq - row.count + 1 + place
+        for offset, event in enumerate(events, 1 - row.count):
+            self.seq = row.seq + offset
             self.event(event)
 
     def event(self, event: Event) -> None:
@@ -433,14 +433,12 @@ class Audit:
         found = place(effect_id)
         if found is None:
             self._broken("turns", f"{effect_id!r} is no place in a run")
-            raise LookupError(effect_id)
         return found
 
     def _seat(self, number: int) -> AuditedActivation:
         seat = self._seats.get(number)
         if seat is None:
             self._broken("parents", f"activation {number} is not alive")
-            raise LookupError(number)
         return seat
 
     def _chain(self, seat: AuditedActivation) -> list[AuditLedger]:
@@ -456,7 +454,7 @@ class Audit:
         if excess:
             self._broken("limits", excess)
 
-    def _broken(self, invariant: str, text: str) -> None:
+    def _broken(self, invariant: str, text: str) -> NoReturn:
         raise InvariantBroken(self.run_id, self.seq, invariant, text)
 
 
