@@ -17,6 +17,7 @@ import msgspec
 from antiphon import Record
 from antiphon.kernel.facts.events import (
     CancelRequested,
+    DrainStarted,
     EffectFinished,
     EffectStarted,
     MessagePosted,
@@ -45,10 +46,11 @@ def said(record: Record) -> str:
             return _line("run started", **_said(event.options), data=event.data)
         case RunResumed():
             return _line(
-                "run resumed", interactive=event.interactive, policy=event.policy,
-                imported=event.imported, renamed=event.renamed, dropped=event.dropped,
-                run_limits=event.run_limits,
+                "run resumed", interactive=event.interactive, policy=event.policy, imported=event.imported,
+                renamed=event.renamed, dropped=event.dropped, run_limits=event.run_limits,
             )  # fmt: skip
+        case DrainStarted():
+            return _line("drain started", not_begun=event.not_begun)
         case RunClosed():
             return _line("run closed", why=event.reason)
         case MessagePosted(message=message):
@@ -90,10 +92,8 @@ def said(record: Record) -> str:
         case TurnFinished():
             return _line(
                 f"{event.activation} {agent} turn finished",
-                more=event.another_turn,
-                nudge=event.reminder,
-                by=event.by,
-            )
+                more=event.another_turn, nudge=event.reminder, by=event.by,
+            )  # fmt: skip
         case CancelRequested():
             return _line(f"cancel {event.target or 'everything'}", why=event.reason, mail=event.command)
     raise AssertionError(f"no line for {record.type}")

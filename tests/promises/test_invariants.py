@@ -11,6 +11,7 @@ from antiphon.kernel.facts.events import (
     ActionEffect,
     ApprovalEffect,
     CallEffect,
+    DrainStarted,
     EffectFinished,
     EffectStarted,
     InstructionsEffect,
@@ -234,6 +235,14 @@ BROKEN = {
             EffectStarted("1/1.i", InstructionsEffect("a")),
         ],
     ),
+    "an effect that starts in a run that is drained": (
+        "drained", 10,
+        [
+            *START, EffectFinished("1/1.m1", reply=Reply("", (ACT, LOOK), "calls", Usage(100, 50))),
+            DrainStarted(), tool("1/1.c2", "look"),
+        ],
+    ),
+    "a drain that leaves what is not in flight": ("drained", 8, [*START, DrainStarted(("1/1.c1",))]),
     "an action in a turn of a model": ("action", 8, [*START, EffectStarted("1/1.x", ActionEffect("a"))]),
     "a step outside of an action": (
         "action", 7, [*START[:5], TurnStarted(1, 1, act=True), EffectStarted("1/1.x:s:0", StepEffect("s"))],

@@ -137,6 +137,7 @@ INVARIANTS = {
     "gapless": "rows are numbered without a gap, count their events, and their epochs never fall",
     "chain": "a row's digest covers it and everything before it",
     "started": "RunStarted comes first, once",
+    "drained": "from DrainStarted to RunResumed no effect starts",
     "closed": "RunClosed comes last, once, and nothing is in flight then",
     "ends": "an effect starts once and ends once; what ends without a start is a call that never ran",
     "parents": "what happens, happens to a live activation; a call ends after everything under it",
@@ -152,6 +153,18 @@ INVARIANTS = {
     "every scope's limits; only what a provider billed beyond its hold may exceed them",
 }
 """What is checked, by name."""
+
+
+def place(effect_id: str) -> tuple[int, int, str, int] | None:
+    """Activation, turn, kind letter and number of an effect id; None for what is none."""
+    try:
+        activation, rest = effect_id.split("/")
+        turn, _, where = rest.partition(".")
+        if where[0] in ("x", "i"):
+            return int(activation), int(turn), where[0], len(where) - 1
+        return int(activation), int(turn), where[0], int(where[1:].removesuffix("?"))
+    except (ValueError, IndexError):
+        return None
 
 
 def ran(outcome: str, called: str = "") -> bool:

@@ -10,7 +10,7 @@ the fold cannot excuse itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from antiphon.journal.port import Journal, Row, follows, genesis
 from antiphon.kernel.facts.agent_call import read_call
@@ -18,6 +18,7 @@ from antiphon.kernel.facts.events import (
     ActionEffect,
     CallEffect,
     CancelRequested,
+    DrainStarted,
     EffectFinished,
     EffectStarted,
     Event,
@@ -39,7 +40,7 @@ from antiphon.kernel.facts.events import (
 from antiphon.kernel.facts.ledger import run_scope
 from antiphon.kernel.facts.options import Options
 from antiphon.kernel.run.rows import events_of
-from antiphon.testing.audit_ledger import INVARIANTS, AuditedActivation, AuditLedger, another_team, ran
+from antiphon.testing.audit_ledger import INVARIANTS, AuditedActivation, AuditLedger, another_team, place, ran
 from antiphon.values.message import Message, ToolCall
 
 Acts = Callable[[str, str], bool]
@@ -66,7 +67,7 @@ class Audit:
         self._acts = acts
         self._row, self._digest, self._epoch = seq, digest or genesis(run_id), 0
         self._options: Options | None = None
-        self._over = False
+        self._over = self._draining = False
         self._seats: dict[int, AuditedActivation] = {}
         self._children: dict[str, int] = {}
         self._resting: dict[tuple[int, str], tuple[int, AuditedActivation]] = {}
@@ -90,8 +91,8 @@ class Audit:
         if not follows(row, self._digest):
             self._broken("chain", "the digest does not match")
         self._row, self._digest, self._epoch = row.seq, row.digest, row.epoch
-        for place, event in enumerate(events):
-            self.seq = row.seq - row.count + 1 + place
+        for offset, event in enumerate(events, 1 - row.count):
+            self.seq = row.seq + offset
             self.event(event)
 
     def event(self, event: Event) -> None:
@@ -119,11 +120,17 @@ class Audit:
         self._seats[0] = AuditedActivation("user")
 
     def _run_resumed(self, event: RunResumed) -> None:
+        self._draining = False
         if event.run_limits is not None:
             self._books[self._shared].limited(run_scope(event.run_limits).limits)
         another_team(event, self._seats, self._resting, self._keeping)
 
     def _cancel_requested(self, event: CancelRequested) -> None: ...
+
+    def _drain_started(self, event: DrainStarted) -> None:
+        self._draining = True
+        if strange := set(event.not_begun) - self._open.keys():
+            self._broken("drained", f"{', '.join(sorted(strange))} is not in flight")
 
     def _run_closed(self, event: RunClosed) -> None:
         if self._open:
@@ -202,6 +209,8 @@ class Audit:
     def _effect_started(self, event: EffectStarted) -> None:
         number, turn, kind, index = self._place(event.id)
         seat = self._seat(number)
+        if self._draining:
+            self._broken("drained", f"{event.id} started")
         if event.id in self._known:
             self._broken("ends", f"{event.id} started again")
         detail = event.detail
@@ -305,12 +314,8 @@ class Audit:
         child.call, child.scope = effect_id, scope
         call = seat.calls[self._place(effect_id)[3] - 1] if ".x:" not in effect_id else None
         asked = read_call(detail.arguments or (call.arguments if call is not None else ""))
-        if (
-            asked.message
-            or asked.data is not None
-            or asked.calls
-            or not (asked.forward or asked.inbox or child.inbox)
-        ):
+        told = asked.message or asked.data is not None or asked.calls
+        if told or not (asked.forward or asked.inbox or child.inbox):
             opening = Message(
                 "forward", seat.agent, detail.agent, "", effect_id, id=effect_id + ">", calls=asked.calls
             )
@@ -425,21 +430,15 @@ class Audit:
 
     def _place(self, effect_id: str) -> tuple[int, int, str, int]:
         """Activation, turn, kind letter and number of an effect id."""
-        try:
-            activation, rest = effect_id.split("/")
-            turn, _, where = rest.partition(".")
-            if where[0] in ("x", "i"):
-                return int(activation), int(turn), where[0], len(where) - 1
-            return int(activation), int(turn), where[0], int(where[1:].removesuffix("?"))
-        except (ValueError, IndexError):
+        found = place(effect_id)
+        if found is None:
             self._broken("turns", f"{effect_id!r} is no place in a run")
-            raise
+        return found
 
     def _seat(self, number: int) -> AuditedActivation:
         seat = self._seats.get(number)
         if seat is None:
             self._broken("parents", f"activation {number} is not alive")
-            raise LookupError(number)
         return seat
 
     def _chain(self, seat: AuditedActivation) -> list[AuditLedger]:
@@ -455,7 +454,7 @@ class Audit:
         if excess:
             self._broken("limits", excess)
 
-    def _broken(self, invariant: str, text: str) -> None:
+    def _broken(self, invariant: str, text: str) -> NoReturn:
         raise InvariantBroken(self.run_id, self.seq, invariant, text)
 
 
@@ -471,6 +470,7 @@ _CHECKS: dict[type, Callable[[Audit, Any], None]] = {
     TurnFinished: Audit._turn_finished,
     TranscriptCompacted: Audit._transcript_compacted,
     CancelRequested: Audit._cancel_requested,
+    DrainStarted: Audit._drain_started,
     RunClosed: Audit._run_closed,
 }
 

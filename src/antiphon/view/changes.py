@@ -116,8 +116,15 @@ class CancelRequest(Struct, frozen=True):
     """Why, when that was said."""
 
 
+class RunDrain(Struct, frozen=True):
+    """The owner of the run leaves in good order: nothing new starts until the run is resumed."""
+
+    not_begun: tuple[str, ...] = ()
+    """Tools with side effects that are left to the next owner, since they had not begun."""
+
+
 Change = (
-    RunStart | RunResume | RunClose | MessageArrival | DeadLetter | TurnStart | TurnEnd | EffectStart
-    | EffectEnd | DecisionMade | DataChange | TranscriptChange | CancelRequest
+    RunStart | RunResume | RunDrain | RunClose | MessageArrival | DeadLetter | TurnStart | TurnEnd
+    | EffectStart | EffectEnd | DecisionMade | DataChange | TranscriptChange | CancelRequest
 )  # fmt: skip
 """What a record tells, in terms of the tree."""

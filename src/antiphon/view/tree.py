@@ -28,6 +28,7 @@ from antiphon.kernel.facts.agent_call import AgentCall, read_call, returned
 from antiphon.kernel.facts.events import (
     CallEffect,
     CancelRequested,
+    DrainStarted,
     EffectFinished,
     EffectStarted,
     MessagePosted,
@@ -57,6 +58,7 @@ from antiphon.view.changes import (
     EffectStart,
     MessageArrival,
     RunClose,
+    RunDrain,
     RunResume,
     RunStart,
     TranscriptChange,
@@ -185,6 +187,9 @@ class RunTree:
 
     def _run_resumed(self, record: Record, event: RunResumed) -> Changes:
         return (RunResume(),)
+
+    def _drain_started(self, record: Record, event: DrainStarted) -> Changes:
+        return (RunDrain(event.not_begun),)
 
     def _run_closed(self, record: Record, event: RunClosed) -> Changes:
         self.closed, self.reason = True, event.reason
@@ -483,5 +488,6 @@ _FOLD: Mapping[type, Callable[[RunTree, Record, Any], Changes]] = {
     TranscriptCompacted: RunTree._transcript_compacted,
     TurnFinished: RunTree._turn_finished,
     CancelRequested: RunTree._cancel_requested,
+    DrainStarted: RunTree._drain_started,
     RunClosed: RunTree._run_closed,
 }

@@ -54,10 +54,40 @@ SqliteJournal.release = never
 """A journal that never lets a run go."""
 
 
-def started(shell, *words, said="to resume it: ", **options):
+AT_ONCE = """
+from antiphon.cli.session import drive
+drive.DRAIN_SECONDS = 0.0
+"""
+"""What is in flight gets no time to end."""
+GATED = '''
+import os
+from antiphon import Agent, tool
+from antiphon.models.script import Script, call
+
+
+@tool(effect="once")
+def pay(who: str) -> str:
+    """Pay somebody, once the gate is open."""
+    os.write(int(os.environ["REACHED"]), b"here")
+    with open("gate") as gate:
+        gate.read()
+    with open("paid", "a") as book:
+        book.write(who + "\\n")
+    return "paid " + who
+
+
+payer = Agent("payer", "You pay.", tools=[pay], model=Script([call("pay", who="ann"), "all paid"], by="turn"))
+
+
+def team():
+    return payer, [payer]
+'''
+
+
+def started(shell, *words, said="to resume it: ", team=TEAM, **options):
     """The run, standing in the middle of its second tool."""
     reading, writing = os.pipe()
-    shell.write("team.py", TEAM)
+    shell.write("team.py", team)
     environment = shell.environment
     shell.environment = lambda: {**environment(), "REACHED": str(writing)}
     process = shell.start(
@@ -110,10 +140,12 @@ def test_sigkill_then_the_printed_command(shell):
 
 @pytest.mark.parametrize(("name", "code"), [("SIGINT", 8), ("SIGTERM", 0), ("SIGHUP", 8)])
 def test_a_signal_parks_the_run_and_says_how_to_resume_it(shell, name, code):
-    process = started(shell)
+    process = started(shell, first=AT_ONCE)
     process.send_signal(getattr(signal, name))
     out, err = ended(process)
     assert (process.returncode, out) == (code, "")
+    assert "suspending the run: waiting for stand (Ctrl-C once more: leave at once)" in err
+    assert "cut off after 0 s: stand" in err
     assert "is suspended; nothing is lost" in err
     assert "Traceback" not in err
     (listed,) = shell("runs", "ls", "--json").value
@@ -124,8 +156,24 @@ def test_a_signal_parks_the_run_and_says_how_to_resume_it(shell, name, code):
     assert (shell.folder / "paid").read_text() == "ann\nbob\n"
 
 
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_once_tool_in_flight_ends_before_the_run_is_suspended(shell, name):
+    os.mkfifo(shell.folder / "gate")
+    process = started(shell, team=GATED)
+    process.send_signal(getattr(signal, name))
+    while "waiting for pay" not in process.said:
+        process.said += process.stderr.readline()
+    (shell.folder / "gate").write_text("")
+    _, err = ended(process)
+    assert "nothing is lost" in err
+    said = shell.paste(err.splitlines()[-1])
+    assert (said.code, said.out) == (0, "all paid\n")
+    assert (shell.folder / "paid").read_text() == "ann\n"
+    assert "unknown" not in shell("runs", "show", "--json").out
+
+
 def test_a_run_in_memory_is_not_parked_by_sigterm(shell):
-    process = started(shell, "--journal", "memory", said="kept in memory only")
+    process = started(shell, "--journal", "memory", said="kept in memory only", first=AT_ONCE)
     process.send_signal(signal.SIGTERM)
     ended(process)
     assert process.returncode == 8
@@ -148,7 +196,7 @@ def test_a_signal_parks_a_conversation(shell, name, code):
     environment = shell.environment
     shell.environment = lambda: {**environment(), "REACHED": str(writing)}
     process = shell.start(
-        "chat", "team.py:team", "--policy", "open", pass_fds=(writing,), text=True, bufsize=1,
+        "chat", "team.py:team", "--policy", "open", pass_fds=(writing,), text=True, bufsize=1, first=AT_ONCE,
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
     os.close(writing)

@@ -14,6 +14,7 @@ from antiphon.kernel.facts.events import (
     ApprovalEffect,
     CallEffect,
     CancelRequested,
+    DrainStarted,
     EffectFinished,
     EffectStarted,
     Event,
@@ -48,6 +49,7 @@ from antiphon.view.changes import (
     EffectStart,
     MessageArrival,
     RunClose,
+    RunDrain,
     RunResume,
     RunStart,
     TranscriptChange,
@@ -315,6 +317,7 @@ def test_every_record_says_what_it_changed() -> None:
     assert dead == DeadLetter(1, dead.message, "gone")
     assert story.tree.dead_letters == [dead]
     assert story.change(CancelRequested("0/1.c1", "enough")) == CancelRequest("0/1.c1", "enough")
+    assert story.change(DrainStarted(("1/1.c1",))) == RunDrain(("1/1.c1",))
     assert story.change(RunResumed()) == RunResume()
     assert isinstance(story.change(EffectFinished("0/1.c1", "cancelled", reason="enough")), EffectEnd)
     assert story.change(RunClosed("done")) == RunClose("done")

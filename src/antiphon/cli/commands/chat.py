@@ -14,6 +14,7 @@ from antiphon import Agent, Policy, open_run
 from antiphon.cli import exit_codes
 from antiphon.cli.commands.run import endpoint_option, folder_option, model_option
 from antiphon.cli.display import output, terminal_escape
+from antiphon.cli.session.drive import drain
 from antiphon.cli.session.request import CHAT, DisplayOptions, manner_of
 from antiphon.cli.session.slash import obey
 from antiphon.cli.session.talk import Opening, Person, Talk, name_of
@@ -151,6 +152,12 @@ class _Sessions:
             empty = not talk.tree.root.rows
             if empty and not opening.run_id:
                 await conversation.close("nothing was said")
+            if talk.call:
+                # Whoever asks to stop once more does not want to wait.
+                person.left = True
+                await drain(conversation, talk.tree, person.screen.note)
+                if talk.call not in await conversation.open_requests():
+                    talk.call = ""
             await conversation.until_durable()
             self._code = self._code_of(talk)
         if not empty and after is None and self._journal.durability != "none":

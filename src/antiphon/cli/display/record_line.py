@@ -17,6 +17,7 @@ from antiphon.view.changes import (
     EffectStart,
     MessageArrival,
     RunClose,
+    RunDrain,
     RunResume,
     RunStart,
     TranscriptChange,
@@ -59,6 +60,8 @@ def told(record: Record, tree: CallTree) -> str:
             return f"cancel {target or 'every request'}{_why(reason)}"
         case RunResume():
             return "run resumed"
+        case RunDrain():
+            return "run is drained: nothing new starts"
         case RunStart(run_id):
             return f"run started: {terminal_escape.line(run_id)}"
         case RunClose(reason):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -13,13 +13,18 @@ from msgspec import Struct
 
 from antiphon import Record, Result, Run, RunFailed, UserError
 from antiphon.cli import exit_codes
-from antiphon.cli.display import output
+from antiphon.cli.display import output, terminal_escape
 from antiphon.cli.display.tree import CallTree
 from antiphon.cli.display.watch import Watcher
 from antiphon.cli.session.questions import Keyboard, Question, Questions, show, verdict
 from antiphon.journal import Journal
 from antiphon.kernel.run.feed import Subscription
 from antiphon.view.changes import EffectEnd, EffectStart
+
+DRAIN_SECONDS = 5.0
+"""Seconds that what is in flight gets to end when somebody stops a run."""
+_SHOWN = 3
+"""Names of what is waited for; the rest is a number."""
 
 
 class WakeSignal:
@@ -57,7 +62,7 @@ class WakeSignal:
 
 
 class Stop:
-    """Ctrl-C, SIGTERM and a closed terminal: the first suspends the run, the second leaves at once.
+    """Ctrl-C, SIGTERM and a closed terminal: the first drains the run, the second leaves at once.
 
     `farewell` is told to the person before leaving at once; the run itself needs no care. `polite`:
     SIGTERM asked first, so whoever stops processes here wants to hear that all is well.
@@ -148,9 +153,9 @@ class Driver:
                 self._keyboard.close()
             self._drive.watcher.stop()
         if self._open and self._stop.asked:
-            output.tell("suspending the run (Ctrl-C once more: leave at once)")
-            await run.until_durable()
-            return None
+            await drain(run, self._drive.tree, output.tell)
+            if not self._open.isdisjoint(await run.open_requests()):
+                return None
         return [await _result(run, call) for call in self._drive.calls]
 
     async def _watch(self, subscription: Subscription) -> None:
@@ -244,6 +249,27 @@ class Driver:
             if self._keyboard is not None:
                 self._keyboard.close()
             self._drive.watcher.start()
+
+
+async def drain(run: Run, tree: CallTree, tell: Callable[[str], object]) -> None:
+    """Suspend a run in good order: what is in flight may end, for so long, and the person is told of it."""
+    at_work = [
+        each.name for each in tree.run.effects.values()
+        if each.has_row and each.wait is None and each.callee is None and each.ended_at is None
+    ]  # fmt: skip
+    waits = f": waiting for {_named(at_work)}" if at_work else ""
+    tell(f"suspending the run{waits} (Ctrl-C once more: leave at once)")
+    left = await run.drain(DRAIN_SECONDS)
+    if left:
+        effects = tree.run.effects
+        names = _named([effects[each].name if each in effects else each for each in left])
+        tell(f"cut off after {DRAIN_SECONDS:g} s: {names}")
+
+
+def _named(given: Iterable[str]) -> str:
+    names = [terminal_escape.line(each, 40) for each in dict.fromkeys(given)]
+    more = [f"{len(names) - _SHOWN} more"] if len(names) > _SHOWN else []
+    return ", ".join(names[:_SHOWN] + more)
 
 
 async def _result(run: Run, call: str) -> Result:

@@ -43,6 +43,8 @@ class OpenEffect(Struct):
     """The activation that a call is."""
     crashes: int = 0
     """How many processes died while it ran."""
+    carried_over: bool = False
+    """An earlier owner drained the run before it began: whoever follows performs it."""
     foreign: bool = False
     """It began elsewhere, before its run was taken in here."""
     manifest: str = ""

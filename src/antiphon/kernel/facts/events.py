@@ -388,6 +388,13 @@ class CancelRequested(Struct, frozen=True, gc=False, tag="cancel_requested", omi
     command: int = 0
 
 
+class DrainStarted(Struct, frozen=True, gc=False, tag="drain_started", omit_defaults=True):
+    """The owner leaves in good order: until the run is resumed nothing new starts in it."""
+
+    not_begun: tuple[str, ...] = ()
+    """Tools with side effects that had started on record and did not begin, nor will under this owner."""
+
+
 class RunClosed(Struct, frozen=True, gc=False, tag="run_closed", omit_defaults=True):
     """The last event of a run that was closed; nothing follows."""
 
@@ -396,7 +403,8 @@ class RunClosed(Struct, frozen=True, gc=False, tag="run_closed", omit_defaults=T
 
 Event = (
     RunStarted | RunResumed | MessagePosted | TurnStarted | EffectStarted | EffectFinished
-    | PermissionDecided | StateChanged | TranscriptCompacted | TurnFinished | CancelRequested | RunClosed
+    | PermissionDecided | StateChanged | TranscriptCompacted | TurnFinished | CancelRequested | DrainStarted
+    | RunClosed
 )  # fmt: skip
 
 _decoder = msgspec.json.Decoder(list[Event])

@@ -64,6 +64,8 @@ class OwnerInfo(Struct, frozen=True):
     """Beside the one of the run's options."""
     imported: bool = False
     """The run came from elsewhere, and has had an owner here."""
+    draining: frozenset[str] | None = None
+    """It leaves, and nothing new starts until the run is resumed; of effects that have not begun, the ids."""
 
 
 class RunState(Struct):

@@ -8,6 +8,8 @@ last events touched, one by one, and leads each through its turn by the rule of 
     waiting ── reply without ────────────────────────────> settled
     settled ── another turn ──> idle, or asking; or EffectFinished of the call that the activation is
 
+While a run is drained only `settled` is led on, so nothing starts; when it is resumed everyone is ready.
+
 No clock, no I/O, no randomness: everything it knows is in the run and the team.
 """
 
@@ -41,8 +43,8 @@ def step(emit: Emit, run: RunState, team: CompiledTeam) -> None:
     if run.cancelling:
         cancelling.cancel_requested(emit, run)
     ready = run.ready
-    while ready or run.freed:
-        if run.freed:
+    while ready or (run.freed and run.owner.draining is None):
+        if run.freed and run.owner.draining is None:
             # Who has waited for room takes it before anyone asks for more.
             admitted = models.admit(emit, run)
             if admitted is not None:
@@ -50,9 +52,9 @@ def step(emit: Emit, run: RunState, team: CompiledTeam) -> None:
             continue
         activation = ready.popleft()
         activation.queued = False
-        if not activation.id:
+        if not activation.id and run.owner.draining is None:
             turn.serve_user(emit, run, team, activation)
-        elif run.activations.get(activation.id) is activation:
+        elif activation.id and run.activations.get(activation.id) is activation:
             _advance(emit, run, team, activation)
 
 
@@ -64,12 +66,18 @@ def _advance(emit: Emit, run: RunState, team: CompiledTeam, activation: Activati
         if activation.call:
             turn.leave(emit, run, activation)
         return
-    following = retries.deadline(emit, run, activation) if activation.progress.overdue else AGAIN
+    if run.owner.draining is not None and activation.phase != "settled":
+        # What has ended may be given back; every other phase is there to start something.
+        return
+    overdue = activation.progress.overdue and run.owner.draining is None
+    following = retries.deadline(emit, run, activation) if overdue else AGAIN
     if following is not AGAIN and following is not WAIT:
         turn.break_off(emit, run, activation, following)
         return
     following = AGAIN
     while following is AGAIN:
         following = RULES[activation.phase](emit, run, team, member, activation)
+        if run.owner.draining is not None and following is AGAIN:
+            return
     if following is not WAIT:
         turn.give_back(emit, run, activation, following)

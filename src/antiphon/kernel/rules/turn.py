@@ -264,7 +264,7 @@ def _after_model(
     if repeats and progress.repeats >= agent.loop.max_reminders:
         return Return("no_progress", progress.best_text, _repeated(turn, progress.repeats))
     if turn.calls or activation.mailbox.inbox:
-        if not activation.mailbox.inbox and not member.begins:
+        if not activation.mailbox.inbox and not member.begins and run.owner.draining is None:
             asked = models.next_turn(run, team, member, activation)
             if asked is not None:
                 # The id of this call says that a turn is over, and that the next has begun.

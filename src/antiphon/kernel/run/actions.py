@@ -34,16 +34,17 @@ class ActionExecutor:
     """The door of one action: what it wishes for is recorded, performed or waited for, and remembered.
 
     record: lets an event in. ended: waits for the end of an effect. durable: waits until all that
-    is recorded cannot be lost.
+    is recorded cannot be lost. may_start: waits while nothing new may start.
     """
 
     def __init__(
         self, state: RunState, team: CompiledTeam, activation: Activation,
         record: Callable[[Event | Given], None], ended: Callable[[str], Awaitable[EffectFinished]],
-        durable: Callable[[], Awaitable[None]],
+        durable: Callable[[], Awaitable[None]], may_start: Callable[[str], Awaitable[None]],
     ) -> None:  # fmt: skip
         self._state, self._team, self._activation = state, team, activation
         self._record, self._ended, self._durable = record, ended, durable
+        self._may_start = may_start
 
     async def execute(self, effect_id: str, operation: Operation) -> Any:
         """See `OperationExecutor.execute`."""
@@ -52,6 +53,7 @@ class ActionExecutor:
         if action not in activation.open:
             raise EffectFailed("cancelled", f"the action {action} has ended; nothing can follow in it")
         if effect_id not in self._finished and effect_id not in activation.open:
+            await self._may_start(effect_id)
             self._record(lambda emit: begin(emit, self._state, self._team, activation, effect_id, operation))
         found = self._finished.get(effect_id)
         if found is None and isinstance(operation, StepOperation):

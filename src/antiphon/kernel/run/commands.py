@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import msgspec
@@ -9,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from antiphon.errors import UserError
+from antiphon.journal.port import Journal
 from antiphon.kernel.facts.agent_call import AgentCall
 from antiphon.kernel.facts.events import (
     ApprovalEffect,
@@ -28,6 +31,12 @@ from antiphon.values.limits import Limits
 from antiphon.values.message import USER, Attachment, Message, ToolCall, new_id
 from antiphon.values.policy import Grant
 from antiphon.values.result import Outcome
+
+COMMANDS_PER_YIELD = 64
+"""Commands that are taken in before others have the loop."""
+HEARTBEAT_SECONDS = 5.0
+"""Seconds between two signs of life of an owner."""
+FOREVER = 1 << 62
 
 
 class Signal(Protocol):
@@ -206,6 +215,23 @@ def apply_stored(state: RunState, body: bytes, number: int) -> Event:
     except (msgspec.DecodeError, RecursionError) as error:
         return _dead("", USER, f"command {number} cannot be read: {clean_text(str(error))}", number)
     return apply_command(state, command, number)
+
+
+async def read_commands(journal: Journal, state: RunState, record: Callable[[Event], None]) -> None:
+    """Take in what outsiders post, until the run is closed."""
+    while not state.closed:
+        for command in await journal.commands(state.run_id, state.command):
+            record(apply_stored(state, command.body, command.number))
+            if command.number % COMMANDS_PER_YIELD == 0:
+                await asyncio.sleep(0)
+        await journal.wait(state.run_id, FOREVER, state.command)
+
+
+async def beat(journal: Journal) -> None:
+    """Say that the owner lives."""
+    while True:
+        await asyncio.sleep(HEARTBEAT_SECONDS)
+        await journal.beat()
 
 
 def from_outside(command: Command) -> Command:

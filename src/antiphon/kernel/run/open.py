@@ -30,7 +30,7 @@ from antiphon.kernel.run.rows import fold
 from antiphon.kernel.run.run import Run
 from antiphon.kernel.run.runtime import Runtime
 from antiphon.values.agent import Agent, AnyAgent, EndpointOptions, RetryPolicy, agents_of
-from antiphon.values.codec import clean_text
+from antiphon.values.codec import clean_text, encode_shallow, encode_value
 from antiphon.values.fields import check_fields, fit, shown
 from antiphon.values.limits import DEFAULTS, OUTPUTS, Limits, OutputLimits, RunLimits
 from antiphon.values.message import new_id
@@ -90,7 +90,7 @@ async def open_run(
                 again = _again(lease, state, options, options.policy if policy is not None else None)
                 again = _resumed(state, cast, runtime.team.members, again, renamed or {}, missing)
                 first = again if lease.seq else first
-            runtime.start(first)
+            runtime.start(_as_read(first))
             if store.durability != "none" or not owned:
                 runtime.open_commands()
             yield Run(runtime, store)
@@ -100,6 +100,19 @@ async def open_run(
         await roster.close()
         if owned:
             await store.close()
+
+
+def _as_read(first: RunStarted | RunResumed) -> RunStarted | RunResumed:
+    """The first event of an ownership as it will be read. Raises UserError for one that JSON cannot hold."""
+    try:
+        encode_first = encode_value if getattr(first, "data", None) is None else encode_shallow
+        found: RunStarted | RunResumed = _read_first(encode_first(first))
+        return found
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UserError(f"Not started: options and data must be what JSON can hold: {error}") from error
+
+
+_read_first = msgspec.json.Decoder(RunStarted | RunResumed).decode
 
 
 def _again(lease: Lease, run: RunState, given: Options, policy: Policy | None) -> RunResumed:

@@ -6,7 +6,7 @@ An agent call needs no performer: it ends when the activation that it is returns
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from contextlib import suppress
 from functools import partial
 from threading import get_ident
@@ -224,6 +224,27 @@ class ToolExecutor:
         self._deps, self._overrides = deps, overrides
         self._is_fresh = partial(journal.is_fresh, lease)
         self._made: Threads | None = None
+        self._tokens: dict[str, StartToken] = {}
+
+    def withhold(self, effects: Collection[str], team: CompiledTeam) -> tuple[str, ...]:
+        """Those of `effects` that are acts and had not begun; from now on they cannot begin here.
+
+        One that was cut off by a crash stays: whatever follows, nobody knows whether it began then.
+        """
+        found = []
+        for effect_id in effects:
+            opened = self._state.open.get(effect_id)
+            if opened is None or type(opened.detail) is not ToolEffect or opened.crashes:
+                continue
+            agent = self._state.activations[opened.activation].agent
+            tool, token = team.members[agent].tools.get(opened.detail.name), self._tokens.get(effect_id)
+            if tool is None or tool.effect == "read":
+                continue
+            if token is not None:
+                token.revoke()
+            if token is None or token.revoked:
+                found.append(effect_id)
+        return tuple(found)
 
     def close(self) -> list[str]:
         """Let go of the threads; the names of the tools whose functions still run."""
@@ -246,7 +267,7 @@ class ToolExecutor:
         arguments = detail.arguments or activation.turn.calls[opened.index].arguments
         if tool is None or tool.effect == "read":
             return use_tool(tool, arguments, opened, context, self._threads, None, self._failed)
-        if opened.crashes and tool.effect == "idempotent":
+        if tool.effect == "idempotent" if opened.crashes else opened.carried_over:
             return self._act_again(tool, arguments, opened, context, activation, team)
         return self._act(tool, arguments, opened, context)
 
@@ -272,28 +293,35 @@ class ToolExecutor:
     async def _act(
         self, tool: Tool, arguments: str, opened: OpenEffect, context: Callable[[], ToolContext]
     ) -> EffectFinished:
-        while True:
-            await self._may_act()
-            token = StartToken(opened, self._is_fresh)
-            try:
-                return await use_tool(tool, arguments, opened, context, self._threads, token, self._failed)
-            except LeaseStale:
-                # It waited too long for a thread: the journal is asked again, and may refuse.
-                continue
+        try:
+            while True:
+                await self._may_act()
+                token = self._tokens[opened.id] = StartToken(opened, self._is_fresh)
+                try:
+                    return await use_tool(
+                        tool, arguments, opened, context, self._threads, token, self._failed
+                    )
+                except LeaseStale:
+                    # It waited too long for a thread: the journal is asked again, and may refuse.
+                    continue
+        finally:
+            self._tokens.pop(opened.id, None)
 
     async def _act_again(
         self, tool: Tool, arguments: str, opened: OpenEffect, context: Callable[[], ToolContext],
         activation: Activation, team: CompiledTeam,
     ) -> EffectFinished:  # fmt: skip
-        """Act once more after a crash, if it is still what was allowed, and not denied by now."""
+        """Act after a crash, or for an owner who left first, if it is still what was allowed, and not
+        denied by now."""
+        not_again = in_doubt if opened.crashes else _left_undone
         if opened.foreign:
-            return in_doubt(opened.id, f"[{tool.name}] it began elsewhere, before the run was taken in here")
+            return not_again(opened.id, f"[{tool.name}] it began elsewhere, before the run was taken in here")
         if await self._has_changed(tool, opened, activation):
-            return in_doubt(opened.id, f"[{tool.name}] it has changed since this call was allowed")
+            return not_again(opened.id, f"[{tool.name}] it has changed since this call was allowed")
         member = team.members[activation.agent]
         ruling, reason, _ = permit(self._state, team, member, activation, tool, arguments)
         if ruling == "deny":
-            return in_doubt(opened.id, f"[{tool.name}] it is not run again: {reason}")
+            return not_again(opened.id, f"[{tool.name}] it is not run again: {reason}")
         return await self._act(tool, arguments, opened, context)
 
     async def _has_changed(self, tool: Tool, opened: OpenEffect, activation: Activation) -> bool:
@@ -365,6 +393,11 @@ def _not_begun(opened: OpenEffect, reason: str) -> EffectFinished:
     if opened.crashes:
         return in_doubt(opened.id, f"{reason} once more, after a crash")
     return EffectFinished(opened.id, "failed", reason=reason)
+
+
+def _left_undone(effect_id: str, reason: str) -> EffectFinished:
+    """The end of an acting effect that began nowhere: an earlier owner left before."""
+    return EffectFinished(effect_id, "failed", reason=f"{reason}; it was not done")
 
 
 def in_doubt(effect_id: str, reason: str) -> EffectFinished:

@@ -6,6 +6,8 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing
+from functools import partial
+from math import inf
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -30,7 +32,9 @@ from antiphon.kernel.run.commands import VERDICTS, AnswerInput, AskAgent, Cancel
 from antiphon.kernel.run.feed import Subscription
 from antiphon.kernel.run.rows import ended_requests, messages_of, read
 from antiphon.kernel.run.runtime import Runtime
+from antiphon.kernel.run.stopping import DRAINED
 from antiphon.values.agent import AnyAgent, agents_of
+from antiphon.values.fields import fit
 from antiphon.values.limits import Limits
 from antiphon.values.message import USER, Attachment, Message, ToolCall
 from antiphon.values.model import ChatMessage, Usage
@@ -90,9 +94,12 @@ class Run:
         task_id: the thread. data: JSON for the agent's own hooks and action. calls: tool calls that the
         agent does before it asks its model. inbox: messages it finds there beside the text.
         limits: of this request, within those of the run.
-        Returns the id of the call. Raises UnknownName; UserError when the inbox is full, or the run closed.
+        Returns the id of the call. Raises UnknownName; UserError when the inbox is full, or the run closed or
+        drained.
         """
         state = self._runtime.state
+        if state.owner.draining is not None:
+            raise UserError(f"Not posted: {DRAINED}. Post it there")
         name = to if isinstance(to, str) else agents_of(to)[0].name
         opened = state.open.get(name)
         if opened is not None and opened.child:
@@ -197,7 +204,7 @@ class Run:
 
     def cancel_when(self, signal: Signal, target: str, reason: str = "") -> Callable[[], object]:
         """Cancel `target` once `signal` (an asyncio.Event, say) is set; call the result to stop listening."""
-        return self._runtime.cancel_when(signal, target, reason)
+        return self.when(signal, partial(self._runtime.cancel_open, target, reason))
 
     def performs(self, task: object) -> bool:
         """Whether a task works for this run: whatever is called in it, a tool say, is awaited by the run."""
@@ -286,6 +293,23 @@ class Run:
     async def open_requests(self) -> tuple[str, ...]:
         """The ids of the user's requests that are still open."""
         return tuple(self._runtime.state.activations[0].open)
+
+    async def drain(self, seconds: float) -> tuple[str, ...]:
+        """Prepare to leave without harm: nothing new starts, and what is in flight gets `seconds` to end.
+
+        Tools, model calls, instructions and steps of actions that run may end, and are recorded; timers,
+        people and actions that wait for these are not waited for. A reply that comes starts no tool, and a
+        tool with side effects that had not begun does not begin: whoever opens the run next goes on there.
+        From the call on messages are refused, answers and cancels are recorded, and what others post through
+        the journal stays in its queue; when it returns, those who wait for a request that is still open get
+        RunSuspended. The ids of the effects that still run then are returned; leaving the block cuts them
+        off. A second call waits for the same. Raises UserError for what is no number of seconds of 0 or
+        more, RunSuspended.
+        """
+        bound = fit(seconds, float, "Run.drain(seconds)")
+        if not 0 <= bound < inf:
+            raise UserError(f"Run.drain(seconds) takes a number of seconds, 0 or more; got {bound!r}")
+        return () if self._runtime.state.closed else await self._runtime.drain(bound)
 
     async def close(self, reason: str = "") -> None:
         """End the run for good; what is still open is cancelled first."""

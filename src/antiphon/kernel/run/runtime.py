@@ -12,7 +12,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import msgspec
@@ -24,6 +24,7 @@ from antiphon.kernel.facts.activation import Activation, FinishedCall, OpenEffec
 from antiphon.kernel.facts.events import (
     ActionEffect,
     CallEffect,
+    DrainStarted,
     EffectFinished,
     EffectStarted,
     Event,
@@ -42,24 +43,21 @@ from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules.step import step
 from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam, named_prefix
 from antiphon.kernel.rules.team.manifest import manifest_of
+from antiphon.kernel.run import commands
 from antiphon.kernel.run.actions import ActionExecutor, Given, act
 from antiphon.kernel.run.clock import Clock
-from antiphon.kernel.run.commands import CancelEffect, Command, Signal, apply_command, apply_stored, posted
 from antiphon.kernel.run.feed import Feed
 from antiphon.kernel.run.log import records
 from antiphon.kernel.run.log.failures import Failures
 from antiphon.kernel.run.perform import PERFORMED, ToolExecutor, ask_model, capped, write_instructions
 from antiphon.kernel.run.rows import LARGE, EndedRequests, pack
-from antiphon.kernel.run.stopping import stop
-from antiphon.values.codec import clean_text, encode_shallow, encode_value
+from antiphon.kernel.run.stopping import DRAINED, Drain, stop
+from antiphon.values.codec import clean_text
 from antiphon.values.model import Delta, Emit
 from antiphon.values.tool import ToolContext
 
 EFFECTS_PER_YIELD = 64
 """Effects a driver performs before it lets timers and cancellations have the loop."""
-HEARTBEAT_SECONDS = 5.0
-"""Seconds between two signs of life of an owner."""
-FOREVER = 1 << 62
 
 
 class Runtime:
@@ -103,6 +101,11 @@ class Runtime:
         self._ended_requests: EndedRequests | None = None
         self._failure: BaseException | None = None
         self._effects_performed = 0
+        self._reader: asyncio.Task[None] | None = None
+
+    @cached_property
+    def _drain(self) -> Drain:
+        return Drain(self.state, self._performing, self._inner)
 
     @property
     def run_id(self) -> str:
@@ -116,24 +119,16 @@ class Runtime:
 
     # -- recording --------------------------------------------------------------------------
 
-    def start(self, first: Event) -> None:
-        """Record the first event of this ownership; what a crash cut off is taken up again.
-
-        Raises UserError when what a run is started with cannot be stored.
-        """
-        try:
-            encode_first = encode_value if getattr(first, "data", None) is None else encode_shallow
-            first = _read_first(encode_first(first))
-        except (TypeError, ValueError, RecursionError) as error:
-            raise UserError(f"Not started: options and data must be what JSON can hold: {error}") from error
+    def start(self, first: RunStarted | RunResumed) -> None:
+        """Record the first event of this ownership; what a crash cut off is taken up again."""
         lost = isinstance(first, RunResumed)
         if isinstance(first, RunStarted):
             self.team = self._make_team(first.options)
-        elif isinstance(first, RunResumed) and first.interactive != self.state.options.interactive:
+        elif first.interactive != self.state.options.interactive:
             # Agents are told whether somebody is there to answer.
             attended = msgspec.structs.replace(self.state.options, interactive=first.interactive)
             self.team = self._make_team(attended)
-        if self.team.members and isinstance(first, RunStarted | RunResumed):
+        if self.team.members:
             manifest = manifest_of(self.team)
             self._blobs[manifest.digest] = manifest.data
             first = msgspec.structs.replace(first, manifest=manifest.digest)
@@ -328,8 +323,9 @@ class Runtime:
         activation = self.state.activations[opened.activation]
         if type(detail) is ActionEffect:
             executor = ActionExecutor(
-                self.state, self.team, activation, self.record, self._ended, self.until_may_act
-            )
+                self.state, self.team, activation, self.record, self._ended, self.until_may_act,
+                self._drain.may_start,
+            )  # fmt: skip
             return act(self.state, self.team, activation, opened, executor, self.deps, self.failures)
         member = self.team.members[activation.agent]
         if type(detail) is ModelEffect:
@@ -375,17 +371,14 @@ class Runtime:
         for activation in list(self.state.activations.values()):
             for opened in list(activation.open.values()):
                 # A model call that was cut off is ended by the rules, and asked again.
-                if opened.crashes and type(opened.detail) in PERFORMED - {ModelEffect}:
+                known = opened.crashes or opened.carried_over
+                if known and type(opened.detail) in PERFORMED - {ModelEffect}:
                     self.spawn(self._drive(opened), opened.id)
 
-    def cancel_when(self, signal: Signal, target: str, reason: str) -> Callable[[], object]:
-        """Cancel the effect `target` once `signal` is set; call what is returned to stop listening."""
-        return self.spawn(self._heed(signal, target, reason)).cancel
-
-    async def _heed(self, signal: Signal, target: str, reason: str) -> None:
-        await signal.wait()
+    def cancel_open(self, target: str, reason: str) -> None:
+        """Cancel the effect `target`, if it is still open and the run goes on."""
         if self._failure is None and target in self.state.open:
-            self.apply_command(CancelEffect(target, reason))
+            self.apply_command(commands.CancelEffect(target, reason))
 
     # -- results ----------------------------------------------------------------------------
 
@@ -393,7 +386,7 @@ class Runtime:
         """How a user's request ended, durably: its end, and the tokens it used."""
         user = self.state.activations[0]
         if call_id in user.open:
-            if self._failure is not None:
+            if self._failure is not None or (self.state.owner.draining is not None and self._drain.over):
                 raise self._suspended()
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             waiting = self._results.setdefault(call_id, [])
@@ -414,36 +407,37 @@ class Runtime:
 
     # -- commands -------------------------------------------------------------------------------
 
-    def apply_command(self, command: Command, number: int = 0) -> None:
+    def apply_command(self, command: commands.Command, number: int = 0) -> None:
         """Record what a command says. Raises UserError for one that no journal can hold."""
-        self.record(apply_command(self.state, posted(command), number))
+        self.record(commands.apply_command(self.state, commands.posted(command), number))
 
     def open_commands(self) -> None:
         """From now on take in what outsiders post, and say that this owner lives."""
-        self.spawn(self._read_commands())
-        self.spawn(self._beat())
+        read = partial(commands.read_commands, self.journal, self.state, self.record)
+        self._reader = self.spawn(self._or_suspend(read))
+        self.spawn(self._or_suspend(partial(commands.beat, self.journal)))
 
-    async def _read_commands(self) -> None:
+    async def _or_suspend(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         try:
-            while not self.state.closed:
-                for command in await self.journal.commands(self.run_id, self.state.command):
-                    self.record(apply_stored(self.state, command.body, command.number))
-                    if command.number % EFFECTS_PER_YIELD == 0:
-                        await asyncio.sleep(0)
-                await self.journal.wait(self.run_id, FOREVER, self.state.command)
+            await work()
         except (AntiphonError, ValueError) as error:
-            if self._failure is None:
-                self._suspend(error)
-
-    async def _beat(self) -> None:
-        try:
-            while True:
-                await asyncio.sleep(HEARTBEAT_SECONDS)
-                await self.journal.beat()
-        except JournalError as error:
             self._suspend(error)
 
     # -- the end ----------------------------------------------------------------------------
+
+    async def drain(self, seconds: float) -> tuple[str, ...]:
+        """See `Run.drain`."""
+        if self.state.owner.draining is None:
+            if self._reader is not None:
+                self._reader.cancel()
+            not_begun = self._tools.withhold(self._performing, self.team)
+            for effect_id in (*not_begun, *self._drain.timers()):
+                self._performing.pop(effect_id).cancel()
+            self.record(DrainStarted(not_begun))
+        left = await self._drain.until_still(self.spawn(self.clock.sleep_until(self.clock.now() + seconds)))
+        await self.until_durable()
+        self._tell_waiters()
+        return left
 
     def _suspend(self, error: BaseException, *, left: bool = False) -> None:
         """Stop without an outcome: what is not durable is forgotten, the run can be resumed."""
@@ -458,15 +452,19 @@ class Runtime:
         for _, waiter in self._barriers:
             if not waiter.done():
                 waiter.set_exception(self._suspended())
+        self._barriers.clear()
+        self._tell_waiters()
+        self.feed.end()
+
+    def _tell_waiters(self) -> None:
+        """Nobody waits any longer for a request that does not end here."""
         for waiter in (each for waiting in self._results.values() for each in waiting):
             if not waiter.done():
                 waiter.set_exception(self._suspended())
-        self._barriers.clear()
         self._results.clear()
-        self.feed.end()
 
     def _suspended(self) -> RunSuspended:
-        suspended = RunSuspended(self.run_id, str(self._failure))
+        suspended = RunSuspended(self.run_id, DRAINED if self._failure is None else str(self._failure))
         suspended.__cause__ = self._failure
         return suspended
 
@@ -495,6 +493,5 @@ class Runtime:
                 await self.journal.release(self._lease)
 
 
-_read_first = msgspec.json.Decoder(RunStarted | RunResumed).decode
 _unheard: Emit = deque[Delta](maxlen=0).append
 """Nobody watches: the reply will hold it all."""

@@ -7,8 +7,12 @@ from collections.abc import Collection, Coroutine, Generator, Mapping
 from contextlib import suppress
 from typing import Any
 
+from antiphon.kernel.facts.events import ActionEffect, StepEffect, TimerEffect
+from antiphon.kernel.facts.state import RunState
+
 GRACE = 1.0
 """Seconds that what was cancelled gets to clean up."""
+DRAINED = "the run was drained, and takes nothing more; open_run(run_id=...) goes on with it"
 
 
 class Stoppable:
@@ -65,6 +69,71 @@ class Stoppable:
         with suppress(RuntimeError):
             # It is raised by a coroutine that ignores even this; there is nothing harder.
             self._coroutine.close()
+
+
+class Drain:
+    """The orderly stop of a run: what is in flight in it, and what is held back until it is resumed.
+
+    performing: the tasks that perform effects, by effect. inner: the effects that actions wait for.
+    over: nobody waits for the rest.
+    """
+
+    def __init__(
+        self, state: RunState, performing: Mapping[str, asyncio.Task[None]], inner: Collection[str]
+    ) -> None:
+        self._state, self._performing, self._inner = state, performing, inner
+        self._held: set[str] = set()
+        self._changed: asyncio.Event | None = None
+        self.over = False
+
+    async def may_start(self, effect_id: str) -> None:
+        """Return at once, or never while the run is drained: an action's next operation does not start."""
+        if self._state.owner.draining is not None:
+            self._held.add(effect_id)
+            self._note()
+            await asyncio.get_running_loop().create_future()
+
+    def timers(self) -> list[str]:
+        """Timers that are waited for: nobody does so in a run that is drained."""
+        return [each for each, _ in self._effects() if type(self._state.open[each].detail) is TimerEffect]
+
+    def in_flight(self) -> tuple[str, ...]:
+        """What is being performed, but for the caller, and for actions that only wait themselves."""
+        caller = asyncio.current_task()
+        return tuple(
+            each for each, task in self._effects() if task is not caller and not self._only_waits(each)
+        )
+
+    def _effects(self) -> list[tuple[str, asyncio.Task[None]]]:
+        return [(each, task) for each, task in self._performing.items() if each in self._state.open]
+
+    def _only_waits(self, effect_id: str) -> bool:
+        """Whether an effect is an action that waits for other effects, none of them a step of its own."""
+        opened, within = self._state.open[effect_id], f"{effect_id}:"
+        if type(opened.detail) is not ActionEffect:
+            return False
+        own = self._state.activations[opened.activation].open.values()
+        if any(type(each.detail) is StepEffect and each.id.startswith(within) for each in own):
+            return False
+        return any(each.startswith(within) for waits in (self._inner, self._held) for each in waits)
+
+    async def until_still(self, bound: asyncio.Task[None]) -> tuple[str, ...]:
+        """Return once nothing is in flight, or `bound` is over; what still is then."""
+        changed = self._changed = self._changed or asyncio.Event()
+        for task in (bound, *(task for _, task in self._effects())):
+            task.add_done_callback(self._note)
+        try:
+            while self.in_flight() and not bound.done():
+                changed.clear()
+                await changed.wait()
+        finally:
+            bound.cancel()
+        self.over = True
+        return self.in_flight()
+
+    def _note(self, task: object = None) -> None:
+        if self._changed is not None:
+            self._changed.set()
 
 
 async def stop(tasks: Collection[asyncio.Task[None]], names: Mapping[asyncio.Task[None], str]) -> list[str]:

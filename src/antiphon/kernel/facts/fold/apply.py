@@ -17,6 +17,7 @@ from antiphon.kernel.facts.events import (
     ApprovalEffect,
     CallEffect,
     CancelRequested,
+    DrainStarted,
     EffectFinished,
     EffectStarted,
     Event,
@@ -95,10 +96,14 @@ def _run_resumed(run: RunState, event: RunResumed) -> None:
         agents.rename(run, event.renamed)
     if event.dropped:
         agents.drop(run, event.dropped)
+    not_begun = run.owner.draining or frozenset()
     for activation in run.activations.values():
         if event.fork is None:
             for opened in activation.open.values():
-                opened.crashes += 1
+                if opened.id in not_begun:
+                    opened.carried_over = True
+                else:
+                    opened.crashes += 1
                 opened.manifest = opened.manifest or run.owner.manifest
                 opened.foreign = opened.foreign or event.imported
         mark_ready(run, activation)
@@ -203,6 +208,10 @@ def _cancel_requested(run: RunState, event: CancelRequested) -> None:
     mark_ready(run, run.activations[0])
 
 
+def _drain_started(run: RunState, event: DrainStarted) -> None:
+    run.owner = msgspec.structs.replace(run.owner, draining=frozenset(event.not_begun))
+
+
 def _run_closed(run: RunState, event: RunClosed) -> None:
     run.closed = True
 
@@ -219,6 +228,7 @@ APPLY: Mapping[type, Callable[[RunState, Any], None]] = {
     TranscriptCompacted: models.transcript_compacted,
     TurnFinished: turns.turn_finished,
     CancelRequested: _cancel_requested,
+    DrainStarted: _drain_started,
     RunClosed: _run_closed,
 }
 

@@ -20,6 +20,7 @@ from antiphon.kernel.facts.events import (
     ApprovalEffect,
     CallEffect,
     CancelRequested,
+    DrainStarted,
     EffectFinished,
     EffectStarted,
     Event,
@@ -118,6 +119,9 @@ class RunLog:
     def _resumed(self, event: RunResumed) -> None:
         self._say(INFO, event, "resumed, effects in flight: %d", len(self._state.open))
 
+    def _drained(self, event: DrainStarted) -> None:
+        self._say(INFO, event, "is drained, effects in flight: %d", len(self._state.open))
+
     def _closed(self, event: RunClosed) -> None:
         self._say(INFO, event, "closed")
 
@@ -205,6 +209,7 @@ _NAMED = frozenset({CallEffect, ToolEffect})
 _TOLD: Mapping[type, Callable[[RunLog, Any], None]] = {
     RunStarted: RunLog._started,
     RunResumed: RunLog._resumed,
+    DrainStarted: RunLog._drained,
     RunClosed: RunLog._closed,
     CancelRequested: RunLog._cancel,
     MessagePosted: RunLog._message,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 from antiphon.kernel.facts.activation import OpenEffect
 
@@ -21,12 +22,12 @@ class StartToken:
     is_fresh: whether the run cannot have got another owner; called in any thread.
     """
 
-    __slots__ = ("_is_fresh", "_opened", "_right", "begun")
+    __slots__ = ("_is_fresh", "_opened", "_right", "begun", "revoked")
 
     def __init__(self, opened: OpenEffect, is_fresh: Callable[[], bool]) -> None:
         self._opened, self._is_fresh = opened, is_fresh
         self._right = [True]
-        self.begun = False
+        self.begun = self.revoked = False
 
     def redeem(self) -> None:
         """Take the right to begin. Raises NotBegun, LeaseStale."""
@@ -42,5 +43,7 @@ class StartToken:
         self.begun = True
 
     def revoke(self) -> None:
-        """From now on it cannot begin any more."""
-        self._right.clear()
+        """From now on it cannot begin any more; `revoked` says that it never has."""
+        with suppress(IndexError):
+            self._right.pop()
+            self.revoked = True
