@@ -61,7 +61,8 @@ BOUNDS: Mapping[str, tuple[int, str]] = {
     "moves of a tool turn": (55, "scripts/walks.py: from a model's reply over its tool to the next question"),
     "files of a tool turn": (21, "different files on that walk"),
     "calls of a tool turn": (80, "Python calls on that walk"),
-    "moves of a command": (91, "from `antiphon run … hello` to the agent's inbox"),
+    # One of them since the first event of a run is read as it will be where the run is opened.
+    "moves of a command": (92, "from `antiphon run … hello` to the agent's inbox"),
     "files of a command": (44, "different files on that walk"),
 }  # fmt: skip
 WALKS = {"turn": "tool turn", "command": "command"}
