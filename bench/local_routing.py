@@ -40,12 +40,13 @@ def front_desk() -> tuple[Agent, dict[str, Agent]]:
 
 def request_for(agent: Agent, agents: dict[str, Agent], asked: str) -> ModelRequest:
     """What the kernel would ask a model when `agent` is given `asked`."""
-    others = [other for name, other in agents.items() if name in agent.can_call]
+    known = [f"- {name}: {other.about}" for name, other in agents.items() if name in agent.can_call]
+    rules = [each.prompt for each in OFFERED]
     tools = [as_tool(each) for each in agent.tools]
     examples: tuple[Example, ...] = (*agent.examples, *(each for tool in tools for each in tool.examples))
     return ModelRequest(
         model="local:smollm2",
-        system=write_prompt(agent, others, True, [each.prompt for each in OFFERED]),
+        system=write_prompt(agent.name, str(agent.instructions), known, True, rules),
         messages=[ChatMessage("user", asked)],
         tools=(*(tool.spec for tool in tools), *(each.spec for each in OFFERED)),
         examples=examples,

@@ -382,6 +382,8 @@ def _ask_judge(judge: Authorize, tool: Tool, arguments: str) -> tuple[Ruling | N
     if verdict is None:
         return None, reason, False
     said: Any = clean_text(verdict) if isinstance(verdict, str) else ""
-    if said in ("allow", "ask", "deny", "stop"):
-        return "deny" if said == "stop" else said, reason, said == "stop"
+    if said == "stop":
+        return None, reason, True
+    if said in ("allow", "ask", "deny"):
+        return said, reason, False
     return "deny", f"the permission check failed: it said {shown(verdict)}", False
