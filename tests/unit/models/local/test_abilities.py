@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+pytest.importorskip("xllamacpp", reason="the extra `local` is not installed")
+
 from antiphon.models.local.abilities import choosable
 
 COLOUR = {"enum": ["red", "blue"]}
