@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from pathlib import Path
@@ -32,6 +33,8 @@ SECONDS = 30.0
 SHOWN = 1_500
 """Characters of a failure that are told, from its end."""
 FAILURES = 8
+ENDED = (-signal.SIGKILL, -signal.SIGXCPU)
+"""Exit codes of a process that has used up its time."""
 
 
 class Failure(Struct):
@@ -175,6 +178,9 @@ def report(folder: Path, expected: list[str], seconds: float = SECONDS) -> Repor
         except subprocess.TimeoutExpired:
             return Report(missing=missing, stopped=f"The tests were ended after {seconds:g} seconds.")
         except subprocess.CalledProcessError as error:
+            if error.returncode in ENDED:
+                # So much computing as time: which of the two is over first is chance.
+                return Report(missing=missing, stopped=f"The tests were ended after {seconds:g} seconds.")
             return Report(missing=missing, stopped=f"The tests ended with exit code {error.returncode}.")
         except (msgspec.DecodeError, UnicodeDecodeError):
             return Report(missing=missing, stopped="The process of the tests ended before they did.")
