@@ -42,6 +42,7 @@ from antiphon.kernel.run.feed import Subscription
 from antiphon.kernel.run.rows import RecordReader, fold
 from antiphon.kernel.run.run import activation_info, open_here
 from antiphon.values.agent import AnyAgent, agents_of
+from antiphon.values.fields import fit, shown
 from antiphon.values.limits import Limits
 from antiphon.values.message import USER, Attachment, new_id
 from antiphon.values.policy import Grant
@@ -108,6 +109,7 @@ class RunConnection:
         Of a run that this event loop drives, pieces of replies come too unless `deltas` is False. Of one that
         is driven elsewhere records come within 0.25 s.
         """
+        after = fit(after, int, "RunConnection.events(after)")
         return RunEvents(self._journal, self._run_id, after, deltas)
 
     async def records(self, after: int = 0) -> list[Record]:
@@ -340,8 +342,12 @@ async def connect(journal: Journal | str, run_id: str) -> AsyncIterator[RunConne
     journal: a Journal, which stays open, or the URL of a file that is there. Raises UnknownName for a run
     that the journal does not have; it names no others. UserError when there is no such file.
     """
+    given: object = journal
+    run_id = fit(run_id, str, "connect(run_id)")
     if isinstance(journal, str):
         _check_there(journal)
+    elif not callable(getattr(given, "claim", None)):
+        raise UserError(f"connect(journal) takes a Journal or the URL of one; got {shown(given)}")
     store = open_journal(journal)
     try:
         connection = RunConnection(store, run_id)

@@ -326,3 +326,22 @@ def test_another_journal_with_a_run_of_that_name_is_another_run(tmp_path):
         return found
 
     assert in_time(talk) == ["RunStarted", "RunClosed"]
+
+
+@pytest.mark.parametrize(
+    ("journal", "run_id", "after", "said"),
+    [
+        (3, "r", 0, r"connect\(journal\) takes a Journal or the URL of one; got 3"),
+        (MemoryJournal(), 7, 0, r"connect\(run_id\) takes a text; got 7"),
+        (None, "r", "x", r"RunConnection.events\(after\) takes a whole number; got 'x'"),
+    ],
+)
+def test_what_is_of_another_type_is_refused_where_it_is_given(journal, run_id, after, said):
+    async def talk():
+        own = MemoryJournal()
+        asked = connect(own if journal is None else journal, run_id)
+        async with open_run([ending()], journal=own, run_id="r", create=True), asked as seen:
+            seen.events(after)
+
+    with pytest.raises(UserError, match=said):
+        in_time(talk)
