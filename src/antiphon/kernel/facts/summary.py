@@ -9,7 +9,6 @@ from msgspec import Struct
 
 from antiphon.kernel.facts.events import HumanInput
 from antiphon.kernel.facts.state import RunState
-from antiphon.values.model import Usage
 
 TITLE = 120
 """Characters kept of the first message."""
@@ -50,7 +49,7 @@ def summary_of(run: RunState, seq: int) -> RunSummary:
         asked.content[:TITLE] if asked is not None else "",
         "closed" if run.closed else busy,
         ended[-1].event.outcome if ended else "",
-        sum(run.totals.usage.values(), Usage()).total,
+        sum(each.total for each in run.totals.usage.values()),
         run.totals.nano_usd,
         run.totals.unpriced,
     )

@@ -135,7 +135,7 @@ class Stream(Generic[Out]):
     async def result(self) -> Result[Out]:
         """The result, once there is one; see `run`."""
         if len(self._calls) == 1:
-            return cast(Result[Out], await self.run.result(self._calls[0]))
+            return cast("Result[Out]", await self.run.result(self._calls[0]))
         results = [await self._outcome(call) for call in self._calls]
         joined = "\n\n".join(
             f"[{name}]{each.output}[/{name}]" for name, each in zip(self._names, results, strict=True)

@@ -77,6 +77,8 @@ async def open_run(
     )  # fmt: skip
     roster = _Roster(agents, model, env, context_windows or {}, endpoints)
     store, owned = _journal(journal, os.environ if env is None else env)
+    # Nobody else comes to a journal in memory that goes with this run.
+    kept = store.durability != "none" or not owned
     try:
         roster.team(options)
         asked_for = _run_id(run_id) if run_id else new_id()
@@ -91,11 +93,12 @@ async def open_run(
                 again = _resumed(state, cast, runtime.team.members, again, renamed or {}, missing)
                 first = again if lease.seq else first
             runtime.start(_as_read(first))
-            if store.durability != "none" or not owned:
+            if kept:
                 runtime.open_commands()
             yield Run(runtime, store)
         finally:
-            await runtime.leave(summary.encode(summary.summary_of(runtime.state, runtime.seq)))
+            told = summary.encode(summary.summary_of(runtime.state, runtime.seq)) if kept else b""
+            await runtime.leave(told)
     finally:
         await roster.close()
         if owned:
@@ -104,6 +107,9 @@ async def open_run(
 
 def _as_read(first: RunStarted | RunResumed) -> RunStarted | RunResumed:
     """The first event of an ownership as it will be read. Raises UserError for one that JSON cannot hold."""
+    if isinstance(first, RunStarted) and first.data is None:
+        # Its id and its options were checked, and made what they are read as.
+        return first
     try:
         encode_first = encode_value if getattr(first, "data", None) is None else encode_shallow
         found: RunStarted | RunResumed = _read_first(encode_first(first))

@@ -48,7 +48,16 @@ from antiphon.values.codec import (
 )
 from antiphon.values.fields import check_fields, shown
 from antiphon.values.hooks import InstructionsContext
-from antiphon.values.model import MAX_CALLS, Delta, Emit, ModelRequest, Reply, Usage, too_many_calls
+from antiphon.values.model import (
+    MAX_CALLS,
+    NO_USAGE,
+    Delta,
+    Emit,
+    ModelRequest,
+    Reply,
+    Usage,
+    too_many_calls,
+)
 from antiphon.values.result import Failure
 from antiphon.values.tool import Done, Tool, ToolContext, result_of
 
@@ -145,7 +154,6 @@ def request_of(
 
 
 _decode_reply = msgspec.json.Decoder(Reply).decode
-_NOTHING_USED = Usage()
 
 
 def _received(reply: Reply, *, free: bool) -> Reply:
@@ -161,7 +169,7 @@ def _received(reply: Reply, *, free: bool) -> Reply:
     except (TypeError, ValueError, AttributeError):
         found = _decode_reply(encode_shallow(clean_fields(_converted(reply))))
     used = found.usage
-    if used is None or (free and used == _NOTHING_USED) or Usage.reported(*astuple(used)) is not None:
+    if used is None or (free and used == NO_USAGE) or Usage.reported(*astuple(used)) is not None:
         return found
     return replace(found, usage=None)
 
