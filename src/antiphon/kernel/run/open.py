@@ -76,9 +76,7 @@ async def open_run(
         extra_scope, run_limits,
     )  # fmt: skip
     roster = _Roster(agents, model, env, context_windows or {}, endpoints)
-    store, owned = _journal(journal, os.environ if env is None else env)
-    # Nobody else comes to a journal in memory that goes with this run.
-    kept = store.durability != "none" or not owned
+    store, owned, kept = _journal(journal, os.environ if env is None else env)
     try:
         roster.team(options)
         asked_for = _run_id(run_id) if run_id else new_id()
@@ -97,8 +95,7 @@ async def open_run(
                 runtime.open_commands()
             yield Run(runtime, store)
         finally:
-            told = summary.encode(summary.summary_of(runtime.state, runtime.seq)) if kept else b""
-            await runtime.leave(told)
+            await runtime.leave(_summary(runtime) if kept else b"")
     finally:
         await roster.close()
         if owned:
@@ -264,7 +261,7 @@ async def cancel_run(journal: Journal, run_id: str, reason: str = "") -> None:
         runtime.record(partial(_resumed_to_cancel, first, reason))
         await runtime.close(reason)
     finally:
-        await runtime.leave(summary.encode(summary.summary_of(runtime.state, runtime.seq)))
+        await runtime.leave(_summary(runtime))
 
 
 async def compare_team(
@@ -298,12 +295,18 @@ def _resumed_to_cancel(first: Event, reason: str, emit: Emit) -> None:
     emit(CancelRequested("", clean_text(reason)))
 
 
-def _journal(journal: Journal | str | None, env: Mapping[str, str]) -> tuple[Journal, bool]:
+def _summary(runtime: Runtime) -> bytes:
+    return summary.encode(summary.summary_of(runtime.state, runtime.seq))
+
+
+def _journal(journal: Journal | str | None, env: Mapping[str, str]) -> tuple[Journal, bool, bool]:
+    """The journal, whether it was opened here, and whether anybody can come to it when this run is left."""
     if journal is None and env.get("ANTIPHON_HOME"):
         journal = "sqlite:///" + os.path.join(env["ANTIPHON_HOME"], "antiphon.db")
     if journal is None or isinstance(journal, str):
-        return open_journal(journal), True
-    return journal, False
+        store = open_journal(journal)
+        return store, True, store.durability != "none"
+    return journal, False, True
 
 
 def _option(model: Model, windows: Mapping[str, int], env: Mapping[str, str]) -> ModelOption:
