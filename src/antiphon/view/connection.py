@@ -26,10 +26,9 @@ from msgspec import Struct
 from antiphon.errors import UnknownName, UserError
 from antiphon.journal import Journal, open_journal
 from antiphon.kernel.facts import ids
-from antiphon.kernel.facts.events import RunClosed
+from antiphon.kernel.facts.events import VERDICTS, RunClosed
 from antiphon.kernel.facts.records import Record, ReplyDelta
 from antiphon.kernel.run.commands import (
-    VERDICTS,
     AnswerInput,
     AskAgent,
     CancelEffect,
@@ -72,8 +71,10 @@ class OpenQuestion(Struct, frozen=True):
     """Of an approval: the tool's, JSON."""
     since: float = 0.0
     """When it was asked, Unix seconds."""
-    answers: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
     """What may be answered; empty for any text."""
+    refused: int = 0
+    """Posted answers that did not fit, after each of which it stayed open."""
 
 
 class RunConnection:
@@ -167,7 +168,8 @@ class RunConnection:
         arguments: JSON that replaces the arguments asked for. grant: how far `always` reaches. reason: of a
         `no`, told to the model; ends_turn: with the `no` the turn ends too. by: who answers; recorded as an
         outsider, since nobody checks it. Raises UserError when the effect asks nothing now, or has an answer
-        that waits to be taken in, or the answer is none of those.
+        that waits to be taken in, or the answer is none of those. Whether the tool takes edited arguments its
+        owner says: `taken` raises where it does not, and the question stays open for another answer.
         """
         await self._read_on()
         asked = self._tree.human_inputs.get(effect_id)
@@ -175,10 +177,13 @@ class RunConnection:
             raise UserError(f"{effect_id} is not an open question or approval of run {self._run_id}")
         if not asked.is_question and content not in VERDICTS:
             raise UserError(f"An approval is answered yes, no or always; got {content!r}")
+        if arguments and (not asked.is_approval or content == "no"):
+            raise UserError("Arguments come with `yes` or `always` to a tool's approval only")
         if grant is not None and content != "always":
             raise UserError(f"Only `always` is remembered, and so takes a grant; got {content!r}")
         command = AnswerInput(effect_id, content, arguments, by, grant, reason, ends_turn)
-        return await self._post(command, answer_key(effect_id), f"{effect_id} has an answer already")
+        key = answer_key(effect_id, asked.wait.refused if asked.wait is not None else 0)
+        return await self._post(command, key, f"{effect_id} has an answer already")
 
     async def cancel(self, target: str = "", reason: str = "") -> int:
         """Stop a call or tool and all under it; without a target, every request."""
@@ -321,18 +326,20 @@ def open_questions(tree: RunTree) -> list[OpenQuestion]:
 
 def _question(tree: RunTree, asked: EffectNode) -> OpenQuestion:
     agent, since = tree.activations[ids.activation_of(asked.id)].agent, asked.began_at
-    if asked.is_approval:
-        return OpenQuestion(
-            asked.id, "approval", agent, asked.text, asked.name, asked.arguments, since, VERDICTS
-        )
+    refused = asked.wait.refused if asked.wait is not None else 0
     if asked.is_question:
-        return OpenQuestion(asked.id, "question", agent, asked.text, since=since)
-    return OpenQuestion(asked.id, "limit", agent, asked.text, since=since, answers=VERDICTS)
+        return OpenQuestion(asked.id, "question", agent, asked.text, since=since, refused=refused)
+    tool, arguments = (asked.name, asked.arguments) if asked.is_approval else ("", "")
+    kind: Literal["approval", "limit"] = "approval" if asked.is_approval else "limit"
+    return OpenQuestion(asked.id, kind, agent, asked.text, tool, arguments, since, VERDICTS, refused)
 
 
-def answer_key(effect_id: str) -> str:
-    """The key of the command that answers a question: a question is answered once, whoever does it first."""
-    return f"answer:{effect_id}"
+def answer_key(effect_id: str, refused: int = 0) -> str:
+    """The key of the command that answers a question: a question is answered once, whoever does it first.
+
+    refused: how many posted answers did not fit; the next one has a key of its own.
+    """
+    return f"answer:{effect_id}:{refused}" if refused else f"answer:{effect_id}"
 
 
 @asynccontextmanager

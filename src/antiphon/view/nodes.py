@@ -99,6 +99,8 @@ class WaitDetail(Struct, eq=False):
     """The person who answered."""
     command: int = 0
     """The number of the command that the answer came in by; 0 for one given in the owner's process."""
+    refused: int = 0
+    """Posted answers that did not fit: what was asked stayed open."""
 
 
 class EffectNode(Struct, eq=False):

@@ -65,6 +65,16 @@ def test_edited_arguments_are_what_the_tool_gets(shell, waiting):
     assert sent(shell) == ["bob"]
 
 
+def test_an_edit_that_the_tool_refuses_is_told_and_can_be_mended(shell, waiting):
+    screen, run_id = waiting("one")
+    said = shell("answer", run_id, "y", "--arguments", '{"to": 3}')
+    assert said.code == 2
+    assert "does not fit, so the question stays open" in said.err
+    assert shell("answer", run_id, "y", "--arguments", '{"to": "bob", "text": "else"}').code == 0
+    screen.end()
+    assert sent(shell) == ["bob"]
+
+
 def test_a_question_takes_any_text(shell, waiting):
     screen, run_id = waiting("asks", "your answer: ")
     assert "sender asks:\n    Which colour?" in shell("answer", run_id).out

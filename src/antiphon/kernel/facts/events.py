@@ -187,7 +187,8 @@ Detail = (
 HumanInput = ApprovalEffect | QuestionEffect | LimitEffect
 """What a person ends."""
 Ruling = ApprovalEffect | LimitEffect
-"""What a person answers `yes`, `no` or `always`."""
+"""What a person answers with one of VERDICTS."""
+VERDICTS = ("yes", "no", "always")
 
 # -- events -------------------------------------------------------------------------------------
 

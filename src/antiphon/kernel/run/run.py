@@ -18,6 +18,7 @@ from antiphon.journal import Journal
 from antiphon.kernel.context.compaction import HISTORY
 from antiphon.kernel.facts.activation import Activation, FinishedCall, OpenEffect
 from antiphon.kernel.facts.events import (
+    VERDICTS,
     ApprovalEffect,
     EffectStarted,
     Event,
@@ -28,11 +29,13 @@ from antiphon.kernel.facts.fold.inbox import full
 from antiphon.kernel.facts.fold.transcript_edits import read_history
 from antiphon.kernel.facts.ledger import NANO
 from antiphon.kernel.facts.records import Record
-from antiphon.kernel.run.commands import VERDICTS, AnswerInput, AskAgent, CancelEffect, PostMessage, Signal
+from antiphon.kernel.rules.answers import check_answer
+from antiphon.kernel.run.commands import AnswerInput, AskAgent, CancelEffect, PostMessage, Signal, posted
 from antiphon.kernel.run.feed import Subscription
 from antiphon.kernel.run.rows import ended_requests, messages_of, read
 from antiphon.kernel.run.runtime import Runtime
 from antiphon.kernel.run.stopping import DRAINED
+from antiphon.schema.arguments import Invalid
 from antiphon.values.agent import AnyAgent, agents_of
 from antiphon.values.fields import fit
 from antiphon.values.limits import Limits
@@ -177,19 +180,23 @@ class Run:
     ) -> None:  # fmt: skip
         """Answer an open question; or an approval, or a limit to be raised, with `yes`, `no` or `always`.
 
-        arguments: JSON that replaces the arguments asked for. grant: how far `always` reaches. reason: of a
-        `no`, told to the model; ends_turn: with the `no` the turn ends too. Raises UserError when the effect
-        asks nothing, or the answer is none of those.
+        arguments: JSON that replaces the arguments asked for; the tool must take them. grant: how far
+        `always` reaches. reason: of a `no`, told to the model; ends_turn: with the `no` the turn ends too.
+        Raises UserError when the effect asks nothing, or the answer does not fit: it says where, what is
+        expected and what was given, and the question stays open.
         """
         opened = self._runtime.state.open.get(effect_id)
-        detail = opened.detail if opened is not None else None
-        if not isinstance(detail, HumanInput):
+        if opened is None or not isinstance(opened.detail, HumanInput):
             raise UserError(f"{effect_id} is not an open question or approval")
-        if isinstance(detail, Ruling) and content not in VERDICTS:
-            raise UserError(f"An approval is answered yes, no or always; got {content!r}")
         if grant is not None and content != "always":
             raise UserError(f"Only `always` is remembered, and so takes a grant; got {content!r}")
-        self._runtime.apply_command(AnswerInput(effect_id, content, arguments, by, grant, reason, ends_turn))
+        command = posted(AnswerInput(effect_id, content, arguments, by, grant, reason, ends_turn))
+        found = check_answer(
+            self._runtime.state, self._runtime.team, opened, command.content, command.arguments
+        )
+        if isinstance(found, Invalid):
+            raise UserError(f"{effect_id} is not answered: {found.text}")
+        self._runtime.apply_command(command)
 
     async def cancel(self, target: str = "", reason: str = "") -> bool:
         """Stop a call or tool and all under it; without a target, every request.

@@ -409,11 +409,11 @@ class Runtime:
 
     def apply_command(self, command: commands.Command, number: int = 0) -> None:
         """Record what a command says. Raises UserError for one that no journal can hold."""
-        self.record(commands.apply_command(self.state, commands.posted(command), number))
+        self.record(commands.apply_command(self.state, self.team, commands.posted(command), number))
 
     def open_commands(self) -> None:
         """From now on take in what outsiders post, and say that this owner lives."""
-        read = partial(commands.read_commands, self.journal, self.state, self.record)
+        read = partial(commands.read_commands, self.journal, self.state, self.team, self.record)
         self._reader = self.spawn(self._or_suspend(read))
         self.spawn(self._or_suspend(partial(commands.beat, self.journal)))
 
