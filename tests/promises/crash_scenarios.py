@@ -84,6 +84,18 @@ def approve(record):
     return []
 
 
+def ask(**form):
+    return call("call_agent", agent_name="user", message="Which?", **form)
+
+
+def choose(record):
+    """Say what does not fit first; the second question gets no answer in time."""
+    event = record.event
+    if type(event) is EffectStarted and getattr(event.detail, "options", ()):
+        return [("wrong", AnswerInput(event.id, "green")), ("right", AnswerInput(event.id, "blue"))]
+    return []
+
+
 def cancel_call(record):
     event = record.event
     if type(event) is EffectStarted and getattr(event.detail, "name", "") == "hang":
@@ -151,6 +163,11 @@ APPROVAL = Scenario(
     "approval", team(a=["wire", "look"]),
     script(a=[[call("wire", what="x"), call("look", what="y")], call("wire", what="z"), "done"]),
     (("a", "go"),), approve,
+)  # fmt: skip
+FORM = Scenario(
+    "questions with form", team(a=["pay"]),
+    script(a=[[ask(options=["red", "blue"]), ask(timeout_seconds=30)], call("pay", what="x"), "done"]),
+    (("a", "go"),), choose,
 )  # fmt: skip
 RETRY = Scenario(
     "retry", team(a=["pay"]),
@@ -413,5 +430,5 @@ PROFILES = Scenario(
 )  # fmt: skip
 ALL = [
     *(SINGLE, CONTRACTS, CIRCULAR, FAN_OUT, BACKGROUND, APPROVAL, RETRY, CANCEL, LOOP, TASKS, ACTION),
-    *(ENVIRONMENT, PROFILES, INSTRUCTIONS),
+    *(ENVIRONMENT, PROFILES, INSTRUCTIONS, FORM),
 ]

@@ -254,6 +254,22 @@ BROKEN = {
             EffectStarted("1/1.x:s:0", StepEffect("s")), EffectFinished("1/1.x"),
         ],
     ),
+    "an answer that does not fit": (
+        "answers", 10,
+        [
+            *ASKED,
+            EffectStarted("1/1.c1", QuestionEffect("Which?", options=("red", "blue"))),
+            EffectFinished("1/1.c1", content="green", command=2),
+        ],
+    ),
+    "no more time while there was some": (
+        "answers", 10,
+        [
+            *ASKED,
+            EffectStarted("1/1.c1?", ApprovalEffect("act", '{"n":1}', "", deadline=5e9)),
+            EffectFinished("1/1.c1?", "limit", reason="nobody answered"),
+        ],
+    ),
     "publishing without an action": (
         "action", 8, [*START, MessagePosted(Message("forward", "a", "", "x"), 1, by=1)],
     ),

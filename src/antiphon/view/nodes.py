@@ -94,13 +94,17 @@ class WaitDetail(Struct, eq=False):
     """What only waits have: timers and human input."""
 
     due_at: float = 0.0
-    """When a timer ends; 0 for none."""
+    """When a timer ends, or a person's time to answer; 0 for never."""
     by: str = ""
     """The person who answered."""
     command: int = 0
     """The number of the command that the answer came in by; 0 for one given in the owner's process."""
     refused: int = 0
     """Posted answers that did not fit: what was asked stayed open."""
+    options: tuple[str, ...] = ()
+    """Of a question: one of these is the answer."""
+    schema: dict[str, Any] | None = None
+    """Of a question: the JSON Schema that the answer must fit."""
 
 
 class EffectNode(Struct, eq=False):

@@ -84,6 +84,24 @@ def test_a_question_takes_any_text(shell, waiting):
     assert screen.code == 0
 
 
+def test_a_question_with_form_is_listed_with_it_and_held_to_it(shell, waiting):
+    screen, run_id = waiting("chooser", "your answer: ")
+    listed = shell("answer", run_id).out
+    assert "1  red␛[2J" in listed
+    assert f"answer {run_id[:12]} 1/1.c1 1" in listed
+    (found,) = shell("answer", run_id, "--json").value
+    assert (found["options"], found["schema"]) == (["red\x1b[2J", "Blue"], None)
+    assert found["deadline"] == pytest.approx(found["since"] + 900)
+    wrong = shell("answer", run_id, "1/1.c1", "green")
+    assert (wrong.code, "expected one of red" in wrong.err) == (2, True)
+    assert "answered 'Blue'" in shell("answer", run_id, "1/1.c1", "blue").out
+    screen.until("How old?")
+    assert shell("answer", run_id, "1/2.c1", "old").code == 2
+    assert "answered '7'" in shell("answer", run_id, "1/2.c1", "7").out
+    screen.end()
+    assert screen.code == 0
+
+
 NO_ANSWERS = [
     (["perhaps"], 2, "A permission is answered yes, no, always; got 'perhaps'"),
     (["yes", "--arguments", "[1]"], 2, "--arguments is an object"),

@@ -17,7 +17,7 @@ from msgspec import Struct
 from antiphon.cli import exit_codes
 from antiphon.cli.display import output, terminal_escape
 from antiphon.cli.duration import seconds_of
-from antiphon.cli.session.questions import MORE, laid_out, verdict
+from antiphon.cli.session.questions import MORE, answer_in_form, form_lines, laid_out, verdict
 from antiphon.cli.session.request import manner_of
 from antiphon.cli.store import (
     command,
@@ -79,6 +79,8 @@ def answer(
 
     ID is the id as listed; it may be left out where only one thing is asked. A run that nobody
     drives takes the answer in when it is resumed. Without RUN, what every run asks is listed.
+
+    A question with options is answered with one of them, or its number; one with a schema with JSON.
 
     With always, every later call of the same tool in the run is allowed, as far as the options say.
     """
@@ -147,7 +149,7 @@ async def _inbox(option: str | None, as_json: bool) -> int:
 
 def _ruled(question: OpenQuestion) -> str:
     """What permission is asked for: a tool, or more of a limit; empty for a plain question."""
-    return (question.tool or MORE) if question.options else ""
+    return (question.tool or MORE) if question.takes_verdict else ""
 
 
 def _short(question: OpenQuestion) -> str:
@@ -186,7 +188,10 @@ def _how(effect: EffectNode) -> str:
 def _content(question: OpenQuestion, text: str) -> str:
     """What is answered; to a permission one of the verdicts."""
     if not _ruled(question):
-        return text
+        try:
+            return answer_in_form(text, question.options, question.schema)
+        except ValueError as error:
+            raise click.UsageError(f"The answer does not fit: {error}") from error
     found = verdict(text)
     if found is None:
         raise click.UsageError(f"A permission is answered {', '.join(VERDICTS)}; got {text!r}.")
@@ -330,6 +335,8 @@ def _list(asked: list[OpenQuestion], entry: RunInfo, option: str | None) -> None
         agent = terminal_escape.line(each.agent, 60)
         if not _ruled(each):
             output.say(f"{_short(each)}  {agent} asks:\n  {each.text}".replace("\n", "\n  "))
+            for line in form_lines(each.options, each.schema, each.deadline):
+                output.say(f"    {line}")
             continue
         output.say(f"{_short(each)}  {agent} asks to use {terminal_escape.line(_ruled(each), 64)}")
         for line in laid_out(each.arguments):
@@ -337,7 +344,7 @@ def _list(asked: list[OpenQuestion], entry: RunInfo, option: str | None) -> None
         if each.text:
             output.say(f"  ({terminal_escape.line(each.text, 200)})")
     first = asked[0]
-    said = "yes" if _ruled(first) else "your answer"
+    said = "yes" if _ruled(first) else "1" if first.options else "your answer"
     output.say(f"\nto answer: {command('answer', short, _short(first), said, journal=option)}")
 
 
@@ -352,6 +359,9 @@ def _plain(entry: RunInfo, asked: list[OpenQuestion]) -> list[dict[str, Any]]:
             "arguments": _decoded(each.arguments) if each.arguments else None,
             "text": each.text,
             "since": each.since,
+            "options": list(each.options),
+            "schema": each.schema,
+            "deadline": each.deadline,
         }
         for each in asked
     ]

@@ -15,6 +15,7 @@ from antiphon.kernel.facts.events import EffectStarted, Event, LimitEffect, Turn
 from antiphon.kernel.facts.fold.calls import planned_above
 from antiphon.kernel.facts.ledger import no_more_calls, overspent
 from antiphon.kernel.facts.state import RunState
+from antiphon.kernel.rules.answers import deadline_of
 from antiphon.kernel.rules.builtins import call_detail
 from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam
 from antiphon.values.hooks import Return
@@ -57,8 +58,9 @@ def on_breach(
         and not progress.raise_declined
     ):
         asked = LimitEffect(
-            f"{breach.reason}. Allow as much again?", breach.scope, planned_above(run, activation)
-        )
+            f"{breach.reason}. Allow as much again?", breach.scope, planned_above(run, activation),
+            deadline_of(run, activation),
+        )  # fmt: skip
         number = progress.raises + 1
         return EffectStarted(ids.limit_id(activation.id, activation.turn.number, number), asked)
     found: Any = None

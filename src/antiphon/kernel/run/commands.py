@@ -20,6 +20,7 @@ from antiphon.kernel.facts.events import (
     Event,
     HumanInput,
     MessagePosted,
+    QuestionEffect,
     Ruling,
 )
 from antiphon.kernel.facts.fold.inbox import full
@@ -158,17 +159,19 @@ def posted(command: _Posted) -> _Posted:
     return found  # type: ignore[no-any-return]
 
 
-def apply_command(state: RunState, team: CompiledTeam, command: Command, number: int = 0) -> Event:
-    """The event that a clean command becomes; one that comes too late, or that does not fit, is a dead
-    letter."""
+def apply_command(state: RunState, team: CompiledTeam, command: Command, at: float, number: int = 0) -> Event:
+    """The event that a clean command becomes; one that comes too late, or does not fit, is a dead letter.
+
+    at: the time, Unix seconds.
+    """
     if isinstance(command, AskAgent):
         return MessagePosted(request(command), command=number)
     if isinstance(command, CancelEffect):
         return CancelRequested(command.target, command.reason, number)
     if isinstance(command, FinishEffect):
-        return _finished(state, command, number)
+        return _finished(state, team, command, at, number)
     if isinstance(command, AnswerInput):
-        return _answered(state, team, command, number)
+        return _answered(state, team, command, at, number)
     opened = state.open.get(command.call_id)
     if opened is None or not opened.child:
         return _dead(command.text, command.call_id, f"{command.call_id} is not an open call", number)
@@ -185,12 +188,12 @@ def apply_command(state: RunState, team: CompiledTeam, command: Command, number:
     return MessagePosted(message, receiver.id, number, full(receiver, state.options.limits))
 
 
-def _answered(state: RunState, team: CompiledTeam, command: AnswerInput, number: int) -> Event:
+def _answered(state: RunState, team: CompiledTeam, command: AnswerInput, at: float, number: int) -> Event:
     opened = state.open.get(command.effect_id)
     if opened is None or not isinstance(opened.detail, HumanInput):
         reason = f"{command.effect_id} is not an open question"
         return _dead(command.content, command.effect_id, reason, number)
-    found = check_answer(state, team, opened, command.content, command.arguments)
+    found = check_answer(state, team, opened, command.content, command.arguments, at)
     if isinstance(found, Invalid):
         return _dead(command.content, command.effect_id, found.text, number)
     content, arguments = found
@@ -206,33 +209,40 @@ def _answered(state: RunState, team: CompiledTeam, command: AnswerInput, number:
     )
 
 
-def _finished(state: RunState, command: FinishEffect, number: int) -> Event:
+def _finished(state: RunState, team: CompiledTeam, command: FinishEffect, at: float, number: int) -> Event:
     opened = state.open.get(command.effect_id)
     if opened is None or isinstance(opened.detail, CallEffect | Ruling):
         reason = f"{command.effect_id} is no open effect that could be ended so"
         return _dead(command.content, command.effect_id, reason, number)
+    content = command.content
+    if type(opened.detail) is QuestionEffect and command.outcome == "completed":
+        found = check_answer(state, team, opened, content, at=at)
+        if isinstance(found, Invalid):
+            return _dead(content, command.effect_id, found.text, number)
+        content, _ = found
     return EffectFinished(
-        command.effect_id, command.outcome, command.content, reason=command.reason, decided_by=command.by,
+        command.effect_id, command.outcome, content, reason=command.reason, decided_by=command.by,
         source=command.source, command=number,
     )  # fmt: skip
 
 
-def apply_stored(state: RunState, team: CompiledTeam, body: bytes, number: int) -> Event:
+def apply_stored(state: RunState, team: CompiledTeam, body: bytes, at: float, number: int) -> Event:
     """`apply_command` for one as it was posted; what is no command is a dead letter, and stops no run."""
     try:
         command = from_outside(clean_fields(decode(body)))
     except (msgspec.DecodeError, RecursionError) as error:
         return _dead("", USER, f"command {number} cannot be read: {clean_text(str(error))}", number)
-    return apply_command(state, team, command, number)
+    return apply_command(state, team, command, at, number)
 
 
 async def read_commands(
-    journal: Journal, state: RunState, team: CompiledTeam, record: Callable[[Event], None]
-) -> None:
+    journal: Journal, state: RunState, team: CompiledTeam, now: Callable[[], float],
+    record: Callable[[Event], None],
+) -> None:  # fmt: skip
     """Take in what outsiders post, until the run is closed."""
     while not state.closed:
         for command in await journal.commands(state.run_id, state.command):
-            record(apply_stored(state, team, command.body, command.number))
+            record(apply_stored(state, team, command.body, now(), command.number))
             if command.number % COMMANDS_PER_YIELD == 0:
                 await asyncio.sleep(0)
         await journal.wait(state.run_id, FOREVER, state.command)
