@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from math import inf
 
 from msgspec import Struct, field
@@ -11,6 +12,7 @@ from antiphon.kernel.facts.events import (
     Detail,
     EffectFinished,
     HumanInput,
+    LimitEffect,
     ModelEffect,
     QuestionEffect,
     RunResumed,
@@ -142,10 +144,13 @@ class AuditedActivation(Struct):
     results: list[int] = field(default_factory=list)
     open: set[str] = field(default_factory=set)
 
-    def misfit(self, detail: Detail, end: EffectFinished, at: float) -> str:
+    def misfit(self, detail: Detail, end: EffectFinished, at: float, open_now: Container[str]) -> str:
         """Why something that people were asked should not have ended so at that time; empty where it may."""
         if not isinstance(detail, HumanInput):
             return ""
+        if type(detail) is LimitEffect and detail.joins:
+            early = detail.joins in open_now and end.outcome != "cancelled"
+            return f"{end.id} ended before {detail.joins}, whose answer it waits for" if early else ""
         nobody = not (end.decided_by or end.source or end.command)
         if end.outcome == "limit" and nobody and at < (inf if detail.deadline is None else detail.deadline):
             return f"{end.id} ended for want of an answer while there was time for one"
@@ -174,7 +179,8 @@ INVARIANTS = {
     "command": "a command is applied once, in order",
     "view": "only a living activation's view of its conversation is shortened",
     "permission": "no acting tool starts unless allowed, with the arguments that were allowed",
-    "answers": "an answer fits the form that was asked for; who has time to answer has all of it",
+    "answers": "an answer fits the form that was asked for, and comes before it counts for those who joined; "
+    "who has time to answer has all of it",
     "limits": "whenever something starts, tokens and money spent and held, calls and activations are within "
     "every scope's limits; only what a provider billed beyond its hold may exceed them",
 }

@@ -369,7 +369,7 @@ class Audit:
             return
         seat.open.discard(event.id)
         detail = started.detail
-        if wrong := seat.misfit(detail, event, self._at):
+        if wrong := seat.misfit(detail, event, self._at, self._open):
             self._broken("answers", wrong)
         if type(detail) is InstructionsEffect:
             seat.instructed = event.outcome == "completed"
@@ -390,7 +390,7 @@ class Audit:
         if type(detail) is CallEffect:
             self._returned(event)
         allowed = event.outcome == "completed" and event.content in ("yes", "always")
-        if type(detail) is LimitEffect and allowed:
+        if type(detail) is LimitEffect and allowed and not detail.joins:
             self._chain(seat)[detail.scope].raised()
         background = type(detail) is CallEffect and detail.background
         if event.id in self._detached:

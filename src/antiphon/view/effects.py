@@ -61,7 +61,7 @@ _NAMES: Mapping[type, Callable[[Any], tuple[EffectKind, str, str]]] = {
     CallEffect: _call,
     ApprovalEffect: lambda detail: ("wait", detail.name, "approval"),
     QuestionEffect: lambda detail: ("wait", USER, "question"),
-    LimitEffect: lambda detail: ("wait", USER, "limit"),
+    LimitEffect: lambda detail: ("wait", USER, "joined" if detail.joins else "limit"),
     TimerEffect: lambda detail: ("wait", "", detail.purpose),
     ResultEffect: lambda detail: ("wait", detail.call_id, "result"),
     RoomEffect: lambda detail: ("wait", "", "room"),

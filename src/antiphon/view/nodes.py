@@ -119,8 +119,8 @@ class EffectNode(Struct, eq=False):
     """Of the model, tool, agent or step; of a wait for a person the tool that it is about."""
     purpose: str = ""
     """Of a model call: `compact`, `final`, or empty for a reply. Of a wait: `approval`, `question`, `limit`,
-    `retry`, `result`, `deadline`. Of a call: `ask` of an action to its own model, `limit` of a handoff at a
-    limit."""
+    `joined` (an earlier question about the same limit), `retry`, `result`, `deadline`. Of a call: `ask` of an
+    action to its own model, `limit` of a handoff at a limit."""
     call: ToolCall | None = None
     """The call of the turn that it does, as the model or the plan wrote it."""
     arguments: str = ""

@@ -143,6 +143,8 @@ class LimitEffect(Struct, frozen=True, gc=False, tag="limit", tag_field="kind", 
     """See ApprovalEffect."""
     deadline: float | None = None
     """See ApprovalEffect."""
+    joins: str = ""
+    """The open question about the same limit whose answer is this one's too; nobody is asked again."""
 
 
 class TimerEffect(Struct, frozen=True, gc=False, tag="timer", tag_field="kind", omit_defaults=True):

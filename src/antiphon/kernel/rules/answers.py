@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from antiphon.kernel.facts.activation import Activation, OpenEffect
-from antiphon.kernel.facts.events import VERDICTS, ApprovalEffect, HumanInput, QuestionEffect
+from antiphon.kernel.facts.events import VERDICTS, ApprovalEffect, HumanInput, LimitEffect, QuestionEffect
 from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules.team.compiled import CompiledTeam
 from antiphon.schema.arguments import Invalid
@@ -51,6 +51,8 @@ def check_answer(
     if content not in VERDICTS:
         return Invalid(f"an approval is answered yes, no or always; got {content!r:.80}")
     if type(detail) is not ApprovalEffect:
+        if type(detail) is LimitEffect and detail.joins:
+            return Invalid(f"{opened.id} joins the question {detail.joins}; answer that")
         if arguments:
             return Invalid("a higher limit has no arguments; they come with a tool's approval only")
         return content, ""

@@ -23,6 +23,7 @@ from antiphon.kernel.facts.events import (
     EffectStarted,
     Event,
     HumanInput,
+    LimitEffect,
     QuestionEffect,
     Ruling,
 )
@@ -258,6 +259,8 @@ class Run:
         """Show a question to a person and send the answer back. fails: the answer when that raises."""
         detail = event.detail if isinstance(event, EffectStarted) else None
         if not isinstance(event, EffectStarted) or not isinstance(detail, HumanInput):
+            return
+        if type(detail) is LimitEffect and detail.joins:
             return
         message, wrong = _shown(event.id, agent, detail), ""
         for _ in range(ANSWERS_TRIED):
