@@ -145,6 +145,7 @@ def _started(effect_id: str, detail: Any) -> str:
         repaired=given("repaired"), ends=given("finishes"), background=given("background"),
         keep=given("stays_dormant"), continues=given("reactivates"), fallback=given("fallback"),
         scope=given("scope") or given("outside"), limits=given("limits"),
+        options=list(given("options")), schema=given("schema"), until=given("deadline"), joins=given("joins"),
     )  # fmt: skip
 
 

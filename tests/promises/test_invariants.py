@@ -15,6 +15,7 @@ from antiphon.kernel.facts.events import (
     EffectFinished,
     EffectStarted,
     InstructionsEffect,
+    LimitEffect,
     MessagePosted,
     ModelEffect,
     PermissionDecided,
@@ -252,6 +253,34 @@ BROKEN = {
         [
             *START[:5], TurnStarted(1, 1, act=True), EffectStarted("1/1.x", ActionEffect("a")),
             EffectStarted("1/1.x:s:0", StepEffect("s")), EffectFinished("1/1.x"),
+        ],
+    ),
+    "an answer that does not fit": (
+        "answers", 10,
+        [
+            *ASKED,
+            EffectStarted("1/1.c1", QuestionEffect("Which?", options=("red", "blue"))),
+            EffectFinished("1/1.c1", content="green", command=2),
+        ],
+    ),
+    "a joined limit that was raised before there was an answer": (
+        "answers", 13,
+        [
+            *START,
+            EffectFinished("1/1.m1", reply=Reply("", (CALL,), "calls", Usage(1, 1))),
+            EffectStarted("1/1.l1", LimitEffect("more?")),
+            call("1/1.c1", "b"),
+            TurnStarted(2, 1),
+            EffectStarted("2/1.l1", LimitEffect("more?", joins="1/1.l1")),
+            EffectFinished("2/1.l1", content="yes"),
+        ],
+    ),
+    "no more time while there was some": (
+        "answers", 10,
+        [
+            *ASKED,
+            EffectStarted("1/1.c1?", ApprovalEffect("act", '{"n":1}', "", deadline=5e9)),
+            EffectFinished("1/1.c1?", "limit", reason="nobody answered"),
         ],
     ),
     "publishing without an action": (

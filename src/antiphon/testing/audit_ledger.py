@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+from math import inf
+
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from antiphon.kernel.facts.events import EffectFinished, ModelEffect, RunResumed
+from antiphon.kernel.facts.events import (
+    Detail,
+    EffectFinished,
+    HumanInput,
+    LimitEffect,
+    ModelEffect,
+    QuestionEffect,
+    RunResumed,
+)
 from antiphon.kernel.facts.ledger import NANO, raised
+from antiphon.values.form import fitted
 from antiphon.values.limits import Limits
 from antiphon.values.message import Message, ToolCall
 
@@ -132,6 +144,24 @@ class AuditedActivation(Struct):
     results: list[int] = field(default_factory=list)
     open: set[str] = field(default_factory=set)
 
+    def misfit(self, detail: Detail, end: EffectFinished, at: float, open_now: Container[str]) -> str:
+        """Why something that people were asked should not have ended so at that time; empty where it may."""
+        if not isinstance(detail, HumanInput):
+            return ""
+        if type(detail) is LimitEffect and detail.joins:
+            early = detail.joins in open_now and end.outcome != "cancelled"
+            return f"{end.id} ended before {detail.joins}, whose answer it waits for" if early else ""
+        nobody = not (end.decided_by or end.source or end.command)
+        if end.outcome == "limit" and nobody and at < (inf if detail.deadline is None else detail.deadline):
+            return f"{end.id} ended for want of an answer while there was time for one"
+        if type(detail) is QuestionEffect and end.outcome == "completed":
+            try:
+                if fitted(end.content, detail.options, detail.schema) != end.content:
+                    return f"{end.id} is answered in another form than it is read in"
+            except ValueError as error:
+                return f"{end.id} is answered by what does not fit: {error}"
+        return ""
+
 
 INVARIANTS = {
     "gapless": "rows are numbered without a gap, count their events, and their epochs never fall",
@@ -149,6 +179,8 @@ INVARIANTS = {
     "command": "a command is applied once, in order",
     "view": "only a living activation's view of its conversation is shortened",
     "permission": "no acting tool starts unless allowed, with the arguments that were allowed",
+    "answers": "an answer fits the form that was asked for, and comes before it counts for those who joined; "
+    "who has time to answer has all of it",
     "limits": "whenever something starts, tokens and money spent and held, calls and activations are within "
     "every scope's limits; only what a provider billed beyond its hold may exceed them",
 }

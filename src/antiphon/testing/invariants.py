@@ -10,6 +10,7 @@ the fold cannot excuse itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from math import inf
 from typing import Any, NoReturn
 
 from antiphon.journal.port import Journal, Row, follows, genesis
@@ -63,8 +64,7 @@ class Audit:
     """
 
     def __init__(self, run_id: str, acts: Acts | None = None, *, seq: int = 0, digest: bytes = b"") -> None:
-        self.run_id, self.seq = run_id, seq
-        self._acts = acts
+        self.run_id, self.seq, self._acts, self._at = run_id, seq, acts, inf
         self._row, self._digest, self._epoch = seq, digest or genesis(run_id), 0
         self._options: Options | None = None
         self._over = self._draining = False
@@ -90,7 +90,7 @@ class Audit:
             self._broken("gapless", what)
         if not follows(row, self._digest):
             self._broken("chain", "the digest does not match")
-        self._row, self._digest, self._epoch = row.seq, row.digest, row.epoch
+        self._row, self._digest, self._epoch, self._at = row.seq, row.digest, row.epoch, row.at
         for offset, event in enumerate(events, 1 - row.count):
             self.seq = row.seq + offset
             self.event(event)
@@ -369,6 +369,8 @@ class Audit:
             return
         seat.open.discard(event.id)
         detail = started.detail
+        if wrong := seat.misfit(detail, event, self._at, self._open):
+            self._broken("answers", wrong)
         if type(detail) is InstructionsEffect:
             seat.instructed = event.outcome == "completed"
         if type(detail) is ModelEffect:
@@ -388,7 +390,7 @@ class Audit:
         if type(detail) is CallEffect:
             self._returned(event)
         allowed = event.outcome == "completed" and event.content in ("yes", "always")
-        if type(detail) is LimitEffect and allowed:
+        if type(detail) is LimitEffect and allowed and not detail.joins:
             self._chain(seat)[detail.scope].raised()
         background = type(detail) is CallEffect and detail.background
         if event.id in self._detached:
@@ -450,8 +452,7 @@ class Audit:
         return found
 
     def _within(self, books: AuditLedger, started: type | None = None) -> None:
-        excess = books.excess(started)
-        if excess:
+        if excess := books.excess(started):
             self._broken("limits", excess)
 
     def _broken(self, invariant: str, text: str) -> NoReturn:

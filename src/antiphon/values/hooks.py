@@ -120,6 +120,10 @@ class PlannedCall(Struct, frozen=True):
     """Data of the activation that changes with it."""
     run_data: Mapping[str, Any] = {}
     """Data of the run that changes with it."""
+    options: tuple[str, ...] = ()
+    """Of a call of the user: one of these is the answer."""
+    schema: dict[str, Any] | None = None
+    """Of a call of the user: the JSON Schema that the answer must fit. It is told the answer as JSON."""
 
 
 class TurnPlan(Struct, frozen=True):

@@ -21,15 +21,16 @@ from contextlib import asynccontextmanager
 from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 
+import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from antiphon.errors import UnknownName, UserError
 from antiphon.journal import Journal, open_journal
 from antiphon.kernel.facts import ids
-from antiphon.kernel.facts.events import RunClosed
+from antiphon.kernel.facts.events import VERDICTS, RunClosed
 from antiphon.kernel.facts.records import Record, ReplyDelta
 from antiphon.kernel.run.commands import (
-    VERDICTS,
     AnswerInput,
     AskAgent,
     CancelEffect,
@@ -43,12 +44,14 @@ from antiphon.kernel.run.rows import RecordReader, fold
 from antiphon.kernel.run.run import activation_info, open_here
 from antiphon.values.agent import AnyAgent, agents_of
 from antiphon.values.fields import fit, shown
+from antiphon.values.form import fitted
 from antiphon.values.limits import Limits
 from antiphon.values.message import USER, Attachment, new_id
+from antiphon.values.model import ToolSpec
 from antiphon.values.policy import Grant
 from antiphon.values.result import ActivationInfo
 from antiphon.view.changes import CancelRequest, Change, EffectEnd, EffectStart, MessageArrival
-from antiphon.view.nodes import DeadLetter, EffectNode
+from antiphon.view.nodes import DeadLetter, EffectNode, WaitDetail
 from antiphon.view.tree import RunTree
 
 REMEMBERED = 10_000
@@ -72,8 +75,17 @@ class OpenQuestion(Struct, frozen=True):
     """Of an approval: the tool's, JSON."""
     since: float = 0.0
     """When it was asked, Unix seconds."""
-    answers: tuple[str, ...] = ()
-    """What may be answered; empty for any text."""
+    options: tuple[str, ...] = ()
+    """What may be answered: one of these; empty for any text, or what fits the schema."""
+    schema: dict[str, Any] | None = None
+    """JSON Schema of the answer, which is JSON then; of an approval that of the arguments, should they be
+    edited, where the journal has it. None: no such form."""
+    deadline: float | None = None
+    """Unix seconds when it ends without an answer; None: it waits for ever."""
+    refused: int = 0
+    """Posted answers that did not fit, after each of which it stayed open."""
+    takes_verdict: bool = False
+    """Of an approval and a limit: it is answered `yes`, `no` or `always`."""
 
 
 class RunConnection:
@@ -89,6 +101,7 @@ class RunConnection:
         self._taken: dict[int, str | UserError] = {}
         self._request = 0
         self._newest = 0
+        self._tools: dict[str, dict[str, dict[str, Any]]] = {}
 
     @property
     def run_id(self) -> str:
@@ -135,7 +148,19 @@ class RunConnection:
     async def open_questions(self) -> tuple[OpenQuestion, ...]:
         """What the run asks people now, oldest first."""
         await self._read_on()
-        return tuple(open_questions(self._tree))
+        found = []
+        for each in open_questions(self._tree):
+            schema = await self._parameters(each) if each.tool else each.schema
+            found.append(replace(each, schema=schema))
+        return tuple(found)
+
+    async def _parameters(self, question: OpenQuestion) -> dict[str, Any] | None:
+        """The schema of the arguments of the tool that an approval is about, as its agent's model is told."""
+        digest = self._tree.activations[ids.activation_of(question.id)].prefix
+        if digest not in self._tools:
+            told = _decode_prefix(await self._journal.blob(self._run_id, digest)) if digest else _Prefix()
+            self._tools[digest] = {each.name: each.parameters for each in told.tools}
+        return self._tools[digest].get(question.tool)
 
     # -- asking -------------------------------------------------------------------------------
 
@@ -164,10 +189,12 @@ class RunConnection:
     ) -> int:  # fmt: skip
         """Answer an open question; or an approval, or a limit to be raised, with `yes`, `no` or `always`.
 
-        arguments: JSON that replaces the arguments asked for. grant: how far `always` reaches. reason: of a
-        `no`, told to the model; ends_turn: with the `no` the turn ends too. by: who answers; recorded as an
-        outsider, since nobody checks it. Raises UserError when the effect asks nothing now, or has an answer
-        that waits to be taken in, or the answer is none of those.
+        content: as the question's `options` or `schema` say. arguments: JSON that replaces the arguments
+        asked for. grant: how far `always` reaches. reason: of a `no`, told to the model; ends_turn: with the
+        `no` the turn ends too. by: who answers; recorded as an outsider, since nobody checks it. Raises
+        UserError when the effect asks nothing now, or has an answer that waits to be taken in, or the answer
+        does not fit. Whether the tool takes edited arguments its owner says: `taken` raises where it does
+        not, and the question stays open for another answer.
         """
         await self._read_on()
         asked = self._tree.human_inputs.get(effect_id)
@@ -175,10 +202,19 @@ class RunConnection:
             raise UserError(f"{effect_id} is not an open question or approval of run {self._run_id}")
         if not asked.is_question and content not in VERDICTS:
             raise UserError(f"An approval is answered yes, no or always; got {content!r}")
+        if arguments and (not asked.is_approval or content == "no"):
+            raise UserError("Arguments come with `yes` or `always` to a tool's approval only")
         if grant is not None and content != "always":
             raise UserError(f"Only `always` is remembered, and so takes a grant; got {content!r}")
+        wait = asked.wait or WaitDetail()
+        if asked.is_question:
+            try:
+                content = fitted(content, wait.options, wait.schema)
+            except ValueError as error:
+                raise UserError(f"{effect_id} is not answered: {error}") from error
         command = AnswerInput(effect_id, content, arguments, by, grant, reason, ends_turn)
-        return await self._post(command, answer_key(effect_id), f"{effect_id} has an answer already")
+        key = answer_key(effect_id, wait.refused)
+        return await self._post(command, key, f"{effect_id} has an answer already")
 
     async def cancel(self, target: str = "", reason: str = "") -> int:
         """Stop a call or tool and all under it; without a target, every request."""
@@ -247,6 +283,15 @@ class RunConnection:
         self._taken[number] = became
         if len(self._taken) > REMEMBERED:
             del self._taken[next(iter(self._taken))]
+
+
+class _Prefix(Struct):
+    """Of what a model was told before the conversation, the tools."""
+
+    tools: tuple[ToolSpec, ...] = ()
+
+
+_decode_prefix = msgspec.json.Decoder(_Prefix).decode
 
 
 class RunEvents:
@@ -321,18 +366,26 @@ def open_questions(tree: RunTree) -> list[OpenQuestion]:
 
 def _question(tree: RunTree, asked: EffectNode) -> OpenQuestion:
     agent, since = tree.activations[ids.activation_of(asked.id)].agent, asked.began_at
-    if asked.is_approval:
-        return OpenQuestion(
-            asked.id, "approval", agent, asked.text, asked.name, asked.arguments, since, VERDICTS
-        )
+    wait = asked.wait or WaitDetail()
+    until = wait.due_at or None
     if asked.is_question:
-        return OpenQuestion(asked.id, "question", agent, asked.text, since=since)
-    return OpenQuestion(asked.id, "limit", agent, asked.text, since=since, answers=VERDICTS)
+        return OpenQuestion(
+            asked.id, "question", agent, asked.text, since=since, options=wait.options, schema=wait.schema,
+            deadline=until, refused=wait.refused,
+        )  # fmt: skip
+    kind: Literal["approval", "limit"] = "approval" if asked.is_approval else "limit"
+    tool, arguments = (asked.name, asked.arguments) if asked.is_approval else ("", "")
+    return OpenQuestion(
+        asked.id, kind, agent, asked.text, tool, arguments, since, VERDICTS, None, until, wait.refused, True
+    )
 
 
-def answer_key(effect_id: str) -> str:
-    """The key of the command that answers a question: a question is answered once, whoever does it first."""
-    return f"answer:{effect_id}"
+def answer_key(effect_id: str, refused: int = 0) -> str:
+    """The key of the command that answers a question: a question is answered once, whoever does it first.
+
+    refused: how many posted answers did not fit; the next one has a key of its own.
+    """
+    return f"answer:{effect_id}:{refused}" if refused else f"answer:{effect_id}"
 
 
 @asynccontextmanager

@@ -94,11 +94,17 @@ class WaitDetail(Struct, eq=False):
     """What only waits have: timers and human input."""
 
     due_at: float = 0.0
-    """When a timer ends; 0 for none."""
+    """When a timer ends, or a person's time to answer; 0 for never."""
     by: str = ""
     """The person who answered."""
     command: int = 0
     """The number of the command that the answer came in by; 0 for one given in the owner's process."""
+    refused: int = 0
+    """Posted answers that did not fit: what was asked stayed open."""
+    options: tuple[str, ...] = ()
+    """Of a question: one of these is the answer."""
+    schema: dict[str, Any] | None = None
+    """Of a question: the JSON Schema that the answer must fit."""
 
 
 class EffectNode(Struct, eq=False):
@@ -113,8 +119,8 @@ class EffectNode(Struct, eq=False):
     """Of the model, tool, agent or step; of a wait for a person the tool that it is about."""
     purpose: str = ""
     """Of a model call: `compact`, `final`, or empty for a reply. Of a wait: `approval`, `question`, `limit`,
-    `retry`, `result`, `deadline`. Of a call: `ask` of an action to its own model, `limit` of a handoff at a
-    limit."""
+    `joined` (an earlier question about the same limit), `retry`, `result`, `deadline`. Of a call: `ask` of an
+    action to its own model, `limit` of a handoff at a limit."""
     call: ToolCall | None = None
     """The call of the turn that it does, as the model or the plan wrote it."""
     arguments: str = ""

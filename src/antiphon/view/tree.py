@@ -213,6 +213,9 @@ class RunTree:
         if event.dead_letter:
             if activation.inbox and activation.inbox[0].id == message.id:
                 activation.inbox.pop(0)
+            asked = self.human_inputs.get(message.receiver)
+            if asked is not None and asked.wait is not None:
+                asked.wait.refused += 1
             dead = DeadLetter(event.to, message, event.dead_letter)
             if not self._recent:
                 self.dead_letters.append(dead)

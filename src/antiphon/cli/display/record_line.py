@@ -124,6 +124,7 @@ _STARTS: Mapping[str, Callable[[EffectNode], str]] = {
     "tool": lambda effect: f"uses {_used(effect)}",
     "approval": lambda effect: f"asks to allow {_used(effect)}",
     "limit": lambda effect: f"asks for more: {terminal_escape.line(effect.text, WIDTH)}",
+    "joined": lambda effect: f"waits for more: {terminal_escape.line(effect.text, WIDTH)}",
     "question": lambda effect: f"asks the user: {terminal_escape.line(effect.text, WIDTH)}",
     "deadline": _due,
     "retry": waiting,

@@ -7,7 +7,7 @@ name. History is never rewritten: events of an earlier format are read as today'
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 import msgspec
 from msgspec import Struct
@@ -115,6 +115,8 @@ class ApprovalEffect(Struct, frozen=True, gc=False, tag="approval", tag_field="k
     detaches: tuple[str, ...] | None = ()
     """Planned calls above that go on in the background meanwhile; None in format 2, where the fold
     derived it."""
+    deadline: float | None = None
+    """Unix seconds when it ends without an answer; None: it waits for ever."""
 
 
 class QuestionEffect(Struct, frozen=True, gc=False, tag="question", tag_field="kind", omit_defaults=True):
@@ -122,6 +124,12 @@ class QuestionEffect(Struct, frozen=True, gc=False, tag="question", tag_field="k
 
     text: str
     detaches: tuple[str, ...] | None = ()
+    """See ApprovalEffect."""
+    options: tuple[str, ...] = ()
+    """One of these is the answer; empty for no such choice."""
+    schema: dict[str, Any] | None = None
+    """The JSON Schema that an answer must fit, as JSON; None: any text is one."""
+    deadline: float | None = None
     """See ApprovalEffect."""
 
 
@@ -133,6 +141,10 @@ class LimitEffect(Struct, frozen=True, gc=False, tag="limit", tag_field="kind", 
     """Whose limit it is: 0 the innermost ledger scope, and so on outwards."""
     detaches: tuple[str, ...] | None = ()
     """See ApprovalEffect."""
+    deadline: float | None = None
+    """See ApprovalEffect."""
+    joins: str = ""
+    """The open question about the same limit whose answer is this one's too; nobody is asked again."""
 
 
 class TimerEffect(Struct, frozen=True, gc=False, tag="timer", tag_field="kind", omit_defaults=True):
@@ -186,8 +198,10 @@ Detail = (
 )  # fmt: skip
 HumanInput = ApprovalEffect | QuestionEffect | LimitEffect
 """What a person ends."""
+HUMAN_INPUTS = frozenset(get_args(HumanInput))
 Ruling = ApprovalEffect | LimitEffect
-"""What a person answers `yes`, `no` or `always`."""
+"""What a person answers with one of VERDICTS."""
+VERDICTS = ("yes", "no", "always")
 
 # -- events -------------------------------------------------------------------------------------
 

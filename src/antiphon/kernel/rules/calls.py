@@ -19,14 +19,16 @@ from antiphon.kernel.facts.fold.calls import planned_above
 from antiphon.kernel.facts.ledger import overspent
 from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules import cancelling, hooks
-from antiphon.kernel.rules.builtins import BUILTINS, call_detail, cannot_call, within
+from antiphon.kernel.rules.answers import deadline_of
+from antiphon.kernel.rules.builtins import BUILTINS, ask_user, call_detail, cannot_call, within
 from antiphon.kernel.rules.next import AGAIN, WAIT, Emit, Next
 from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam
 from antiphon.schema.arguments import Invalid, Repaired, is_json
 from antiphon.values.codec import clean_text, encode_value, text_of
 from antiphon.values.fields import shown
+from antiphon.values.form import wrong_form
 from antiphon.values.hooks import Authorize, DirectResult, PlannedCall
-from antiphon.values.message import ToolCall
+from antiphon.values.message import USER, ToolCall
 from antiphon.values.policy import Policy, Ruling, covers, rule, strictest
 from antiphon.values.tool import Tool
 
@@ -241,7 +243,14 @@ def _use_tool(
         if ruling == "deny":
             return EffectFinished(effect_id, "denied", reason=f"permission denied: {reason}", finishes=stop)
         if ruling == "ask":
-            asked = ApprovalEffect(tool.name, arguments, tool.digest, reason, planned_above(run, caller))
+            asked = ApprovalEffect(
+                tool.name,
+                arguments,
+                tool.digest,
+                reason,
+                planned_above(run, caller),
+                deadline_of(run, caller),
+            )
             return EffectStarted(ids.approval_id(effect_id), asked)
     return EffectStarted(
         effect_id,
@@ -308,6 +317,9 @@ def _call_instead(
     if refusal is not None:
         emit(EffectFinished(effect_id, refusal[0], reason=refusal[1]))
         return
+    if found.agent == USER:
+        _ask_instead(emit, run, caller, effect_id, found)
+        return
     asked = AgentCall(found.agent, found.message, task_id=found.task_id, data=found.data, calls=found.calls)
     limits = within(team.members[found.agent].agent.limits, found.deadline, run.at)
     if found.cancel_previous:
@@ -318,6 +330,16 @@ def _call_instead(
         shown=f"Started in the background as {effect_id}" if found.background else "",
     )  # fmt: skip
     emit(EffectStarted(effect_id, detail))
+
+
+def _ask_instead(emit: Emit, run: RunState, caller: Activation, effect_id: str, found: PlannedCall) -> None:
+    """A tool call becomes a question to the user."""
+    wrong = wrong_form(found.options, found.schema)
+    if wrong:
+        emit(EffectFinished(effect_id, "invalid_arguments", reason=wrong))
+        return
+    hooks.record_changes(emit, caller, found, "intercept_call")
+    ask_user(emit, run, caller, effect_id, found.message, found.options, found.schema, found.deadline)
 
 
 def _replace(emit: Emit, run: RunState, caller: Activation, agent: str, effect_id: str) -> None:

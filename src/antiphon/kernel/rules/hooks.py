@@ -82,6 +82,7 @@ def planned_call(number: int, call: PlannedCall, taken: int) -> ToolCall:
     asked = AgentCall(
         call.agent, call.message, intent=call.intent, task_id=call.task_id, data=call.data, calls=call.calls,
         forward=call.forward, deadline=call.deadline, deliver_only=call.deliver_only,
+        options=call.options, schema=call.schema,
     )  # fmt: skip
     return ToolCall(f"call_{number}", CALL_AGENT, encode_value(asked).decode())
 

@@ -24,7 +24,7 @@ from antiphon.kernel.facts.events import (
 from antiphon.kernel.facts.ledger import NANO, LedgerScope, fits
 from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules import compacting
-from antiphon.kernel.rules.breaches import Breach, on_breach
+from antiphon.kernel.rules.breaches import Breach, joined_end, on_breach
 from antiphon.kernel.rules.next import AGAIN, WAIT, Emit, Next
 from antiphon.kernel.rules.team.compiled import (
     CompiledAgent,
@@ -129,8 +129,14 @@ def next_turn(
 def resume(
     emit: Emit, run: RunState, team: CompiledTeam, member: CompiledAgent, activation: Activation
 ) -> Next:
-    """Ask again what a crash cut off; timers and calls in the background may be open beside it."""
+    """Ask again what a crash cut off, or take over the answer to a question that was joined.
+
+    Timers and calls in the background may be open beside it.
+    """
     for opened in activation.open.values():
+        if opened.answer is not None:
+            emit(joined_end(opened))
+            return AGAIN
         if opened.crashes and type(opened.detail) is ModelEffect:
             reason = "the process stopped during the call"
             emit(EffectFinished(opened.id, "interrupted", reason=reason))

@@ -64,7 +64,7 @@ from antiphon.values.tool import Done, Tool, ToolContext, result_of
 Failed = Callable[[BaseException, OpenEffect], str]
 """Is told of an exception in an effect; returns what the journal keeps of it."""
 PERFORMED = frozenset({ModelEffect, ToolEffect, TimerEffect, ActionEffect, InstructionsEffect})
-"""Effects that the runtime performs; the others end by an answer or another effect."""
+"""Effects that the runtime performs; the others end by an answer, a deadline or another effect."""
 
 
 def capped(activation: Activation) -> bool:

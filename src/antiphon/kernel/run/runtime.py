@@ -22,6 +22,7 @@ from antiphon.journal.port import Journal, Lease, Row
 from antiphon.journal.port import chain as link
 from antiphon.kernel.facts.activation import Activation, FinishedCall, OpenEffect
 from antiphon.kernel.facts.events import (
+    HUMAN_INPUTS,
     ActionEffect,
     CallEffect,
     DrainStarted,
@@ -40,6 +41,7 @@ from antiphon.kernel.facts.fold.apply import Folding
 from antiphon.kernel.facts.options import Options
 from antiphon.kernel.facts.records import ActivationIndex
 from antiphon.kernel.facts.state import RunState
+from antiphon.kernel.rules.answers import unanswered
 from antiphon.kernel.rules.step import step
 from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam, named_prefix
 from antiphon.kernel.rules.team.manifest import manifest_of
@@ -67,16 +69,10 @@ class Runtime:
     """
 
     def __init__(
-        self,
-        journal: Journal,
-        lease: Lease,
-        team: Callable[[Options], CompiledTeam],
-        state: RunState,
-        cast: ActivationIndex,
-        clock: Clock,
-        deps: Any,
+        self, journal: Journal, lease: Lease, team: Callable[[Options], CompiledTeam], state: RunState,
+        cast: ActivationIndex, clock: Clock, deps: Any,
         overrides: Mapping[str, Callable[[ToolContext], Any]] | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.state, self.journal, self.clock, self.deps = state, journal, clock, deps
         self._folding = Folding(state)
         self._lease, self._make_team = lease, team
@@ -201,11 +197,13 @@ class Runtime:
                     started.append(event.id)  # type: ignore[union-attr]
                     if type(detail) is ModelEffect and detail.prefix and detail.prefix not in self._prefixes:
                         self._note_prefix(event.id, detail, prefixes)  # type: ignore[union-attr]
+                elif type(detail) in HUMAN_INPUTS and detail.deadline is not None:  # type: ignore[union-attr]
+                    started.append(event.id)  # type: ignore[union-attr]
             elif kind is EffectFinished:
                 effect_id = event.id  # type: ignore[union-attr]
                 if effect_id in self._performing:
                     self._performing.pop(effect_id).cancel()
-                elif effect_id in self._inner:
+                if effect_id in self._inner:
                     waiter = self._inner.pop(effect_id)
                     if not waiter.done():
                         waiter.set_result(event)  # type: ignore[arg-type]
@@ -320,6 +318,8 @@ class Runtime:
         detail = opened.detail
         if type(detail) is TimerEffect:
             return self._wait(opened.id, detail.due_at)
+        if type(detail) in HUMAN_INPUTS:
+            return self._wait(opened.id, getattr(detail, "deadline", 0.0), unanswered(opened))
         activation = self.state.activations[opened.activation]
         if type(detail) is ActionEffect:
             executor = ActionExecutor(
@@ -353,9 +353,9 @@ class Runtime:
         self._inner[effect_id] = waiter
         return await waiter
 
-    async def _wait(self, effect_id: str, due_at: float) -> EffectFinished:
+    async def _wait(self, effect_id: str, due_at: float, too_late: str = "") -> EffectFinished:
         await self.clock.sleep_until(due_at)
-        return EffectFinished(effect_id)
+        return EffectFinished(effect_id, "limit", reason=too_late) if too_late else EffectFinished(effect_id)
 
     async def _once_durable(self, work: Coroutine[Any, Any, EffectFinished]) -> EffectFinished:
         """Money with a limit is spent only when the row that says so cannot be lost any more."""
@@ -372,7 +372,8 @@ class Runtime:
             for opened in list(activation.open.values()):
                 # A model call that was cut off is ended by the rules, and asked again.
                 known = opened.crashes or opened.carried_over
-                if known and type(opened.detail) in PERFORMED - {ModelEffect}:
+                until = getattr(opened.detail, "deadline", None)
+                if known and (until is not None or type(opened.detail) in PERFORMED - {ModelEffect}):
                     self.spawn(self._drive(opened), opened.id)
 
     def cancel_open(self, target: str, reason: str) -> None:
@@ -409,12 +410,13 @@ class Runtime:
 
     def apply_command(self, command: commands.Command, number: int = 0) -> None:
         """Record what a command says. Raises UserError for one that no journal can hold."""
-        self.record(commands.apply_command(self.state, commands.posted(command), number))
+        command = commands.posted(command)
+        self.record(commands.apply_command(self.state, self.team, command, self.clock.now(), number))
 
     def open_commands(self) -> None:
         """From now on take in what outsiders post, and say that this owner lives."""
-        read = partial(commands.read_commands, self.journal, self.state, self.record)
-        self._reader = self.spawn(self._or_suspend(read))
+        held = self.journal, self.state, self.team, self.clock.now, self.record
+        self._reader = self.spawn(self._or_suspend(partial(commands.read_commands, *held)))
         self.spawn(self._or_suspend(partial(commands.beat, self.journal)))
 
     async def _or_suspend(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:

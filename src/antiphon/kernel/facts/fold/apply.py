@@ -21,6 +21,7 @@ from antiphon.kernel.facts.events import (
     EffectFinished,
     EffectStarted,
     Event,
+    HumanInput,
     InstructionsEffect,
     LimitEffect,
     MessagePosted,
@@ -123,6 +124,8 @@ def _forked(run: RunState, run_id: str, shift: float) -> None:
         opened.since += shift
         if type(opened.detail) is TimerEffect:
             opened.detail = msgspec.structs.replace(opened.detail, due_at=opened.detail.due_at + shift)
+        elif isinstance(opened.detail, HumanInput) and opened.detail.deadline is not None:
+            opened.detail = msgspec.structs.replace(opened.detail, deadline=opened.detail.deadline + shift)
     scopes = {id(scope): scope for each in run.activations.values() for scope in each.scopes}
     for scope in scopes.values():
         scope.asked_at += shift
