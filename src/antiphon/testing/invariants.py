@@ -40,19 +40,22 @@ from antiphon.kernel.facts.events import (
 from antiphon.kernel.facts.ledger import run_scope
 from antiphon.kernel.facts.options import Options
 from antiphon.kernel.run.rows import events_of
-from antiphon.testing.audit_ledger import INVARIANTS, AuditedActivation, AuditLedger, another_team, place, ran
+from antiphon.testing.audit_ledger import (
+    INVARIANTS,
+    AuditedActivation,
+    AuditLedger,
+    InvariantBroken,
+    another_team,
+    misattributed,
+    place,
+    ran,
+)
 from antiphon.values.message import Message, ToolCall
+
+__all__ = ["INVARIANTS", "Audit", "InvariantBroken", "check_journal", "check_run"]
 
 Acts = Callable[[str, str], bool]
 """Whether the tool of this agent (agent, tool) acts on the world."""
-
-
-class InvariantBroken(AssertionError):
-    """A journal tells of something that must not be; `invariant` is a key of INVARIANTS."""
-
-    def __init__(self, run_id: str, seq: int, invariant: str, text: str) -> None:
-        super().__init__(f"Run {run_id}, record {seq}, {invariant}: {text} ({INVARIANTS[invariant]})")
-        self.run_id, self.seq, self.invariant = run_id, seq, invariant
 
 
 class Audit:
@@ -101,11 +104,12 @@ class Audit:
             self._broken("closed", f"{type(event).__name__} after the run was closed")
         if self._options is None and type(event) is not RunStarted:
             self._broken("started", f"{type(event).__name__} before the run was started")
-        number = getattr(event, "command", 0)
-        if number:
+        if number := getattr(event, "command", 0):
             if number != self._command + 1:
                 self._broken("command", f"command {number} after command {self._command}")
             self._command = number
+        if wrong := misattributed(event):
+            self._broken("decided", wrong)
         _CHECKS[type(event)](self, event)
 
     # -- the run -----------------------------------------------------------------------------
@@ -148,8 +152,7 @@ class Audit:
 
     def _message_posted(self, event: MessagePosted) -> None:
         if event.dead_letter:
-            seat = self._seats.get(event.to)
-            if seat is not None:
+            if seat := self._seats.get(event.to):
                 seat.inbox = [each for each in seat.inbox if each.id != event.message.id]
             return
         resting = next((each for number, each in self._resting.values() if number == event.to), None)
@@ -380,8 +383,7 @@ class Audit:
             return
         if type(detail) is ActionEffect:
             # The timer of a deadline is older than the action, and may outlast it.
-            within = sorted(each for each in seat.open if each.startswith(event.id + ":"))
-            if within:
+            if within := sorted(each for each in seat.open if each.startswith(event.id + ":")):
                 self._broken("action", f"{event.id} ended before {', '.join(within)}")
             if event.outcome != "completed":
                 seat.inbox[:0] = seat.taken
@@ -450,8 +452,7 @@ class Audit:
         return found
 
     def _within(self, books: AuditLedger, started: type | None = None) -> None:
-        excess = books.excess(started)
-        if excess:
+        if excess := books.excess(started):
             self._broken("limits", excess)
 
     def _broken(self, invariant: str, text: str) -> NoReturn:

@@ -31,6 +31,8 @@ def node_of(effect_id: str, detail: Detail, call: ToolCall | None) -> EffectNode
     effect = EffectNode(effect_id, kind, name, purpose, call, arguments)
     if kind == "wait":
         effect.wait = WaitDetail(detail.due_at if type(detail) is TimerEffect else 0.0)
+        if type(detail) is ApprovalEffect:
+            effect.wait.rule = detail.by
     if type(detail) is CallEffect:
         effect.text = detail.breach or detail.shown
         effect.background, effect.finishes = detail.background, detail.finishes

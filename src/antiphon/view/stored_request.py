@@ -18,13 +18,14 @@ from msgspec import Struct
 from antiphon.errors import JournalCorrupt, UnknownName
 from antiphon.journal import Journal
 from antiphon.kernel.context.prompt import StoredPrefix, read_prefix
-from antiphon.kernel.context.request import Purpose, request_digest, side_messages
+from antiphon.kernel.context.request import request_digest, side_messages
 from antiphon.kernel.facts.activation import Activation
 from antiphon.kernel.facts.events import EffectStarted, Event, ModelEffect
 from antiphon.kernel.rules.team.compiled import model_seed
 from antiphon.kernel.run.rows import states_of
 from antiphon.values.fields import fit
 from antiphon.values.model import ChatMessage, ModelRequest
+from antiphon.view.effects import node_of
 
 LISTED = 12
 """Ids that an error lists: the latest model calls of the run."""
@@ -41,8 +42,8 @@ class StoredRequest(Struct, frozen=True):
     """When it was asked, Unix seconds."""
     agent: str
     """Whose model was asked."""
-    purpose: Purpose
-    """`compact` asks for a summary of the conversation, `final` for a last word at a limit."""
+    purpose: str
+    """`compact` for a summary of the conversation, `final` for a last word at a limit; empty for a reply."""
     request: ModelRequest
     """System text, messages, tools, tail, settings: what the model's adapter was given."""
     shared: int
@@ -76,7 +77,7 @@ async def request_of(journal: Journal, run_id: str, effect_id: str) -> StoredReq
             if asked == effect_id:
                 prefix = await _prefix(journal, run_id, seq, activation.conversation.prefix)
                 return StoredRequest(
-                    effect_id, seq, state.at, activation.agent, detail.purpose,
+                    effect_id, seq, state.at, activation.agent, node_of(effect_id, detail, None).purpose,
                     _request(prefix, activation, detail, messages, effect_id, run_id),
                     _shared(previous.get(number, []), messages), detail.digest,
                     _digest(activation, detail) == detail.digest,

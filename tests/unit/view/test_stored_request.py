@@ -96,7 +96,7 @@ def test_it_holds_all_that_was_asked_and_says_what_is_new():
     assert len(second.request.tools) > 1
     assert first.request.settings == {"temperature": 0.5}
     assert first.request.max_output == 100
-    assert (first.agent, first.purpose, first.request.session) == ("a", "reply", "r")
+    assert (first.agent, first.purpose, first.request.session) == ("a", "", "r")
     assert first.seq < second.seq
 
 

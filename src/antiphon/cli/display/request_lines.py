@@ -19,7 +19,7 @@ def lines_of(found: StoredRequest) -> Iterator[str]:
     """The request as text; messages that the one before had are counted only."""
     asked = found.request
     whom, model = terminal_escape.line(found.agent, NAME), terminal_escape.line(asked.model, NAME)
-    why = f" ({found.purpose})" if found.purpose != "reply" else ""
+    why = f" ({found.purpose})" if found.purpose else ""
     when = clock("%H:%M:%S", found.at)
     yield f"{terminal_escape.line(found.effect_id)}: {whom} asks {model}{why}, record {found.seq:,}, {when}"
     digest = terminal_escape.line(found.digest, NAME)
