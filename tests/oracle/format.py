@@ -57,7 +57,7 @@ def said(record: Record) -> str:
             head = f"message {message.type} {message.sender}>{message.receiver} to {event.to}"
             return _line(
                 f"{head}: {_json(message.content)}{_calls(message.calls)}",
-                dead=event.dead_letter, by=event.by, mail=event.command,
+                dead=event.dead_letter, by=event.by, hook=event.hook, mail=event.command,
                 call=message.call_id, thread=message.task_id,
                 reply_to=message.in_reply_to, intent=message.intent, topic=message.topic,
                 source=message.source, labels=message.labels, attachments=message.attachments,
@@ -71,7 +71,7 @@ def said(record: Record) -> str:
                 shown=shown or (event.input is not None and "nothing"),
                 tail=event.suffix,
                 only=None if event.offered_tools is None else list(event.offered_tools) or "nothing",
-                by=event.by,
+                by=event.by, rules=event.rules,
             )  # fmt: skip
         case EffectStarted() | EffectFinished():
             return _effect(event)
@@ -92,7 +92,7 @@ def said(record: Record) -> str:
         case TurnFinished():
             return _line(
                 f"{event.activation} {agent} turn finished",
-                more=event.another_turn, nudge=event.reminder, by=event.by,
+                more=event.another_turn, nudge=event.reminder, by=event.by, rules=event.rules,
             )  # fmt: skip
         case CancelRequested():
             return _line(f"cancel {event.target or 'everything'}", why=event.reason, mail=event.command)
@@ -144,7 +144,7 @@ def _started(effect_id: str, detail: Any) -> str:
         arguments=given("arguments"), text=text or given("text"), allowed=given("allowed"),
         repaired=given("repaired"), ends=given("finishes"), background=given("background"),
         keep=given("stays_dormant"), continues=given("reactivates"), fallback=given("fallback"),
-        scope=given("scope") or given("outside"), limits=given("limits"),
+        scope=given("scope") or given("outside"), limits=given("limits"), by=given("by"),
         options=list(given("options")), schema=given("schema"), until=given("deadline"), joins=given("joins"),
     )  # fmt: skip
 

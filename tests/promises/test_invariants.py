@@ -283,6 +283,16 @@ BROKEN = {
             EffectFinished("1/1.c1?", "limit", reason="nobody answered"),
         ],
     ),
+    "an end that no hook of that name decides": (
+        "decided", 9, [*ASKED, TurnFinished(1, by="plan_turn")],
+    ),
+    "rules of nobody": ("decided", 9, [*ASKED, TurnFinished(1, rules=("r (a.yaml:1)",))]),
+    "a message of a hook that posts none": (
+        "decided", 8, [*START, MessagePosted(Message("forward", "a", "", "x"), 1, hook="plan_turn")],
+    ),
+    "a call that no hook put there": (
+        "decided", 9, [*ASKED, EffectStarted("1/1.c1", CallEffect("b", "", by="end_turn"))],
+    ),
     "publishing without an action": (
         "action", 8, [*START, MessagePosted(Message("forward", "a", "", "x"), 1, by=1)],
     ),

@@ -97,9 +97,9 @@ def rule(policy: Policy, tool: Ruled, granted: bool = False) -> tuple[Ruling, st
     return "deny", f"{name} was not granted"
 
 
-def strictest(rulings: Iterable[tuple[Ruling, str]]) -> tuple[Ruling, str]:
-    """Of several rulings on one call the one that allows least; `allow` when there is none."""
-    return max(rulings, key=lambda found: _SEVERITY[found[0]], default=("allow", ""))
+def strictest(rulings: Iterable[tuple[Ruling, str, str]]) -> tuple[Ruling, str, str]:
+    """Of several rulings on one call, each with why and whose it is, the one that allows least."""
+    return max(rulings, key=lambda found: _SEVERITY[found[0]])
 
 
 _SEVERITY: dict[Ruling, int] = {"allow": 0, "ask": 1, "deny": 2}

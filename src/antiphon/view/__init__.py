@@ -3,12 +3,13 @@
 `RunTree` is the read model of a run: activations, turns, effects, costs. `nodes` says what it is made of,
 `changes` what one record does to it, `frames` the same as JSON for programs that draw it, `graph` who may
 reach whom in a team, `export_file` a run as a file, `notebook` a run in a cell while it goes on, `connection`
-a run that somebody else drives.
+a run that somebody else drives, `stored_request` what a model was asked.
 
 May import: the kernel, `values`, journals. Never: styles, the command line; and it never appends.
 """
 
 from antiphon.view.connection import OpenQuestion, RunConnection, connect
+from antiphon.view.stored_request import StoredRequest, request_of
 from antiphon.view.tree import RunTree
 
-__all__ = ["OpenQuestion", "RunConnection", "RunTree", "connect"]
+__all__ = ["OpenQuestion", "RunConnection", "RunTree", "StoredRequest", "connect", "request_of"]

@@ -52,6 +52,7 @@ from antiphon.values.policy import Grant
 from antiphon.values.result import ActivationInfo
 from antiphon.view.changes import CancelRequest, Change, EffectEnd, EffectStart, MessageArrival
 from antiphon.view.nodes import DeadLetter, EffectNode, WaitDetail
+from antiphon.view.stored_request import StoredRequest, request_of
 from antiphon.view.tree import RunTree
 
 REMEMBERED = 10_000
@@ -144,6 +145,13 @@ class RunConnection:
         if found is None:
             raise UnknownName("activation", str(activation), map(str, state.activations))
         return activation_info(found)
+
+    async def request_of(self, effect_id: str) -> StoredRequest:
+        """Exactly what a model was asked in one call: system text, messages, tools, tail and settings.
+
+        Raises UnknownName for an id that is no model call of the run.
+        """
+        return await request_of(self._journal, self._run_id, effect_id)
 
     async def open_questions(self) -> tuple[OpenQuestion, ...]:
         """What the run asks people now, oldest first."""

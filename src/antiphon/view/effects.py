@@ -47,7 +47,8 @@ def node_of(effect_id: str, detail: Detail, call: ToolCall | None) -> EffectNode
 def _waits(detail: Detail) -> WaitDetail:
     if isinstance(detail, HumanInput):
         options, schema = (detail.options, detail.schema) if type(detail) is QuestionEffect else ((), None)
-        return WaitDetail(detail.deadline or 0.0, options=options, schema=schema)
+        rule = detail.by if type(detail) is ApprovalEffect else ""
+        return WaitDetail(detail.deadline or 0.0, options=options, schema=schema, rule=rule)
     return WaitDetail(detail.due_at if type(detail) is TimerEffect else 0.0)
 
 

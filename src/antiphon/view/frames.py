@@ -179,7 +179,11 @@ class EffectStartFrame(Struct, frozen=True, tag="effect_started", omit_defaults=
     background: bool = False
     held_tokens: int = 0
     due_at: float = 0.0
-    """When a timer ends, Unix seconds."""
+    """When a timer ends, or a person's time to answer, Unix seconds; 0 for never."""
+    options: tuple[str, ...] = ()
+    """Of a question: one of these is the answer."""
+    schema: dict[str, Any] | None = None
+    """Of a question: the JSON Schema that the answer must fit."""
     decision: Decision | None = None
     failure: Failure | None = None
     """Of a retry, why the attempt before it gave no reply."""
@@ -327,7 +331,8 @@ def _effect_start(activation: ActivationNode, effect: EffectNode) -> EffectStart
         cut(effect.text), cut(effect.arguments or (effect.call.arguments if effect.call is not None else "")),
         callee=_callee(callee) if callee is not None else None,
         background=effect.background, held_tokens=use.held_tokens if use is not None else 0,
-        due_at=wait.due_at if wait is not None else 0.0, decision=effect.decision, failure=effect.failure,
+        due_at=wait.due_at if wait is not None else 0.0, options=wait.options if wait is not None else (),
+        schema=wait.schema if wait is not None else None, decision=effect.decision, failure=effect.failure,
     )  # fmt: skip
 
 

@@ -5,6 +5,8 @@ Readers only look at them: the run tree alone changes a node. Times are Unix sec
 
 from __future__ import annotations
 
+from bisect import insort
+from operator import attrgetter
 from typing import Any, Literal
 
 from msgspec import Struct, field
@@ -71,6 +73,9 @@ class Decision(Struct, frozen=True, gc=False):
     """Why, in words."""
     remembered: bool = False
     """Later calls of the same tool are allowed too, as far as the grant reaches."""
+    rule: str = ""
+    """The hook or the policy that decided: `authorize`, `policy`, `policy of NAME`; `intercept_call`, which
+    said what becomes of a call. Empty for a person, and for a tool that its policy lets run."""
 
 
 class ModelUse(Struct, eq=False):
@@ -105,6 +110,8 @@ class WaitDetail(Struct, eq=False):
     """Of a question: one of these is the answer."""
     schema: dict[str, Any] | None = None
     """Of a question: the JSON Schema that the answer must fit."""
+    rule: str = ""
+    """Of an approval: the hook or the policy that wants a person asked, see `Decision.rule`."""
 
 
 class EffectNode(Struct, eq=False):
@@ -235,6 +242,13 @@ class TurnNode(Struct, eq=False):
     """Another turn followed at once."""
     reminder: str = ""
     """What the model was told before that, to make it continue."""
+    begun_by: str = ""
+    """The hook that said how it begins: `plan_turn` or `prepare_input`."""
+    ended_by: str = ""
+    """The hook that said what follows: `end_turn`."""
+    rules: tuple[str, ...] = ()
+    """Which of their own rules these hooks followed, in order: of a profile, observers and rules of the flow
+    decider, each as `id (file:line)`."""
 
 
 class ActivationNode(Struct, eq=False):
@@ -300,6 +314,15 @@ class ActivationNode(Struct, eq=False):
         """The path of one of its effects."""
         place = effect_id.partition("/")[2]
         return f"{self.path}/{place}" if self.path else place
+
+
+def deliver(activation: ActivationNode, message: Message) -> None:
+    """Put a message into an inbox: behind those of its priority, before those that can wait longer."""
+    inbox = activation.inbox
+    if not inbox or inbox[-1].priority <= message.priority:
+        inbox.append(message)
+    else:
+        insort(inbox, message, key=attrgetter("priority"))
 
 
 class LogEntry(Struct, frozen=True):

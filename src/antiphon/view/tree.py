@@ -15,9 +15,7 @@ reader adds one record at a time and is told what changed.
 
 from __future__ import annotations
 
-from bisect import insort
 from collections.abc import Callable, Iterable, Mapping
-from operator import attrgetter
 from typing import Any, Literal, Self
 
 import msgspec
@@ -76,6 +74,7 @@ from antiphon.view.nodes import (
     ModelUse,
     TurnNode,
     UsageTotals,
+    deliver,
 )
 
 LOGGED = 10_000
@@ -220,10 +219,10 @@ class RunTree:
             if not self._recent:
                 self.dead_letters.append(dead)
             return (dead,)
-        _deliver(activation, message)
+        deliver(activation, message)
         if activation.id:
             self._log(activation.request, message)
-        return (MessageArrival(activation, message),)
+        return (MessageArrival(activation, message, event.hook),)
 
     def _state_changed(self, record: Record, event: StateChanged) -> Changes:
         activation = self._whose(record)
@@ -231,7 +230,7 @@ class RunTree:
             activation.data[key] = list(value) if isinstance(value, list) else value
         for key, values in event.append.items():
             activation.data.setdefault(key, []).extend(values)
-        return (DataChange(activation, event.set, event.append),)
+        return (DataChange(activation, event.set, event.append, event.by),)
 
     def _transcript_compacted(self, record: Record, event: TranscriptCompacted) -> Changes:
         compacted = bool(event.retain or event.summary)
@@ -254,6 +253,7 @@ class RunTree:
         turn = TurnNode(
             activation.turn + 1, record.at, taken=event.messages, messages=messages,
             planned=event.calls is not None, acts=event.act, shown=event.input, suffix=event.suffix,
+            begun_by=event.by, rules=event.rules,
         )  # fmt: skip
         if event.calls is not None:
             turn.calls = event.calls
@@ -265,6 +265,7 @@ class RunTree:
         activation = self._whose(record)
         turn = activation.current or TurnNode(activation.turn, record.at)
         turn.ended_at, turn.another_turn, turn.reminder = record.at, event.another_turn, event.reminder
+        turn.ended_by, turn.rules = event.by, turn.rules + event.rules
         return (TurnEnd(activation, turn),)
 
     def _begin(self, activation: ActivationNode, turn: TurnNode) -> Changes:
@@ -342,16 +343,18 @@ class RunTree:
             callee.inbox, callee.data, callee.prefix = before.inbox, before.data, before.prefix
         silent = not asked.message and not attachments and asked.data is None and not asked.calls
         if not silent or not (asked.forward or asked.inbox or callee.inbox):
-            _deliver(callee, callee.opening)
+            deliver(callee, callee.opening)
             self._log(callee.request, callee.opening)
         for each in asked.inbox:
-            _deliver(callee, each)
+            deliver(callee, each)
         for position in asked.forward:
             if position < len(turn.messages):
-                _deliver(callee, turn.messages[position])
+                deliver(callee, turn.messages[position])
         effect.callee = self.activations[number] = callee
         if detail.stays_dormant:
             self._keeps.add(effect.id)
+        if detail.by:
+            effect.decision = Decision(True, rule=detail.by)
 
     def _effect_finished(self, record: Record, event: EffectFinished) -> Changes:
         activation, effect_id = self._whose(record), event.id
@@ -378,6 +381,9 @@ class RunTree:
         elif effect.kind == "action" and event.outcome != "completed" and activation.current is not None:
             # What the action was for is unread again.
             activation.inbox[:0] = activation.current.messages
+        elif event.decided_by and not event.command:
+            decided = effect.decision or Decision(event.outcome != "denied", reason=event.reason)
+            effect.decision = msgspec.structs.replace(decided, rule=event.decided_by)
         if not activation.id:
             self.requests.pop(effect_id, None)
             self.outcome = event.outcome
@@ -454,15 +460,6 @@ class RunTree:
             self.log.append(LogEntry(request, message))
             if len(self.log) > LOGGED:
                 del self.log[: LOGGED // 2]
-
-
-def _deliver(activation: ActivationNode, message: Message) -> None:
-    """Put a message into an inbox: behind those of its priority, before those that can wait longer."""
-    inbox = activation.inbox
-    if not inbox or inbox[-1].priority <= message.priority:
-        inbox.append(message)
-    else:
-        insort(inbox, message, key=attrgetter("priority"))
 
 
 def _call_of(turn: TurnNode, effect_id: str) -> ToolCall | None:

@@ -392,3 +392,24 @@ def test_what_is_no_export(shell, text, code):
     said = shell("runs", "verify", "run.json")
     assert said.code == code
     assert said.err.startswith("error: run.json ")
+
+
+def test_request_shows_what_a_model_was_asked(shell, run_id):
+    said = shell("runs", "request", run_id, "1/2.m1")
+    assert said.code == 0
+    assert "lead asks script" in said.out
+    assert "this is what was asked, to the letter" in said.out
+    assert 'You are "lead". You lead.' in said.out
+    assert "messages, 4 in all, the first 1 as in the request before" in said.out
+    assert "How much is 2+3?" not in said.out
+    assert 'calls calculate {"expression":"2+3"}' in said.out
+    found = shell("runs", "request", run_id, "1/2.m1", "--json").value
+    assert found["verified"]
+    assert [each["role"] for each in found["request"]["messages"]] == ["user", "assistant", "tool", "tool"]
+    assert found["request"]["system"].startswith('You are "lead".')
+
+
+def test_request_of_what_is_no_model_call_lists_those_there_are(shell, run_id):
+    said = shell("runs", "request", run_id, "9/9.m9")
+    assert said.code == exit_codes.NOT_FOUND
+    assert "1/1.m1, 1/2.m1, 2/1.m1" in said.err

@@ -20,6 +20,7 @@ from antiphon.cli.commands.verify import verify
 from antiphon.cli.display import output, terminal_escape
 from antiphon.cli.display.draw import Drawing, clock, tokens
 from antiphon.cli.display.record_line import told
+from antiphon.cli.display.request_lines import lines_of
 from antiphon.cli.display.tree import CallBranch, CallTree, Remark
 from antiphon.cli.session.request import manner_of
 from antiphon.cli.store import (
@@ -31,13 +32,14 @@ from antiphon.cli.store import (
     state_of,
     stored_summary,
 )
-from antiphon.errors import JournalError
+from antiphon.errors import JournalError, UnknownName
 from antiphon.journal.port import MAX_NAME, RunInfo
 from antiphon.kernel.facts.summary import RunSummary, summary_of
 from antiphon.kernel.run.rows import RecordReader
 from antiphon.values.message import Message
 from antiphon.view.connection import connect
 from antiphon.view.nodes import Cost, EffectNode
+from antiphon.view.stored_request import request_of
 from antiphon.view.wording import cost_text, dollars, name_of, outcome_of, parts, seconds, text_of
 
 run_argument = click.argument("run_id", metavar="RUN")
@@ -269,6 +271,36 @@ def _row(row: EffectNode | Remark) -> dict[str, Any]:
         "arguments": row.arguments, "outcome": outcome_of(row), "text": text_of(row),
         "started": row.began_at, "ended": row.ended_at or 0.0,
     }  # fmt: skip
+
+
+@runs.command("request", short_help="Show exactly what a model was asked.")
+@run_argument
+@click.argument("effect_id", metavar="CALL")
+@journal_option
+@json_option
+def request(run_id: str, effect_id: str, journal: str | None, as_json: bool) -> int:
+    """Show exactly what a model was asked: system text, tools, messages, tail, settings.
+
+    CALL is the model call's id, such as 1/2.m1; `runs show --json` and `runs tail --json` have them. Messages
+    that the request before of the same agent had are left out; --json has all. The digest that was recorded
+    before the model was asked is compared with what is shown.
+    """
+    return asyncio.run(_request(run_id, effect_id, journal, as_json))
+
+
+async def _request(prefix: str, effect_id: str, option: str | None, as_json: bool) -> int:
+    async with opened(option) as journal:
+        entry = await find(journal, prefix)
+        try:
+            found = await request_of(journal, entry.run_id, effect_id)
+        except UnknownName as error:
+            raise exit_codes.NotFound(str(error)) from error
+    if as_json:
+        output.say(terminal_escape.json_text(found))
+    else:
+        for line in lines_of(found):
+            output.say(line)
+    return exit_codes.COMPLETED
 
 
 @runs.command("tail", short_help="Print a run's records; -f follows.")

@@ -102,6 +102,8 @@ class CallEffect(Struct, frozen=True, gc=False, tag="call", tag_field="kind", om
     """Of a handoff, how many of the innermost ledger scopes the callee does not stand on."""
     breach: str = ""
     """Of a handoff, the limit that the caller has reached."""
+    by: str = ""
+    """The hook that put it in the place of a tool call."""
 
 
 class ApprovalEffect(Struct, frozen=True, gc=False, tag="approval", tag_field="kind", omit_defaults=True):
@@ -117,6 +119,8 @@ class ApprovalEffect(Struct, frozen=True, gc=False, tag="approval", tag_field="k
     derived it."""
     deadline: float | None = None
     """Unix seconds when it ends without an answer; None: it waits for ever."""
+    by: str = ""
+    """The hook or the policy that wants a person asked."""
 
 
 class QuestionEffect(Struct, frozen=True, gc=False, tag="question", tag_field="kind", omit_defaults=True):
@@ -266,6 +270,8 @@ class MessagePosted(Struct, frozen=True, gc=False, tag="message", omit_defaults=
     """Why it could not be delivered."""
     by: int = 0
     """The activation that published it, 0 for anyone else."""
+    hook: str = ""
+    """The receiver's own hook that posted it."""
 
 
 class TurnStarted(Struct, frozen=True, gc=False, tag="turn_started", omit_defaults=True):
@@ -291,6 +297,8 @@ class TurnStarted(Struct, frozen=True, gc=False, tag="turn_started", omit_defaul
     """The tools offered in this turn, None for all."""
     by: str = ""
     """The hook that decided."""
+    rules: tuple[str, ...] = ()
+    """Which of its own rules that hook followed, in order, each by its name and place."""
 
 
 class EffectStarted(Struct, frozen=True, gc=False, tag="started", omit_defaults=True):
@@ -321,7 +329,7 @@ class EffectFinished(Struct, frozen=True, gc=False, tag="finished", omit_default
     finishes: bool = False
     """Its result ends the activation."""
     decided_by: str = ""
-    """Who answered, or the hook that decided."""
+    """Who answered, or the hook or the policy that decided."""
     source: str = ""
     """Where an end comes from that nobody here performed: a run, a system."""
     arguments: str = ""
@@ -392,6 +400,8 @@ class TurnFinished(Struct, frozen=True, gc=False, tag="turn_finished", omit_defa
     """Said to the model first."""
     by: str = ""
     """The hook that decided."""
+    rules: tuple[str, ...] = ()
+    """Which of its own rules that hook followed, in order, each by its name and place."""
 
 
 class CancelRequested(Struct, frozen=True, gc=False, tag="cancel_requested", omit_defaults=True):

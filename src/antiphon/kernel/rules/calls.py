@@ -237,11 +237,12 @@ def _use_tool(
     if isinstance(arguments, Invalid):
         return EffectFinished(effect_id, "invalid_arguments", reason=arguments.text)
     if permission is None:
-        ruling, reason, stop = permit(run, team, member, caller, tool, arguments)
+        ruling, reason, stop, by = permit(run, team, member, caller, tool, arguments)
         if ruling == "ask" and not run.options.interactive:
             ruling, reason = "deny", f"{reason}, and nobody is there to ask"
         if ruling == "deny":
-            return EffectFinished(effect_id, "denied", reason=f"permission denied: {reason}", finishes=stop)
+            reason = f"permission denied: {reason}"
+            return EffectFinished(effect_id, "denied", reason=reason, finishes=stop, decided_by=by)
         if ruling == "ask":
             asked = ApprovalEffect(
                 tool.name,
@@ -250,6 +251,7 @@ def _use_tool(
                 reason,
                 planned_above(run, caller),
                 deadline_of(run, caller),
+                by,
             )
             return EffectStarted(ids.approval_id(effect_id), asked)
     return EffectStarted(
@@ -281,7 +283,8 @@ def _intercepted(
         )
     except Exception as error:  # noqa: BLE001 - a hook that raises fails this call, never the run
         emit(begun)
-        emit(EffectFinished(begun.id, "failed", reason=hooks.raised("intercept_call", caller, error).reason))
+        reason = hooks.raised("intercept_call", caller, error).reason
+        emit(EffectFinished(begun.id, "failed", reason=reason, decided_by="intercept_call"))
         return
     if found is not None and detail.repaired:
         # It is not the reading tool that follows, so nothing of the arguments may be guessed.
@@ -315,7 +318,7 @@ def _call_instead(
     """A tool call becomes a call of an agent."""
     refusal = cannot_call(run, team, member, caller, found.agent)
     if refusal is not None:
-        emit(EffectFinished(effect_id, refusal[0], reason=refusal[1]))
+        emit(EffectFinished(effect_id, refusal[0], reason=refusal[1], decided_by="intercept_call"))
         return
     if found.agent == USER:
         _ask_instead(emit, run, caller, effect_id, found)
@@ -328,6 +331,7 @@ def _call_instead(
     detail = call_detail(
         team, found.agent, arguments=encode_value(asked).decode(), limits=limits, background=found.background,
         shown=f"Started in the background as {effect_id}" if found.background else "",
+        by="intercept_call",
     )  # fmt: skip
     emit(EffectStarted(effect_id, detail))
 
@@ -356,35 +360,37 @@ def _replace(emit: Emit, run: RunState, caller: Activation, agent: str, effect_i
 
 def permit(
     run: RunState, team: CompiledTeam, member: CompiledAgent, caller: Activation, tool: Tool, arguments: str
-) -> tuple[Ruling, str, bool]:
-    """The ruling on a call: the strictest of the run's policy, the agent's and its callers'.
+) -> tuple[Ruling, str, bool, str]:
+    """The ruling on a call: the strictest of the run's policy, the agent's and its callers'; why; whether the
+    turn ends with it; and whose it is.
 
-    The third part says that the turn ends with it. An agent's own hook that raises denies.
+    An agent's own hook that raises denies.
     """
     granted = _granted(run, caller, tool, arguments) if run.grants else False
-    ruling = rule(run.options.policy, tool, granted)
+    ruling = (*rule(run.options.policy, tool, granted), "policy")
     if run.owner.policy is not None:
-        ruling = strictest((ruling, rule(run.owner.policy, tool, granted)))
+        ruling = strictest((ruling, (*rule(run.owner.policy, tool, granted), "policy")))
     if not team.policies:
-        return *ruling, False
+        return ruling[0], ruling[1], False, ruling[2]
     rulings = [ruling]
     if member.agent.hooks.authorize is not None:
         own, reason, stop = _ask_judge(member.agent.hooks.authorize, tool, arguments)
         if stop:
-            return "deny", reason, True
+            return "deny", reason, True, "authorize"
         if own == "ask" and granted:
             # A person was asked, and said `always`.
             own = "allow"
         if own is not None and (own != "allow" or ruling[0] != "deny"):
-            rulings = [(own, reason)]
+            rulings = [(own, reason, "authorize")]
     activation: Activation | None = caller
     while activation is not None and activation.id:
         known = team.members.get(activation.agent)
         policy = known.policy if known is not None else Policy("strict")
         if policy is not None:
-            rulings.append(rule(policy, tool, granted))
+            rulings.append((*rule(policy, tool, granted), f"policy of {activation.agent}"))
         activation = run.activations.get(activation.caller)
-    return *strictest(rulings), False
+    ruled, reason, by = strictest(rulings)
+    return ruled, reason, False, by
 
 
 def _granted(run: RunState, caller: Activation, tool: Tool, arguments: str) -> bool:

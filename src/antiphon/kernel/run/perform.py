@@ -327,7 +327,7 @@ class ToolExecutor:
         if await self._has_changed(tool, opened, activation):
             return not_again(opened.id, f"[{tool.name}] it has changed since this call was allowed")
         member = team.members[activation.agent]
-        ruling, reason, _ = permit(self._state, team, member, activation, tool, arguments)
+        ruling, reason, _, _ = permit(self._state, team, member, activation, tool, arguments)
         if ruling == "deny":
             return not_again(opened.id, f"[{tool.name}] it is not run again: {reason}")
         return await self._act(tool, arguments, opened, context)

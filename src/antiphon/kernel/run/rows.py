@@ -177,12 +177,23 @@ async def ended_requests(journal: Journal, run_id: str) -> AsyncGenerator[Finish
 
     Raises UnknownName, JournalCorrupt, JournalTooNew.
     """
-    state = RunState()
-    async for row, events in rows_of(journal, run_id):
-        for event in events:
-            _follow(run_id, state, row, (event,))
+    async with aclosing(states_of(journal, run_id)) as states:
+        async for _, event, state in states:
             if type(event) is EffectFinished and (ended := state.activations[0].done.get(event.id)):
                 yield replace(ended, messages=messages_of(state, event.id))
+
+
+async def states_of(journal: Journal, run_id: str) -> AsyncGenerator[tuple[int, Event, RunState]]:
+    """Each event of a run, its number, and the state that it leads to: one object, which goes on changing.
+
+    Raises UnknownName, JournalCorrupt, JournalTooNew.
+    """
+    state = RunState()
+    async with aclosing(rows_of(journal, run_id)) as rows:
+        async for row, events in rows:
+            for seq, event in enumerate(events, row.seq - len(events) + 1):
+                _follow(run_id, state, row, (event,))
+                yield seq, event, state
 
 
 def messages_of(state: RunState, call_id: str) -> tuple[Message, ...]:

@@ -9,13 +9,20 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from antiphon.kernel.facts.events import (
+    CallEffect,
     Detail,
     EffectFinished,
+    EffectStarted,
+    Event,
     HumanInput,
     LimitEffect,
+    MessagePosted,
     ModelEffect,
     QuestionEffect,
     RunResumed,
+    StateChanged,
+    TurnFinished,
+    TurnStarted,
 )
 from antiphon.kernel.facts.ledger import NANO, raised
 from antiphon.values.form import fitted
@@ -175,6 +182,7 @@ INVARIANTS = {
     "results": "when a turn ends, every call of it has exactly one result",
     "inbox": "a delivered message is taken, or waits while its receiver rests, or becomes a dead letter",
     "action": "an action and what it began stand in its own turn; what it published came before its end",
+    "decided": "what a hook decided names a hook that decides such things, and its rules stand with it alone",
     "instructions": "instructions are written once in a call, before its model is first asked in that turn",
     "command": "a command is applied once, in order",
     "view": "only a living activation's view of its conversation is shortened",
@@ -187,6 +195,14 @@ INVARIANTS = {
 """What is checked, by name."""
 
 
+class InvariantBroken(AssertionError):
+    """A journal tells of something that must not be; `invariant` is a key of INVARIANTS."""
+
+    def __init__(self, run_id: str, seq: int, invariant: str, text: str) -> None:
+        super().__init__(f"Run {run_id}, record {seq}, {invariant}: {text} ({INVARIANTS[invariant]})")
+        self.run_id, self.seq, self.invariant = run_id, seq, invariant
+
+
 def place(effect_id: str) -> tuple[int, int, str, int] | None:
     """Activation, turn, kind letter and number of an effect id; None for what is none."""
     try:
@@ -197,6 +213,27 @@ def place(effect_id: str) -> tuple[int, int, str, int] | None:
         return int(activation), int(turn), where[0], int(where[1:].removesuffix("?"))
     except (ValueError, IndexError):
         return None
+
+
+HOOKS: dict[type, frozenset[str]] = {
+    TurnStarted: frozenset({"plan_turn", "prepare_input"}),
+    TurnFinished: frozenset({"end_turn"}),
+    StateChanged: frozenset({"plan_turn", "prepare_input", "intercept_call", "end_turn"}),
+    CallEffect: frozenset({"intercept_call"}),
+}
+"""By event or detail, the hooks that may have decided it."""
+
+
+def misattributed(event: Event) -> str:
+    """What an event says of who decided and cannot be; empty for nothing."""
+    what = event.detail if isinstance(event, EffectStarted) else event
+    by, known = getattr(what, "by", ""), HOOKS.get(type(what))
+    if known is not None and by and by not in known:
+        return f"{type(what).__name__} by {by!r}"
+    if getattr(event, "rules", ()) and not by:
+        return f"{type(event).__name__} with rules and no hook"
+    hook = event.hook if isinstance(event, MessagePosted) else ""
+    return f"a message of the hook {hook!r}" if hook and hook not in ("prepare_input", "end_turn") else ""
 
 
 def ran(outcome: str, called: str = "") -> bool:
