@@ -158,8 +158,8 @@ class WatchedJournal(SqliteJournal):
     async def beat(self):
         await self._asked(super().beat())
 
-    async def read(self, run_id, after=0):
-        return await self._asked(super().read(run_id, after))
+    async def read(self, run_id, *where):
+        return await self._asked(super().read(run_id, *where))
 
     async def commands(self, run_id, after=0):
         return await self._asked(super().commands(run_id, after))

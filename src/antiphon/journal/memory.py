@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 
 from antiphon.errors import JournalCorrupt, JournalError, LeaseLost, RunInUse, UnknownName
 from antiphon.journal.port import (
+    PAGE_BYTES,
     Done,
     Lease,
     Row,
@@ -17,6 +20,7 @@ from antiphon.journal.port import (
     begin,
     blob_digest,
     check_id,
+    check_limit,
     check_name,
     check_origin,
     follows,
@@ -26,6 +30,18 @@ from antiphon.journal.transfer import check_run, named_blobs, present
 
 ROWS_PER_YIELD = 256
 """Rows that are verified before other work gets the event loop."""
+
+
+_seq = attrgetter("seq")
+
+
+def _page(rows: list[Row], size: int) -> list[Row]:
+    """The rows up to the one that brings their bodies to so many bytes."""
+    for number, row in enumerate(rows, 1):
+        size -= len(row.body)
+        if size <= 0:
+            return rows[:number]
+    return rows
 
 
 class _MemoryRun:
@@ -122,14 +138,15 @@ class MemoryJournal:
                 run.wake()
             done(None)
 
-    async def read(self, run_id: str, after: int = 0) -> Sequence[Row]:
+    async def read(
+        self, run_id: str, after: int = 0, limit: int | None = None, size: int = PAGE_BYTES
+    ) -> Sequence[Row]:
         """See `port.Journal.read`."""
+        check_limit(limit)
         run = self._known(run_id)
-        first = len(run.rows)
-        while first and run.rows[first - 1].seq > after:
-            first -= 1
+        first = bisect_right(run.rows, after, key=_seq)
         digest = run.rows[first - 1].digest if first else run.start
-        found = run.rows[first:]
+        found = run.rows[first:] if limit is None else _page(run.rows[first : first + limit], size)
         for number, row in enumerate(found, 1):
             if not follows(row, digest):
                 raise JournalCorrupt(run_id, row.seq, "the digest does not match")

@@ -25,6 +25,8 @@ MAX_NAME = 120
 """Characters of a run's name."""
 MAX_ID = 200
 """Characters of a run's id, and of a command's key."""
+PAGE_BYTES = 65_536
+"""Bytes of bodies after which a page of rows ends, where nothing else is asked for."""
 
 Done = Callable[[BaseException | None], None]
 
@@ -193,6 +195,12 @@ def check_id(what: str, text: str) -> None:
         )
 
 
+def check_limit(limit: int | None) -> None:
+    """Raise UserError for a number of rows or runs that is no page."""
+    if limit is not None and limit < 1:
+        raise UserError(f"limit is {limit}; a page holds 1 or more")
+
+
 def begin(run_id: str, origin: str = "") -> bytes:
     """The digest that the first row of a new run follows. Raises UserError as `check_id`."""
     check_id("run_id", run_id)
@@ -233,10 +241,23 @@ class Journal(Protocol):
         """
         ...
 
-    async def read(self, run_id: str, after: int = 0) -> Sequence[Row]:
+    async def read(
+        self, run_id: str, after: int = 0, limit: int | None = None, size: int = PAGE_BYTES
+    ) -> Sequence[Row]:
         """The rows whose last event is numbered above `after`, oldest first, their chain verified.
 
-        Raises UnknownName, or JournalCorrupt with the number of the first row that does not verify.
+        limit: a page, at most so many of them, 1 or more; it ends too with the row that brings its bodies to
+        `size` bytes. It is empty only where there is no such row, and costs what it holds, wherever it lies.
+
+        Proven is that each row follows the one before it: by number, by digest, and with no smaller epoch.
+        The first one follows the row before it, by the digest that is stored there, which is not computed
+        anew; the run's first row follows its genesis. The last one is compared with the run's head where it
+        is the newest. So a page says nothing of what lies before it, and one that ends earlier nothing of
+        what follows; who reads page after page to an empty one, and looks that each `follows` the last
+        digest of the page before, has proven what one reading of all proves.
+
+        Raises UnknownName, UserError (a limit below 1), or JournalCorrupt with the number of the first row
+        that does not verify.
         """
         ...
 

@@ -19,6 +19,7 @@ from antiphon.journal.files.anchor import Anchor
 from antiphon.journal.files.seal import Seal
 from antiphon.journal.owner import HeldLeases
 from antiphon.journal.port import (
+    PAGE_BYTES,
     Done,
     Lease,
     Row,
@@ -26,12 +27,14 @@ from antiphon.journal.port import (
     StoredCommand,
     StoredRun,
     check_id,
+    check_limit,
     check_name,
     check_origin,
     wrong_given,
 )
 from antiphon.journal.sqlite_file import SYNCHRONOUS, check_seal, meaning, open_file, open_reading
 from antiphon.journal.sqlite_owners import Clocks, SqliteOwners
+from antiphon.journal.sqlite_pages import RowMarks, page
 from antiphon.journal.sqlite_reader import ReadQuery, SqliteReader
 from antiphon.journal.sqlite_writer import Append, Ended, SqliteWriter, Tail, WriteJob
 from antiphon.journal.transfer import check_run
@@ -98,6 +101,7 @@ class SqliteJournal:
             file.connection.close(force=True)
             raise meaning(error, self.path, "opening") from error
         self._writer = SqliteWriter(file, self.path, self._ended)
+        self._marks = RowMarks()
         self._reader = SqliteReader(beside, self.path, self._seen)
 
     async def claim(self, run_id: str, *, create: bool = False, origin: str = "") -> Lease:
@@ -113,9 +117,16 @@ class SqliteJournal:
             return
         self._writer.put(Append(lease.run_id, row, blobs, done, lease.epoch))
 
-    async def read(self, run_id: str, after: int = 0) -> Sequence[Row]:
+    async def read(
+        self, run_id: str, after: int = 0, limit: int | None = None, size: int = PAGE_BYTES
+    ) -> Sequence[Row]:
         """See `port.Journal.read`."""
-        return await self._read(partial(anchored.rows, self._anchor, self._writer.seal, run_id, after))
+        check_limit(limit)
+        if limit is None:
+            rows = partial(reading.rows, run_id=run_id, after=after)
+        else:
+            rows = partial(page, marks=self._marks, run_id=run_id, after=after, limit=limit, size=size)
+        return await self._read(partial(anchored.rows, self._anchor, self._writer.seal, run_id, rows))
 
     async def blob(self, run_id: str, digest: str) -> bytes:
         """See `port.Journal.blob`."""

@@ -5,6 +5,7 @@ The anchor is asked first, the journal after: it may only have got further.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import apsw
@@ -43,14 +44,20 @@ def _check_seal(seal: Seal, run_id: str, top: reading.RunHead, connection: apsw.
         )
 
 
-def rows(anchor: Anchor, seal: Seal, run_id: str, after: int, connection: apsw.Connection) -> list[Row]:
-    """As `sqlite_reader.rows`, of a run that is sealed and reaches as far as its anchor says. Raises
+def rows(
+    anchor: Anchor,
+    seal: Seal,
+    run_id: str,
+    read: Callable[[apsw.Connection], list[Row]],
+    connection: apsw.Connection,
+) -> list[Row]:
+    """What `read` reads of a run's rows, if that is sealed and reaches as far as its anchor says. Raises
     JournalCorrupt."""
     _, must = _anchored(anchor, run_id, connection)
     top = reading.head(connection, run_id)
     _check_seal(seal, run_id, top, connection)
     check_end(must, run_id, top.epoch, top.seq, top.digest)
-    found = reading.rows(connection, run_id, after)
+    found = read(connection)
     check_passes(must, run_id, found)
     return found
 
