@@ -19,6 +19,7 @@ import apsw
 import msgspec
 
 from antiphon import Agent, open_run, tool
+from antiphon.journal.port import Labels, RunFilter
 from antiphon.journal.sqlite import SqliteJournal
 from antiphon.models.script import Script, call
 from antiphon.view.connection import RunEvents, connect
@@ -26,6 +27,7 @@ from bench.fake import AMPLE
 
 RECORDS = 15_000
 READERS = 200
+RUNS = 100_000
 
 
 @tool(effect="read")
@@ -146,8 +148,62 @@ async def watching(path):
         }
 
 
+async def many_runs(journal):
+    """So many runs in the journal, of 50 projects and 200 owners, few of which are not at rest."""
+
+    async def add(n):
+        labels = Labels(f"project {n % 50}", f"owner {n % 200}", "team")
+        lease = await journal.claim(f"run {n}", create=True, labels=labels)
+        state = "waiting" if n % 1_000 == 7 else "open" if n % 100 == 3 else "closed" if n % 2 else "idle"
+        title = f"What of the {n}th thing that was asked here, and of others?"
+        summary = msgspec.json.encode({"seq": 1, "title": title, "state": state, "entry": "agent"})
+        await journal.release(lease, summary)
+
+    for first in range(0, RUNS, 1_000):
+        await asyncio.gather(*(add(n) for n in range(first, first + 1_000)))
+
+
+PAGES = {
+    "the newest": RunFilter(),
+    "one project": RunFilter(project="project 7"),
+    "one owner": RunFilter(owner="owner 7"),
+    "a team of all": RunFilter(team="team"),
+    "a project, nothing found": RunFilter(project="project 8", states=("waiting",)),
+    "waiting": RunFilter(states=("waiting",)),
+    "open and not driven": RunFilter(states=("open",), driven=False),
+    "driven": RunFilter(driven=True),
+    "a text that many have": RunFilter(text="thing"),
+    "a text that one has": RunFilter(text="the 17th"),
+    "a text that none has": RunFilter(text="nowhere"),
+    "an owner, a text that none has": RunFilter(owner="owner 7", text="nowhere"),
+}
+
+
+async def listing(path):
+    async with closing(path) as journal:
+        await many_runs(journal)
+        held = [await journal.claim(f"run {n}") for n in range(5)]
+        found = {}
+        for name, where in PAGES.items():
+
+            async def page(where=where, before=0):
+                started = time.perf_counter()
+                await journal.runs(where, before, 50)
+                return (time.perf_counter() - started) * 1e3
+
+            found[f"{name}, ms"] = await median(page)
+        half = RUNS // 2
+        found["a page in the middle, ms"] = await median(lambda: page(RunFilter(), half))
+        recent = (await journal.runs(RunFilter(), half, 1))[0].created_at
+        found["the newer half, ms"] = await median(lambda: page(RunFilter(since=recent)))
+        started = time.perf_counter()
+        every = await journal.runs()
+        found["all of them, ms"] = round((time.perf_counter() - started) * 1e3, 1)
+        return {"runs": len(every), "held": len(held), **found}
+
+
 async def measure(folder):
-    return {"watching": await watching(folder / "long.db")}
+    return {"watching": await watching(folder / "long.db"), "listing": await listing(folder / "many.db")}
 
 
 if __name__ == "__main__":

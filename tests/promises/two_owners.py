@@ -144,9 +144,9 @@ class WatchedJournal(SqliteJournal):
         self.unanswered += 1
         super().append(lease, row, blobs, answered)
 
-    async def claim(self, run_id, *, create=False, origin=""):
+    async def claim(self, run_id, **given):
         async def claimed():
-            lease = await super(WatchedJournal, self).claim(run_id, create=create, origin=origin)
+            lease = await super(WatchedJournal, self).claim(run_id, **given)
             self.owner.machine.holder = self.owner
             return lease
 

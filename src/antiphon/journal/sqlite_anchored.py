@@ -14,12 +14,16 @@ from antiphon.errors import JournalCorrupt, UnknownName
 from antiphon.journal import sqlite_reader as reading
 from antiphon.journal.files.anchor import Anchor, AnchoredRun, check_end, check_passes, run_hash
 from antiphon.journal.files.seal import Seal
-from antiphon.journal.port import Row, StoredCommand, genesis
+from antiphon.journal.port import Labels, Row, StoredCommand, genesis
 from antiphon.journal.sqlite_file import check_seal
-from antiphon.journal.sqlite_runs import stored_name
+from antiphon.journal.sqlite_runs import stored_labels, stored_name
 
 _NAMES = "select run_id, runs.name, value from runs join meta on meta.name = 'name of ' || run_id"
 
+_LABELS = (
+    "select run_id, label_project, label_owner, label_team, labels from runs"
+    " where labels != x'' or label_project != '' or label_owner != '' or label_team != ''"
+)
 _LAST_ROW = "select seq, digest from rows where n = ? and run = ?"
 
 
@@ -87,6 +91,12 @@ def audit(
         f"the name of run {each} is not the one that it was given"
         for each, name, given in named
         if run_id in ("", each) and given != stored_name(seal, each, name)
+    )
+    labels: list[tuple[str, str, str, str, bytes]] = list(connection.execute(_LABELS))
+    names += tuple(
+        f"the labels of run {each} are not those that it was given"
+        for each, project, owner, team, given in labels
+        if run_id in ("", each) and given != stored_labels(seal, each, Labels(project, owner, team))
     )
     if run_id:
         return names, ()

@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Sequence
 from functools import partial
 
 from antiphon.errors import JournalCorrupt, JournalError, LeaseLost, RunInUse, UnknownName, UserError
+from antiphon.journal.check.listing import CASES as LISTING
 from antiphon.journal.check.pages import CASES as PAGES
 from antiphon.journal.check.whole_runs import CASES as WHOLE_RUNS
 from antiphon.journal.check.whole_runs import Case, OpenStore
@@ -468,5 +469,6 @@ CASES: tuple[Case, ...] = (
     reopening,
     two_openings,
     *PAGES,
+    *LISTING,
     *WHOLE_RUNS,
 )
