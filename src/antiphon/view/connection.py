@@ -17,7 +17,7 @@ import asyncio
 import os
 from collections import deque
 from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 
@@ -27,6 +27,7 @@ from msgspec.structs import replace
 
 from antiphon.errors import UnknownName, UserError
 from antiphon.journal import Journal, open_journal
+from antiphon.journal.transfer import MAX_SEQ
 from antiphon.kernel.facts import ids
 from antiphon.kernel.facts.events import VERDICTS, RunClosed
 from antiphon.kernel.facts.records import Record, ReplyDelta
@@ -40,7 +41,7 @@ from antiphon.kernel.run.commands import (
     posted,
 )
 from antiphon.kernel.run.feed import Subscription
-from antiphon.kernel.run.rows import RecordReader, fold
+from antiphon.kernel.run.rows import RecordPages, RecordReader, fold, index_of, read
 from antiphon.kernel.run.run import activation_info, open_here
 from antiphon.values.agent import AnyAgent, agents_of
 from antiphon.values.fields import fit, shown
@@ -103,6 +104,7 @@ class RunConnection:
         self._request = 0
         self._newest = 0
         self._tools: dict[str, dict[str, dict[str, Any]]] = {}
+        self._known = 0
 
     @property
     def run_id(self) -> str:
@@ -111,8 +113,8 @@ class RunConnection:
 
     @property
     def seq(self) -> int:
-        """The number of the last record that this connection has read."""
-        return self._reader.seq
+        """The number of the last record that this connection knows of."""
+        return max(self._reader.seq, self._known)
 
     # -- reading ------------------------------------------------------------------------------
 
@@ -128,12 +130,19 @@ class RunConnection:
 
     async def records(self, after: int = 0) -> list[Record]:
         """The records numbered above `after` that there are."""
-        return [each for each in await RecordReader(self._journal, self._run_id).read() if each.seq > after]
+        if after > 0:
+            return await read(self._journal, self._run_id, after)
+        return await RecordReader(self._journal, self._run_id).read()
 
     async def tree(self, at: int | None = None) -> RunTree:
         """The run as of record `at`, or as it is: activations, turns, effects, costs."""
-        records = await self.records()
-        return RunTree.of(each for each in records if at is None or each.seq <= at)
+        tree = RunTree()
+        async with aclosing(RecordReader(self._journal, self._run_id).records()) as records:
+            async for record in records:
+                if at is not None and record.seq > at:
+                    break
+                tree.add(record)
+        return tree
 
     async def view(self, activation: int, at: int | None = None) -> ActivationInfo:
         """What one activation saw as of record `at`, or sees: its transcript, its inbox, its open effects.
@@ -265,8 +274,14 @@ class RunConnection:
     async def _read_on(self) -> None:
         """Read what is new, and note what became of commands."""
         async with self._reading:
-            for record in await self._reader.read():
+            async for record in self._reader.records():
                 self._note(record, self._tree.add(record))
+
+    async def _look(self) -> None:
+        """Make sure that the run is there, and know where it ends, without reading it all again."""
+        index = await index_of(self._journal, self._run_id)
+        await index.reach(self._journal, self._run_id, MAX_SEQ)
+        self._known = index.seq
 
     def _note(self, record: Record, changes: Iterable[Change]) -> None:
         number = getattr(record.event, "command", 0)
@@ -312,7 +327,7 @@ class RunEvents:
     def __init__(self, journal: Journal, run_id: str, after: int, deltas: bool) -> None:
         self._journal, self._run_id, self._deltas = journal, run_id, deltas
         self.position = after
-        self._reader: RecordReader | None = None
+        self._pages: RecordPages | None = None
         self._found: deque[Record] = deque()
         self._live: Subscription | None = None
         self._over = False
@@ -326,8 +341,8 @@ class RunEvents:
                 try:
                     return self._given(await anext(self._live))
                 except StopAsyncIteration:
-                    # It was left, or has failed: somebody else may go on.
-                    self._live = None
+                    # It was left, or has failed: somebody else may go on, from where it ended.
+                    self._live = self._pages = None
             elif self._found:
                 return self._given(self._found.popleft())
             elif (here := open_here(self._journal, self._run_id)) is not None:
@@ -344,16 +359,14 @@ class RunEvents:
         return item
 
     async def _read_on(self) -> None:
-        if self._reader is None:
-            self._reader = RecordReader(self._journal, self._run_id)
-        found = await self._reader.read()
-        self._found.extend(each for each in found if each.seq > self.position)
-        if self._found:
-            return
-        if self._reader.state.closed:
+        if self._pages is None:
+            self._pages = RecordPages(self._journal, self._run_id, self.position)
+        found = await self._pages.read()
+        self._found.extend(found)
+        if self._pages.closed and not found:
             self.close()
         elif not found:
-            await self._reader.wait()
+            await self._pages.wait()
 
     def close(self) -> None:
         """Stop watching."""
@@ -413,7 +426,7 @@ async def connect(journal: Journal | str, run_id: str) -> AsyncIterator[RunConne
     try:
         connection = RunConnection(store, run_id)
         try:
-            await connection._read_on()
+            await connection._look()
         except UnknownName:
             raise UnknownName("run", run_id) from None
         yield connection

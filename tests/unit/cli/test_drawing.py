@@ -48,7 +48,7 @@ class Story:
                 self.tree.take(event)
                 continue
             self.seq += 1
-            self.index.learn(event)
+            self.index.learn(event, self.seq)
             record = self.index.record(self.seq, float(self.seq), "r", event)
             assert isinstance(record, Record)
             self.tree.take(record)

@@ -266,7 +266,7 @@ class Story:
     def add(self, *events: Event) -> "Story":
         for event in events:
             self.seq += 1
-            self.index.learn(event)
+            self.index.learn(event, self.seq)
             self.changes = self.tree.add(self.index.record(self.seq, float(self.seq), "r", event))
         return self
 

@@ -165,7 +165,8 @@ async def _copied(target: Journal, run: SalvagedRun) -> CopiedRun:
     """Store what is left of a run; what no journal takes in (an id that the damage made) is lost."""
     taken, commands = _commands_of(run)
     try:
-        await target.restore(StoredRun(run.run_id, run.rows, run.blobs, run.origin, run.name, commands=taken))
+        kept = run.origin, run.name, b"", taken, run.labels
+        await target.restore(StoredRun(run.run_id, run.rows, run.blobs, *kept))
         for command in commands:
             await target.post(run.run_id, command.key, command.body)
     except UserError as error:

@@ -65,28 +65,36 @@ class ReplyDelta(Struct, frozen=True, gc=False):
 
 
 class ActivationIndex:
-    """Who is who: activation numbers to names and callers, learned from the events in order."""
+    """Who is who: activation numbers to names and callers, learned from the events in order.
+
+    What was learned of later events does no harm: a record of earlier ones is made as it was then.
+    """
 
     def __init__(self) -> None:
         self._names: list[tuple[str, int]] = [(USER, 0)]
+        # Names as they were before a record that gave agents other ones, by its number.
+        self._before: list[tuple[int, list[tuple[str, int]]]] = []
 
-    def learn(self, event: Event) -> None:
-        """Take note of an event; every call must be learned, in order."""
+    def learn(self, event: Event, seq: int) -> None:
+        """Take note of an event, record `seq`; every call must be learned, in order."""
         if type(event) is EffectStarted:
             detail = event.detail
             if type(detail) is CallEffect and not detail.reactivates:
                 self._names.append((detail.agent, activation_of(event.id)))
         elif type(event) is RunResumed and event.renamed:
+            self._before.append((seq, self._names))
             self._names = [(event.renamed.get(name, name), caller) for name, caller in self._names]
 
     def agent(self, activation: int) -> str:
-        """The name of an activation's agent."""
+        """The name of an activation's agent, as it is now."""
         return self._names[activation][0]
 
     def record(self, seq: int, at: float, run_id: str, event: Event) -> Record:
         """The record of an event that was learned."""
-        number = whose(event)
-        agent, parent = self._names[number]
+        number, names = whose(event), self._names
+        if self._before:
+            names = next((earlier for until, earlier in self._before if seq < until), names)
+        agent, parent = names[number]
         return Record(seq, at, run_id, number, agent, parent, event)
 
 

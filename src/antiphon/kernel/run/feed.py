@@ -18,7 +18,7 @@ from antiphon.kernel.facts.events import (
     Event,
 )
 from antiphon.kernel.facts.records import ActivationIndex, Record, ReplyDelta
-from antiphon.kernel.run.rows import EVENTS_PER_YIELD, read
+from antiphon.kernel.run.rows import EVENTS_PER_YIELD, read_page
 from antiphon.values.model import Delta
 
 RECENT = 10_000
@@ -192,8 +192,4 @@ class Subscription:
         if recent and recent[0].seq <= position + 1:
             first = position + 1 - recent[0].seq
             return recent[first : feed.durable - recent[0].seq + 1]
-        return [
-            record
-            for record in await read(self._journal, feed.run_id)
-            if position < record.seq <= feed.durable
-        ]
+        return await read_page(self._journal, feed.run_id, position, feed.durable, feed.index)

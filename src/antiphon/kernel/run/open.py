@@ -88,7 +88,7 @@ async def open_run(
             first: RunStarted | RunResumed = RunStarted(lease.run_id, options, data)
             if lease.seq or renamed or missing != "rest":
                 again = _again(lease, state, options, options.policy if policy is not None else None)
-                again = _resumed(state, cast, runtime.team.members, again, renamed or {}, missing)
+                again = _resumed(state, cast, lease.seq, runtime.team.members, again, renamed or {}, missing)
                 first = again if lease.seq else first
             runtime.start(_as_read(first))
             if kept:
@@ -146,7 +146,7 @@ def _other_limits(run: RunState, given: RunLimits | None) -> RunLimits | None:
 
 
 def _resumed(
-    run: RunState, cast: ActivationIndex, known: Collection[str], again: RunResumed,
+    run: RunState, cast: ActivationIndex, seq: int, known: Collection[str], again: RunResumed,
     renamed: Mapping[str, str], missing: str,
 ) -> RunResumed:  # fmt: skip
     """The first event of a run that is opened again, perhaps with another team that `known` names.
@@ -169,7 +169,7 @@ def _resumed(
         raise AgentsMissing(run.run_id, gone)
     dropped = tuple(gone) if missing == "drop" else ()
     resumed = msgspec.structs.replace(again, renamed=dict(renamed), dropped=dropped)
-    cast.learn(resumed)
+    cast.learn(resumed, seq + 1)
     return resumed
 
 
@@ -275,7 +275,7 @@ async def compare_team(
     """
     manifests: list[str] = []
 
-    def note(event: Event) -> None:
+    def note(event: Event, seq: int) -> None:
         if isinstance(event, RunStarted | RunResumed) and event.manifest:
             manifests.append(event.manifest)
 

@@ -190,7 +190,7 @@ class Runtime:
             if kind is EffectStarted:
                 detail = event.detail  # type: ignore[union-attr]
                 if type(detail) is CallEffect:
-                    self.feed.index.learn(event)
+                    self.feed.index.learn(event, self._seq + 1)
                     if detail.digest not in self._prefixes:
                         self._note_prefix(event.id, detail, prefixes)  # type: ignore[union-attr]
                 elif type(detail) in PERFORMED:

@@ -17,8 +17,10 @@ from collections.abc import Awaitable, Sequence
 from functools import partial
 
 from antiphon.errors import JournalCorrupt, JournalError, LeaseLost, RunInUse, UnknownName, UserError
-from antiphon.journal.check_runs import CASES as WHOLE_RUNS
-from antiphon.journal.check_runs import Case, OpenStore
+from antiphon.journal.check.listing import CASES as LISTING
+from antiphon.journal.check.pages import CASES as PAGES
+from antiphon.journal.check.whole_runs import CASES as WHOLE_RUNS
+from antiphon.journal.check.whole_runs import Case, OpenStore
 from antiphon.journal.port import MAX_NAME, Lease, Row, StoredRun, blob_digest, chain, genesis
 from antiphon.journal.row_writer import PATIENCE_S, RowWriter, put
 from antiphon.journal.row_writer import raises as _raises
@@ -466,5 +468,7 @@ CASES: tuple[Case, ...] = (
     closing,
     reopening,
     two_openings,
+    *PAGES,
+    *LISTING,
     *WHOLE_RUNS,
 )
