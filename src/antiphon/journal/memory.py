@@ -57,7 +57,8 @@ class _MemoryRun:
     start: what the first row follows; elsewhere: the newest command that it took in before it came here."""
 
     def __init__(self, run_id: str, origin: str, created: float, number: int, labels: Labels) -> None:
-        check_labels(labels)
+        if labels is not NO_LABELS:
+            check_labels(labels)
         self.number, self.labels = number, labels
         self.run_id, self.created, self.summary, self.refusal = run_id, created, b"", ""
         self.start = begin(run_id, origin)
@@ -109,7 +110,7 @@ class MemoryJournal:
     durability = "none"
 
     def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
-        self._clock = clock
+        self._clock, self.place = clock, f"memory:{id(self)}"
         self._runs: dict[str, _MemoryRun] = {}
         self._blobs: dict[str, bytes] = {}
         self._closed = False

@@ -314,6 +314,11 @@ class Journal(Protocol):
         """What an acknowledged append survives: `none`, `process` or `power`."""
         ...
 
+    @property
+    def place(self) -> str:
+        """Where the runs are: the same for every instance that keeps the same ones, and for no other."""
+        ...
+
     async def claim(
         self, run_id: str, *, create: bool = False, origin: str = "", labels: Labels = NO_LABELS
     ) -> Lease:

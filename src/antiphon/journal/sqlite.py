@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -85,6 +86,7 @@ class SqliteJournal:
         if durability not in SYNCHRONOUS:
             raise ConfigError(f"durability is {durability!r}; it is one of: {', '.join(sorted(SYNCHRONOUS))}")
         self.path, self.durability, self._vfs = Path(path), durability, vfs
+        self.place = os.path.abspath(path)
         self._clocks = Clocks(ttl, wall, steady)
         self._owners = SqliteOwners(self.path, self._clocks)
         self._leases = HeldLeases(ttl, steady)

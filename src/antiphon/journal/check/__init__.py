@@ -338,9 +338,12 @@ async def naming(open_store: OpenStore) -> None:
             await _raises(UserError, "a name that is none", journal.rename("naming", name))
         await journal.rename("naming", "kept")
         await journal.release(lease, b"summary")
+        place = journal.place
+        _same((type(place), bool(place)), (str, True), "where its runs are: the type, and whether it says so")
     async with open_store() as journal:
         if journal.durability == "none":
             return
+        _same(journal.place, place, "where its runs are, opened again")
         entry = next(entry for entry in await journal.runs() if entry.run_id == "naming")
         _same((entry.name, entry.summary, entry.seq), ("kept", b"summary", 1), "its entry, opened again")
         _same(list(await journal.read("naming")), rows, "its rows")

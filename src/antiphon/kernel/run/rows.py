@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
@@ -341,7 +340,7 @@ async def index_of(journal: Journal, run_id: str) -> RunIndex:
     if not hasattr(loop, _KEPT_AS):
         setattr(loop, _KEPT_AS, OrderedDict())
     kept: OrderedDict[object, RunIndex] = getattr(loop, _KEPT_AS)
-    place = place_of(journal), run_id
+    place = journal.place, run_id
     known = kept.get(place)
     if known is None or known.first not in (first, b""):
         known = kept[place] = RunIndex()
@@ -349,12 +348,6 @@ async def index_of(journal: Journal, run_id: str) -> RunIndex:
     if len(kept) > KEPT_INDEXES:
         kept.popitem(last=False)
     return known
-
-
-def place_of(journal: Journal) -> object:
-    """What journals have in common that keep the same runs."""
-    path = getattr(journal, "path", None)
-    return id(journal) if path is None else os.path.abspath(path)
 
 
 class RecordPages:

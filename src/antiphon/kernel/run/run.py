@@ -41,7 +41,7 @@ from antiphon.kernel.run.commands import (
     posted,
 )
 from antiphon.kernel.run.feed import Subscription
-from antiphon.kernel.run.rows import ended_requests, messages_of, place_of, read
+from antiphon.kernel.run.rows import ended_requests, messages_of, read
 from antiphon.kernel.run.runtime import Runtime
 from antiphon.kernel.run.stopping import DRAINED
 from antiphon.schema.arguments import Invalid
@@ -68,7 +68,7 @@ class Run:
         loop = asyncio.get_running_loop()
         if not hasattr(loop, _KEPT_AS):
             setattr(loop, _KEPT_AS, WeakValueDictionary())
-        getattr(loop, _KEPT_AS)[place_of(journal), runtime.feed.run_id] = self
+        getattr(loop, _KEPT_AS)[journal.place, runtime.feed.run_id] = self
 
     @property
     def run_id(self) -> str:
@@ -383,7 +383,7 @@ def _shown(effect_id: str, agent: str, detail: HumanInput) -> Message:
 def open_here(journal: Journal, run_id: str) -> Run | None:
     """The run, if the running event loop drives it, under whatever object for the same journal."""
     known = getattr(asyncio.get_running_loop(), _KEPT_AS, {})
-    found: Run | None = known.get((place_of(journal), run_id))
+    found: Run | None = known.get((journal.place, run_id))
     return found if found is not None and not found.is_over else None
 
 
