@@ -1,9 +1,9 @@
 """Reading a run and a team: projections of records and of agents, for every reader alike.
 
 `RunTree` is the read model of a run: activations, turns, effects, costs. `nodes` says what it is made of,
-`changes` what one record does to it, `graph` who may reach whom in a team, `export_file` a run as a file,
-`notebook` a run in a cell while it goes on, `connection` a run that somebody else drives, `stored_request`
-what a model was asked.
+`changes` what one record does to it, `waiting` which request waits for a person alone, `graph` who may reach
+whom in a team, `export_file` a run as a file, `notebook` a run in a cell while it goes on, `connection` a run
+that somebody else drives, `stored_request` what a model was asked.
 
 May import: the kernel, `values`, journals. Never: styles, the command line; and it never appends.
 """

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 
 from antiphon.kernel.facts.events import (
@@ -25,7 +27,10 @@ from antiphon.values.message import USER
 class Record(Struct, frozen=True):
     """One event where it stands: its number, its time (Unix seconds), whose it is.
 
-    activation, agent: who did it; 0 and `user` for the user. parent: the caller's activation.
+    activation, agent: who did it; 0 and `user` for the user. parent: the caller's activation. callee: of a
+    call's start, the activation that the call is. last_of_row: nothing else came of what came from outside
+    with it, so that what stands in the records up to here is whole: two approvals that are asked at once are
+    two records, and only the second is the last of its row.
     """
 
     seq: int
@@ -35,6 +40,8 @@ class Record(Struct, frozen=True):
     agent: str
     parent: int
     event: Event
+    callee: int = 0
+    last_of_row: bool = True
 
     @property
     def type(self) -> str:
@@ -83,11 +90,23 @@ class ActivationIndex:
         """The name of an activation's agent."""
         return self._names[activation][0]
 
-    def record(self, seq: int, at: float, run_id: str, event: Event) -> Record:
-        """The record of an event that was learned."""
-        number = whose(event)
-        agent, parent = self._names[number]
-        return Record(seq, at, run_id, number, agent, parent, event)
+    def records(self, last: int, at: float, run_id: str, events: Sequence[Event]) -> list[Record]:
+        """The records of a row, numbered up to `last`; its events, and none after them, were learned."""
+        found = []
+        created = len(self._names) - sum(map(_creates, events))
+        for seq, event in enumerate(events, last - len(events) + 1):
+            number, callee = whose(event), 0
+            if type(event) is EffectStarted and type(event.detail) is CallEffect:
+                callee = event.detail.reactivates or created
+                created += _creates(event)
+            agent, parent = self._names[number]
+            found.append(Record(seq, at, run_id, number, agent, parent, event, callee, seq == last))
+        return found
+
+
+def _creates(event: Event) -> bool:
+    """Whether an activation begins with it."""
+    return type(event) is EffectStarted and type(event.detail) is CallEffect and not event.detail.reactivates
 
 
 def whose(event: Event) -> int:

@@ -255,11 +255,9 @@ class RecordReader:
 
 
 def _records(run_id: str, row: Row, events: Sequence[Event], index: ActivationIndex) -> list[Record]:
-    records = []
     try:
-        for number, event in enumerate(events, row.seq - len(events) + 1):
+        for event in events:
             index.learn(event)
-            records.append(index.record(number, row.at, run_id, event))
+        return index.records(row.seq, row.at, run_id, events)
     except UNREADABLE as error:
         raise JournalCorrupt(run_id, row.seq, f"its events do not follow ({error})") from error
-    return records
