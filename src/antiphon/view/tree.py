@@ -335,7 +335,7 @@ class RunTree:
         """An activation begins to work on a call, or a dormant one does so again."""
         if not detail.reactivates:
             self._created += 1
-        number, asked = detail.reactivates or self._created, _asked_of(effect)
+        number, asked = detail.reactivates or self._created, asked_of(effect)
         callee = ActivationNode(number, effect.name, caller.id, effect.id, caller.path_of(effect.id))
         callee.started_at, callee.task_id = self.at, asked.task_id or caller.task_id
         callee.prefix = detail.digest
@@ -472,7 +472,7 @@ class RunTree:
                 del self.log[: LOGGED // 2]
 
 
-def _asked_of(effect: EffectNode) -> AgentCall:
+def asked_of(effect: EffectNode) -> AgentCall:
     """What a call carries. The kernel reads it too: only records made by hand hold something else."""
     try:
         return read_call(effect.arguments)
