@@ -130,6 +130,38 @@ def test_what_a_chat_client_shows():
     ]
 
 
+def test_what_the_user_adds_is_unread_until_a_turn_takes_it_up():
+    async def talk():
+        journal, gate = MemoryJournal(), asyncio.Event()
+
+        @tool(effect="read")
+        async def look() -> str:
+            """Look."""
+            await gate.wait()
+            return "seen"
+
+        agent = Agent("a", model=Script([call("look"), "Blue, then."]), tools=[look])
+        async with open_run([agent], journal=journal) as run, connect(journal, run.run_id) as other:
+            request = await run.post("a", "Which?")
+            await until(run, "1/1.c1 tool look started")
+            await other.taken(await other.post(request, "Blue."))
+            before = Dialogue(await other.tree()).requests[request]
+            gate.set()
+            await run.result(request)
+            after = Dialogue(await other.tree()).requests[request]
+        return [each.text for each in before.unread], after.unread, list(lines(after))
+
+    unread, later, shown = asyncio.run(talk())
+    assert (unread, later) == (["Blue."], [])
+    assert shown == [
+        "user > a: Which?",
+        "  look {} completed seen",
+        "  user: Blue.",
+        "  a: Blue, then.",
+        "a completed: Blue, then.",
+    ]
+
+
 def test_pieces_are_shown_and_those_of_a_lost_attempt_are_not():
     class Halting:
         name = "halting"
