@@ -250,6 +250,11 @@ class TurnNode(Struct, eq=False):
     """Which of their own rules these hooks followed, in order: of a profile, observers and rules of the flow
     decider, each as `id (file:line)`."""
 
+    def call_of(self, effect_id: str) -> ToolCall | None:
+        """Its call that an effect does, or approves."""
+        index = ids.index_of(effect_id)
+        return self.calls[index] if 0 <= index < len(self.calls) else None
+
 
 class ActivationNode(Struct, eq=False):
     """One activation at work on one call. One that is reactivated has a node for each call, with one `id`."""

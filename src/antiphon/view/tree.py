@@ -45,7 +45,7 @@ from antiphon.kernel.facts.events import (
 from antiphon.kernel.facts.fold.calls import result_of
 from antiphon.kernel.facts.ledger import charge_of
 from antiphon.kernel.facts.records import Record
-from antiphon.values.message import USER, Message, ToolCall
+from antiphon.values.message import USER, Message
 from antiphon.values.model import Usage
 from antiphon.view.changes import (
     CancelRequest,
@@ -76,6 +76,7 @@ from antiphon.view.nodes import (
     UsageTotals,
     deliver,
 )
+from antiphon.view.waiting import OpenCounts, count
 
 LOGGED = 10_000
 """Messages of the log; when there are more, the older half is forgotten."""
@@ -126,6 +127,7 @@ class RunTree:
         """By effect, the exception behind its failure and where in the user's code it came from; none with
         `recent`."""
         self._recent = recent
+        self._counts: dict[str, OpenCounts] = {}
         self._created = 0
         self._models: dict[str, ModelEffect] = {}
         self._dormant: dict[int, dict[str, int]] = {}
@@ -177,6 +179,12 @@ class RunTree:
         if not self.requests:
             return "idle"
         return "waiting" if self.human_inputs else "open"
+
+    def waits(self, request: str) -> bool:
+        """Whether an open request of the user waits for a person and for nothing else: somebody is asked, and
+        no model, tool or timer under it goes on. A deadline does not count, nor does a wait for a call.
+        """
+        return request in self._counts and self._counts[request].wait
 
     # -- the run ------------------------------------------------------------------------------
 
@@ -295,7 +303,7 @@ class RunTree:
     def _effect_started(self, record: Record, event: EffectStarted) -> Changes:
         activation, effect_id, detail = self._whose(record), event.id, event.detail
         turn, begun = self._enter(activation, effect_id)
-        effect = node_of(effect_id, detail, _call_of(turn, effect_id))
+        effect = node_of(effect_id, detail, turn.call_of(effect_id))
         effect.started_at = record.at
         allowed = type(detail) is ToolEffect and detail.allowed
         if self._decisions or allowed:
@@ -312,7 +320,9 @@ class RunTree:
             effect.failure = next((each.failure for each in reversed(turn.effects) if each.failure), None)
         elif effect.asks_person:
             self._asked(activation, effect)
-        if not activation.id:
+        if activation.id:
+            count(self._counts, activation.request, effect, 1)
+        else:
             self.requests[effect_id] = effect
         return (*begun, EffectStart(activation, effect))
 
@@ -328,7 +338,7 @@ class RunTree:
         """An activation begins to work on a call, or a dormant one does so again."""
         if not detail.reactivates:
             self._created += 1
-        number, asked = detail.reactivates or self._created, _asked_of(effect)
+        number, asked = detail.reactivates or self._created, asked_of(effect)
         callee = ActivationNode(number, effect.name, caller.id, effect.id, caller.path_of(effect.id))
         callee.started_at, callee.task_id = self.at, asked.task_id or caller.task_id
         callee.prefix = detail.digest
@@ -386,13 +396,16 @@ class RunTree:
             effect.decision = msgspec.structs.replace(decided, rule=event.decided_by)
         if not activation.id:
             self.requests.pop(effect_id, None)
+            self._counts.pop(effect_id, None)
             self.outcome = event.outcome
+        elif effect.started_at is not None:
+            count(self._counts, activation.request, effect, -1)
         return (*begun, EffectEnd(activation, effect))
 
     def _never_started(self, activation: ActivationNode, effect_id: str) -> tuple[EffectNode, Changes]:
         """A call that was refused, or that the kernel did itself."""
         turn, begun = self._enter(activation, effect_id)
-        call = _call_of(turn, effect_id)
+        call = turn.call_of(effect_id)
         name, arguments = (call.name, call.arguments) if call is not None else ("", "")
         effect = EffectNode(effect_id, "tool", name, call=call, arguments=arguments)
         effect.decision = self._decisions.pop(effect_id, None) if self._decisions else None
@@ -462,13 +475,7 @@ class RunTree:
                 del self.log[: LOGGED // 2]
 
 
-def _call_of(turn: TurnNode, effect_id: str) -> ToolCall | None:
-    """The call of its turn that an effect does, or approves."""
-    index = ids.index_of(effect_id)
-    return turn.calls[index] if 0 <= index < len(turn.calls) else None
-
-
-def _asked_of(effect: EffectNode) -> AgentCall:
+def asked_of(effect: EffectNode) -> AgentCall:
     """What a call carries. The kernel reads it too: only records made by hand hold something else."""
     try:
         return read_call(effect.arguments)

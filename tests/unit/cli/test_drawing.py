@@ -49,7 +49,7 @@ class Story:
                 continue
             self.seq += 1
             self.index.learn(event, self.seq)
-            record = self.index.record(self.seq, float(self.seq), "r", event)
+            record = self.index.records(self.seq, float(self.seq), "r", [event])[0]
             assert isinstance(record, Record)
             self.tree.take(record)
             self.told.append(told(record, self.tree))

@@ -267,7 +267,7 @@ class Story:
         for event in events:
             self.seq += 1
             self.index.learn(event, self.seq)
-            self.changes = self.tree.add(self.index.record(self.seq, float(self.seq), "r", event))
+            self.changes = self.tree.add(self.index.records(self.seq, float(self.seq), "r", [event])[0])
         return self
 
     def change(self, event: Event) -> Any:
@@ -428,7 +428,8 @@ def test_a_call_whose_arguments_nobody_can_read_asks_for_nothing(arguments: str)
 
 
 def test_records_that_cannot_follow_are_said_to_be_corrupt() -> None:
-    record = ActivationIndex().record(1, 1.0, "r", EffectStarted("0/x.c1", ToolEffect("t", "")))
+    started = EffectStarted("0/x.c1", ToolEffect("t", ""))
+    (record,) = ActivationIndex().records(1, 1.0, "r", [started])
     with pytest.raises(JournalCorrupt, match="EffectStarted does not follow"):
         RunTree.of([record])
 

@@ -58,11 +58,7 @@ class Feed:
 
     def add(self, seq: int, at: float, events: Sequence[Event]) -> None:
         """Keep the records of a row that ends at `seq`, for those who watch."""
-        first = seq - len(events) + 1
-        records = [
-            self.index.record(first + index, at, self.run_id, event) for index, event in enumerate(events)
-        ]
-        self.recent.extend(records)
+        self.recent.extend(self.index.records(seq, at, self.run_id, events))
         if len(self.recent) > self._much:
             self._forget()
 

@@ -277,14 +277,12 @@ class RecordReader:
 
 def records_of(run_id: str, row: Row, events: Sequence[Event], index: ActivationIndex) -> list[Record]:
     """The records of a row, which the index learns."""
-    records = []
     try:
         for number, event in enumerate(events, row.seq - len(events) + 1):
             index.learn(event, number)
-            records.append(index.record(number, row.at, run_id, event))
+        return index.records(row.seq, row.at, run_id, events)
     except UNREADABLE as error:
         raise JournalCorrupt(run_id, row.seq, f"its events do not follow ({error})") from error
-    return records
 
 
 class RunIndex:
@@ -322,9 +320,7 @@ class RunIndex:
                     self.names.learn(event, number)
                 self.first, self.seq = self.first or row.digest, row.seq
                 self.closed = type(events[-1]) is RunClosed
-            return [
-                self.names.record(number, row.at, run_id, event) for number, event in enumerate(events, first)
-            ]
+            return self.names.records(row.seq, row.at, run_id, events)
         except UNREADABLE as error:
             raise JournalCorrupt(run_id, row.seq, f"its events do not follow ({error})") from error
 
@@ -418,9 +414,8 @@ async def read_page(
     """
     found: list[Record] = []
     async for row, events in _small(journal, run_id, await journal.read(run_id, after, PAGE_ROWS)):
-        for number, event in enumerate(events, row.seq - len(events) + 1):
-            if after < number <= upto:
-                found.append(index.record(number, row.at, run_id, event))
+        records = index.records(row.seq, row.at, run_id, events)
+        found += [each for each in records if after < each.seq <= upto]
     return found
 
 
