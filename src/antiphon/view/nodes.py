@@ -66,11 +66,13 @@ class Decision(Struct, frozen=True, gc=False):
     allowed: bool
     """Allowed, or denied."""
     by: str = ""
-    """The person who decided; empty for a rule."""
+    """The person who decided, or who made the rule that did; empty for a policy."""
     reason: str = ""
     """Why, in words."""
     remembered: bool = False
     """Later calls of the same tool are allowed too, as far as the grant reaches."""
+    rule: str = ""
+    """The id of the rule that decided; `by` made it."""
 
 
 class ModelUse(Struct, eq=False):

@@ -238,7 +238,7 @@ class RunTree:
         return (TranscriptChange(self._whose(record), event.trimmed, compacted),)
 
     def _permission_decided(self, record: Record, event: PermissionDecided) -> Changes:
-        decision = Decision(event.allowed, event.decided_by, event.reason, bool(event.remember))
+        decision = Decision(event.allowed, event.decided_by, event.reason, bool(event.remember), event.rule)
         self._decisions[event.id] = decision
         approval = self.effects.get(ids.approval_id(event.id))
         if approval is not None:
