@@ -2,12 +2,14 @@
 
 `RunTree` is the read model of a run: activations, turns, effects, costs. `nodes` says what it is made of,
 `changes` what one record does to it, `graph` who may reach whom in a team, `export_file` a run as a file,
-`notebook` a run in a cell while it goes on, `connection` a run that somebody else drives.
+`notebook` a run in a cell while it goes on, `connection` a run that somebody else drives. `standing_rules`
+and `keep_rule` are for what a journal keeps beside its runs.
 
 May import: the kernel, `values`, journals. Never: styles, the command line; and it never appends.
 """
 
+from antiphon.kernel.run.standing import keep_rule, standing_rules
 from antiphon.view.connection import OpenQuestion, RunConnection, connect
 from antiphon.view.tree import RunTree
 
-__all__ = ["OpenQuestion", "RunConnection", "RunTree", "connect"]
+__all__ = ["OpenQuestion", "RunConnection", "RunTree", "connect", "keep_rule", "standing_rules"]
