@@ -283,6 +283,9 @@ BROKEN = {
             EffectFinished("1/1.c1?", "limit", reason="nobody answered"),
         ],
     ),
+    "a rule that is not in force decides": (
+        "permission", 9, [*ASKED, PermissionDecided("1/1.c1", True, arguments='{"n":1}', rule="r1")],
+    ),
     "publishing without an action": (
         "action", 8, [*START, MessagePosted(Message("forward", "a", "", "x"), 1, by=1)],
     ),
