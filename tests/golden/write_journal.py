@@ -13,7 +13,7 @@ import msgspec
 
 from antiphon import Agent, Hooks, Limits, Policy, open_run, tool
 from antiphon.journal.memory import MemoryJournal
-from antiphon.journal.port import Labels, StoredRun
+from antiphon.journal.port import Labels, StoredRule, StoredRun
 from antiphon.journal.row_writer import put
 from antiphon.journal.sqlite import SqliteJournal
 from antiphon.journal.sqlite_file import MIGRATIONS
@@ -152,6 +152,9 @@ async def contents(journal):
     return found
 
 
+RULE = StoredRule("rule-1", "project", "shop", b'{"tool":"pay","verdict":"deny"}', 1_700_000_000.0)
+
+
 async def write(path):
     """Write the file, and what it holds."""
     journal = SqliteJournal(path)
@@ -161,6 +164,7 @@ async def write(path):
     await fork(journal)
     await moved(journal)
     await talk(journal)
+    await journal.add_rule(RULE)
     path.with_suffix(".json").write_text(json.dumps(await contents(journal), indent=1) + "\n")
     await journal.close()
     # Free pages still name the machine that wrote them.

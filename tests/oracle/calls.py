@@ -13,7 +13,7 @@ from antiphon.values.hooks import Continue
 from antiphon.values.limits import OutputLimits
 from antiphon.values.message import Attachment, ToolCall, ToolResult
 from antiphon.values.model import Reply
-from antiphon.values.policy import Grant
+from antiphon.values.policy import Grant, StandingRule
 from tests.oracle.stage import scenario
 from tests.oracle.tools import agent, look, never
 
@@ -96,6 +96,18 @@ async def a_grant_reaches_so_far(stage):
         await stage.until(run, "1/3.c1? wait")
         await run.answer("1/3.c1?", "no")
         await stage.ended(run, request)
+
+
+@scenario
+async def rules_kept_beside_the_runs(stage):
+    """One allows, one denies, one asks; of several the strictest word counts, and the record names it."""
+    rules = [
+        StandingRule("r1", "project", "shop", "p*", "allow", author="ann"),
+        StandingRule("r2", "owner", "ann", "pay", "deny", Grant((("amount", "9*"),)), author="bob"),
+        StandingRule("r3", "owner", "ann", "look", "ask"),
+    ]
+    replies = [[call("pay", amount=1), call("pay", amount=90), LOOK, SEND], "done"]
+    await stage.ask(agent("a", model=stage.script(replies)), rules=rules, policy=Policy("strict"))
 
 
 @scenario

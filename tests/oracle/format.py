@@ -43,11 +43,11 @@ def said(record: Record) -> str:
     event, agent = record.event, record.agent
     match event:
         case RunStarted():
-            return _line("run started", **_said(event.options), data=event.data)
+            return _line("run started", **_said(event.options), data=event.data, rules=_rules(event))
         case RunResumed():
             return _line(
                 "run resumed", interactive=event.interactive, policy=event.policy, imported=event.imported,
-                renamed=event.renamed, dropped=event.dropped, run_limits=event.run_limits,
+                renamed=event.renamed, dropped=event.dropped, run_limits=event.run_limits, rules=_rules(event)
             )  # fmt: skip
         case DrainStarted():
             return _line("drain started", not_begun=event.not_begun)
@@ -80,6 +80,7 @@ def said(record: Record) -> str:
             return _line(
                 f"{event.id} {ruling} by {event.decided_by}",
                 why=event.reason, arguments=event.arguments, remember=bool(event.remember), grant=event.grant,
+                rule=event.rule,
             )  # fmt: skip
         case StateChanged():
             return _line(f"{event.activation} {agent} data", set=event.set, append=event.append, by=event.by)
@@ -97,6 +98,11 @@ def said(record: Record) -> str:
         case CancelRequested():
             return _line(f"cancel {event.target or 'everything'}", why=event.reason, mail=event.command)
     raise AssertionError(f"no line for {record.type}")
+
+
+def _rules(event: RunStarted | RunResumed) -> list[str]:
+    """The ids of the rules in force."""
+    return [each.id for each in event.rules]
 
 
 def _effect(event: EffectStarted | EffectFinished) -> str:

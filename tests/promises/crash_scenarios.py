@@ -16,6 +16,7 @@ from antiphon.styles.tasks.scheduling.task import mail_of
 from antiphon.testing.crash import Scenario
 from antiphon.values.hooks import Continue, PlannedCall, Return, TurnPlan
 from antiphon.values.model import Reply, Usage
+from antiphon.values.policy import StandingRule
 from tests.styles.profiles.profiles_in_code import library
 
 
@@ -180,6 +181,11 @@ HELD = Scenario(
     "held by one limit", team(a=[], b=["look"], c=["look"]),
     script(a=[[to("b"), to("c")], "done"], b=[call("look", what="x"), "b"], c=[call("look", what="y"), "c"]),
     (("a", "go"),), allow_more, {"limits": Limits(turns=1, on_breach="ask")},
+)  # fmt: skip
+RULED = replace(
+    SINGLE, name="a rule beside the runs", agents=team(a=["wire"]),
+    model=script(a=[call("wire", what="x"), "done"]),
+    options={"rules": (StandingRule("r1", "project", "shop", "w*", "allow", author="ann"),)},
 )  # fmt: skip
 RETRY = Scenario(
     "retry", team(a=["pay"]),
@@ -442,5 +448,5 @@ PROFILES = Scenario(
 )  # fmt: skip
 ALL = [
     *(SINGLE, CONTRACTS, CIRCULAR, FAN_OUT, BACKGROUND, APPROVAL, RETRY, CANCEL, LOOP, TASKS, ACTION),
-    *(ENVIRONMENT, PROFILES, INSTRUCTIONS, FORM, HELD),
+    *(ENVIRONMENT, PROFILES, INSTRUCTIONS, FORM, HELD, RULED),
 ]

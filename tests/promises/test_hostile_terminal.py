@@ -89,6 +89,15 @@ CASES = {
         ["--out", "\x1b[31m.db"],
         ["--journal", "\x1b[31m.db", "--out", "x.db"],
     ],
+    ("rules", "add"): [
+        ["\x1b[31m*", "deny", "--project", "shop\x1b[31m", "--by", "\x1b[31m"],
+        *(["pay", "allow", "--run", each] for each in ("b0", "\x1b[31m")),
+        ["pay", "\x1b[31m", "--owner", "ann"],
+        ["pay", "ask", "--owner", "ann", "--match", "\x1b[31m", "--expires-in", "\x1b[31m"],
+        ["pay", "ask", "--owner", "ann", "--match", "to=\x1b[31m", "--agent", "\x1b[31m"],
+    ],
+    ("rules", "ls"): [[], ["--run", "\x1b[31m"], ["--project", "\x1b[31m"]],
+    ("rules", "rm"): [["\x1b[31m"]],
     ("graph",): [
         ["team.yaml"],
         ["hostile.yaml"],

@@ -293,6 +293,9 @@ BROKEN = {
     "a call that no hook put there": (
         "decided", 9, [*ASKED, EffectStarted("1/1.c1", CallEffect("b", "", by="end_turn"))],
     ),
+    "a rule that is not in force decides": (
+        "permission", 9, [*ASKED, PermissionDecided("1/1.c1", True, arguments='{"n":1}', rule="r1")],
+    ),
     "publishing without an action": (
         "action", 8, [*START, MessagePosted(Message("forward", "a", "", "x"), 1, by=1)],
     ),

@@ -44,6 +44,7 @@ LOOKING = {("runs", "show"), ("runs", "tail"), ("runs", "request"), ("runs", "ex
 OTHERS = {
     ("run",), ("chat",), ("doctor",), ("graph",), ("models", "ls"), ("models", "show"), ("profiles", "check"),
     ("profiles", "schema"), ("journal", "vacuum"), ("journal", "salvage"), ("journal", "seal"),
+    ("rules", "add"), ("rules", "ls"), ("rules", "rm"),
     ("runs", "import"), ("runs", "ls"), ("runs", "prune"), ("runs", "rename"), ("runs", "rm"),
 }  # fmt: skip
 """Those that read no records, go over all runs whatever one holds, or delete one that is damaged."""

@@ -22,6 +22,7 @@ from antiphon.journal.port import (
     RunFilter,
     RunInfo,
     StoredCommand,
+    StoredRule,
     StoredRun,
     begin,
     blob_digest,
@@ -30,6 +31,7 @@ from antiphon.journal.port import (
     check_limit,
     check_name,
     check_origin,
+    check_rule,
     follows,
     is_listed,
     wrong_given,
@@ -113,6 +115,7 @@ class MemoryJournal:
         self._clock, self.place = clock, f"memory:{id(self)}"
         self._runs: dict[str, _MemoryRun] = {}
         self._blobs: dict[str, bytes] = {}
+        self._rules: dict[str, StoredRule] = {}
         self._closed = False
         self._number = 0
 
@@ -248,6 +251,9 @@ class MemoryJournal:
         if run.held:
             raise RunInUse(run_id, "this process")
         del self._runs[run_id]
+        self._rules = {
+            name: each for name, each in self._rules.items() if (each.scope, each.key) != ("run", run_id)
+        }
         for digest in run.blobs:
             if not any(digest in other.blobs for other in self._runs.values()):
                 self._blobs.pop(digest, None)
@@ -270,6 +276,23 @@ class MemoryJournal:
         check_limit(limit)
         entries = (run.entry() for run in reversed(self._runs.values()) if run.number < (before or inf))
         return list(islice((entry for entry in entries if is_listed(entry, where)), limit))
+
+    async def rules(self) -> Sequence[StoredRule]:
+        """See `port.Journal.rules`."""
+        self._check_open()
+        return sorted(self._rules.values(), key=lambda each: (each.created_at, each.id))
+
+    async def add_rule(self, rule: StoredRule) -> bool:
+        """See `port.Journal.add_rule`."""
+        check_rule(rule)
+        self._check_open()
+        return self._rules.setdefault(rule.id, rule) is rule
+
+    async def drop_rule(self, rule_id: str) -> None:
+        """See `port.Journal.drop_rule`."""
+        self._check_open()
+        if self._rules.pop(rule_id, None) is None:
+            raise UnknownName("rule", rule_id, self._rules)
 
     async def beat(self) -> None:
         """Nothing to say: memory and owner live and die together."""

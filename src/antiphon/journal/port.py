@@ -12,6 +12,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
+from math import isfinite
 from typing import Literal, Protocol
 
 from msgspec import MsgspecError, Struct
@@ -143,6 +144,30 @@ class RunInfo(Struct, frozen=True):
     imported: bool = False
     labels: Labels = NO_LABELS
     number: int = 0
+
+
+SCOPES = ("run", "project", "owner")
+"""What a rule may hold for."""
+
+
+class StoredRule(Struct, frozen=True):
+    """A rule on tools that is kept beside the runs; what it says is in `body` (JSON).
+
+    id: names it, once in the journal. scope: one of SCOPES; key: the id of that run, or the name of the
+    project or owner. created_at: Unix seconds.
+    """
+
+    id: str
+    scope: str
+    key: str
+    body: bytes
+    created_at: float
+
+
+def rule_digest(rule: StoredRule) -> bytes:
+    """What is stored beside a rule so that damage shows."""
+    parts = (rule.id, rule.scope, rule.key, float(rule.created_at))
+    return blake2b(repr(parts).encode() + rule.body, digest_size=16).digest()
 
 
 class StoredRun(Struct, frozen=True):
@@ -297,6 +322,16 @@ def check_limit(limit: int | None) -> None:
         raise UserError(f"limit is {limit}; a page holds 1 or more")
 
 
+def check_rule(rule: StoredRule) -> None:
+    """Raise UserError for a rule that holds for nothing, or under no id."""
+    check_id("The id of a rule", rule.id)
+    if rule.scope not in SCOPES:
+        raise UserError(f"A rule holds for one of {', '.join(SCOPES)}; got {rule.scope[:40]!a}")
+    check_id(f"The {rule.scope} of a rule", rule.key)
+    if not isfinite(rule.created_at):
+        raise UserError(f"A rule is made at an instant, in Unix seconds; got {rule.created_at!r}")
+
+
 def begin(run_id: str, origin: str = "") -> bytes:
     """The digest that the first row of a new run follows. Raises UserError as `check_id`."""
     check_id("run_id", run_id)
@@ -422,7 +457,8 @@ class Journal(Protocol):
         ...
 
     async def delete(self, run_id: str) -> None:
-        """Remove a run that nobody holds: its rows, commands, name, and the blobs that no other run names.
+        """Remove a run that nobody holds: its rows, commands, name, the rules for it alone, and the blobs
+        that no other run names.
 
         It is gone at once and for all; what it held is then cleared away in pieces, so that nobody who writes
         waits for long. Killed in between, the next `delete` or `compact` goes on. The id may be used anew.
@@ -454,6 +490,22 @@ class Journal(Protocol):
 
         Raises UserError for a limit below 1.
         """
+        ...
+
+    async def rules(self) -> Sequence[StoredRule]:
+        """Every rule, oldest first. Raises JournalDamaged for one that is not as it was written."""
+        ...
+
+    async def add_rule(self, rule: StoredRule) -> bool:
+        """Keep a rule beside the runs, durable on return; False when there is one of that id.
+
+        It needs no run that it could hold for, and changes none that is open: whoever opens one next takes it
+        in. Raises UserError for one that holds for nothing.
+        """
+        ...
+
+    async def drop_rule(self, rule_id: str) -> None:
+        """Keep a rule no longer. Raises UnknownName."""
         ...
 
     async def beat(self) -> None:

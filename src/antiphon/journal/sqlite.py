@@ -30,12 +30,14 @@ from antiphon.journal.port import (
     RunFilter,
     RunInfo,
     StoredCommand,
+    StoredRule,
     StoredRun,
     check_id,
     check_labels,
     check_limit,
     check_name,
     check_origin,
+    check_rule,
     wrong_given,
 )
 from antiphon.journal.sqlite_file import SYNCHRONOUS, check_seal, meaning, open_file, open_reading
@@ -237,6 +239,20 @@ class SqliteJournal:
         """See `port.Journal.runs`."""
         check_limit(limit)
         return await self._read(partial(self._entries, where, before, limit))
+
+    async def rules(self) -> Sequence[StoredRule]:
+        """See `port.Journal.rules`."""
+        return await self._read(partial(storing.rules, self._writer.seal, self.path))
+
+    async def add_rule(self, rule: StoredRule) -> bool:
+        """See `port.Journal.add_rule`."""
+        check_rule(rule)
+        held = self._writer.connection
+        return await self._write(lambda job: storing.add_rule(held, self._checked_seal(), rule))
+
+    async def drop_rule(self, rule_id: str) -> None:
+        """See `port.Journal.drop_rule`."""
+        await self._write(lambda job: storing.drop_rule(self._writer.connection, rule_id))
 
     async def audit(self, run_id: str = "") -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Check what lies beside the rows: names and labels, and, unless one run is meant, that no run is

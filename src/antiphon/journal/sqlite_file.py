@@ -13,9 +13,10 @@ The tables of the newest format:
     commands what outsiders posted for the owner, a key once per run
     owners   the processes that hold runs, and when they were last heard
     removed  runs that were deleted, until the last of their rows is gone
+    rules    what holds for tools in more than one run, beside the runs
 
-`seal`, of runs and commands, is empty in a journal without a key (see `journal.files.seal`), and `labels` in
-a run that has none.
+`seal`, of runs, commands and rules, is empty in a journal without a key (see `journal.files.seal`), and
+`labels` in a run that has none.
 
 Keys of runs and numbers of rows only grow: `meta` says which were the highest when something was deleted.
 
@@ -117,8 +118,14 @@ FORMAT_7 = (
     "create index runs_by_created on runs(created)",
     "update meta set value = 7 where name = 'format'",
 )
+FORMAT_8 = (
+    "create table rules(id text primary key, scope text not null, key text not null, body blob not null,"
+    " created real not null, digest blob not null, seal blob not null) without rowid",
+    "update meta set value = 8 where name = 'format'",
+)
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     FORMAT_1, FORMAT_2, FORMAT_3, FORMAT_4, FORMAT_5, FORMAT_6, FORMAT_7,
+    FORMAT_8,
 )  # fmt: skip
 """Entry k leads from format k to k + 1. Released entries never change; the last statement that
 touches `meta` names the new format."""

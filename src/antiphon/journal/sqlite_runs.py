@@ -14,9 +14,18 @@ from typing import Any
 
 import apsw
 
-from antiphon.errors import JournalError, JournalFull
+from antiphon.errors import JournalDamaged, JournalError, JournalFull, UnknownName
 from antiphon.journal.files.seal import Seal
-from antiphon.journal.port import Labels, StoredRun, genesis, labels_digest, listed, name_digest
+from antiphon.journal.port import (
+    Labels,
+    StoredRule,
+    StoredRun,
+    genesis,
+    labels_digest,
+    listed,
+    name_digest,
+    rule_digest,
+)
 from antiphon.journal.sqlite_file import SET_MARK, meaning, open_file, value
 from antiphon.journal.sqlite_reader import RunHead
 from antiphon.journal.sqlite_writer import ADD_BLOB, ADD_ROW, KEEP_BLOB, NEWEST, WriteJob, pack, stored
@@ -69,6 +78,14 @@ _SEAL_RUN = "update runs set seal = ? where key = ?"
 _COMMAND_DIGESTS = "select run, number, digest from commands"
 _SEAL_COMMAND = "update commands set seal = ? where run = ? and number = ?"
 _NAMED = "select run_id, runs.name from runs join meta on meta.name = 'name of ' || run_id"
+_ADD_RULE = (
+    "insert or ignore into rules(id, scope, key, body, created, digest, seal) values(?, ?, ?, ?, ?, ?, ?)"
+)
+_RULES = "select id, scope, key, body, created, digest, seal from rules order by created, id"
+_DROP_RULE = "delete from rules where id = ?"
+_DROP_RULES_OF = "delete from rules where scope = 'run' and key = ?"
+_RULE_DIGESTS = "select id, digest from rules"
+_SEAL_RULE = "update rules set seal = ? where id = ?"
 _BYTES_IN_USE = (
     "select (page_count - freelist_count) * page_size"
     " from pragma_page_count, pragma_freelist_count, pragma_page_size"
@@ -138,6 +155,7 @@ def take_out(connection: apsw.Connection, run_id: str, top: RunHead) -> None:
     connection.execute(_NO_ROW_AGAIN, (value(connection, NEWEST),))
     connection.execute(_DROP_HEAD, (top.key,))
     connection.execute(_FORGET_NOTES, (run_id,))
+    connection.execute(_DROP_RULES_OF, (run_id,))
 
 
 def clear(connection: apsw.Connection, job: WriteJob) -> bool:
@@ -217,6 +235,33 @@ def stored_labels(seal: Seal, run_id: str, labels: Labels) -> bytes:
     return seal.labels(digest) or digest
 
 
+def add_rule(connection: apsw.Connection, seal: Seal, rule: StoredRule) -> bool:
+    """Add a rule, inside the caller's transaction; False when there is one of that id."""
+    digest = rule_digest(rule)
+    row = (rule.id, rule.scope, rule.key, rule.body, rule.created_at, digest, seal.rule(digest))
+    connection.execute(_ADD_RULE, row)
+    return bool(connection.changes())
+
+
+def drop_rule(connection: apsw.Connection, rule_id: str) -> None:
+    """Delete a rule, inside the caller's transaction. Raises UnknownName."""
+    connection.execute(_DROP_RULE, (rule_id,))
+    if not connection.changes():
+        raise UnknownName("rule", rule_id, [name for name, _ in connection.execute(_RULE_DIGESTS)])
+
+
+def rules(seal: Seal, path: Path, connection: apsw.Connection) -> list[StoredRule]:
+    """Every rule, verified. Raises JournalDamaged."""
+    found = []
+    for rule_id, scope, key, body, created, digest, sealed in connection.execute(_RULES):
+        rule = StoredRule(rule_id, scope, key, body, created)
+        if rule_digest(rule) != digest or sealed != seal.rule(digest):
+            what = "is not as it was written; look at it, drop it and add it anew"
+            raise JournalDamaged(path, f"the rule {rule_id!a} {what}")
+        found.append(rule)
+    return found
+
+
 def stored_name(seal: Seal, run_id: str, name: str) -> bytes:
     """What is stored beside a run's name: its digest, or where there is a key its seal."""
     digest = name_digest(run_id, name)
@@ -224,7 +269,7 @@ def stored_name(seal: Seal, run_id: str, name: str) -> bytes:
 
 
 def seal_all(connection: apsw.Connection, seal: Seal) -> int:
-    """Seal every run, command, name and label anew, inside the caller's transaction; how many runs there are.
+    """Seal runs, commands, names, labels and rules anew, inside the caller's transaction; how many runs.
 
     Nobody who lives holds any of them. Who held one and stands still must claim it again, with the new key.
     """
@@ -242,6 +287,9 @@ def seal_all(connection: apsw.Connection, seal: Seal) -> int:
     labelled: list[tuple[Any, ...]] = connection.execute(_LABELLED).fetchall()
     for key, run_id, *labels in labelled:
         connection.execute(_SEAL_LABELS, (stored_labels(seal, run_id, Labels(*labels)), key))
+    digests: list[tuple[Any, ...]] = connection.execute(_RULE_DIGESTS).fetchall()
+    for rule_id, digest in digests:
+        connection.execute(_SEAL_RULE, (seal.rule(digest), rule_id))
     connection.execute(SET_MARK, (seal.mark,))
     return len(runs)
 

@@ -68,16 +68,14 @@ class Audit:
         self._row, self._digest, self._epoch = seq, digest or genesis(run_id), 0
         self._options: Options | None = None
         self._over = self._draining = False
+        self._rules: tuple[Any, ...] = ()
         self._seats: dict[int, AuditedActivation] = {}
-        self._children: dict[str, int] = {}
         self._resting: dict[tuple[int, str], tuple[int, AuditedActivation]] = {}
-        self._keeping: dict[str, tuple[int, str]] = {}
-        self._detached: set[str] = set()
+        self._children, self._keeping = dict[str, int](), dict[str, tuple[int, str]]()
         self._books: dict[int, AuditLedger] = {}
-        self._born = self._accounts = self._shared = 0
-        self._command = 0
+        self._born = self._accounts = self._shared = self._command = 0
         self._open: dict[str, EffectStarted] = {}
-        self._known: set[str] = set()
+        self._known, self._detached = set[str](), set[str]()
         self._permissions = PermissionAudit(acts)
 
     def row(self, row: Row, events: Sequence[Event]) -> None:
@@ -112,14 +110,14 @@ class Audit:
     def _run_started(self, event: RunStarted) -> None:
         if self._options is not None:
             self._broken("started", "the run started again")
-        self._options = event.options
+        self._options, self._rules = event.options, event.rules
         if event.options.run_limits is not None:
             self._accounts = self._shared = 1
             self._books[1] = AuditLedger(run_scope(event.options.run_limits).limits)
         self._seats[0] = AuditedActivation("user")
 
     def _run_resumed(self, event: RunResumed) -> None:
-        self._draining = False
+        self._draining, self._rules = False, event.rules
         if event.run_limits is not None:
             self._books[self._shared].limited(run_scope(event.run_limits).limits)
         another_team(event, self._seats, self._resting, self._keeping)
@@ -334,6 +332,8 @@ class Audit:
         is_call = kind == "c" and index <= len(self._seat(number).calls)
         if wrong := self._permissions.decided(event, is_call):
             self._broken("permission", wrong)
+        if event.rule and all(each.id != event.rule for each in self._rules):
+            self._broken("permission", f"{event.id} is decided by {event.rule}, which is not in force")
 
     def _effect_finished(self, event: EffectFinished) -> None:
         number, turn, kind, index = self._place(event.id)

@@ -68,14 +68,14 @@ class Decision(Struct, frozen=True, gc=False):
     allowed: bool
     """Allowed, or denied."""
     by: str = ""
-    """The person who decided; empty for a rule."""
+    """The person who decided, or who made the rule that did; empty for a policy."""
     reason: str = ""
     """Why, in words."""
     remembered: bool = False
     """Later calls of the same tool are allowed too, as far as the grant reaches."""
     rule: str = ""
-    """The hook or the policy that decided: `authorize`, `policy`, `policy of NAME`; `intercept_call`, which
-    said what becomes of a call. Empty for a person, and for a tool that its policy lets run."""
+    """What decided: `authorize`, `policy`, `policy of NAME`, `rule ID`; `intercept_call`, which said what
+    becomes of a call. Empty for a person, and for a tool that its policy lets run."""
 
 
 class ModelUse(Struct, eq=False):

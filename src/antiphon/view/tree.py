@@ -245,7 +245,13 @@ class RunTree:
         return (TranscriptChange(self._whose(record), event.trimmed, compacted),)
 
     def _permission_decided(self, record: Record, event: PermissionDecided) -> Changes:
-        decision = Decision(event.allowed, event.decided_by, event.reason, bool(event.remember))
+        decision = Decision(
+            event.allowed,
+            event.decided_by,
+            event.reason,
+            bool(event.remember),
+            f"rule {event.rule}" if event.rule else "",
+        )
         self._decisions[event.id] = decision
         approval = self.effects.get(ids.approval_id(event.id))
         if approval is not None:
@@ -393,7 +399,7 @@ class RunTree:
             activation.inbox[:0] = activation.current.messages
         elif event.decided_by and not event.command:
             decided = effect.decision or Decision(event.outcome != "denied", reason=event.reason)
-            effect.decision = msgspec.structs.replace(decided, rule=event.decided_by)
+            effect.decision = msgspec.structs.replace(decided, rule=decided.rule or event.decided_by)
         if not activation.id:
             self.requests.pop(effect_id, None)
             self._counts.pop(effect_id, None)

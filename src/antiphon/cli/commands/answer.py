@@ -86,7 +86,7 @@ def answer(
     """
     if not run_id:
         return asyncio.run(_inbox(journal, as_json))
-    reach = _Reach(tuple(map(_pattern, match)), agent_only, _until(span))
+    reach = _Reach(tuple(map(name_and_pattern, match)), agent_only, _until(span))
     return asyncio.run(_answer(run_id, words, arguments, reach, by, journal, as_json))
 
 
@@ -119,7 +119,7 @@ async def _answer(
             raise exit_codes.NotFound(f"Run {short_id(entry.run_id)} asks nothing now")
         content = _content(question, text)
         edited = _edited(question, text, arguments)
-        command = AnswerInput(question.id, content, edited, by or _me(), _grant(question, content, reach))
+        command = AnswerInput(question.id, content, edited, by or my_name(), _grant(question, content, reach))
         return await _send(journal, entry, tree, command, answer_key(question.id, question.refused), option)
 
 
@@ -221,7 +221,8 @@ class _Reach(Struct, frozen=True):
     until: float
 
 
-def _pattern(said: str) -> tuple[str, str]:
+def name_and_pattern(said: str) -> tuple[str, str]:
+    """What `--match` was given: the name of an argument, and a pattern."""
     name, sign, pattern = said.partition("=")
     if not name or not sign:
         raise click.UsageError(f"--match is NAME=PATTERN, such as path='docs/*'; got {said!r}.")
@@ -243,7 +244,8 @@ def _grant(question: OpenQuestion, content: str, reach: _Reach) -> Grant | None:
     return Grant(reach.arguments, question.agent if reach.agent_only else "", reach.until)
 
 
-def _me() -> str:
+def my_name() -> str:
+    """Who uses this machine, as far as it says."""
     # A process without an entry in the user database has no name.
     with suppress(OSError, KeyError):
         return getpass.getuser()

@@ -19,7 +19,7 @@ from antiphon.values.codec import encode_value
 from antiphon.values.limits import Limits, RunLimits
 from antiphon.values.message import Attachment, Message, ToolCall
 from antiphon.values.model import ChatMessage, Reply, Usage
-from antiphon.values.policy import Grant, Policy
+from antiphon.values.policy import Grant, Policy, StandingRule
 from antiphon.values.result import Failure, Incomplete, Outcome
 
 FORMAT = 3
@@ -234,6 +234,8 @@ class RunStarted(Struct, frozen=True, gc=False, tag="run_started", omit_defaults
     """The user's own JSON."""
     manifest: str = ""
     """The blob that says what the team was made of."""
+    rules: tuple[StandingRule, ...] = ()
+    """Kept beside the runs, and in force in this one until it is resumed."""
 
 
 class RunResumed(Struct, frozen=True, gc=False, tag="run_resumed", omit_defaults=True):
@@ -256,6 +258,8 @@ class RunResumed(Struct, frozen=True, gc=False, tag="run_resumed", omit_defaults
     """Agents whose conversations at rest are forgotten."""
     run_limits: RunLimits | None = None
     """What all requests together may use from now on, where that is no longer what it was."""
+    rules: tuple[StandingRule, ...] = ()
+    """As of RunStarted: those that hold now."""
 
 
 class MessagePosted(Struct, frozen=True, gc=False, tag="message", omit_defaults=True):
@@ -358,6 +362,8 @@ class PermissionDecided(Struct, frozen=True, gc=False, tag="permission_decided",
     remember: str = ""
     """Digest of the tool that is allowed from now on, as far as `grant` reaches."""
     grant: Grant | None = None
+    rule: str = ""
+    """The id of the rule that decided; `decided_by` made it."""
 
 
 class StateChanged(Struct, frozen=True, gc=False, tag="state_changed", omit_defaults=True):

@@ -18,7 +18,7 @@ from antiphon.kernel.facts.ledger import LedgerScope
 from antiphon.kernel.facts.options import Options
 from antiphon.values.message import Message
 from antiphon.values.model import Usage
-from antiphon.values.policy import Grant, Policy
+from antiphon.values.policy import Grant, Policy, StandingRule
 
 LOGGED = 10_000
 """Messages of the log; when there are more, the older half is forgotten."""
@@ -62,6 +62,8 @@ class OwnerInfo(Struct, frozen=True):
     """Of its team, a blob."""
     policy: Policy | None = None
     """Beside the one of the run's options."""
+    rules: tuple[StandingRule, ...] = ()
+    """Kept beside the runs, in force in this one."""
     imported: bool = False
     """The run came from elsewhere, and has had an owner here."""
     draining: frozenset[str] | None = None

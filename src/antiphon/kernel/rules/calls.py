@@ -29,7 +29,7 @@ from antiphon.values.fields import shown
 from antiphon.values.form import wrong_form
 from antiphon.values.hooks import Authorize, DirectResult, PlannedCall
 from antiphon.values.message import USER, ToolCall
-from antiphon.values.policy import Policy, Ruling, covers, rule, strictest
+from antiphon.values.policy import Policy, Ruling, StandingRule, covers, rule, rule_for, strictest
 from antiphon.values.tool import Tool
 
 # -- how many at once -----------------------------------------------------------------------------
@@ -191,7 +191,7 @@ def take_up(
         return
     tool = member.tools.get(call.name)
     if tool is not None:
-        begun = _use_tool(run, team, member, caller, call, effect_id, tool, permission)
+        begun = _use_tool(emit, run, team, member, caller, call, effect_id, tool, permission)
         if member.agent.hooks.intercept_call is not None and type(begun) is EffectStarted:
             _intercepted(emit, run, team, member, caller, call, begun)
         else:
@@ -224,7 +224,7 @@ def _no_such_tool(member: CompiledAgent, name: str) -> str:
 
 
 def _use_tool(
-    run: RunState, team: CompiledTeam, member: CompiledAgent, caller: Activation, call: ToolCall,
+    emit: Emit, run: RunState, team: CompiledTeam, member: CompiledAgent, caller: Activation, call: ToolCall,
     effect_id: str, tool: Tool, permission: PermissionDecided | None,
 ) -> EffectStarted | EffectFinished:  # fmt: skip
     """Check the arguments, then the permission, then start."""
@@ -237,7 +237,16 @@ def _use_tool(
     if isinstance(arguments, Invalid):
         return EffectFinished(effect_id, "invalid_arguments", reason=arguments.text)
     if permission is None:
-        ruling, reason, stop, by = permit(run, team, member, caller, tool, arguments)
+        if run.owner.rules:
+            ruling, reason, stop, by, standing = judge(run, team, member, caller, tool, arguments)
+            if standing is not None:
+                allowed, author = ruling == "allow", standing.author
+                permission = PermissionDecided(
+                    effect_id, allowed, author, reason, arguments, rule=standing.id
+                )
+                emit(permission)
+        else:
+            ruling, reason, stop, by = permit(run, team, member, caller, tool, arguments)
         if ruling == "ask" and not run.options.interactive:
             ruling, reason = "deny", f"{reason}, and nobody is there to ask"
         if ruling == "deny":
@@ -358,18 +367,41 @@ def _replace(emit: Emit, run: RunState, caller: Activation, agent: str, effect_i
 # -- permission -----------------------------------------------------------------------------------
 
 
-def permit(
-    run: RunState, team: CompiledTeam, member: CompiledAgent, caller: Activation, tool: Tool, arguments: str
-) -> tuple[Ruling, str, bool, str]:
-    """The ruling on a call: the strictest of the run's policy, the agent's and its callers'; why; whether the
-    turn ends with it; and whose it is.
+Judged = tuple[Ruling, str, bool, str]
+"""A ruling on a call; why; whether the turn ends with it; and whose it is."""
 
-    An agent's own hook that raises denies.
+
+def judge(
+    run: RunState, team: CompiledTeam, member: CompiledAgent, caller: Activation, tool: Tool, arguments: str
+) -> tuple[Ruling, str, bool, str, StandingRule | None]:
+    """`permit` where rules are in force; the last part is the rule that allowed or denied."""
+    found = rule_for(run.owner.rules, tool.name, caller.agent, arguments, run.at)
+    if found is None:
+        return *permit(run, team, member, caller, tool, arguments), None
+    name = f"rule {found.id}"
+    if found.verdict == "deny":
+        return "deny", f"the {name} denies {tool.name}", False, name, found
+    if found.verdict == "ask":
+        asked = f"the {name} asks for {tool.name}"
+        ruling, reason, stop, by = permit(run, team, member, caller, tool, arguments, asked=asked)
+        return ruling, reason, stop, name if reason == asked else by, None
+    ruling, reason, stop, by = permit(run, team, member, caller, tool, arguments, granted=True)
+    return ruling, reason, stop, by, found if ruling == "allow" else None
+
+
+def permit(
+    run: RunState, team: CompiledTeam, member: CompiledAgent, caller: Activation, tool: Tool, arguments: str,
+    granted: bool = False, asked: str = "",
+) -> Judged:  # fmt: skip
+    """The ruling on a call: the strictest of the run's policy, the agent's and its callers'.
+
+    granted, asked: what a rule says of it, see `policy.rule`. An agent's own hook that raises denies.
     """
-    granted = _granted(run, caller, tool, arguments) if run.grants else False
-    ruling = (*rule(run.options.policy, tool, granted), "policy")
+    if run.grants and not granted:
+        granted = _granted(run, caller, tool, arguments)
+    ruling = (*rule(run.options.policy, tool, granted, asked), "policy")
     if run.owner.policy is not None:
-        ruling = strictest((ruling, (*rule(run.owner.policy, tool, granted), "policy")))
+        ruling = strictest((ruling, (*rule(run.owner.policy, tool, granted, asked), "policy")))
     if not team.policies:
         return ruling[0], ruling[1], False, ruling[2]
     rulings = [ruling]
@@ -381,13 +413,14 @@ def permit(
             # A person was asked, and said `always`.
             own = "allow"
         if own is not None and (own != "allow" or ruling[0] != "deny"):
-            rulings = [(own, reason, "authorize")]
+            # No code of an agent's waives what a rule asks for.
+            rulings = [(own, reason, "authorize"), *([ruling] if asked else [])]
     activation: Activation | None = caller
     while activation is not None and activation.id:
         known = team.members.get(activation.agent)
         policy = known.policy if known is not None else Policy("strict")
         if policy is not None:
-            rulings.append((*rule(policy, tool, granted), f"policy of {activation.agent}"))
+            rulings.append((*rule(policy, tool, granted, asked), f"policy of {activation.agent}"))
         activation = run.activations.get(activation.caller)
     ruled, reason, by = strictest(rulings)
     return ruled, reason, False, by

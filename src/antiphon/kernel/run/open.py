@@ -35,25 +35,23 @@ from antiphon.values.fields import check_fields, fit, shown
 from antiphon.values.limits import DEFAULTS, OUTPUTS, Limits, OutputLimits, RunLimits
 from antiphon.values.message import new_id
 from antiphon.values.model import Model
-from antiphon.values.policy import OPEN, Policy, Preset
+from antiphon.values.policy import OPEN, Policy, Preset, StandingRule
 from antiphon.values.result import Difference
 from antiphon.values.tool import ToolContext
 
 
 @asynccontextmanager
 async def open_run(
-    agents: Iterable[AnyAgent] = (),
-    *,
+    agents: Iterable[AnyAgent] = (), *,
     journal: Journal | str | None = None, run_id: str | None = None, create: bool = False,
     model: str | Model | None = None, context_windows: Mapping[str, int] | None = None,
     limits: Limits | None = None, run_limits: RunLimits | None = None, policy: Policy | Preset | None = None,
     interactive: bool = True, background: bool = False,
-    extra_instructions: str | Mapping[str, str] = "",
-    extra_scope: Literal["entry", "all"] = "entry",
+    extra_instructions: str | Mapping[str, str] = "", extra_scope: Literal["entry", "all"] = "entry",
     disabled_tools: Iterable[str] = (), output_limits: OutputLimits | None = None,
     endpoints: Mapping[str, EndpointOptions] | None = None, deps: Any = None,
     dependency_overrides: Mapping[str, Callable[[ToolContext], Any]] | None = None,
-    data: Any = None,
+    data: Any = None, rules: Iterable[StandingRule] = (),
     renamed: Mapping[str, str] | None = None, missing: Literal["rest", "drop", "refuse"] = "rest",
     clock: Clock | None = None, env: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Run]:  # fmt: skip
@@ -62,14 +60,15 @@ async def open_run(
     agents: the team, or what stands for one, such as a LoopAgent. journal: a Journal, `sqlite:///path`, or
     None for memory (ANTIPHON_HOME makes it durable). model: for every agent, instead of its own. limits: of
     each request; run_limits: of all, and a run that is there takes new ones. interactive: somebody answers.
-    background: agents may call and go on. extra_instructions: added to the prompt of the agents that the
-    user asks, or of `all`; a mapping has a text for each it names. deps: handed to tools.
-    dependency_overrides: what `ctx.resolve` makes instead, by dependency id. data: JSON kept with the run.
-    create: start it under `run_id` if the journal has none. context_windows: tokens that models take, by
-    name. endpoints: how models from strings are asked (`EndpointOptions`), by provider, model string or `*`.
-    output_limits: tool results shown to a model. policy: rules on tools, or the name of a preset; of a run
-    that is there beside its first one. renamed: new names of its agents, by their old ones. missing: what
-    becomes of those at rest that the team lacks: they stay so, are forgotten (`drop`), or it is refused.
+    background: agents may call and go on. extra_instructions: added to the prompt of the agents that the user
+    asks, or of `all`; a mapping has a text for each it names. deps: handed to tools. dependency_overrides:
+    what `ctx.resolve` makes instead, by dependency id. data: JSON kept with the run. create: start it under
+    `run_id` if the journal has none. context_windows: tokens that models take, by name. endpoints: how models
+    from strings are asked (`EndpointOptions`), by provider, model string or `*`. output_limits: tool results
+    shown to a model. policy: rules on tools, or the name of a preset; of a run that is there beside its first
+    one. renamed: new names of its agents, by their old ones. missing: what becomes of those at rest that the
+    team lacks: they stay so, are forgotten (`drop`), or it is refused. rules: kept beside the runs, and in
+    force in this one until it is opened again.
     """
     options = _options(
         limits, policy, interactive, background, disabled_tools, output_limits, extra_instructions,
@@ -77,6 +76,7 @@ async def open_run(
     )  # fmt: skip
     roster = _Roster(agents, model, env, context_windows or {}, endpoints)
     store, owned, kept = _journal(journal, os.environ if env is None else env)
+    standing = fit(_names(rules), tuple[StandingRule, ...], "open_run(rules=...)") if rules else ()
     try:
         roster.team(options)
         asked_for = _run_id(run_id) if run_id else new_id()
@@ -85,9 +85,10 @@ async def open_run(
         runtime = Runtime(store, lease, roster.known_team, state, cast, time_of, deps, dependency_overrides)
         # A process can die between its claim and its first record: then nothing was started yet.
         try:
-            first: RunStarted | RunResumed = RunStarted(lease.run_id, options, data)
+            first: RunStarted | RunResumed = RunStarted(lease.run_id, options, data, rules=standing)
             if lease.seq or renamed or missing != "rest":
-                again = _again(lease, state, options, options.policy if policy is not None else None)
+                policy = options.policy if policy is not None else None
+                again = _again(lease, state, options, policy, standing)
                 again = _resumed(state, cast, lease.seq, runtime.team.members, again, renamed or {}, missing)
                 first = again if lease.seq else first
             runtime.start(_as_read(first))
@@ -118,12 +119,14 @@ def _as_read(first: RunStarted | RunResumed) -> RunStarted | RunResumed:
 _read_first = msgspec.json.Decoder(RunStarted | RunResumed).decode
 
 
-def _again(lease: Lease, run: RunState, given: Options, policy: Policy | None) -> RunResumed:
+def _again(
+    lease: Lease, run: RunState, given: Options, policy: Policy | None, rules: tuple[StandingRule, ...]
+) -> RunResumed:
     """A run that came from elsewhere is guarded, unless somebody here says what it may do."""
     guarded = Policy("guarded") if lease.imported and policy is None else policy
     imported = lease.imported and not run.owner.imported
     limits = _other_limits(run, given.run_limits) if lease.seq else None
-    return RunResumed(given.interactive, policy=guarded, imported=imported, run_limits=limits)
+    return RunResumed(given.interactive, policy=guarded, imported=imported, run_limits=limits, rules=rules)
 
 
 def _other_limits(run: RunState, given: RunLimits | None) -> RunLimits | None:

@@ -15,14 +15,20 @@ from antiphon.values.agent import AnyAgent, EndpointOptions
 from antiphon.values.limits import Limits, OutputLimits, RunLimits
 from antiphon.values.message import Attachment
 from antiphon.values.model import Model
-from antiphon.values.policy import Policy, Preset
+from antiphon.values.policy import Policy, Preset, StandingRule
 from antiphon.values.result import Result
 from antiphon.values.tool import Tool, ToolContext
 
 Item = TypeVar("Item")
 
 
-class OpenOptions(TypedDict, total=False):
+class StandingOptions(TypedDict, total=False):
+    """Arguments of `open_run` about what stands beside a run."""
+
+    rules: Iterable[StandingRule]
+
+
+class OpenOptions(StandingOptions, total=False):
     """Arguments of `open_run` that other calls pass on; see there."""
 
     journal: Journal | str | None

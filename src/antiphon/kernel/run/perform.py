@@ -28,7 +28,7 @@ from antiphon.kernel.facts.events import (
     ToolEffect,
 )
 from antiphon.kernel.facts.state import RunState
-from antiphon.kernel.rules.calls import permit
+from antiphon.kernel.rules.calls import judge
 from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam, ModelOption, prefix_of
 from antiphon.kernel.run.feed import Feed
 from antiphon.kernel.run.log.failures import Failures, trace_of
@@ -327,7 +327,7 @@ class ToolExecutor:
         if await self._has_changed(tool, opened, activation):
             return not_again(opened.id, f"[{tool.name}] it has changed since this call was allowed")
         member = team.members[activation.agent]
-        ruling, reason, _, _ = permit(self._state, team, member, activation, tool, arguments)
+        ruling, reason, *_ = judge(self._state, team, member, activation, tool, arguments)
         if ruling == "deny":
             return not_again(opened.id, f"[{tool.name}] it is not run again: {reason}")
         return await self._act(tool, arguments, opened, context)

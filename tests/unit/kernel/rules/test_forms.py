@@ -402,6 +402,22 @@ def test_an_answer_after_the_deadline_is_too_late_though_nobody_drove_the_run():
     assert bounded(talk) == "1/1.c1 limit: nobody answered within 60 s; go on without it"
 
 
+def test_an_answer_at_the_deadline_is_too_late_though_nobody_has_said_so_yet():
+    async def talk():
+        clock = VirtualClock(autojump=False)
+        async with open_run([asker(asking(timeout_seconds=60))], clock=clock) as opened:
+            request = await opened.post("a", "go")
+            await asks(opened)
+            while not clock.sleeping:  # noqa: ASYNC110 - the clock tells nobody
+                await asyncio.sleep(0)
+            clock.advance(60)
+            with pytest.raises(UserError, match="the answer comes too late: nobody answered within 60 s"):
+                await opened.answer("1/1.c1", "red")
+            return (await opened.result(request)).output
+
+    assert bounded(talk) == "end"
+
+
 def test_the_deadline_is_kept_by_the_next_owner():
     journal, clock = MemoryJournal(), VirtualClock(autojump=False)
 

@@ -83,7 +83,7 @@ def apply_all(run: RunState, events: Iterable[Event]) -> None:
 
 def _run_started(run: RunState, event: RunStarted) -> None:
     run.run_id, run.options, run.data = event.run_id, event.options, event.data
-    run.owner = OwnerInfo(event.manifest)
+    run.owner = OwnerInfo(event.manifest, rules=event.rules)
     run.activations[0] = Activation(0, USER)
     if event.options.run_limits is not None:
         run.totals.scopes = (run_scope(event.options.run_limits),)
@@ -113,7 +113,7 @@ def _run_resumed(run: RunState, event: RunResumed) -> None:
         run.options = msgspec.structs.replace(run.options, run_limits=event.run_limits)
     if event.imported:
         run.grants.clear()
-    run.owner = OwnerInfo(event.manifest, event.policy, run.owner.imported or event.imported)
+    run.owner = OwnerInfo(event.manifest, event.policy, event.rules, run.owner.imported or event.imported)
     run.freed.update(dict.fromkeys(run.waiting))
 
 
