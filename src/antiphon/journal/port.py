@@ -95,11 +95,11 @@ RunStatus = Literal["open", "waiting", "idle", "closed"]
 class Listed(Struct, frozen=True):
     """What a store reads in a summary, so that runs can be found by it.
 
-    A summary is JSON whose object has `state` and `title`; where it is anything else, or empty, nothing is
-    known of the run but that it was not left in order: `open`.
+    A summary is a JSON object; its `state` and `title` are read where it has them. Of a run whose summary is
+    anything else, or empty, nothing is known but that it was not left in order: it counts as `open`.
     """
 
-    state: RunStatus = "open"
+    state: RunStatus = "idle"
     title: str = ""
 
 
@@ -260,7 +260,7 @@ def listed(summary: bytes) -> Listed:
     try:
         return _read_listed(summary)
     except (MsgspecError, TypeError, ValueError, RecursionError):
-        return Listed()
+        return Listed("open")
 
 
 _read_listed = Decoder(Listed).decode

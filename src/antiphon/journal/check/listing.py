@@ -60,6 +60,8 @@ async def filters(open_store: OpenStore) -> None:
     async with open_store() as journal:
         await _many(journal)
         everyone = [each for each in await journal.runs() if each.run_id.startswith("filters")]
+        odd = [listed(each.summary).state for each in everyone if "odd" in each.run_id]
+        same(odd, ["open", "open", "open", "open", "idle"], "states of odd summaries")
         for where in _filters(everyone):
             wanted = [each.run_id for each in everyone if is_listed(each, where)]
             for limit in (3, 100):
@@ -84,7 +86,7 @@ async def _many(journal: Journal) -> None:
         if n % 3:
             await journal.release(lease)
     # Those that said nothing, or nothing that can be read, are open.
-    for n, summary in enumerate((b"", b"no JSON", b'{"state":"new"}', b'{"state":"idle","title":7}')):
+    for n, summary in enumerate((b"{}", b"", b"no JSON", b'{"state":"new"}', b'{"state":"idle","title":7}')):
         await journal.release(await journal.claim(f"filters odd {n}", create=True), summary)
 
 

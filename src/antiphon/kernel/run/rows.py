@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
@@ -20,7 +19,7 @@ from antiphon.kernel.facts.fold.apply import apply_all
 from antiphon.kernel.facts.fold.calls import KEPT
 from antiphon.kernel.facts.ids import opening_id
 from antiphon.kernel.facts.records import ActivationIndex, Record
-from antiphon.kernel.facts.state import RunState
+from antiphon.kernel.facts.state import RunState, open_span
 from antiphon.values.codec import encode_value
 from antiphon.values.message import Message
 
@@ -233,6 +232,10 @@ def fold_row(state: RunState, row: Row, events: Sequence[Event]) -> None:
     """Fold one row in, at its own time."""
     state.at = row.at
     apply_all(state, events)
+    activity = state.totals.activity
+    if row.at >= activity.until:
+        open_span(activity, row.at)
+    activity.counts[-1] += len(events)
 
 
 class RecordReader:
@@ -330,7 +333,8 @@ async def index_of(journal: Journal, run_id: str) -> RunIndex:
     if not hasattr(loop, _KEPT_AS):
         setattr(loop, _KEPT_AS, OrderedDict())
     kept: OrderedDict[object, RunIndex] = getattr(loop, _KEPT_AS)
-    place = place_of(journal), run_id
+    # Journals that keep the same runs share it.
+    place = str(getattr(journal, "path", id(journal))), run_id
     known = kept.get(place)
     if known is None or known.first not in (first, b""):
         known = kept[place] = RunIndex()
@@ -338,12 +342,6 @@ async def index_of(journal: Journal, run_id: str) -> RunIndex:
     if len(kept) > KEPT_INDEXES:
         kept.popitem(last=False)
     return known
-
-
-def place_of(journal: Journal) -> object:
-    """What journals have in common that keep the same runs."""
-    path = getattr(journal, "path", None)
-    return id(journal) if path is None else os.path.abspath(path)
 
 
 class RecordPages:
@@ -405,25 +403,26 @@ async def _small(
             return
 
 
-async def read_page(
-    journal: Journal, run_id: str, after: int, upto: int, index: ActivationIndex
-) -> list[Record]:
-    """A page of the records numbered above `after`, up to `upto`, of a run that the index knows.
+async def read_page(journal: Journal, run_id: str, after: int, index: ActivationIndex) -> list[Record]:
+    """A page of the records numbered above `after` of a run that the index knows.
 
     Raises UnknownName, JournalCorrupt.
     """
     found: list[Record] = []
     async for row, events in _small(journal, run_id, await journal.read(run_id, after, PAGE_ROWS)):
         for number, event in enumerate(events, row.seq - len(events) + 1):
-            if after < number <= upto:
+            if number > after:
                 found.append(index.record(number, row.at, run_id, event))
     return found
 
 
 async def read(journal: Journal, run_id: str, after: int = 0) -> list[Record]:
     """The stored records of a run numbered above `after`. Raises UnknownName, JournalCorrupt."""
-    pages, found = RecordPages(journal, run_id, after), list[Record]()
+    pages, found, count = RecordPages(journal, run_id, after), list[Record](), 0
     while page := await pages.read():
         found += page
-        await asyncio.sleep(0)
+        count += len(page)
+        if count >= EVENTS_PER_YIELD:
+            count = 0
+            await asyncio.sleep(0)
     return found

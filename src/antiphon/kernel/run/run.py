@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing
 from functools import partial
@@ -29,7 +30,7 @@ from antiphon.kernel.facts.ledger import NANO
 from antiphon.kernel.facts.records import Record
 from antiphon.kernel.run.commands import VERDICTS, AnswerInput, AskAgent, CancelEffect, PostMessage, Signal
 from antiphon.kernel.run.feed import Subscription
-from antiphon.kernel.run.rows import ended_requests, messages_of, place_of, read
+from antiphon.kernel.run.rows import ended_requests, messages_of, read
 from antiphon.kernel.run.runtime import Runtime
 from antiphon.kernel.run.stopping import DRAINED
 from antiphon.values.agent import AnyAgent, agents_of
@@ -53,7 +54,7 @@ class Run:
         loop = asyncio.get_running_loop()
         if not hasattr(loop, _KEPT_AS):
             setattr(loop, _KEPT_AS, WeakValueDictionary())
-        getattr(loop, _KEPT_AS)[place_of(journal), runtime.feed.run_id] = self
+        getattr(loop, _KEPT_AS)[_place(journal), runtime.feed.run_id] = self
 
     @property
     def run_id(self) -> str:
@@ -320,8 +321,13 @@ class Run:
 def open_here(journal: Journal, run_id: str) -> Run | None:
     """The run, if the running event loop drives it, under whatever object for the same journal."""
     known = getattr(asyncio.get_running_loop(), _KEPT_AS, {})
-    found: Run | None = known.get((place_of(journal), run_id))
+    found: Run | None = known.get((_place(journal), run_id))
     return found if found is not None and not found.is_over else None
+
+
+def _place(journal: Journal) -> object:
+    path = getattr(journal, "path", None)
+    return id(journal) if path is None else os.path.abspath(path)
 
 
 async def _when(signal: Signal, do: Callable[[], object]) -> None:
