@@ -372,7 +372,9 @@ class Journal(Protocol):
     def describe(self, lease: Lease, summary: bytes) -> None:
         """Queue a new summary for the list of runs; best effort, ordered with the rows.
 
-        What `listed` reads in it is stored in the same transaction, and `runs` finds the run by it.
+        What `listed` reads in it is stored in the same transaction, and `runs` finds the run by it. Nothing
+        is stored under a lease that is over, or of which a row was refused: what it says of rows that are
+        not there is not so.
         """
         ...
 

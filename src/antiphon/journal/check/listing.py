@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from antiphon.errors import UnknownName, UserError
+from antiphon.errors import JournalError, UnknownName, UserError
 from antiphon.journal.check.whole_runs import BAD_IDS, Case, OpenStore, story
 from antiphon.journal.port import (
     EVERY_RUN,
@@ -108,6 +108,19 @@ def _filters(known: Sequence[RunInfo]) -> list[RunFilter]:
     return [RunFilter(**each) for each in [*alone, *pairs]]
 
 
+async def described_in_vain(open_store: OpenStore) -> None:
+    """A summary that follows a refused row is not kept: it may tell of what was never stored."""
+    async with open_store() as journal:
+        pen = RowWriter(journal, await journal.claim("described_in_vain", create=True))
+        await pen.write(b"a")
+        journal.describe(pen.lease, b'{"seq":1}')
+        pen.seq += 1
+        await raises(JournalError, "a row after a gap", pen.put(pen.row(b"c")))
+        journal.describe(pen.lease, b'{"seq":3}')
+        await raises(JournalError, "a row after a refused one", pen.put(pen.row(b"d")))
+        same((await _entry(journal, "described_in_vain")).summary, b'{"seq":1}', "its summary")
+
+
 async def labels(open_store: OpenStore) -> None:
     """A run has the labels it was made with until it is given others, beside its records; they move along."""
     async with open_store() as journal:
@@ -163,4 +176,4 @@ async def _entry(journal: Journal, run_id: str) -> RunInfo:
     return next(entry for entry in await journal.runs(EVERY_RUN) if entry.run_id == run_id)
 
 
-CASES: tuple[Case, ...] = (pages_of_runs, filters, labels)
+CASES: tuple[Case, ...] = (pages_of_runs, filters, described_in_vain, labels)
