@@ -190,7 +190,7 @@ class MemoryJournal:
     def describe(self, lease: Lease, summary: bytes) -> None:
         """See `port.Journal.describe`."""
         run = self._runs.get(lease.run_id)
-        if run is not None and run.epoch == lease.epoch and run.held:
+        if run is not None and run.writes == lease.epoch:
             run.summary = summary
 
     async def post(self, run_id: str, key: str, body: bytes) -> bool:

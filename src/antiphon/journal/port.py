@@ -96,11 +96,11 @@ RunStatus = Literal["open", "waiting", "idle", "closed"]
 class Listed(Struct, frozen=True):
     """What a store reads in a summary, so that runs can be found by it.
 
-    A summary is JSON whose object has `state` and `title`; where it is anything else, or empty, nothing is
-    known of the run but that it was not left in order: `open`.
+    A summary is a JSON object; its `state` and `title` are read where it has them. Of a run whose summary is
+    anything else, or empty, nothing is known but that it was not left in order: it counts as `open`.
     """
 
-    state: RunStatus = "open"
+    state: RunStatus = "idle"
     title: str = ""
 
 
@@ -285,7 +285,7 @@ def listed(summary: bytes) -> Listed:
     try:
         return _read_listed(summary)
     except (MsgspecError, TypeError, ValueError, RecursionError):
-        return Listed()
+        return Listed("open")
 
 
 _read_listed = Decoder(Listed).decode
@@ -412,7 +412,9 @@ class Journal(Protocol):
     def describe(self, lease: Lease, summary: bytes) -> None:
         """Queue a new summary for the list of runs; best effort, ordered with the rows.
 
-        What `listed` reads in it is stored in the same transaction, and `runs` finds the run by it.
+        What `listed` reads in it is stored in the same transaction, and `runs` finds the run by it. Nothing
+        is stored under a lease that is over, or of which a row was refused: what it says of rows that are
+        not there is not so.
         """
         ...
 

@@ -358,7 +358,8 @@ class SqliteJournal:
 
     def _describe(self, lease: Lease, summary: bytes, job: WriteJob) -> None:
         tail = self._writer.tails.get(lease.run_id)
-        if tail is not None and tail.epoch == lease.epoch:
+        # What a refused row said is not so.
+        if tail is not None and tail.epoch == lease.epoch and tail.refusal is None:
             storing.describe(self._writer.connection, tail.key, tail.epoch, summary)
 
     def _post(self, run_id: str, key: str, body: bytes, job: WriteJob) -> bool:

@@ -9,12 +9,13 @@ import pytest
 from antiphon import Agent, Record, open_run
 from antiphon.cli import exit_codes, store
 from antiphon.cli.commands import manage, runs
-from antiphon.journal.port import Row, RunInfo, chain
+from antiphon.journal.port import Labels, Row, RunInfo, chain
 from antiphon.journal.row_writer import RowWriter, put
 from antiphon.journal.sqlite import SqliteJournal
 from antiphon.kernel.facts.events import ModelEffect
 from antiphon.kernel.facts.summary import RunSummary
 from antiphon.models.script import Script
+from tests.unit.journal.writing import opened
 
 JOURNAL = ".antiphon/antiphon.db"
 
@@ -52,7 +53,38 @@ def test_ls(shell, run_id):
     assert shell("run", "team.yaml", "second", "--quiet").code == 0
     limited = shell("runs", "ls", "--limit", "1").out.splitlines()
     assert limited[1].endswith("second")
-    assert limited[2].startswith("1 older runs are not shown")
+    newest = limited[1].split()[0]
+    assert limited[2] == f"there are older ones; --before {newest} lists them, --limit shows more at once"
+    older = shell("runs", "ls", "--before", newest).out.splitlines()
+    assert [line.split()[0] for line in older] == ["RUN", run_id[:12]]
+    assert shell("runs", "ls", "--before", "nobody").code == 4
+
+
+def test_ls_lists_only_what_is_asked_for(shell, run_id):
+    assert shell("run", "team.yaml", "second", "--quiet").code == 0
+
+    async def labelled():
+        async with opened(shell.folder / JOURNAL) as journal:
+            await journal.relabel(run_id, Labels("tides", "Ada", "shore"))
+            held = await journal.claim("held", create=True)
+            await journal.release(held, b'{"seq":0,"state":"waiting","title":"May I?"}')
+            await journal.release(await journal.claim("killed", create=True))
+
+    asyncio.run(labelled())
+    for options, wanted in (
+        (("--project", "tides"), ["How much is 2+3?"]),
+        (("--owner", "Ada", "--team", "shore", "--state", "closed"), ["How much is 2+3?"]),
+        (("--project", "tides", "--state", "running"), []),
+        (("--owner", ""), ["", "May I?", "second"]),
+        (("--text", "MUCH"), ["How much is 2+3?"]),
+        (("--state", "closed"), ["second", "How much is 2+3?"]),
+        (("--state", "waiting"), ["May I?"]),
+        (("--state", "suspended"), [""]),
+    ):
+        assert [each["title"] for each in shell("runs", "ls", "--json", *options).value] == wanted, options
+    (found,) = shell("runs", "ls", "--json", "--team", "shore").value
+    assert found["labels"] == {"project": "tides", "owner": "Ada", "team": "shore"}
+    assert sum(found["activity"]) == found["records"]
 
 
 BODIES = {
@@ -155,7 +187,7 @@ def test_ls_lists_a_damaged_run_too(shell, run_id):
     ("state", "owner", "shown"),
     [
         ("open", "", "suspended"),
-        ("waiting", "", "suspended"),
+        ("waiting", "", "waiting"),
         ("open", "process 1", "running"),
         ("waiting", "process 1", "waiting"),
         ("idle", "", "idle"),

@@ -30,7 +30,7 @@ from antiphon.cli.store import (
 )
 from antiphon.errors import JournalError
 from antiphon.journal import Journal
-from antiphon.journal.port import RunInfo
+from antiphon.journal.port import RunFilter, RunInfo
 from antiphon.kernel.facts import ids
 from antiphon.kernel.facts.events import VERDICTS
 from antiphon.kernel.run.commands import AnswerInput, decode, encode, from_outside
@@ -127,7 +127,8 @@ async def _inbox(option: str | None, as_json: bool) -> int:
     """Everything that any run asks."""
     found: list[tuple[RunInfo, list[OpenQuestion]]] = []
     async with opened(option) as journal:
-        for entry in await journal.runs():
+        # A run that was killed may ask more than it told: what is open is looked at, too.
+        for entry in await journal.runs(RunFilter(states=("waiting", "open"))):
             # One damaged run must not hide the others; `verify` says what is wrong with it.
             with suppress(JournalError):
                 if (await stored_summary(journal, entry)).state == "waiting":

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
 import click
+import msgspec
 
 from antiphon import Record
 from antiphon.cli import exit_codes
@@ -33,7 +35,7 @@ from antiphon.cli.store import (
     stored_summary,
 )
 from antiphon.errors import JournalError, UnknownName
-from antiphon.journal.port import MAX_NAME, RunInfo
+from antiphon.journal.port import MAX_NAME, RunFilter, RunInfo, RunStatus
 from antiphon.kernel.facts.summary import RunSummary, summary_of
 from antiphon.kernel.run.rows import RecordReader
 from antiphon.values.message import Message
@@ -41,6 +43,15 @@ from antiphon.view.connection import connect
 from antiphon.view.nodes import Cost, EffectNode
 from antiphon.view.stored_request import request_of
 from antiphon.view.wording import cost_text, dollars, name_of, outcome_of, parts, seconds, text_of
+
+STATES: Mapping[str, tuple[tuple[RunStatus, ...], bool | None]] = {
+    "running": (("open",), True),
+    "suspended": (("open",), False),
+    "waiting": (("waiting",), None),
+    "idle": (("idle",), None),
+    "closed": (("closed",), None),
+}
+"""What `--state` asks for: as the run describes itself, and whether somebody drives it."""
 
 run_argument = click.argument("run_id", metavar="RUN")
 
@@ -59,16 +70,29 @@ def runs() -> None:
 @click.option(
     "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="The newest N.", metavar="N"
 )
-def ls(journal: str | None, as_json: bool, limit: int) -> int:
+@click.option("--before", metavar="RUN", help="Only runs that are older than this one.")
+@click.option("--project", metavar="NAME", help="Only runs of this project.")
+@click.option("--owner", metavar="NAME", help="Only runs of this owner.")
+@click.option("--team", metavar="NAME", help="Only runs of this team.")
+@click.option("--state", type=click.Choice(list(STATES)), help="Only runs in this state.")
+@click.option("--text", default="", metavar="WORDS", help="Only runs with these words in name or message.")
+def ls(
+    journal: str | None, as_json: bool, limit: int, before: str | None, project: str | None,
+    owner: str | None, team: str | None, state: str | None, text: str,
+) -> int:  # fmt: skip
     """List the newest runs: id, age, state, entry, tokens, cost, owner, and the name or the first words."""
-    return asyncio.run(_ls(journal, as_json, limit))
+    states, driven = STATES[state] if state is not None else ((), None)
+    where = RunFilter(project, owner, team, states, driven, text)
+    return asyncio.run(_ls(journal, as_json, where, before, limit))
 
 
-async def _ls(option: str | None, as_json: bool, limit: int) -> int:
+async def _ls(option: str | None, as_json: bool, where: RunFilter, before: str | None, limit: int) -> int:
     rows: list[tuple[RunInfo, RunSummary | None, str]] = []
+    found: Sequence[RunInfo] = ()
     try:
         async with opened(option) as journal:
-            found = await journal.runs()
+            first = (await find(journal, before)).number if before is not None else 0
+            found = await journal.runs(where, first, limit + 1)
             for entry in found[:limit]:
                 try:
                     known = await stored_summary(journal, entry)
@@ -77,7 +101,8 @@ async def _ls(option: str | None, as_json: bool, limit: int) -> int:
                     # One damaged run must not hide the others; `verify` says what is wrong with it.
                     rows.append((entry, None, "damaged"))
     except exit_codes.NotFound as error:
-        found = []
+        if before is not None:
+            raise
         if not as_json:
             output.say(str(error))
     if as_json:
@@ -87,7 +112,8 @@ async def _ls(option: str | None, as_json: bool, limit: int) -> int:
         for line in _table(rows, terminal_width()):
             output.say(line)
     if len(found) > limit:
-        output.say(f"{len(found) - limit:,} older runs are not shown; --limit shows more")
+        last = terminal_escape.line(short_id(found[limit - 1].run_id))
+        output.say(f"there are older ones; --before {last} lists them, --limit shows more at once")
     return exit_codes.COMPLETED
 
 
@@ -112,6 +138,11 @@ def _listed(entry: RunInfo, known: RunSummary | None, state: str) -> dict[str, A
         "unpriced_calls": known.unpriced if known is not None else 0,
         "records": entry.seq,
         "owner": entry.owner,
+        "labels": msgspec.to_builtins(entry.labels),
+        "asked": known.asked if known is not None else 0,
+        "questions": [msgspec.structs.asdict(each) for each in known.questions] if known is not None else [],
+        "activity": list(known.activity) if known is not None else [],
+        "activity_span": known.activity_span if known is not None else 0.0,
     }
 
 

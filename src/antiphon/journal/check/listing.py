@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from antiphon.errors import UnknownName, UserError
+from antiphon.errors import JournalError, UnknownName, UserError
 from antiphon.journal.check.whole_runs import BAD_IDS, Case, OpenStore, story
 from antiphon.journal.port import (
     EVERY_RUN,
@@ -60,6 +60,8 @@ async def filters(open_store: OpenStore) -> None:
     async with open_store() as journal:
         await _many(journal)
         everyone = [each for each in await journal.runs() if each.run_id.startswith("filters")]
+        odd = [listed(each.summary).state for each in everyone if "odd" in each.run_id]
+        same(odd, ["open", "open", "open", "open", "idle"], "states of odd summaries")
         for where in _filters(everyone):
             wanted = [each.run_id for each in everyone if is_listed(each, where)]
             for limit in (3, 100):
@@ -84,7 +86,7 @@ async def _many(journal: Journal) -> None:
         if n % 3:
             await journal.release(lease)
     # Those that said nothing, or nothing that can be read, are open.
-    for n, summary in enumerate((b"", b"no JSON", b'{"state":"new"}', b'{"state":"idle","title":7}')):
+    for n, summary in enumerate((b"{}", b"", b"no JSON", b'{"state":"new"}', b'{"state":"idle","title":7}')):
         await journal.release(await journal.claim(f"filters odd {n}", create=True), summary)
 
 
@@ -104,6 +106,19 @@ def _filters(known: Sequence[RunInfo]) -> list[RunFilter]:
     ]
     pairs = [{**one, **two} for one, two in itertools.combinations(alone, 2) if one.keys() != two.keys()]
     return [RunFilter(**each) for each in [*alone, *pairs]]
+
+
+async def described_in_vain(open_store: OpenStore) -> None:
+    """A summary that follows a refused row is not kept: it may tell of what was never stored."""
+    async with open_store() as journal:
+        pen = RowWriter(journal, await journal.claim("described_in_vain", create=True))
+        await pen.write(b"a")
+        journal.describe(pen.lease, b'{"seq":1}')
+        pen.seq += 1
+        await raises(JournalError, "a row after a gap", pen.put(pen.row(b"c")))
+        journal.describe(pen.lease, b'{"seq":3}')
+        await raises(JournalError, "a row after a refused one", pen.put(pen.row(b"d")))
+        same((await _entry(journal, "described_in_vain")).summary, b'{"seq":1}', "its summary")
 
 
 async def labels(open_store: OpenStore) -> None:
@@ -161,4 +176,4 @@ async def _entry(journal: Journal, run_id: str) -> RunInfo:
     return next(entry for entry in await journal.runs(EVERY_RUN) if entry.run_id == run_id)
 
 
-CASES: tuple[Case, ...] = (pages_of_runs, filters, labels)
+CASES: tuple[Case, ...] = (pages_of_runs, filters, described_in_vain, labels)

@@ -188,4 +188,5 @@ class Subscription:
         if recent and recent[0].seq <= position + 1:
             first = position + 1 - recent[0].seq
             return recent[first : feed.durable - recent[0].seq + 1]
-        return await read_page(self._journal, feed.run_id, position, feed.durable, feed.index)
+        found = await read_page(self._journal, feed.run_id, position, feed.index)
+        return [record for record in found if record.seq <= feed.durable]

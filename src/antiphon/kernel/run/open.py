@@ -14,7 +14,7 @@ import msgspec
 
 from antiphon.errors import AgentsMissing, ConfigError, UnknownName, UserError
 from antiphon.journal import Journal, open_journal
-from antiphon.journal.port import Lease
+from antiphon.journal.port import NO_LABELS, Labels, Lease
 from antiphon.kernel.facts import summary
 from antiphon.kernel.facts.events import CancelRequested, Event, RunResumed, RunStarted
 from antiphon.kernel.facts.options import Options
@@ -51,7 +51,7 @@ async def open_run(
     disabled_tools: Iterable[str] = (), output_limits: OutputLimits | None = None,
     endpoints: Mapping[str, EndpointOptions] | None = None, deps: Any = None,
     dependency_overrides: Mapping[str, Callable[[ToolContext], Any]] | None = None,
-    data: Any = None, rules: Iterable[StandingRule] = (),
+    data: Any = None, labels: Labels = NO_LABELS, rules: Iterable[StandingRule] = (),
     renamed: Mapping[str, str] | None = None, missing: Literal["rest", "drop", "refuse"] = "rest",
     clock: Clock | None = None, env: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Run]:  # fmt: skip
@@ -62,13 +62,13 @@ async def open_run(
     each request; run_limits: of all, and a run that is there takes new ones. interactive: somebody answers.
     background: agents may call and go on. extra_instructions: added to the prompt of the agents that the user
     asks, or of `all`; a mapping has a text for each it names. deps: handed to tools. dependency_overrides:
-    what `ctx.resolve` makes instead, by dependency id. data: JSON kept with the run. create: start it under
-    `run_id` if the journal has none. context_windows: tokens that models take, by name. endpoints: how models
-    from strings are asked (`EndpointOptions`), by provider, model string or `*`. output_limits: tool results
-    shown to a model. policy: rules on tools, or the name of a preset; of a run that is there beside its first
-    one. renamed: new names of its agents, by their old ones. missing: what becomes of those at rest that the
-    team lacks: they stay so, are forgotten (`drop`), or it is refused. rules: kept beside the runs, and in
-    force in this one until it is opened again.
+    what `ctx.resolve` makes instead, by dependency id. data: JSON kept with the run. labels: project, owner
+    and team of a new run, for lists. rules: kept beside the runs, in force in this one until it is opened
+    again. create: start it under `run_id` if the journal has none. context_windows: tokens that models take,
+    by name. endpoints: how models from strings are asked (`EndpointOptions`), by provider, model string or `*`.
+    output_limits: tool results shown to a model. policy: rules on tools, or the name of a preset; of a run
+    that is there beside its first one. renamed: new names of its agents, by their old ones. missing: what
+    becomes of those at rest that the team lacks: they stay so, are forgotten (`drop`), or it is refused.
     """
     options = _options(
         limits, policy, interactive, background, disabled_tools, output_limits, extra_instructions,
@@ -80,7 +80,7 @@ async def open_run(
     try:
         roster.team(options)
         asked_for = _run_id(run_id) if run_id else new_id()
-        lease, state, cast = await _reopen(store, asked_for, create or run_id is None)
+        lease, state, cast = await _reopen(store, asked_for, create or run_id is None, labels)
         time_of = clock or system_clock(state.at)
         runtime = Runtime(store, lease, roster.known_team, state, cast, time_of, deps, dependency_overrides)
         # A process can die between its claim and its first record: then nothing was started yet.
@@ -222,10 +222,10 @@ def _run_id(given: str) -> str:
 
 
 async def _reopen(
-    store: Journal, run_id: str, create: bool = False
+    store: Journal, run_id: str, create: bool = False, labels: Labels = NO_LABELS
 ) -> tuple[Lease, RunState, ActivationIndex]:
     """Claim a stored run and fold it; the claim is given back when that fails."""
-    lease, cast = await store.claim(run_id, create=create), ActivationIndex()
+    lease, cast = await store.claim(run_id, create=create, labels=labels), ActivationIndex()
     if not lease.seq:
         return lease, RunState(), cast
     try:

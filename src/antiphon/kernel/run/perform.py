@@ -72,6 +72,19 @@ def capped(activation: Activation) -> bool:
     return any(scope.limits.usd is not None for scope in activation.scopes)
 
 
+async def once(
+    ready: Callable[[], Awaitable[None]], work: Coroutine[Any, Any, EffectFinished]
+) -> EffectFinished:
+    """Do the work once something is so: money with a limit is spent only when the row that says so cannot be
+    lost any more."""
+    try:
+        await ready()
+    except BaseException:
+        work.close()
+        raise
+    return await work
+
+
 async def ask_model(
     option: ModelOption, member: CompiledAgent, activation: Activation, opened: OpenEffect, emit: Emit,
     failures: Failures, session: str = "",

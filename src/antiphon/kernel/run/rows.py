@@ -19,7 +19,7 @@ from antiphon.kernel.facts.fold.apply import apply_all
 from antiphon.kernel.facts.fold.calls import KEPT
 from antiphon.kernel.facts.ids import opening_id
 from antiphon.kernel.facts.records import ActivationIndex, Record
-from antiphon.kernel.facts.state import RunState
+from antiphon.kernel.facts.state import RunState, open_span
 from antiphon.values.codec import encode_value
 from antiphon.values.message import Message
 
@@ -243,6 +243,10 @@ def fold_row(state: RunState, row: Row, events: Sequence[Event]) -> None:
     """Fold one row in, at its own time."""
     state.at = row.at
     apply_all(state, events)
+    activity = state.totals.activity
+    if row.at >= activity.until:
+        open_span(activity, row.at)
+    activity.counts[-1] += len(events)
 
 
 class RecordReader:
@@ -405,24 +409,25 @@ async def _small(
             return
 
 
-async def read_page(
-    journal: Journal, run_id: str, after: int, upto: int, index: ActivationIndex
-) -> list[Record]:
-    """A page of the records numbered above `after`, up to `upto`, of a run that the index knows.
+async def read_page(journal: Journal, run_id: str, after: int, index: ActivationIndex) -> list[Record]:
+    """A page of the records numbered above `after` of a run that the index knows.
 
     Raises UnknownName, JournalCorrupt.
     """
     found: list[Record] = []
     async for row, events in _small(journal, run_id, await journal.read(run_id, after, PAGE_ROWS)):
         records = index.records(row.seq, row.at, run_id, events)
-        found += [each for each in records if after < each.seq <= upto]
+        found += [each for each in records if each.seq > after]
     return found
 
 
 async def read(journal: Journal, run_id: str, after: int = 0) -> list[Record]:
     """The stored records of a run numbered above `after`. Raises UnknownName, JournalCorrupt."""
-    pages, found = RecordPages(journal, run_id, after), list[Record]()
+    pages, found, count = RecordPages(journal, run_id, after), list[Record](), 0
     while page := await pages.read():
         found += page
-        await asyncio.sleep(0)
+        count += len(page)
+        if count >= EVENTS_PER_YIELD:
+            count = 0
+            await asyncio.sleep(0)
     return found

@@ -85,6 +85,8 @@ def _run_started(run: RunState, event: RunStarted) -> None:
     run.run_id, run.options, run.data = event.run_id, event.options, event.data
     run.owner = OwnerInfo(event.manifest, rules=event.rules)
     run.activations[0] = Activation(0, USER)
+    activity = run.totals.activity
+    activity.counts, activity.began, activity.until = [0], run.at, run.at + activity.span
     if event.options.run_limits is not None:
         run.totals.scopes = (run_scope(event.options.run_limits),)
 
