@@ -40,6 +40,7 @@ class Echo:
         if last.role == "user" and last.content == "stumble" and not self.cut:
             self.cut = True
             emit(Delta("text", "I stum"))
+            await asyncio.sleep(0.1)
             raise ModelError("rate_limit", "slow down", retry_after=0.01)
         if last.role == "user" and last.content == "fail":
             raise ModelError("auth", "no such key")

@@ -46,6 +46,7 @@ from antiphon.kernel.rules.team.manifest import manifest_of
 from antiphon.kernel.run import commands
 from antiphon.kernel.run.actions import ActionExecutor, Given, act
 from antiphon.kernel.run.clock import Clock
+from antiphon.kernel.run.deltas.log import WAITING
 from antiphon.kernel.run.feed import Feed
 from antiphon.kernel.run.log import records
 from antiphon.kernel.run.log.failures import Failures
@@ -84,8 +85,7 @@ class Runtime:
         self.team = team(state.options) if lease.seq else CompiledTeam({}, {}, False)
         self._seq, self._digest = lease.seq, lease.digest
         self._durable = lease.seq
-        self.feed = Feed(lease.run_id, cast)
-        self.feed.durable = lease.seq
+        self.feed = Feed(lease.run_id, cast, lease.seq)
         self._log = records.RunLog(state, lease.run_id, cast) if records.LOG.hasHandlers() else None
         self._prefixes: set[str] = set()
         self._blobs: dict[str, bytes] = {}
@@ -188,13 +188,14 @@ class Runtime:
     def _noted(self, batch: list[Event]) -> tuple[list[str], dict[str, bytes]]:
         """Effects to perform, and prompt prefixes to store. What ended is not performed any more."""
         started: list[str] = []
+        feed = self.feed
         prefixes, self._blobs = self._blobs, {}
         for event in batch:
             kind = type(event)
             if kind is EffectStarted:
                 detail = event.detail  # type: ignore[union-attr]
                 if type(detail) is CallEffect:
-                    self.feed.index.learn(event)
+                    feed.index.learn(event)
                     if detail.digest not in self._prefixes:
                         self._note_prefix(event.id, detail, prefixes)  # type: ignore[union-attr]
                 elif type(detail) in PERFORMED:
@@ -203,6 +204,9 @@ class Runtime:
                         self._note_prefix(event.id, detail, prefixes)  # type: ignore[union-attr]
             elif kind is EffectFinished:
                 effect_id = event.id  # type: ignore[union-attr]
+                if effect_id in feed.waiting and not feed.subscribers:
+                    del feed.waiting[effect_id]
+                    feed.said.pop(effect_id, None)
                 if effect_id in self._performing:
                     self._performing.pop(effect_id).cancel()
                 elif effect_id in self._inner:
@@ -337,9 +341,12 @@ class Runtime:
     def _ask(
         self, detail: ModelEffect, opened: OpenEffect, activation: Activation, member: CompiledAgent
     ) -> Coroutine[Any, Any, EffectFinished]:
-        emit: Emit = _unheard
-        if self.feed.subscribers:
-            emit = partial(self.feed.delta, opened.id, activation.id, activation.agent)
+        feed = self.feed
+        waiting: deque[Delta] = deque((), WAITING)  # noqa: RUF037 - by keyword it takes three times as long
+        feed.waiting[opened.id] = waiting
+        emit: Emit = feed.emitter(waiting) if feed.subscribers else waiting.append
+        if feed.timer is None and not feed.subscribers:
+            feed.arm()
         option = self.team.models[activation.agent][detail.fallback]
         asking = ask_model(option, member, activation, opened, emit, self.failures, self._lease.run_id)
         # Money that has a limit is only spent on the word of a row that cannot be lost.
@@ -454,7 +461,7 @@ class Runtime:
                 waiter.set_exception(self._suspended())
         self._barriers.clear()
         self._tell_waiters()
-        self.feed.end()
+        self.feed.end("suspended" if left else "failed")
 
     def _tell_waiters(self) -> None:
         """Nobody waits any longer for a request that does not end here."""
@@ -480,7 +487,7 @@ class Runtime:
         names = {task: f"effect {effect_id}" for effect_id, task in self._performing.items()}
         left = await stop(tasks, names)
         records.still_runs(self.run_id, left + self._tools.close())
-        self.feed.end()
+        self.feed.end("closed" if self.state.closed else "suspended")
         if self._failure is None:
             await self.journal.release(self._lease, summary)
             records.left(self.state, self.run_id)
@@ -491,7 +498,3 @@ class Runtime:
             # A lease that is lost, or a journal that has failed, has nothing to give back.
             with suppress(JournalError):
                 await self.journal.release(self._lease)
-
-
-_unheard: Emit = deque[Delta](maxlen=0).append
-"""Nobody watches: the reply will hold it all."""
