@@ -19,7 +19,8 @@ from antiphon.cli.display import terminal_escape
 from antiphon.config.dotenv import environment
 from antiphon.journal import Journal, open_journal
 from antiphon.journal.files.seal import VARIABLE, journal_key
-from antiphon.journal.port import RunInfo, StoredRun
+from antiphon.journal.listing import RunInfo
+from antiphon.journal.port import StoredRun
 from antiphon.kernel.facts.summary import RunSummary, decode, summary_of
 from antiphon.kernel.run.rows import fold
 from antiphon.view import export_file
