@@ -17,7 +17,7 @@ from msgspec import Struct, field
 
 from antiphon.errors import JournalCorrupt
 from antiphon.journal.port import Row
-from antiphon.journal.sqlite.reader import NEAR, ROW, ROWS, WINDOW, RunHead, head, verified
+from antiphon.journal.sqlite.reader import NEAR, ROW, ROWS, WINDOW, RunHead, head, rows, verified
 
 STRIDE = 256
 """Rows from one mark to the next."""
@@ -75,6 +75,9 @@ def page(
     """A page of the run's rows, as `port.Journal.read` says. Raises JournalCorrupt."""
     with connection:
         top = head(connection, run_id)
+        if top.seq - after <= limit:
+            # All that follows is no more than a page: one walk, and nothing to find again later.
+            return _first(rows(connection, run_id, after), size)
         near: deque[int] = deque(maxlen=min(limit, LONGEST) + STRIDE)
         n, seq = marks.above(top.key, after, limit)
         try:
@@ -90,6 +93,15 @@ def page(
         anchor = connection.execute(ROW, (before, top.key)).fetchone() if before else None
     to_head = found[-1][2] == top.seq if found else True
     return verified(run_id, top, anchor, found[::-1], to_head=to_head)
+
+
+def _first(found: list[Row], size: int) -> list[Row]:
+    """The first of these rows, up to the one that brings their bodies to so many bytes."""
+    for count, row in enumerate(found, 1):
+        size -= len(row.body)
+        if size <= 0:
+            return found[:count]
+    return found
 
 
 def _walk(
