@@ -360,10 +360,10 @@ def test_what_is_waited_for_is_seen_until_the_reply_begins(shell, at_terminal):
     came = screen.until("waiting for the model, ") + screen.until("\x1b8")
     assert "\x1b[2K" not in came
     shell.write("asked", "")
-    came = screen.until("At last")
+    came = screen.until(PROMPT)
     # Erased, and the answer stands where it stood.
-    assert came.rindex("\r\x1b[2K") > came.rfind("waiting for")
-    screen.until(PROMPT)
+    before = came[: came.index("At last")]
+    assert before.rindex("\r\x1b[2K") > before.rfind("waiting for")
     # Ctrl-U takes back what was typed, Ctrl-D leaves.
     screen.type("\x15\x04")
     screen.end()

@@ -198,7 +198,8 @@ def test_a_question_survives_the_process(shell, at_terminal):
     screen.process.kill()
     screen.end()
     (listed,) = shell("runs", "ls", "--json").value
-    assert listed["state"] == "suspended"
+    # Whether it came to say that it asks somebody, before it was killed, is nobody's promise.
+    assert listed["state"] in ("suspended", "waiting")
     screen = Terminal(shell, "runs", "resume", listed["run_id"], "code.py:one")
     assert "to: ann␛[2J" in plain(screen.until(ALLOW))
     screen.type("y\n")
