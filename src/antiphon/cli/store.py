@@ -7,12 +7,11 @@ import shlex
 import shutil
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
 import click
-import msgspec
 
 from antiphon.cli import exit_codes
 from antiphon.cli.display import terminal_escape
@@ -20,9 +19,9 @@ from antiphon.config.dotenv import environment
 from antiphon.journal import Journal, open_journal
 from antiphon.journal.files.seal import VARIABLE, journal_key
 from antiphon.journal.port import RunInfo, StoredRun
-from antiphon.kernel.facts.summary import RunSummary, decode, summary_of
-from antiphon.kernel.run.rows import fold
+from antiphon.kernel.facts.summary import RunSummary
 from antiphon.view import export_file
+from antiphon.view.summaries import state_word
 
 FOLDER = ".antiphon"
 FILE = "antiphon.db"
@@ -114,24 +113,9 @@ def load_export(path: str) -> StoredRun:
         raise exit_codes.NotFound(f"{path} cannot be read: {error.strerror}") from error
 
 
-async def stored_summary(journal: Journal, entry: RunInfo) -> RunSummary:
-    """A run in one line: as its last owner wrote it down, or folded where that is missing or old."""
-    if entry.summary:
-        # It is a cache: one that a later version wrote in its own way is as good as none.
-        with suppress(msgspec.MsgspecError):
-            known = decode(entry.summary)
-            if known.seq == entry.seq:
-                return known
-    return summary_of(await fold(journal, entry.run_id), entry.seq)
-
-
 def state_of(entry: RunInfo, known: RunSummary) -> str:
-    """A run's state in one word: whether somebody drives it, waits, or how it ended."""
-    if known.state in ("open", "waiting"):
-        if not entry.owner:
-            return "suspended"
-        return "running" if known.state == "open" else "waiting"
-    return terminal_escape.line(known.outcome, 20) or ("closed" if known.state == "closed" else "idle")
+    """A run's state in one word, as it is shown."""
+    return terminal_escape.line(state_word(entry, known), 20)
 
 
 def program() -> str:

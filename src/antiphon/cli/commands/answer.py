@@ -26,7 +26,6 @@ from antiphon.cli.store import (
     json_option,
     opened,
     short_id,
-    stored_summary,
 )
 from antiphon.errors import JournalError
 from antiphon.journal import Journal
@@ -39,6 +38,7 @@ from antiphon.values.policy import Grant
 from antiphon.view import RunTree
 from antiphon.view.connection import OpenQuestion, answer_key, open_questions
 from antiphon.view.nodes import EffectNode
+from antiphon.view.summaries import stored_summary
 
 PATIENCE = 5.0
 """Seconds that an owner gets to take an answer in before the command reports without it."""

@@ -29,7 +29,6 @@ from antiphon.cli.store import (
     opened,
     short_id,
     state_of,
-    stored_summary,
 )
 from antiphon.errors import JournalError
 from antiphon.journal.port import MAX_NAME, RunInfo
@@ -38,6 +37,7 @@ from antiphon.kernel.run.rows import RecordReader
 from antiphon.values.message import Message
 from antiphon.view.connection import connect
 from antiphon.view.nodes import Cost, EffectNode
+from antiphon.view.summaries import stored_summary
 from antiphon.view.wording import cost_text, dollars, name_of, outcome_of, parts, seconds, text_of
 
 run_argument = click.argument("run_id", metavar="RUN")

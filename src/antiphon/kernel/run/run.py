@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from contextlib import aclosing
 from functools import partial
 from math import inf
-from typing import Any
+from typing import Any, get_args
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -19,15 +19,19 @@ from antiphon.kernel.context.compaction import HISTORY
 from antiphon.kernel.facts.activation import Activation, FinishedCall, OpenEffect
 from antiphon.kernel.facts.events import (
     ApprovalEffect,
+    CallEffect,
     EffectStarted,
     Event,
     HumanInput,
+    ResultEffect,
+    RoomEffect,
     Ruling,
 )
 from antiphon.kernel.facts.fold.inbox import full
 from antiphon.kernel.facts.fold.transcript_edits import read_history
 from antiphon.kernel.facts.ledger import NANO
 from antiphon.kernel.facts.records import Record
+from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.run.commands import VERDICTS, AnswerInput, AskAgent, CancelEffect, PostMessage, Signal
 from antiphon.kernel.run.feed import Subscription
 from antiphon.kernel.run.rows import ended_requests, messages_of, read
@@ -70,6 +74,16 @@ class Run:
     def is_over(self) -> bool:
         """Whether nothing follows here: it was left, or has stopped with an error."""
         return self._runtime.feed.over
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether nothing happens here until somebody posts or answers; to leave it now cuts nothing off."""
+        return rests(self._runtime.state)
+
+    @property
+    def command(self) -> int:
+        """The number of the last command that was taken in; 0 for none."""
+        return self._runtime.state.command
 
     @property
     def usage(self) -> Mapping[str, Usage]:
@@ -311,6 +325,10 @@ class Run:
             raise UserError(f"Run.drain(seconds) takes a number of seconds, 0 or more; got {bound!r}")
         return () if self._runtime.state.closed else await self._runtime.drain(bound)
 
+    async def until_over(self) -> None:
+        """Return once nothing follows here: the run was left, or has stopped with an error."""
+        await asyncio.wait((self._runtime.spawn(_as_long_as_it_is_open()),))
+
     async def close(self, reason: str = "") -> None:
         """End the run for good; what is still open is cancelled first."""
         if self._runtime.state.activations[0].open:
@@ -325,9 +343,21 @@ def open_here(journal: Journal, run_id: str) -> Run | None:
     return found if found is not None and not found.is_over else None
 
 
+def rests(state: RunState) -> bool:
+    """Whether all that is open waits for people, or for what does: calls, their ends, their room."""
+    return all(isinstance(each.detail, _RESTFUL) for each in state.open.values())
+
+
+_RESTFUL = (CallEffect, ResultEffect, RoomEffect, *get_args(HumanInput))
+
+
 def _place(journal: Journal) -> object:
     path = getattr(journal, "path", None)
     return id(journal) if path is None else os.path.abspath(path)
+
+
+async def _as_long_as_it_is_open() -> None:
+    await asyncio.get_running_loop().create_future()
 
 
 async def _when(signal: Signal, do: Callable[[], object]) -> None:

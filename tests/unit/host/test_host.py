@@ -1,0 +1,416 @@
+"""Runs of a host: started, let go of, taken up, waited for, left."""
+
+import asyncio
+from contextlib import aclosing
+
+import pytest
+
+from antiphon import Agent, UserError, open_run, tool
+from antiphon.errors import RunInUse, UnknownName
+from antiphon.host import Host, HostedTeam, RunLabels
+from antiphon.host.host import KeyUsed
+from antiphon.journal import open_journal
+from antiphon.journal.memory import MemoryJournal
+from antiphon.models.script import Script, call
+from antiphon.testing.clock import VirtualClock
+from antiphon.view import connect
+
+
+async def until(held):
+    """Let others go first until something holds."""
+    while not held():  # noqa: ASYNC110 - what a test may look at has no events
+        await asyncio.sleep(0)
+
+
+@tool(requires_approval=True)
+async def pay(amount: int) -> str:
+    """Pay."""
+    return f"paid {amount}"
+
+
+def desk(*replies, tools=(), by="turn"):
+    return Agent("desk", model=Script(replies, by=by), tools=tools)
+
+
+def in_time(work):
+    async def bounded():
+        async with asyncio.timeout(20):
+            return await work()
+
+    return asyncio.run(bounded())
+
+
+async def rested(host, clock, run_id):
+    """Let a run rest until it is let go of."""
+    hosted = host.runs[run_id]
+    await until(lambda: hosted.run is not None and hosted.run.at_rest)
+    while hosted.state != "resting":
+        clock.advance(30)
+        for _ in range(20):
+            await asyncio.sleep(0)
+
+
+async def answer_of(host, run_id, request=1):
+    """The end of a run's request, seen from outside."""
+    async with host.connect(run_id) as run, aclosing(run.events(deltas=False)) as events:
+        async for _ in events:
+            tree = await run.tree()
+            ended = [each for each in tree.effects.values() if each.id == f"0/{request}.c1" and each.outcome]
+            if ended:
+                return ended[0].content
+
+
+def test_a_run_of_a_team_by_name():
+    async def work():
+        async with Host(MemoryJournal(), {"desk": desk("Hello.")}) as host:
+            started = await host.start("desk", "Hi", labels=RunLabels(owner="ada", project="one"))
+            assert await answer_of(host, started.run_id) == "Hello."
+            assert await host.labels(started.run_id) == RunLabels("desk", "ada", "one")
+            assert host.runs[started.run_id].state == "running"
+
+    in_time(work)
+
+
+def test_a_run_at_rest_is_let_go_and_taken_up_when_something_is_posted():
+    clock = VirtualClock(autojump=False)
+
+    async def work():
+        async with Host(MemoryJournal(), {"desk": desk("one", "two")}, clock=clock) as host:
+            run_id = (await host.start("desk", "first")).run_id
+            assert await answer_of(host, run_id) == "one"
+            await rested(host, clock, run_id)
+            assert not (await host.info(run_id)).owner
+            async with host.connect(run_id) as run:
+                await run.ask("desk", "second")
+            assert await answer_of(host, run_id, 2) in ("one", "two")
+
+    in_time(work)
+
+
+def test_a_question_outlives_its_owner_and_its_answer_takes_the_run_up():
+    clock = VirtualClock(autojump=False)
+
+    async def work():
+        team = desk(call("pay", amount=3), "done", tools=[pay])
+        async with Host(MemoryJournal(), {"desk": team}, clock=clock) as host:
+            run_id = (await host.start("desk", "Pay 3")).run_id
+            # It waits for a person, so no slot is kept for it.
+            await rested(host, clock, run_id)
+            async with host.connect(run_id) as run:
+                asked = (await run.open_questions())[0]
+                assert (asked.kind, asked.tool) == ("approval", "pay")
+                await run.answer(asked.id, "yes", by="ada")
+            assert await answer_of(host, run_id) == "done"
+
+    in_time(work)
+
+
+def test_what_a_host_left_open_the_next_one_takes_up(tmp_path):
+    url = f"sqlite:///{tmp_path}/runs.db"
+
+    async def work():
+        gate, reached = asyncio.Event(), asyncio.Event()
+
+        @tool(effect="read")
+        async def look() -> str:
+            """Look."""
+            reached.set()
+            await gate.wait()
+            return "seen"
+
+        replies = [call("look"), "done"]
+        async with Host(url, {"desk": desk(*replies, tools=[look])}, drain_seconds=0) as host:
+            run_id = (await host.start("desk", "Go")).run_id
+            await reached.wait()
+        assert host.runs[run_id].is_done
+        gate.set()
+        async with Host(url, {"desk": desk(*replies, tools=[look])}) as host:
+            assert await answer_of(host, run_id) == "done"
+
+    in_time(work)
+
+
+# -- starting ---------------------------------------------------------------------------------------
+
+
+def test_the_same_key_starts_a_run_once_and_refuses_another_request(tmp_path):
+    url = f"sqlite:///{tmp_path}/runs.db"
+
+    async def work():
+        async with Host(url, {"desk": desk("Hello."), "other": desk("Hello.")}) as host:
+            first, second = await asyncio.gather(*[host.start("desk", "Hi", key="k") for _ in range(2)])
+            assert first.run_id == second.run_id
+            assert [first.created, second.created] == [True, False]
+            for team, message in (("desk", "Ho"), ("other", "Hi")):
+                with pytest.raises(KeyUsed):
+                    await host.start(team, message, key="k")
+            # Another owner's key is another key.
+            other = await host.start("desk", "Hi", key="k", labels=RunLabels(owner="ada"))
+            assert other.run_id != first.run_id
+        async with Host(url, {"desk": desk("Hello.")}) as host:
+            assert await host.start("desk", "Hi", key="k") == type(first)(first.run_id, False)
+
+    in_time(work)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"team": "nobody"}, "Unknown team: nobody. Known: desk"),
+        ({"entry": "nobody"}, "Unknown agent of team desk: nobody. Known: desk"),
+        ({"key": "a\nb"}, "An idempotency key is 1 to 200 visible characters"),
+        ({"labels": RunLabels(owner="a:b")}, "A owner is named by 1 to 40 letters"),
+        ({"data": object()}, "it must be what JSON can hold"),
+    ],
+)
+def test_what_cannot_be_started_leaves_nothing(given, said):
+    async def work():
+        journal = MemoryJournal()
+        async with Host(journal, {"desk": desk("Hello.")}) as host:
+            with pytest.raises(UserError, match=said.replace(".", r"\.")):
+                await host.start(**{"team": "desk", "message": "Hi", **given})
+            assert not await journal.runs()
+            assert not host.runs
+
+    in_time(work)
+
+
+@pytest.mark.parametrize("teams", [{"a b": desk("x")}, {"a": 3}, {"a": []}, {"a": HostedTeam((), entry="x")}])
+def test_what_is_no_team_is_refused(teams):
+    with pytest.raises(UserError):
+        Host(MemoryJournal(), teams)
+
+
+def test_runs_over_the_bound_wait_in_a_line_and_are_durable_there():
+    async def work():
+        gate, seen = asyncio.Event(), []
+
+        async def held(request):
+            seen.append(len(seen))
+            await gate.wait()
+            return "done"
+
+        team = Agent("desk", model=Script(held))
+        async with Host(MemoryJournal(), {"desk": team}, max_runs=2) as host:
+            runs = [(await host.start("desk", str(number))).run_id for number in range(4)]
+            assert [host.runs[each].state for each in runs] == ["running", "running", "queued", "queued"]
+            await until(lambda: len(seen) == 2)
+            for each in runs[2:]:
+                # Whoever dies now has lost nothing of it.
+                assert await host.journal.commands(each)
+            gate.set()
+            host._idle_seconds = 0
+            assert [await answer_of(host, each) for each in runs] == ["done"] * 4
+
+    in_time(work)
+
+
+def test_a_run_that_rests_gives_its_slot_to_one_that_waits():
+    async def work():
+        team = desk(call("pay", amount=3), "done", tools=[pay])
+        async with Host(MemoryJournal(), {"desk": team}, max_runs=1, clock=VirtualClock()) as host:
+            first = (await host.start("desk", "Pay 3")).run_id
+            async with host.connect(first) as run, aclosing(run.events()) as events:
+                async for _ in events:
+                    if await run.open_questions():
+                        break
+            second = (await host.start("desk", "Pay 3")).run_id
+            async with host.connect(second) as run, aclosing(run.events()) as events:
+                async for _ in events:
+                    if await run.open_questions():
+                        break
+            assert host.runs[first].state == "resting"
+
+    in_time(work)
+
+
+# -- what others left, and what others drive ----------------------------------------------------------
+
+
+def test_a_run_of_a_team_that_is_gone_stays_suspended_and_says_why(tmp_path):
+    url = f"sqlite:///{tmp_path}/runs.db"
+
+    async def work():
+        asked = asyncio.Event()
+
+        async def hangs(request):
+            asked.set()
+            await asyncio.Event().wait()
+
+        async with Host(url, {"old": Agent("desk", model=Script(hangs))}, drain_seconds=0) as host:
+            run_id = (await host.start("old", "Hi")).run_id
+            await asked.wait()
+        async with Host(url, {"new": desk("Hello.")}) as host:
+            hosted = host.runs[run_id]
+            assert (hosted.state, hosted.run) == ("suspended", None)
+            assert hosted.reason == "It is a run of the team old, which is not here. Here: new"
+            await host.resume(run_id, "new")
+            assert await answer_of(host, run_id) == "Hello."
+
+    in_time(work)
+
+
+def test_a_run_that_no_host_has_started_is_left_alone_until_somebody_resumes_it(tmp_path):
+    url = f"sqlite:///{tmp_path}/runs.db"
+
+    async def work():
+        asked = asyncio.Event()
+
+        async def hangs(request):
+            asked.set()
+            await asyncio.Event().wait()
+
+        async with open_run([Agent("desk", model=Script(hangs))], journal=url) as run:
+            await run.post("desk", "Hi")
+            await asked.wait()
+            run_id = run.run_id
+        teams = {"desk": desk("Hello."), "two": [desk("x"), Agent("other", model=Script(["y"]))]}
+        async with Host(url, teams) as host:
+            assert run_id not in host.runs
+            with pytest.raises(UserError, match="2 teams have the agents"):
+                await host.resume(run_id)
+            await host.resume(run_id, "desk")
+            assert await answer_of(host, run_id) == "Hello."
+            await host.close(run_id, "enough")
+            with pytest.raises(UserError, match="is closed; nothing can follow"):
+                await host.resume(run_id)
+
+    in_time(work)
+
+
+def test_a_run_that_somebody_else_drives_is_watched_answered_and_not_taken(tmp_path):
+    url = f"sqlite:///{tmp_path}/runs.db"
+
+    async def work():
+        other = open_journal(url)
+        async with Host(url, {"desk": desk("x")}) as host:
+            team = [desk(call("pay", amount=3), "done", tools=[pay])]
+            async with open_run(team, journal=other, policy="guarded") as run:
+                call_id = await run.post("desk", "Pay 3")
+                async with host.connect(run.run_id) as seen, aclosing(seen.events()) as events:
+                    async for _ in events:
+                        if asked := await seen.open_questions():
+                            break
+                    await seen.answer(asked[0].id, "yes")
+                assert (await run.result(call_id)).output == "done"
+                with pytest.raises(RunInUse):
+                    await host.resume(run.run_id)
+                with pytest.raises(RunInUse):
+                    await host.delete(run.run_id)
+                assert run.run_id not in host.runs
+        await other.close()
+
+    in_time(work)
+
+
+def test_what_another_process_posts_takes_up_a_run_at_rest(tmp_path):
+    url, clock = f"sqlite:///{tmp_path}/runs.db", VirtualClock(autojump=False)
+
+    async def work():
+        async with Host(url, {"desk": desk("one", "two")}, clock=clock) as host:
+            run_id = (await host.start("desk", "first")).run_id
+            assert await answer_of(host, run_id) == "one"
+            await rested(host, clock, run_id)
+            async with connect(url, run_id) as outside:
+                number = await outside.ask("desk", "second")
+                assert await outside.taken(number) == "0/2.c1"
+
+    in_time(work)
+
+
+# -- the end --------------------------------------------------------------------------------------------
+
+
+def test_a_run_is_closed_and_deleted():
+    async def work():
+        journal = MemoryJournal()
+        async with Host(journal, {"desk": desk("Hello.")}) as host:
+            run_id = (await host.start("desk", "Hi")).run_id
+            assert await answer_of(host, run_id) == "Hello."
+            await host.close(run_id, "enough")
+            async with host.connect(run_id) as run:
+                assert (await run.tree()).reason == "enough"
+            await host.delete(run_id)
+            assert not await journal.runs()
+            assert not host.runs
+            with pytest.raises(UnknownName):
+                await host.delete(run_id)
+
+    in_time(work)
+
+
+def test_a_run_at_work_is_not_deleted():
+    async def work():
+        asked = asyncio.Event()
+
+        async def hangs(request):
+            asked.set()
+            await asyncio.Event().wait()
+
+        async with Host(
+            MemoryJournal(), {"desk": Agent("desk", model=Script(hangs))}, drain_seconds=0
+        ) as host:
+            run_id = (await host.start("desk", "Hi")).run_id
+            await asked.wait()
+            with pytest.raises(RunInUse):
+                await host.delete(run_id)
+            await host.close(run_id)
+            await host.delete(run_id)
+
+    in_time(work)
+
+
+def test_a_drain_waits_for_what_is_in_flight_and_names_what_it_cut_off(tmp_path):
+    url = f"sqlite:///{tmp_path}/runs.db"
+
+    async def work():
+        gate, asked = asyncio.Event(), []
+
+        async def held(request):
+            asked.append(request)
+            await gate.wait()
+            return "done"
+
+        async with Host(url, {"desk": Agent("desk", model=Script(held))}) as host:
+            quick = (await host.start("desk", "Hi")).run_id
+            await until(lambda: asked)
+            draining = asyncio.ensure_future(host.drain(5))
+            for _ in range(20):
+                await asyncio.sleep(0)
+            with pytest.raises(UserError, match="being left"):
+                await host.start("desk", "More")
+            gate.set()
+            assert await draining == ()
+            async with connect(url, quick) as run:
+                records = await run.records()
+        types = [each.type for each in records]
+        assert "EffectFinished" in types[types.index("DrainStarted") :], "the reply that was on its way"
+        gate.clear()
+        async with Host(url, {"desk": Agent("desk", model=Script(held))}) as host:
+            slow = (await host.start("desk", "Hi")).run_id
+            await until(lambda: len(asked) == 2)
+            assert await host.drain(0) == (slow,)
+
+    in_time(work)
+
+
+def test_a_fault_in_a_team_is_the_reason_of_its_run_alone():
+    async def work():
+        class Broken:
+            name = "broken"
+
+            async def complete(self, request, emit):
+                return "never asked"
+
+            @property
+            def window(self):
+                raise ZeroDivisionError("no window")
+
+        teams = {"desk": desk("Hello."), "bad": Agent("b", model=Broken())}
+        async with Host(MemoryJournal(), teams) as host:
+            with pytest.raises(ZeroDivisionError):
+                await host.start("bad", "Hi")
+            run_id = (await host.start("desk", "Hi")).run_id
+            assert await answer_of(host, run_id) == "Hello."
+
+    in_time(work)
