@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from antiphon.errors import JournalError, RunInUse, UnknownName, UserError
+from antiphon.errors import JournalError, RunInUse, RunIsClosed, UnknownName, UserError
 from antiphon.host.hosted import FirstRequest, HostedRun
 from antiphon.host.labels import FirstCommand, RunLabels, first_command, first_key
 from antiphon.host.slots import Slots
@@ -47,6 +47,10 @@ class StartedRun(Struct, frozen=True):
 
 class KeyUsed(UserError):
     """An idempotency key came a second time, with another request."""
+
+
+class HostDraining(UserError):
+    """A host is being left, and starts nothing more."""
 
 
 class Host:
@@ -184,7 +188,7 @@ class Host:
             return
         info = await self.info(run_id)
         if is_closed(info):
-            raise UserError(f"Run {run_id} is closed; nothing can follow. Start a new one")
+            raise RunIsClosed(run_id)
         if info.owner:
             raise RunInUse(run_id, info.owner)
         name = team or (await self.labels(run_id)).team
@@ -358,7 +362,7 @@ class Host:
 
     def _refuse_when_draining(self) -> None:
         if self.draining:
-            raise UserError("This host is being left, and starts nothing more; ask again in a moment")
+            raise HostDraining("This host is being left, and starts nothing more; ask again in a moment")
 
 
 def _run_of(owner: str, key: Any) -> str:

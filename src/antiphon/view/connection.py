@@ -23,7 +23,7 @@ from urllib.parse import unquote, urlsplit
 
 from msgspec import Struct
 
-from antiphon.errors import UnknownName, UserError
+from antiphon.errors import AnsweredAlready, RunIsClosed, UnknownName, UserError
 from antiphon.journal import Journal, open_journal
 from antiphon.kernel.facts import ids
 from antiphon.kernel.facts.events import RunClosed
@@ -178,20 +178,20 @@ class RunConnection:
         if grant is not None and content != "always":
             raise UserError(f"Only `always` is remembered, and so takes a grant; got {content!r}")
         command = AnswerInput(effect_id, content, arguments, by, grant, reason, ends_turn)
-        return await self._post(command, answer_key(effect_id), f"{effect_id} has an answer already")
+        return await self._post(command, answer_key(effect_id), effect_id)
 
     async def cancel(self, target: str = "", reason: str = "") -> int:
         """Stop a call or tool and all under it; without a target, every request."""
         return await self._post(CancelEffect(target, reason), "")
 
-    async def _post(self, command: Command, key: str, twice: str = "") -> int:
+    async def _post(self, command: Command, key: str, answers: str = "") -> int:
         await self._read_on()
         if self._tree.closed:
-            raise UserError(f"Run {self._run_id} is closed; nothing can follow. Start a new one")
+            raise RunIsClosed(self._run_id)
         key = key or new_id()
         new = await self._journal.post(self._run_id, key, encode(posted(command)))
-        if not new and twice:
-            raise UserError(f"{twice}, which waits to be taken in")
+        if not new and answers:
+            raise AnsweredAlready(answers)
         for stored in await self._journal.commands(self._run_id, self._newest if new else 0):
             self._newest = max(self._newest, stored.number)
             if stored.key == key:
