@@ -12,9 +12,8 @@ import click
 
 from antiphon import Record
 from antiphon.cli import exit_codes
-from antiphon.cli.commands.check import check
 from antiphon.cli.commands.export import export, import_run
-from antiphon.cli.commands.manage import cancel, rename, resume
+from antiphon.cli.commands.manage import cancel, check, rename, resume
 from antiphon.cli.commands.retention import prune, rm
 from antiphon.cli.commands.verify import verify
 from antiphon.cli.display import output, terminal_escape
