@@ -44,6 +44,7 @@ OTHERS = {
     ("run",), ("chat",), ("doctor",), ("graph",), ("models", "ls"), ("models", "show"), ("profiles", "check"),
     ("profiles", "schema"), ("journal", "vacuum"), ("journal", "salvage"), ("journal", "seal"),
     ("runs", "import"), ("runs", "ls"), ("runs", "prune"), ("runs", "rename"), ("runs", "rm"),
+    ("serve",),
 }  # fmt: skip
 """Those that read no records, go over all runs whatever one holds, or delete one that is damaged."""
 
