@@ -27,7 +27,7 @@ from antiphon.values.message import Attachment, new_id
 from antiphon.view.connection import RunConnection, connect
 from antiphon.view.summaries import current_summary
 
-WATCHED = 100
+WATCHED = 500
 """Runs at rest that are watched for what other processes post; of more, those that rested last."""
 SURVEY_SECONDS = 15.0
 """How often a host looks for runs of its teams whose owner has died."""
@@ -318,7 +318,7 @@ class Host:
             if hosted is not None and (not hosted.is_done or hosted.state == "suspended"):
                 continue
             known = current_summary(info)
-            rests = known is not None and known.state not in ("open", "waiting")
+            rests = known is not None and known.state != "open"
             if rests and (not first or watched >= WATCHED):
                 continue
             try:

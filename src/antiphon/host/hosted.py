@@ -15,7 +15,7 @@ from antiphon.journal import Journal
 from antiphon.kernel.run.clock import Clock
 from antiphon.kernel.run.open import open_run, system_clock
 from antiphon.kernel.run.rows import fold
-from antiphon.kernel.run.run import Run, rests
+from antiphon.kernel.run.run import Run, next_due, rests
 from antiphon.values.codec import type_and_text
 
 NO_RECORD = 1 << 62
@@ -56,6 +56,7 @@ class HostedRun:
         self._idle_seconds = idle_seconds
         self._first: FirstRequest | None = None
         self._command = 0
+        self._due_at: float | None = None
         self._drain_seconds: float | None = None
         self._signal = asyncio.Event()
 
@@ -100,18 +101,20 @@ class HostedRun:
             self.founded.cancel()
 
     async def _until_posted(self) -> None:
-        """Wait until somebody posts in it, or wants it to be driven."""
+        """Wait until somebody posts in it or wants it to be driven, or its next timer ends."""
         loop = asyncio.get_running_loop()
         self._signal.clear()
         posted_to = loop.create_task(self._journal.wait(self.run_id, NO_RECORD, self._command))
-        rung = loop.create_task(self._signal.wait())
+        waits = {posted_to, loop.create_task(self._signal.wait())}
+        if self._due_at is not None:
+            waits.add(loop.create_task(self._clock.sleep_until(self._due_at)))
         try:
-            await asyncio.wait({posted_to, rung}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
             if posted_to.done():
                 posted_to.result()
         finally:
-            posted_to.cancel()
-            rung.cancel()
+            for each in waits:
+                each.cancel()
 
     def _fail(self, error: Exception) -> None:
         if not self.founded.done():
@@ -121,6 +124,7 @@ class HostedRun:
         """Whether a stored run waits for somebody who drives it, and not for a person."""
         state = await fold(self._journal, self.run_id)
         self._command = state.command
+        self._due_at = next_due(state)
         if state.closed:
             self.state = "closed"
             return False
@@ -137,7 +141,7 @@ class HostedRun:
                 await self._until_left(run)
                 if self._drain_seconds is not None and not run.is_over:
                     self.cut_off = await run.drain(self._drain_seconds)
-                self._command = run.command
+                self._command, self._due_at = run.command, run.due_at
             finally:
                 self.run = None
 
@@ -175,13 +179,18 @@ class HostedRun:
                         # Raises what it stopped with.
                         await run.until_durable()
                         return
-                    if nap.done() and (run.seq, run.command) == seen and run.at_rest:
+                    if nap.done() and (run.seq, run.command) == seen and self._may_leave(run):
                         return
                 finally:
                     nap.cancel()
                     rung.cancel()
         finally:
             over.cancel()
+
+    def _may_leave(self, run: Run) -> bool:
+        """Whether nothing is to be done in it for a while."""
+        due = run.due_at
+        return run.at_rest and (due is None or due > self._clock.now() + self._idle_seconds)
 
     def _is_over(self) -> bool:
         return self.state == "closed" or self._drain_seconds is not None

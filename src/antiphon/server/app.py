@@ -85,7 +85,7 @@ def make_app(
         debug=False,
         logging_config=None,
     )
-    app.state.served, app.state.log = served, served.log
+    app.state.served = served
     app.asgi_handler = Gate(app.asgi_handler, subjects, rates, settings.hosts, settings.origins)
     return app
 

@@ -102,6 +102,8 @@ def refusal_of(error: Exception) -> Refusal:
         return error
     text = str(error)
     match error:
+        case RecursionError():
+            return Refusal(400, "too_deep", "The body is nested too deeply", "Send a flatter one")
         case KeyUsed():
             return Refusal(409, "key_used", text, "Use a new key")
         case UnknownName(what="run"):
@@ -162,7 +164,7 @@ def answer(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]
     """The HTTP response of any exception; litestar's exception handler."""
     found = of_http(error) if isinstance(error, HTTPException) else refusal_of(error)
     if found.code == "fault":
-        request.app.state.log.error("request failed", exc_info=error)
+        request.app.state.served.tell_fault(error)
     return problem_response(found)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import traceback
 
 from antiphon.host import Host
 from antiphon.server.gate import CallerRates
@@ -17,3 +18,8 @@ class Served:
         self.host, self.subjects, self.rates = host, subjects, rates
         self.leaving = asyncio.Event()
         self.log = logging.getLogger("antiphon.server")
+
+    def tell_fault(self, error: Exception) -> None:
+        """Log where a fault came from. Not its text: that may hold what somebody said or a key."""
+        lines = "".join(traceback.format_tb(error.__traceback__))
+        self.log.error("request failed: %s at\n%s", type(error).__name__, lines)

@@ -108,6 +108,7 @@ class SocketConnection:
         self._socket, self._host, self._served = socket, host, served
         self._subject, self._caller = subject, caller
         self._sending = asyncio.Lock()
+        self._closed = False
         self._following: dict[str, asyncio.Task[None]] = {}
         self._working: set[asyncio.Task[None]] = set()
 
@@ -163,6 +164,7 @@ class SocketConnection:
         task = asyncio.ensure_future(self._do(request))
         self._working.add(task)
         task.add_done_callback(self._working.discard)
+        task.add_done_callback(self._ended)
 
     def _check(self, request: messages.ClientRequest) -> None:
         needed, _ = ACTIONS[type(request)]
@@ -176,19 +178,30 @@ class SocketConnection:
     async def _do(self, request: messages.ClientRequest) -> None:
         try:
             await ACTIONS[type(request)][1](self, request)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - each request has its own answer, and the connection lives
             refusal = refusal_of(error)
             if refusal.code == "fault":
-                self._served.log.error("request failed", exc_info=error)
+                self._served.tell_fault(error)
             await self._refuse(request.request_id, refusal)
 
     async def _refuse(self, request_id: str, refusal: Refusal) -> None:
         await self._send(messages.ErrorMessage(request_id, refusal.code, refusal.problem))
 
     async def _send(self, message: messages.ServerReply | messages.RunUpdate) -> None:
-        """Send it, one after the other; waits while the other side reads slowly."""
+        """Send it, one after the other; waits while the other side reads slowly.
+
+        A connection whose token was revoked or has expired is closed instead.
+        """
         async with self._sending:
+            if not self._served.subjects.is_known(self._subject):
+                await self._revoked()
+                return
             await self._socket.send_text(_encode(message).decode())
+
+    async def _revoked(self) -> None:
+        if not self._closed:
+            self._closed = True
+            await self._socket.close(REFUSED, "The token is revoked or has expired")
 
     # -- requests -------------------------------------------------------------------------------
 
@@ -223,7 +236,9 @@ class SocketConnection:
                 )
             )
             following = self._follow(run, follower, request)
-            self._following[run.run_id] = asyncio.ensure_future(following)
+            task = asyncio.ensure_future(following)
+            task.add_done_callback(self._ended)
+            self._following[run.run_id] = task
 
     async def _follow(self, run: RunConnection, follower: Follower, request: messages.Subscribe) -> None:
         try:
@@ -236,6 +251,12 @@ class SocketConnection:
             await self._send(messages.StreamEnded(run.run_id, "failed", refusal_of(error).problem))
         if self._following.get(run.run_id) is asyncio.current_task():
             del self._following[run.run_id]
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """A task that fails has nobody who waits for it: the other side has gone, most likely."""
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            self._served.log.info("a run is followed no longer: %s", type(error).__name__)
 
     async def unsubscribe(self, request: messages.Unsubscribe) -> None:
         """Follow a run no longer."""

@@ -70,6 +70,14 @@ class Subjects:
             return None
         return found.subject
 
+    def is_known(self, subject: Subject) -> bool:
+        """Whether a subject has a token still: what was opened with one ends with it."""
+        now = self._now()
+        return any(
+            each.subject == subject and (each.expires_at is None or each.expires_at > now)
+            for each in self._tokens.values()
+        )
+
     def revoke(self, name: str) -> int:
         """Take away every token and ticket of a subject; how many tokens that were."""
         gone = [digest for digest, each in self._tokens.items() if each.subject.name == name]

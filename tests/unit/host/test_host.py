@@ -5,7 +5,7 @@ from contextlib import aclosing
 
 import pytest
 
-from antiphon import Agent, UserError, open_run, tool
+from antiphon import Agent, Limits, UserError, open_run, tool
 from antiphon.errors import RunInUse, UnknownName
 from antiphon.host import Host, HostedTeam, RunLabels
 from antiphon.host.host import KeyUsed
@@ -101,6 +101,27 @@ def test_a_question_outlives_its_owner_and_its_answer_takes_the_run_up():
                 assert (asked.kind, asked.tool) == ("approval", "pay")
                 await run.answer(asked.id, "yes", by="ada")
             assert await answer_of(host, run_id) == "done"
+
+    in_time(work)
+
+
+def test_a_deadline_takes_a_run_at_rest_up():
+    clock = VirtualClock(autojump=False)
+
+    async def work():
+        team = desk(call("pay", amount=3), "done", tools=[pay])
+        async with Host(MemoryJournal(), {"desk": team}, clock=clock) as host:
+            run_id = (await host.start("desk", "Pay 3", limits=Limits(timeout_seconds=3_600))).run_id
+            await rested(host, clock, run_id)
+            assert (await host.info(run_id)).owner == ""
+            clock.advance(3_600)
+            async with host.connect(run_id) as run, aclosing(run.events(deltas=False)) as events:
+                # It goes off though the run was let go; the person is still waited for.
+                async for _ in events:
+                    timers = [each for each in (await run.tree()).effects.values() if each.is_timer]
+                    if timers and timers[0].ended_at is not None:
+                        break
+                assert [each.kind for each in await run.open_questions()] == ["approval"]
 
     in_time(work)
 
@@ -225,6 +246,59 @@ def test_a_run_that_rests_gives_its_slot_to_one_that_waits():
 
 
 # -- what others left, and what others drive ----------------------------------------------------------
+
+
+def test_a_host_takes_up_what_another_one_leaves(tmp_path):
+    url, clock = f"sqlite:///{tmp_path}/runs.db", VirtualClock(autojump=False)
+
+    async def work():
+        asked = asyncio.Event()
+
+        async def hangs(request):
+            asked.set()
+            await asyncio.Event().wait()
+
+        async with Host(url, {"desk": desk("Hello.")}, clock=clock) as second:
+            async with Host(url, {"desk": Agent("desk", model=Script(hangs))}, drain_seconds=0) as first:
+                run_id = (await first.start("desk", "Hi")).run_id
+                await asked.wait()
+                clock.advance(15)
+                for _ in range(100):
+                    await asyncio.sleep(0)
+                assert run_id not in second.runs, "it is driven"
+            clock.advance(15)
+            # By its own survey: nobody asks the host for this run.
+            async with connect(url, run_id) as run, aclosing(run.events()) as events:
+                async for _ in events:
+                    if (await run.tree()).outcome:
+                        break
+                assert (await run.tree()).activations[1].content == "Hello."
+
+    in_time(work)
+
+
+def test_what_cannot_be_driven_is_not_tried_again_and_again(tmp_path):
+    url, clock = f"sqlite:///{tmp_path}/runs.db", VirtualClock(autojump=False)
+
+    async def work():
+        asked = asyncio.Event()
+
+        async def hangs(request):
+            asked.set()
+            await asyncio.Event().wait()
+
+        async with Host(url, {"old": Agent("desk", model=Script(hangs))}, drain_seconds=0) as host:
+            run_id = (await host.start("old", "Hi")).run_id
+            await asked.wait()
+        async with Host(url, {"desk": desk("Hello.")}, clock=clock) as host:
+            before = host.runs[run_id]
+            async with host.connect(run_id):
+                clock.advance(40)
+                run = (await host.start("desk", "Hi")).run_id
+                assert await answer_of(host, run) == "Hello."
+            assert host.runs[run_id] is before
+
+    in_time(work)
 
 
 def test_a_run_of_a_team_that_is_gone_stays_suspended_and_says_why(tmp_path):

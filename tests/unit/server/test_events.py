@@ -3,7 +3,19 @@
 import asyncio
 
 from antiphon import Agent
-from tests.unit.server.teams import Held, desk, in_time, payer, served, started, until_asked, until_done
+from antiphon.journal.memory import MemoryJournal
+from tests.unit.server.teams import (
+    ADA,
+    USERS,
+    Held,
+    desk,
+    in_time,
+    payer,
+    served,
+    started,
+    until_asked,
+    until_done,
+)  # fmt: skip
 
 
 async def records(stream, upto=None):
@@ -125,5 +137,46 @@ def test_two_readers_each_have_all_of_it_while_it_goes_on():
                 await client("POST", f"/runs/{run_id}/close", {})
                 first, second = await asyncio.gather(*reading)
             assert first == second == list(range(1, len(first) + 1))
+
+    in_time(work)
+
+
+def test_what_was_opened_with_a_token_ends_with_it():
+    async def work():
+        async with served({"desk": payer()}, tokens=USERS) as (client, _):
+            ada = client.as_(ADA)
+            run_id = await started(ada)
+            asked = await until_asked(ada, run_id)
+            async with (
+                ada.stream("GET", f"/runs/{run_id}/events") as stream,
+                client.as_("").socket() as socket,
+            ):
+                await socket.ask({"type": "hello", "request_id": "h", "token": ADA})
+                await socket.ask({"type": "subscribe", "request_id": "s", "run_id": run_id})
+                await socket.until("question")
+                client.app.state.served.subjects.revoke("ada")
+                given = {"question": asked["id"], "content": "yes"}
+                await client("POST", f"/runs/{run_id}/answers", given)
+                told = [(event, data) async for event, _, data in stream.events() if event == "end"]
+                assert told == [("end", {"reason": "token"})]
+                while await socket.receive() is not None:
+                    continue
+                assert socket.closed == 1008
+
+    in_time(work)
+
+
+def test_a_run_that_is_deleted_ends_its_streams():
+    async def work():
+        async with served({"desk": desk("Hello.")}, journal=MemoryJournal()) as (client, host):
+            run_id = await started(client)
+            await until_done(client, run_id)
+            async with client.stream("GET", f"/runs/{run_id}/events") as stream:
+                events = stream.events()
+                await anext(events)
+                await host.delete(run_id)
+                ends = [data async for event, _, data in events if event == "end"]
+            assert ends[0]["reason"] == "failed"
+            assert ends[0]["problem"]["type"] == "urn:antiphon:problem:unknown_run"
 
     in_time(work)

@@ -114,6 +114,18 @@ def test_a_subject_sees_its_own_runs_alone_and_others_are_told_what_is_told_of_n
     in_time(work)
 
 
+def test_a_token_without_the_scope_may_look_and_not_touch():
+    async def work():
+        async with served({"desk": desk("x")}, tokens=USERS) as (client, host):
+            reader = client.as_(READER)
+            assert (await reader("GET", "/runs")).status == 200
+            refused = await reader("POST", "/runs", {"team": "desk", "message": "Hi"})
+            assert (refused.status, refused.json["type"]) == (403, "urn:antiphon:problem:scope")
+            assert not host.runs
+
+    in_time(work)
+
+
 def test_a_route_that_declares_no_permission_cannot_be_registered():
     @get("/more", sync_to_thread=False)
     def more() -> str:

@@ -26,6 +26,7 @@ from antiphon.kernel.facts.events import (
     ResultEffect,
     RoomEffect,
     Ruling,
+    TimerEffect,
 )
 from antiphon.kernel.facts.fold.inbox import full
 from antiphon.kernel.facts.fold.transcript_edits import read_history
@@ -77,8 +78,16 @@ class Run:
 
     @property
     def at_rest(self) -> bool:
-        """Whether nothing happens here until somebody posts or answers; to leave it now cuts nothing off."""
+        """Whether nothing happens here until somebody posts or answers, or a timer ends (`due_at`).
+
+        To leave it then cuts nothing off.
+        """
         return rests(self._runtime.state)
+
+    @property
+    def due_at(self) -> float | None:
+        """When the next timer of the run ends, Unix seconds; None without one."""
+        return next_due(self._runtime.state)
 
     @property
     def command(self) -> int:
@@ -344,11 +353,17 @@ def open_here(journal: Journal, run_id: str) -> Run | None:
 
 
 def rests(state: RunState) -> bool:
-    """Whether all that is open waits for people, or for what does: calls, their ends, their room."""
+    """Whether all that is open waits for people, for timers, or for what does: calls, ends, room."""
     return all(isinstance(each.detail, _RESTFUL) for each in state.open.values())
 
 
-_RESTFUL = (CallEffect, ResultEffect, RoomEffect, *get_args(HumanInput))
+def next_due(state: RunState) -> float | None:
+    """When the next timer ends; None without one."""
+    details = (each.detail for each in state.open.values())
+    return min((each.due_at for each in details if type(each) is TimerEffect), default=None)
+
+
+_RESTFUL = (CallEffect, ResultEffect, RoomEffect, TimerEffect, *get_args(HumanInput))
 
 
 def _place(journal: Journal) -> object:

@@ -12,11 +12,15 @@ from litestar import Request, get
 from litestar.params import FromPath, FromQuery, HeaderParameter, QueryParameter
 from litestar.response import Stream
 
+from antiphon.errors import AntiphonError
 from antiphon.kernel.facts.records import Record, ReplyDelta
 from antiphon.server.gate import caller_of
 from antiphon.server.permissions import allowed
-from antiphon.server.problems import Refusal
-from antiphon.server.routes.loading import FromHost, FromRun, FromServed, FromSubject, loaded
+from antiphon.server.problems import Refusal, refusal_of
+from antiphon.server.routes.loading import FromHost, FromServed, FromSubject, loaded
+from antiphon.server.served import Served
+from antiphon.server.subjects import Subject
+from antiphon.view import RunConnection
 
 ALIVE_SECONDS = 15.0
 """After so long without anything a comment says that the stream lives."""
@@ -32,7 +36,8 @@ async def events(
     """Records after `after`, or the header Last-Event-ID, and those that come; `id` is a record's number.
 
     Events: `record`; `delta`, a piece of a reply, which has no id since a record will hold all of it; `end`
-    with the reason `closed` or `server_left`. A comment each 15 s without anything else.
+    with the reason `closed`, `server_left`, `token` (revoked or expired) or `failed`, with the problem. A
+    comment each 15 s without anything else.
     """
     async with loaded(host, subject, run_id) as run:
         if last_event_id:
@@ -52,35 +57,38 @@ async def events(
     served.rates.connect(caller)
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return Stream(
-        _frames(run, after, deltas, served, caller), media_type="text/event-stream", headers=headers
+        _frames(run, after, deltas, served, subject, caller), media_type="text/event-stream", headers=headers
     )
 
 
 async def _frames(
-    run: FromRun, after: int, deltas: bool, served: FromServed, caller: str
+    run: RunConnection, after: int, deltas: bool, served: Served, subject: Subject, caller: str
 ) -> AsyncGenerator[bytes]:
     pending: asyncio.Future[Record | ReplyDelta] | None = None
     leaving = asyncio.ensure_future(served.leaving.wait())
-    reason = "closed"
+    end: dict[str, Any] = {}
     try:
         async with aclosing(run.events(after, deltas=deltas)) as found:
             yield b": antiphon\nretry: 1000\n\n"
-            while True:
+            while not end:
                 pending = pending or asyncio.ensure_future(found.__anext__())
                 waited: set[asyncio.Future[Any]] = {pending, leaving}
                 await asyncio.wait(waited, timeout=ALIVE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-                if pending.done():
+                if not served.subjects.is_known(subject):
+                    end = {"reason": "token"}
+                elif pending.done():
                     done, pending = pending, None
                     try:
                         yield frame(done.result())
                     except StopAsyncIteration:
-                        break
+                        end = {"reason": "closed"}
+                    except AntiphonError as error:
+                        end = {"reason": "failed", "problem": refusal_of(error).problem}
                 elif leaving.done():
-                    reason = "server_left"
-                    break
+                    end = {"reason": "server_left"}
                 else:
                     yield b": alive\n\n"
-        yield b"event: end\ndata: " + _encode({"reason": reason}) + b"\n\n"
+        yield b"event: end\ndata: " + _encode(end) + b"\n\n"
     finally:
         leaving.cancel()
         if pending is not None:

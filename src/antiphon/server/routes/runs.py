@@ -86,7 +86,7 @@ async def list_runs(
     return RunPage(found, "")
 
 
-async def _labels(host: FromHost, info: RunInfo) -> RunLabels:
+async def _labels(host: Host, info: RunInfo) -> RunLabels:
     try:
         return await host.labels(info.run_id)
     except JournalError:
