@@ -132,8 +132,12 @@ class Gate:
             )  # fmt: skip
 
     def _is_ours(self, origin: str, host: str) -> bool:
-        parts = urlsplit(origin)
-        return origin in self._origins or (parts.scheme in ("http", "https") and parts.netloc == host)
+        try:
+            parts = urlsplit(origin.lower())
+        except ValueError:
+            return False
+        ours = parts.scheme in ("http", "https") and parts.netloc == host.lower()
+        return ours or origin.lower() in self._origins
 
     def _subject(self, scope: Any, headers: dict[bytes, bytes]) -> Subject | None:
         token = bearer(headers)

@@ -17,7 +17,8 @@ from antiphon.server import messages
 from antiphon.server.app import ServerSettings, make_app
 from antiphon.server.permissions import permission_of
 from antiphon.server.serve import listen, serve
-from antiphon.server.subjects import one_token
+from antiphon.server.subjects import Subject, one_token
+from antiphon.server.users import read_users
 from tests.docs.test_examples import parts_of
 from tests.unit.server.teams import TOKEN, desk, in_time, served
 
@@ -63,6 +64,17 @@ def test_every_example_runs_beside_a_server(tmp_path, capsys):
         assert run == 5
 
     in_time(work)
+
+
+def test_the_file_of_users_is_read_as_it_is_told(tmp_path):
+    text = re.search(r"<!-- users -->\n```yaml\n(.*?)```", DOCUMENT.read_text("utf-8"), re.DOTALL)[1]
+    (tmp_path / "users.yaml").write_text(text)
+    found = read_users(str(tmp_path / "users.yaml"))
+    assert found.hosts == {"agents.example.org"}
+    assert [each.subject for each in found.tokens] == [
+        Subject("ada"), Subject("screen", frozenset({"read"}), sees_all=True),
+    ]  # fmt: skip
+    assert [each.expires_at for each in found.tokens] == [None, 1_798_761_600]
 
 
 def test_the_table_of_messages_is_that_of_the_code():

@@ -5,6 +5,7 @@ from typing import get_args
 import pytest
 
 from antiphon import Agent
+from antiphon.cli.target import load_target
 from antiphon.host import HostedTeam
 from antiphon.server import messages
 from antiphon.server.socket import ACTIONS
@@ -343,6 +344,35 @@ def test_contexts_profiles_and_toolsets():
                 {"type": "request_available_toolsets", "request_id": "t", "team": "desk"}
             )
             assert [each["name"] for each in toolsets["toolsets"]["desk"]] == ["pay"]
+
+    in_time(work)
+
+
+@pytest.mark.slow
+def test_the_plan_of_a_team_of_profiles_is_told_module_by_module():
+    async def work():
+        target = load_target("examples/research")
+        script = "script:examples/research/script.yaml"
+        team = HostedTeam(target.agents, target.entry, script, source=target.source)
+        async with served({"desk": team}) as (client, _), client.as_("").socket() as socket:
+            await hello(socket)
+            run_id = await started(client, message="Why are there tides?")
+            await until_done(client, run_id)
+            await client("POST", f"/runs/{run_id}/close", {})
+            follow = {"type": "subscribe", "request_id": "f", "run_id": run_id, "view": "turns"}
+            await socket.ask(follow)
+            seen = []
+            while not seen or seen[-1]["type"] != "stream_ended":
+                seen.append(await socket.receive())
+            modules = [each for each in seen if each["type"] == "work_module_updated"]
+            steps = [(each["module_id"], each["module"]["status"]) for each in modules]
+            assert steps[:2] == [("WM_1", "pending"), ("WM_2", "pending")]
+            assert {"ongoing", "pending_review", "completed"} <= {status for _, status in steps}
+            last = {each["module_id"]: each["module"] for each in modules}
+            context = (await client("GET", f"/runs/{run_id}/context")).json
+            plan = context["team_state"]["work_modules"]
+            assert last == {name: {key: value for key, value in each.items() if key != "context_archive"}
+                            for name, each in plan.items()}  # fmt: skip
 
     in_time(work)
 

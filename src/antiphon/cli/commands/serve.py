@@ -20,8 +20,9 @@ from antiphon.cli.session.drive import on_signals
 from antiphon.cli.store import journal_option, url_of
 from antiphon.cli.target import FORMS, Target, load_target
 from antiphon.config.dotenv import environment
-from antiphon.errors import ConfigError
+from antiphon.errors import ConfigError, UserError
 from antiphon.host import Host, HostedTeam
+from antiphon.host.team import check_label
 
 if TYPE_CHECKING:
     from antiphon.server.app import ServerSettings
@@ -39,7 +40,18 @@ DRAIN_SECONDS = 8.0
     "--port", type=click.IntRange(0, 65_535), default=PORT, show_default=True, help="0: any free one."
 )
 @click.option(
-    "--host", "address", default="127.0.0.1", show_default=True, help="An address of this machine alone."
+    "--host", "address", default="127.0.0.1", show_default=True, help="Others than 127.0.0.1 need --users."
+)
+@click.option(
+    "--users", type=click.Path(exists=True, dir_okay=False), help="A file with users, hosts, origins."
+)
+@click.option(
+    "--new-token",
+    metavar="NAME",
+    is_eager=True,
+    expose_value=False,
+    callback=lambda *given: _new_token(*given),
+    help="Print a token and a user of that name for the file, and end.",
 )
 @journal_option
 @model_option
@@ -61,7 +73,7 @@ DRAIN_SECONDS = 8.0
 )
 def serve(
     targets: tuple[str, ...], port: int, address: str, journal: str | None, model: str | None,
-    endpoints: tuple[str, ...], folder: str | None, policy: Any, max_runs: int,
+    endpoints: tuple[str, ...], folder: str | None, policy: Any, max_runs: int, users: str | None,
 ) -> int:  # fmt: skip
     """Serve teams over HTTP and WebSocket: start runs, watch them, answer what they ask.
 
@@ -75,8 +87,47 @@ def serve(
             f"`antiphon serve` needs {error.name}, of the extra `server`: pip install 'antiphon[server]'"
         ) from error
     teams = hosted_teams(targets, folder, model, endpoints, policy)
+    settings, token = _settings(users, address)
+    where = url_of(journal, environment())
+    return asyncio.run(_serve(teams, settings, address, port, where, max_runs, token))
+
+
+def _new_token(context: click.Context, option: click.Parameter, name: str | None) -> None:
+    """Print a token, and what stands for it in the file."""
+    if name is None:
+        return
+    from antiphon.server.subjects import digest_of
+
+    try:
+        check_label("user", name)
+    except UserError as error:
+        raise click.BadParameter(str(error), context, option) from error
+    token = secrets.token_urlsafe(32)
+    output.say(f"token for {name}: {token}\n")
+    output.say(f"- name: {name}\n  token_sha256: {digest_of(token)}")
+    context.exit(exit_codes.COMPLETED)
+
+
+def _settings(users: str | None, address: str) -> tuple[ServerSettings, str]:
+    """Who may come in, and the token to be shown. Raises ConfigError for an address that needs users."""
+    from antiphon.server.app import ServerSettings
+    from antiphon.server.gate import LOOPBACK
+    from antiphon.server.serve import is_loopback
+    from antiphon.server.subjects import one_token
+    from antiphon.server.users import read_users
+
+    if users is not None:
+        known = read_users(users)
+        if not is_loopback(address) and not known.hosts:
+            raise ConfigError("`hosts` is missing: the names by which others call this server", users, 1, 1)
+        return ServerSettings(known.tokens, LOOPBACK | known.hosts, known.origins), ""
+    if not is_loopback(address):
+        raise ConfigError(
+            f"--host {address} can be reached from other machines, where one token is not enough. Give"
+            " --users FILE, or leave it at 127.0.0.1 and reach it through a tunnel, such as ssh -L"
+        )
     token = environment().get(TOKEN) or secrets.token_urlsafe(32)
-    return asyncio.run(_serve(teams, address, port, url_of(journal, environment()), token, max_runs))
+    return ServerSettings((one_token(token),)), "" if environment().get(TOKEN) else token
 
 
 def hosted_teams(
@@ -112,18 +163,12 @@ def _named(text: str, folder: str | None) -> tuple[str, Target]:
 
 
 async def _serve(
-    teams: dict[str, HostedTeam], address: str, port: int, journal: str, token: str, max_runs: int
-) -> int:
-    from antiphon.server.app import ServerSettings, make_app
-    from antiphon.server.serve import is_loopback, listen, serve
-    from antiphon.server.subjects import one_token
+    teams: dict[str, HostedTeam], settings: ServerSettings, address: str, port: int, journal: str,
+    max_runs: int, token: str,
+) -> int:  # fmt: skip
+    from antiphon.server.app import make_app
+    from antiphon.server.serve import listen, serve
 
-    if not is_loopback(address):
-        raise ConfigError(
-            f"--host {address} can be reached from other machines, where one token is not enough. Leave it at"
-            " 127.0.0.1, and reach it from elsewhere through a tunnel, such as ssh -L"
-        )
-    settings: ServerSettings = ServerSettings((one_token(token),))
     stop = asyncio.Event()
 
     def leave() -> None:
@@ -136,7 +181,7 @@ async def _serve(
     def ready(url: str) -> None:
         names = ", ".join(sorted(teams))
         output.say(f"serving {terminal_escape.line(names, 200)} at {url}")
-        if not environment().get(TOKEN):
+        if token:
             output.say(f"token: {token}")
         sys.stdout.flush()
 
