@@ -1,5 +1,7 @@
 """Runs over HTTP: started, listed, asked, told, answered, stopped, ended."""
 
+import json
+
 import pytest
 
 from antiphon import Agent, open_run
@@ -8,6 +10,8 @@ from antiphon.journal import open_journal
 from antiphon.styles.profiles import ProfileTeam
 from antiphon.testing.clock import VirtualClock
 from tests.unit.server.teams import (
+    ADA,
+    USERS,
     Held,
     desk,
     in_time,
@@ -226,6 +230,29 @@ def test_a_run_of_profiles_has_a_context_and_others_have_none():
             plain = await started(client)
             refused = await client("GET", f"/runs/{plain}/context")
             assert (refused.status, refused.json["type"]) == (404, "urn:antiphon:problem:no_context")
+
+    in_time(work)
+
+
+def test_a_run_moves_to_another_server_as_a_file():
+    async def work():
+        async with served({"desk": desk("Hello.")}, tokens=USERS) as (client, _):
+            run_id = await started(client, name="greeting")
+            tree = await until_done(client, run_id)
+            file = (await client("GET", f"/runs/{run_id}/export")).json
+            here = await client("POST", "/runs/import", file)
+            assert (here.status, here.json["type"]) == (409, "urn:antiphon:problem:exists")
+        async with served({"desk": desk("Hello.")}, tokens=USERS) as (client, host):
+            assert (await client.as_(ADA)("POST", "/runs/import", file)).status == 403
+            forged = json.loads(json.dumps(file).replace("Hello.", "Howdy!"))
+            refused = await client("POST", "/runs/import", forged)
+            assert (refused.status, refused.json["type"]) == (400, "urn:antiphon:problem:damaged")
+            assert not await host.journal.runs()
+            assert (await client("POST", "/runs/import", file)).json == {"run_id": run_id, "created": True}
+            assert (await client("GET", f"/runs/{run_id}/tree")).json == tree
+            # It was started elsewhere, so here it is nobody's.
+            line = (await client("GET", f"/runs/{run_id}")).json
+            assert (line["team"], line["owner"], line["name"]) == ("", "", "greeting")
 
     in_time(work)
 
