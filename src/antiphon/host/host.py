@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from hashlib import blake2b
 from typing import Any
+from weakref import WeakValueDictionary
 
 from msgspec import Struct
 
@@ -75,7 +76,7 @@ class Host:
         self._opened: Journal | None = None
         self._runs: dict[str, HostedRun] = {}
         self._labels: dict[str, FirstCommand | None] = {}
-        self._starting: dict[str, asyncio.Lock] = {}
+        self._starting: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._surveying: asyncio.Task[None] | None = None
         self.draining = False
         """Nothing is started or taken up any more."""
@@ -83,7 +84,11 @@ class Host:
     async def __aenter__(self) -> Host:
         self._opened = open_journal(self._given)
         self._slots = Slots(self._max_runs)
-        await self._survey(first=True)
+        try:
+            await self._survey(first=True)
+        except BaseException:
+            await self.__aexit__()
+            raise
         self._surveying = asyncio.get_running_loop().create_task(self._survey_on(), name="survey of runs")
         return self
 
@@ -143,11 +148,8 @@ class Host:
             return await self._start(run_id or new_id(), known, found, first)
         named = _run_of(found.owner, key)
         lock = self._starting.setdefault(named, asyncio.Lock())
-        try:
-            async with lock:
-                return await self._start(named, known, found, first, again=True)
-        finally:
-            self._starting.pop(named, None)
+        async with lock:
+            return await self._start(named, known, found, first, again=True)
 
     async def _start(
         self, run_id: str, team: HostedTeam, labels: RunLabels, first: FirstRequest, *, again: bool = False
@@ -169,8 +171,9 @@ class Host:
         hosted = self._host(run_id, team)
         hosted.begin(f"run {run_id}", first)
         try:
-            await hosted.founded
-        except BaseException:
+            # Whoever asked may leave meanwhile; the run is begun all the same.
+            await asyncio.shield(hosted.founded)
+        except Exception:
             self._forget(hosted)
             raise
         self._labels[run_id] = FirstCommand(labels, _digest(first))
@@ -306,7 +309,9 @@ class Host:
         clock = self._clock or system_clock()
         while True:
             await clock.sleep_until(clock.now() + SURVEY_SECONDS)
-            await self._survey()
+            # A journal that cannot be read now may be the next time; runs that are driven say so themselves.
+            with suppress(JournalError):
+                await self._survey()
 
     async def _survey(self, *, first: bool = False) -> None:
         """Take up what is open and nobody drives; at first, watch the newest of what rests too."""

@@ -76,9 +76,11 @@ class HostedRun:
         try:
             if self._first is not None:
                 if self._slots.full:
-                    # Durable though it must wait: a process that dies now has lost nothing.
+                    # Durable though it must wait: a process that dies now has lost nothing. The request is
+                    # posted once it was left, so that nothing begins that would be cut off.
                     async with self._open() as run:
-                        await self._found(run)
+                        await run.until_durable()
+                    await self._post_first()
             else:
                 drives = drives or await self._has_work()
             while not self._is_over():
@@ -119,6 +121,8 @@ class HostedRun:
     def _fail(self, error: Exception) -> None:
         if not self.founded.done():
             self.founded.set_exception(error)
+            # Whoever asked may have left: then nobody looks at it.
+            self.founded.exception()
 
     async def _has_work(self) -> bool:
         """Whether a stored run waits for somebody who drives it, and not for a person."""
@@ -137,7 +141,8 @@ class HostedRun:
             self.run, self.state = run, "running"
             try:
                 if self._first is not None:
-                    await self._found(run)
+                    await run.until_durable()
+                    await self._post_first()
                 await self._until_left(run)
                 if self._drain_seconds is not None and not run.is_over:
                     self.cut_off = await run.drain(self._drain_seconds)
@@ -153,11 +158,10 @@ class HostedRun:
             deps=team.deps, clock=self._given_clock,
         )  # fmt: skip
 
-    async def _found(self, run: Run) -> None:
-        """Post the first request, once the run is there to keep it."""
+    async def _post_first(self) -> None:
+        """Post the first request in the run, which is there to keep it."""
         first, self._first = self._first, None
         if first is not None:
-            await run.until_durable()
             await self._journal.post(self.run_id, first.key, first.body)
         if not self.founded.done():
             self.founded.set_result(None)

@@ -7,7 +7,7 @@ import pytest
 
 from antiphon import Agent, Limits, UserError, open_run, tool
 from antiphon.errors import RunInUse, UnknownName
-from antiphon.host import Host, HostedTeam, RunLabels
+from antiphon.host import Host, HostedTeam, RunLabels, StartedRun
 from antiphon.host.host import KeyUsed
 from antiphon.journal import open_journal
 from antiphon.journal.memory import MemoryJournal
@@ -241,6 +241,45 @@ def test_a_run_that_rests_gives_its_slot_to_one_that_waits():
                     if await run.open_questions():
                         break
             assert host.runs[first].state == "resting"
+
+    in_time(work)
+
+
+def test_whoever_asked_may_leave_and_the_run_is_begun_all_the_same(tmp_path):
+    url = f"sqlite:///{tmp_path}/runs.db"
+
+    async def work():
+        async with Host(url, {"desk": desk("Hello.")}) as host:
+            asking = asyncio.ensure_future(host.start("desk", "Hi", key="k"))
+            await until(lambda: host.runs)
+            asking.cancel()
+            (run_id,) = host.runs
+            await host.runs[run_id].founded
+            assert await answer_of(host, run_id) == "Hello."
+            assert await host.start("desk", "Hi", key="k") == StartedRun(run_id, False)
+
+    in_time(work)
+
+
+def test_a_run_that_waits_in_the_line_begins_nothing_that_would_be_cut_off():
+    async def work():
+        gate, asked = asyncio.Event(), []
+
+        async def held(request):
+            asked.append(request)
+            await gate.wait()
+            return "done"
+
+        async with Host(MemoryJournal(), {"desk": Agent("desk", model=Script(held))}, max_runs=1) as host:
+            runs = [(await host.start("desk", str(number))).run_id for number in range(2)]
+            host.runs[runs[0]]._idle_seconds = 0
+            await until(lambda: asked)
+            for _ in range(100):
+                await asyncio.sleep(0)
+            assert len(asked) == 1
+            gate.set()
+            assert await answer_of(host, runs[1]) == "done"
+            assert len(asked) == 2
 
     in_time(work)
 
