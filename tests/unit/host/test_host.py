@@ -253,6 +253,7 @@ def test_whoever_asked_may_leave_and_the_run_is_begun_all_the_same(tmp_path):
             asking = asyncio.ensure_future(host.start("desk", "Hi", key="k"))
             await until(lambda: host.runs)
             asking.cancel()
+            await asyncio.wait((asking,))
             (run_id,) = host.runs
             await host.runs[run_id].founded
             assert await answer_of(host, run_id) == "Hello."
