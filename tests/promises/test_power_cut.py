@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from antiphon.journal import sqlite_file, sqlite_runs, sqlite_writer
-from antiphon.journal.check_runs import story
+from antiphon.journal.check.whole_runs import story
 from antiphon.journal.port import blob_digest
 from antiphon.journal.row_writer import RowWriter
 from antiphon.journal.transfer import named_blobs

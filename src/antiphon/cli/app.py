@@ -19,6 +19,7 @@ COMMANDS: Mapping[str, str] = {
     "runs": "Look at runs, resume, cancel or delete them, check and export them.",
     "serve": "Serve teams over HTTP and WebSocket.",
     "answer": "Answer what a run asks, from another terminal or process.",
+    "rules": "Allow or deny tools beyond one run.",
     "graph": "Draw who reaches whom in a team.",
     "profiles": "Check agents described in YAML.",
     "models": "Show model prices, context windows and features.",
@@ -49,6 +50,8 @@ class Commands(click.Group):
             from antiphon.cli.commands.serve import serve as found
         elif cmd_name == "answer":
             from antiphon.cli.commands.answer import answer as found
+        elif cmd_name == "rules":
+            from antiphon.cli.commands.journal import rules as found
         elif cmd_name == "graph":
             from antiphon.cli.commands.graph import graph as found
         elif cmd_name == "profiles":

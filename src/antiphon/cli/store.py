@@ -16,12 +16,12 @@ import click
 from antiphon.cli import exit_codes
 from antiphon.cli.display import terminal_escape
 from antiphon.config.dotenv import environment
+from antiphon.host.summaries import state_word
 from antiphon.journal import Journal, open_journal
 from antiphon.journal.files.seal import VARIABLE, journal_key
 from antiphon.journal.port import RunInfo, StoredRun
 from antiphon.kernel.facts.summary import RunSummary
 from antiphon.view import export_file
-from antiphon.view.summaries import state_word
 
 FOLDER = ".antiphon"
 FILE = "antiphon.db"

@@ -16,6 +16,7 @@ from antiphon.errors import JournalError, RunInUse, RunIsClosed, UnknownName, Us
 from antiphon.host.hosted import FirstRequest, HostedRun
 from antiphon.host.labels import FirstCommand, RunLabels, first_command, first_key
 from antiphon.host.slots import Slots
+from antiphon.host.summaries import current_summary
 from antiphon.host.team import HostedTeam, Team, teams_of
 from antiphon.journal import Journal, open_journal
 from antiphon.journal.port import RunInfo
@@ -26,7 +27,6 @@ from antiphon.values.fields import fit
 from antiphon.values.limits import Limits
 from antiphon.values.message import Attachment, new_id
 from antiphon.view.connection import RunConnection, connect
-from antiphon.view.summaries import current_summary
 
 WATCHED = 500
 """Runs at rest that are watched for what other processes post; of more, those that rested last."""

@@ -12,9 +12,11 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
-from typing import Protocol
+from math import isfinite
+from typing import Literal, Protocol
 
-from msgspec import Struct
+from msgspec import MsgspecError, Struct
+from msgspec.json import Decoder
 
 from antiphon.errors import UserError
 
@@ -22,9 +24,11 @@ Refs = tuple[tuple[str, str], ...]
 """Blobs of a row: (JSON pointer into its body, digest of the blob that belongs there)."""
 
 MAX_NAME = 120
-"""Characters of a run's name."""
+"""Characters of a run's name, and of each of its labels."""
 MAX_ID = 200
 """Characters of a run's id, and of a command's key."""
+PAGE_BYTES = 65_536
+"""Bytes of bodies after which a page of rows ends, where nothing else is asked for."""
 
 Done = Callable[[BaseException | None], None]
 
@@ -71,11 +75,61 @@ class StoredCommand(Struct, frozen=True, gc=False):
     body: bytes
 
 
+class Labels(Struct, frozen=True):
+    """What a run is sorted by; each one line of at most MAX_NAME visible characters, empty for none.
+
+    They stand beside the records, so that they can be changed. They are a journal's, and say nothing of who
+    may do what: whoever can write to the journal can set them.
+    """
+
+    project: str = ""
+    owner: str = ""
+    """Whose run it is; who drives it is `RunInfo.owner`."""
+    team: str = ""
+
+
+NO_LABELS = Labels()
+RunStatus = Literal["open", "waiting", "idle", "closed"]
+"""Of a run: a request is open; one is, and a person must answer first; none is; nothing can follow."""
+
+
+class Listed(Struct, frozen=True):
+    """What a store reads in a summary, so that runs can be found by it.
+
+    A summary is a JSON object; its `state` and `title` are read where it has them. Of a run whose summary is
+    anything else, or empty, nothing is known but that it was not left in order: it counts as `open`.
+    """
+
+    state: RunStatus = "idle"
+    title: str = ""
+
+
+class RunFilter(Struct, frozen=True):
+    """Which runs are listed: those to which all of this applies. None, or empty, asks for nothing."""
+
+    project: str | None = None
+    """The label; the empty text for runs without it. So too the next two."""
+    owner: str | None = None
+    team: str | None = None
+    states: tuple[RunStatus, ...] = ()
+    """One of these, as the newest summary has it."""
+    driven: bool | None = None
+    """Whether somebody who lives holds it."""
+    text: str = ""
+    """Stands in its title or its name, in small letters or large ones."""
+    since: float = 0.0
+    """Made at this time or later, Unix seconds."""
+
+
+EVERY_RUN = RunFilter()
+
+
 class RunInfo(Struct, frozen=True):
     """One line of the list of runs. `summary` is what the owner last wrote there (JSON), or empty.
 
     owner: who holds the run now, as text; empty when nobody alive does. name: what people call it.
     origin: the run from whose id its chain starts, where that is not its own. imported: as in its lease.
+    number: its place in the list; it grows with each run that is made or taken in, and is never used again.
     """
 
     run_id: str
@@ -88,6 +142,32 @@ class RunInfo(Struct, frozen=True):
     name: str = ""
     origin: str = ""
     imported: bool = False
+    labels: Labels = NO_LABELS
+    number: int = 0
+
+
+SCOPES = ("run", "project", "owner")
+"""What a rule may hold for."""
+
+
+class StoredRule(Struct, frozen=True):
+    """A rule on tools that is kept beside the runs; what it says is in `body` (JSON).
+
+    id: names it, once in the journal. scope: one of SCOPES; key: the id of that run, or the name of the
+    project or owner. created_at: Unix seconds.
+    """
+
+    id: str
+    scope: str
+    key: str
+    body: bytes
+    created_at: float
+
+
+def rule_digest(rule: StoredRule) -> bytes:
+    """What is stored beside a rule so that damage shows."""
+    parts = (rule.id, rule.scope, rule.key, float(rule.created_at))
+    return blake2b(repr(parts).encode() + rule.body, digest_size=16).digest()
 
 
 class StoredRun(Struct, frozen=True):
@@ -105,6 +185,7 @@ class StoredRun(Struct, frozen=True):
     name: str = ""
     summary: bytes = b""
     commands: int = 0
+    labels: Labels = NO_LABELS
 
 
 def chain(
@@ -180,6 +261,48 @@ def check_name(name: str) -> None:
         raise UserError(f"A run's name is one line of at most {MAX_NAME} characters; give it a shorter one")
 
 
+def labels_digest(run_id: str, labels: Labels) -> bytes:
+    """What is stored beside a run's labels so that damage shows."""
+    told = repr((run_id, labels.project, labels.owner, labels.team))
+    return blake2b(told.encode(), digest_size=16, person=b"labels").digest()
+
+
+def check_labels(labels: Labels) -> None:
+    """Raise UserError for texts that are no labels."""
+    given: object = labels
+    if not isinstance(given, Labels):
+        raise UserError(f"labels takes Labels(project, owner, team); got {type(given).__name__}")
+    for what in Labels.__struct_fields__:
+        text: object = getattr(labels, what)
+        if not isinstance(text, str) or len(text) > MAX_NAME or (text and not text.isprintable()):
+            raise UserError(
+                f"The label {what} is {text!a:.60}; it is one line of at most {MAX_NAME} visible characters"
+            )
+
+
+def listed(summary: bytes) -> Listed:
+    """What a store keeps of a summary beside it; of one that it cannot read, nothing."""
+    try:
+        return _read_listed(summary)
+    except (MsgspecError, TypeError, ValueError, RecursionError):
+        return Listed("open")
+
+
+_read_listed = Decoder(Listed).decode
+
+
+def is_listed(info: RunInfo, where: RunFilter) -> bool:
+    """Whether a run is one that a filter asks for; the measure of every store's own way to find it."""
+    told, labels, text = listed(info.summary), info.labels, where.text.casefold()
+    return (
+        all(getattr(where, what) in (None, getattr(labels, what)) for what in Labels.__struct_fields__)
+        and (not where.states or told.state in where.states)
+        and where.driven in (None, bool(info.owner))
+        and (text in told.title.casefold() or text in info.name.casefold())
+        and info.created_at >= where.since
+    )
+
+
 def check_id(what: str, text: str) -> None:
     """Raise UserError for a text that cannot name a run or a command.
 
@@ -191,6 +314,22 @@ def check_id(what: str, text: str) -> None:
             f"{what} is {text[:40]!a} ({len(text)} characters);"
             f" it must be 1 to {MAX_ID} visible characters, without controls. Give another one"
         )
+
+
+def check_limit(limit: int | None) -> None:
+    """Raise UserError for a number of rows or runs that is no page."""
+    if limit is not None and limit < 1:
+        raise UserError(f"limit is {limit}; a page holds 1 or more")
+
+
+def check_rule(rule: StoredRule) -> None:
+    """Raise UserError for a rule that holds for nothing, or under no id."""
+    check_id("The id of a rule", rule.id)
+    if rule.scope not in SCOPES:
+        raise UserError(f"A rule holds for one of {', '.join(SCOPES)}; got {rule.scope[:40]!a}")
+    check_id(f"The {rule.scope} of a rule", rule.key)
+    if not isfinite(rule.created_at):
+        raise UserError(f"A rule is made at an instant, in Unix seconds; got {rule.created_at!r}")
 
 
 def begin(run_id: str, origin: str = "") -> bytes:
@@ -210,15 +349,24 @@ class Journal(Protocol):
         """What an acknowledged append survives: `none`, `process` or `power`."""
         ...
 
-    async def claim(self, run_id: str, *, create: bool = False, origin: str = "") -> Lease:
+    @property
+    def place(self) -> str:
+        """Where the runs are: the same for every instance that keeps the same ones, and for no other."""
+        ...
+
+    async def claim(
+        self, run_id: str, *, create: bool = False, origin: str = "", labels: Labels = NO_LABELS
+    ) -> Lease:
         """Become the run's owner: the epoch grows by one, earlier leases are fenced.
 
         origin: the run that a new one begins like (a fork's, and of a fork of it the same): its chain
-        starts from `genesis(origin)`, so that equal rows have equal digests in both.
+        starts from `genesis(origin)`, so that equal rows have equal digests in both. labels: of a run that is
+        made here; one that is there keeps its own.
 
         Raises UnknownName (no such run, unless `create`), RunInUse (a living owner has it: another process,
         or somebody with a lease of this very instance that was neither released nor broken by an error),
-        UserError (it is there with another origin; with `create`, an id as `check_id` refuses it),
+        UserError (it is there with another origin; with `create`, an id as `check_id` refuses it, labels as
+        `check_labels` does),
         JournalCorrupt, JournalTooNew.
         """
         ...
@@ -233,10 +381,23 @@ class Journal(Protocol):
         """
         ...
 
-    async def read(self, run_id: str, after: int = 0) -> Sequence[Row]:
+    async def read(
+        self, run_id: str, after: int = 0, limit: int | None = None, size: int = PAGE_BYTES
+    ) -> Sequence[Row]:
         """The rows whose last event is numbered above `after`, oldest first, their chain verified.
 
-        Raises UnknownName, or JournalCorrupt with the number of the first row that does not verify.
+        limit: a page, at most so many of them, 1 or more; it ends too with the row that brings its bodies to
+        `size` bytes. It is empty only where there is no such row, and costs what it holds, wherever it lies.
+
+        Proven is that each row follows the one before it: by number, by digest, and with no smaller epoch.
+        The first one follows the row before it, by the digest that is stored there, which is not computed
+        anew; the run's first row follows its genesis. The last one is compared with the run's head where it
+        is the newest. So a page says nothing of what lies before it, and one that ends earlier nothing of
+        what follows; who reads page after page to an empty one, and looks that each `follows` the last
+        digest of the page before, has proven what one reading of all proves.
+
+        Raises UnknownName, UserError (a limit below 1), or JournalCorrupt with the number of the first row
+        that does not verify.
         """
         ...
 
@@ -249,7 +410,12 @@ class Journal(Protocol):
         ...
 
     def describe(self, lease: Lease, summary: bytes) -> None:
-        """Queue a new summary for the list of runs; best effort, ordered with the rows."""
+        """Queue a new summary for the list of runs; best effort, ordered with the rows.
+
+        What `listed` reads in it is stored in the same transaction, and `runs` finds the run by it. Nothing
+        is stored under a lease that is over, or of which a row was refused: what it says of rows that are
+        not there is not so.
+        """
         ...
 
     async def post(self, run_id: str, key: str, body: bytes) -> bool:
@@ -279,6 +445,11 @@ class Journal(Protocol):
         """
         ...
 
+    async def relabel(self, run_id: str, labels: Labels) -> None:
+        """Give the run other labels, all three, whoever holds it. Raises UnknownName, UserError as
+        `check_labels`."""
+        ...
+
     async def restore(self, run: StoredRun) -> None:
         """Store a run from elsewhere as it was: all of it in one step, durable on return, or nothing.
 
@@ -288,7 +459,8 @@ class Journal(Protocol):
         ...
 
     async def delete(self, run_id: str) -> None:
-        """Remove a run that nobody holds: its rows, commands, name, and the blobs that no other run names.
+        """Remove a run that nobody holds: its rows, commands, name, the rules for it alone, and the blobs
+        that no other run names.
 
         It is gone at once and for all; what it held is then cleared away in pieces, so that nobody who writes
         waits for long. Killed in between, the next `delete` or `compact` goes on. The id may be used anew.
@@ -305,8 +477,37 @@ class Journal(Protocol):
         """
         ...
 
-    async def runs(self) -> Sequence[RunInfo]:
-        """Every run, newest first."""
+    async def runs(
+        self, where: RunFilter = EVERY_RUN, before: int = 0, limit: int | None = None
+    ) -> Sequence[RunInfo]:
+        """The runs that `where` asks for (see `is_listed`), newest first: by falling `number`.
+
+        before: only those of a smaller number, 0 for all; with the last one's of a page it begins the next,
+        in which nothing is left out or shown twice, whatever was made, deleted or described in between.
+        limit: at most so many, 1 or more; there are more only if there are so many.
+
+        A page is cut before anything is read of its runs. A label, a state, and whether somebody drives it
+        are found by index: a page takes no longer among many runs than among few. Conditions beside the most
+        telling of these are looked at run by run, as a text is, in what the index leaves.
+
+        Raises UserError for a limit below 1.
+        """
+        ...
+
+    async def rules(self) -> Sequence[StoredRule]:
+        """Every rule, oldest first. Raises JournalDamaged for one that is not as it was written."""
+        ...
+
+    async def add_rule(self, rule: StoredRule) -> bool:
+        """Keep a rule beside the runs, durable on return; False when there is one of that id.
+
+        It needs no run that it could hold for, and changes none that is open: whoever opens one next takes it
+        in. Raises UserError for one that holds for nothing.
+        """
+        ...
+
+    async def drop_rule(self, rule_id: str) -> None:
+        """Keep a rule no longer. Raises UnknownName."""
         ...
 
     async def beat(self) -> None:

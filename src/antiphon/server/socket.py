@@ -13,6 +13,7 @@ from litestar import WebSocket, websocket
 from antiphon import __version__
 from antiphon.errors import AntiphonError, UserError
 from antiphon.host import Host, RunLabels
+from antiphon.host.summaries import stored_summary
 from antiphon.journal.port import check_name
 from antiphon.server import messages
 from antiphon.server.following import Follower
@@ -27,7 +28,6 @@ from antiphon.server.routes.teams import team_view
 from antiphon.server.served import Served
 from antiphon.server.subjects import Subject
 from antiphon.view import RunConnection
-from antiphon.view.summaries import stored_summary
 
 HELLO_SECONDS = 10.0
 """How long a connection has for its first frame."""

@@ -14,7 +14,7 @@ import apsw
 from msgspec.structs import replace
 
 from antiphon.errors import JournalError
-from antiphon.journal.port import Done, Lease, Row
+from antiphon.journal.port import NO_LABELS, Done, Labels, Lease, Row
 from antiphon.journal.sqlite import SqliteJournal
 from antiphon.journal.sqlite_writer import WriteJob
 from antiphon.kernel.run import actions, perform, runtime
@@ -71,10 +71,12 @@ class SynchronousJournal(SqliteJournal):
         if len(self._held) == 1:
             asyncio.get_running_loop().call_soon(self._flush)
 
-    async def claim(self, run_id: str, *, create: bool = False, origin: str = "") -> Lease:
+    async def claim(
+        self, run_id: str, *, create: bool = False, origin: str = "", labels: Labels = NO_LABELS
+    ) -> Lease:
         """See `port.Journal.claim`."""
         self._point("claim")
-        lease = await super().claim(run_id, create=create, origin=origin)
+        lease = await super().claim(run_id, create=create, origin=origin, labels=labels)
         self._point("claimed")
         return lease
 

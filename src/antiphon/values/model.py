@@ -66,6 +66,8 @@ class Usage(CheckedWhenMade, frozen=True, gc=False, omit_defaults=True):
 
 
 _usage = unchecked(Usage)
+NO_USAGE = Usage()
+"""Nothing was used, or nobody said what."""
 
 
 class ChatMessage(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -162,7 +164,7 @@ class Reply(Struct, frozen=True, gc=False, omit_defaults=True):
     content: str = ""
     calls: tuple[ToolCall, ...] = ()
     stop: Stop = "stop"
-    usage: Usage | None = Usage()
+    usage: Usage | None = NO_USAGE
     reasoning: str = ""
     model: str = ""
     opaque: Any = None

@@ -197,7 +197,8 @@ class Tool(Struct, Generic[Given, Returned], frozen=True, eq=False, weakref=True
             raise ToolError(
                 f"The recorded arguments do not fit tool {self.name!r} as it is now: {error}"
             ) from error
-        shape, function = self._shape, cast(Callable[..., Any], self.function)
+        function: Callable[..., Any] = self.function
+        shape = self._shape
         if shape.plain:
             if shape.context:
                 return functools.partial(function, ctx, *msgspec.structs.astuple(given))
@@ -217,7 +218,7 @@ class Tool(Struct, Generic[Given, Returned], frozen=True, eq=False, weakref=True
         """A tool defined in a class is bound to the instance it is taken from."""
         if instance is None or not self._shape.method:
             return self
-        return _bound(self, functools.partial(cast(Callable[..., Any], self.function), instance))
+        return _bound(self, functools.partial(cast("Callable[..., Any]", self.function), instance))
 
     def __repr__(self) -> str:
         return f"Tool({self.name!r}, effect={self.effect!r})"
@@ -273,7 +274,7 @@ def tool(
         raise ToolDefinitionError(f"tool takes a function, or options by name; got {function!r}")
 
     def offered(function: Callable[Given, Returned], /) -> Tool[Given, Returned]:
-        return cast(Tool[Given, Returned], _made(function, name, description, contract))
+        return cast("Tool[Given, Returned]", _made(function, name, description, contract))
 
     return offered if function is None else offered(function)
 

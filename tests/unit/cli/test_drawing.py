@@ -48,8 +48,8 @@ class Story:
                 self.tree.take(event)
                 continue
             self.seq += 1
-            self.index.learn(event)
-            record = self.index.record(self.seq, float(self.seq), "r", event)
+            self.index.learn(event, self.seq)
+            record = self.index.records(self.seq, float(self.seq), "r", [event])[0]
             assert isinstance(record, Record)
             self.tree.take(record)
             self.told.append(told(record, self.tree))

@@ -13,7 +13,7 @@ import pytest
 
 from antiphon.errors import JournalError, JournalFull, LeaseLost, RunInUse, UnknownName
 from antiphon.journal import sqlite_file, sqlite_runs
-from antiphon.journal.check_runs import story
+from antiphon.journal.check.whole_runs import story
 from antiphon.journal.port import blob_digest
 from antiphon.journal.row_writer import RowWriter
 from tests.unit.journal.writing import opened

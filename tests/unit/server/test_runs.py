@@ -101,7 +101,7 @@ def test_an_approval_is_answered_once_by_whoever_is_first():
         async with served({"desk": payer()}) as (client, _):
             run_id = await started(client, message="Pay 3")
             asked = await until_asked(client, run_id)
-            assert (asked["kind"], asked["tool"], asked["answers"]) == (
+            assert (asked["kind"], asked["tool"], asked["options"]) == (
                 "approval",
                 "pay",
                 ["yes", "no", "always"],

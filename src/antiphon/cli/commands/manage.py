@@ -33,6 +33,7 @@ from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.run.commands import CancelEffect, encode
 from antiphon.kernel.run.open import cancel_run, compare_team
 from antiphon.kernel.run.rows import RecordReader, fold
+from antiphon.kernel.run.standing import standing_rules
 from antiphon.values.result import Difference
 from antiphon.view.connection import connect
 
@@ -121,6 +122,7 @@ async def _resume(prefix: str, target: Target, manner: DisplayOptions, asked: Re
                 async with open_run(
                     target.agents, journal=journal, model=manner.model, run_id=entry.run_id,
                     interactive=interactive(), renamed=asked.renamed, missing=asked.missing,
+                    rules=await standing_rules(journal, run=entry.run_id),
                     endpoints=target.with_endpoints(manner.endpoints, manner.model),
                 ) as run:  # fmt: skip
                     await run.until_durable()

@@ -20,7 +20,7 @@ from antiphon.cli.display.reply_printer import ReplyPrinter, Screen
 from antiphon.cli.display.tree import ASKING, COMPACT, CallTree
 from antiphon.cli.session.drive import WakeSignal, on_signals
 from antiphon.cli.session.line_input import Typed
-from antiphon.cli.session.questions import Question, Questions, show, verdict
+from antiphon.cli.session.questions import Question, Questions, answer_to, show
 from antiphon.cli.target import Target
 from antiphon.kernel.facts import ids
 from antiphon.kernel.run.feed import Subscription
@@ -393,9 +393,11 @@ class Talk:
         self.screen.asked()
 
     async def _answer(self, question: Question, line: str) -> None:
-        answer: str | None = line.strip()
-        if question.tool:
-            answer = verdict(line)
+        answer: str | None = None
+        try:
+            answer = answer_to(question, line)
+        except ValueError as error:
+            self.screen.note(f"({error})")
         if not answer:
             self._show(question, bool(question.tool) and line.strip().lower() in ("v", "view"))
             return

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from antiphon.kernel.facts.events import EffectFinished, ModelEffect
 from antiphon.values.limits import UNLIMITED, Limits, RunLimits
-from antiphon.values.model import Usage
+from antiphon.values.model import NO_USAGE, Usage
 
 NANO = 1_000_000_000
 """Nano-USD in a US dollar: money is counted in whole ones of these."""
@@ -50,7 +50,7 @@ class LedgerScope(Struct):
     calls: int = 0
     """Tool and agent calls."""
     activations: int = 0
-    usage: Usage = Usage()
+    usage: Usage = NO_USAGE
     """What the providers billed, in all."""
     first_limits: Limits | None = None
     """What it began with, once the limits were raised."""
@@ -126,9 +126,9 @@ def charge_of(detail: ModelEffect, event: EffectFinished) -> Charge:
     cost, held = event.cost_nano_usd, detail.held_nano_usd
     if cost is not None:
         exceeds = cost > held or tokens > detail.held_tokens
-        return Charge(tokens, cost, True, usage or Usage(), exceeds)
+        return Charge(tokens, cost, True, usage or NO_USAGE, exceeds)
     priced = not tokens or held > 0
-    return Charge(tokens, held if tokens else 0, priced, usage or Usage(), tokens > detail.held_tokens)
+    return Charge(tokens, held if tokens else 0, priced, usage or NO_USAGE, tokens > detail.held_tokens)
 
 
 def settle(scopes: Collection[LedgerScope], detail: ModelEffect, event: EffectFinished) -> Charge:

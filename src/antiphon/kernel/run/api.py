@@ -55,8 +55,9 @@ async def run(
     outputs are joined as `[name]…[/name]`. tools: for this run and the entry agents only, after their
     own; of two of one name the agent's own stays. on_input: an async function that is shown each
     message an agent has for the user and returns the answer; a message with the intent `approval`
-    or `limit` asks for `yes`, `no` or `always`, and any other answer is no. Raises RunFailed for the outcome
-    `failed`, UserError, RunSuspended.
+    or `limit` asks for `yes`, `no` or `always`, and any other answer is no. `message.data` says what form
+    an answer has (`options`, `schema`, `deadline`); one that does not fit is asked for again, with `refused`
+    there, up to 10 times. Raises RunFailed for the outcome `failed`, UserError, RunSuspended.
     """
     team, names = _line_up(entry, agents, tuple(tools))
     async with open_run(team, interactive=on_input is not None, deps=deps, **options) as opened:
@@ -135,7 +136,7 @@ class Stream(Generic[Out]):
     async def result(self) -> Result[Out]:
         """The result, once there is one; see `run`."""
         if len(self._calls) == 1:
-            return cast(Result[Out], await self.run.result(self._calls[0]))
+            return cast("Result[Out]", await self.run.result(self._calls[0]))
         results = [await self._outcome(call) for call in self._calls]
         joined = "\n\n".join(
             f"[{name}]{each.output}[/{name}]" for name, each in zip(self._names, results, strict=True)

@@ -18,7 +18,7 @@ from antiphon.kernel.facts.events import (
     Event,
 )
 from antiphon.kernel.facts.records import ActivationIndex, Record, ReplyDelta
-from antiphon.kernel.run.rows import EVENTS_PER_YIELD, read
+from antiphon.kernel.run.rows import EVENTS_PER_YIELD, read_page
 from antiphon.values.model import Delta
 
 RECENT = 10_000
@@ -58,11 +58,7 @@ class Feed:
 
     def add(self, seq: int, at: float, events: Sequence[Event]) -> None:
         """Keep the records of a row that ends at `seq`, for those who watch."""
-        first = seq - len(events) + 1
-        records = [
-            self.index.record(first + index, at, self.run_id, event) for index, event in enumerate(events)
-        ]
-        self.recent.extend(records)
+        self.recent.extend(self.index.records(seq, at, self.run_id, events))
         if len(self.recent) > self._much:
             self._forget()
 
@@ -192,8 +188,5 @@ class Subscription:
         if recent and recent[0].seq <= position + 1:
             first = position + 1 - recent[0].seq
             return recent[first : feed.durable - recent[0].seq + 1]
-        return [
-            record
-            for record in await read(self._journal, feed.run_id)
-            if position < record.seq <= feed.durable
-        ]
+        found = await read_page(self._journal, feed.run_id, position, feed.index)
+        return [record for record in found if record.seq <= feed.durable]

@@ -28,7 +28,7 @@ from antiphon.kernel.facts.events import (
     ToolEffect,
 )
 from antiphon.kernel.facts.state import RunState
-from antiphon.kernel.rules.calls import permit
+from antiphon.kernel.rules.calls import judge
 from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam, ModelOption, prefix_of
 from antiphon.kernel.run.feed import Feed
 from antiphon.kernel.run.log.failures import Failures, trace_of
@@ -48,19 +48,41 @@ from antiphon.values.codec import (
 )
 from antiphon.values.fields import check_fields, shown
 from antiphon.values.hooks import InstructionsContext
-from antiphon.values.model import MAX_CALLS, Delta, Emit, ModelRequest, Reply, Usage, too_many_calls
+from antiphon.values.model import (
+    MAX_CALLS,
+    NO_USAGE,
+    Delta,
+    Emit,
+    ModelRequest,
+    Reply,
+    Usage,
+    too_many_calls,
+)
 from antiphon.values.result import Failure
 from antiphon.values.tool import Done, Tool, ToolContext, result_of
 
 Failed = Callable[[BaseException, OpenEffect], str]
 """Is told of an exception in an effect; returns what the journal keeps of it."""
 PERFORMED = frozenset({ModelEffect, ToolEffect, TimerEffect, ActionEffect, InstructionsEffect})
-"""Effects that the runtime performs; the others end by an answer or another effect."""
+"""Effects that the runtime performs; the others end by an answer, a deadline or another effect."""
 
 
 def capped(activation: Activation) -> bool:
     """Whether what an activation spends is limited in USD."""
     return any(scope.limits.usd is not None for scope in activation.scopes)
+
+
+async def once(
+    ready: Callable[[], Awaitable[None]], work: Coroutine[Any, Any, EffectFinished]
+) -> EffectFinished:
+    """Do the work once something is so: money with a limit is spent only when the row that says so cannot be
+    lost any more."""
+    try:
+        await ready()
+    except BaseException:
+        work.close()
+        raise
+    return await work
 
 
 async def ask_model(
@@ -145,7 +167,6 @@ def request_of(
 
 
 _decode_reply = msgspec.json.Decoder(Reply).decode
-_NOTHING_USED = Usage()
 
 
 def _received(reply: Reply, *, free: bool) -> Reply:
@@ -161,7 +182,7 @@ def _received(reply: Reply, *, free: bool) -> Reply:
     except (TypeError, ValueError, AttributeError):
         found = _decode_reply(encode_shallow(clean_fields(_converted(reply))))
     used = found.usage
-    if used is None or (free and used == _NOTHING_USED) or Usage.reported(*astuple(used)) is not None:
+    if used is None or (free and used == NO_USAGE) or Usage.reported(*astuple(used)) is not None:
         return found
     return replace(found, usage=None)
 
@@ -319,7 +340,7 @@ class ToolExecutor:
         if await self._has_changed(tool, opened, activation):
             return not_again(opened.id, f"[{tool.name}] it has changed since this call was allowed")
         member = team.members[activation.agent]
-        ruling, reason, _ = permit(self._state, team, member, activation, tool, arguments)
+        ruling, reason, *_ = judge(self._state, team, member, activation, tool, arguments)
         if ruling == "deny":
             return not_again(opened.id, f"[{tool.name}] it is not run again: {reason}")
         return await self._act(tool, arguments, opened, context)

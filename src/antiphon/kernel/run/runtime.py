@@ -22,6 +22,7 @@ from antiphon.journal.port import Journal, Lease, Row
 from antiphon.journal.port import chain as link
 from antiphon.kernel.facts.activation import Activation, FinishedCall, OpenEffect
 from antiphon.kernel.facts.events import (
+    HUMAN_INPUTS,
     ActionEffect,
     CallEffect,
     DrainStarted,
@@ -39,17 +40,19 @@ from antiphon.kernel.facts.events import (
 from antiphon.kernel.facts.fold.apply import Folding
 from antiphon.kernel.facts.options import Options
 from antiphon.kernel.facts.records import ActivationIndex
-from antiphon.kernel.facts.state import RunState
+from antiphon.kernel.facts.state import RunState, open_span
+from antiphon.kernel.rules.answers import unanswered
 from antiphon.kernel.rules.step import step
 from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam, named_prefix
 from antiphon.kernel.rules.team.manifest import manifest_of
 from antiphon.kernel.run import commands
 from antiphon.kernel.run.actions import ActionExecutor, Given, act
-from antiphon.kernel.run.clock import Clock
+from antiphon.kernel.run.clock import Clock, wait_until
 from antiphon.kernel.run.feed import Feed
 from antiphon.kernel.run.log import records
 from antiphon.kernel.run.log.failures import Failures
-from antiphon.kernel.run.perform import PERFORMED, ToolExecutor, ask_model, capped, write_instructions
+from antiphon.kernel.run.log.listing import SHOWN, SOON_S, Listing
+from antiphon.kernel.run.perform import PERFORMED, ToolExecutor, ask_model, capped, once, write_instructions
 from antiphon.kernel.run.rows import LARGE, EndedRequests, pack
 from antiphon.kernel.run.stopping import DRAINED, Drain, stop
 from antiphon.values.codec import clean_text
@@ -67,26 +70,20 @@ class Runtime:
     """
 
     def __init__(
-        self,
-        journal: Journal,
-        lease: Lease,
-        team: Callable[[Options], CompiledTeam],
-        state: RunState,
-        cast: ActivationIndex,
-        clock: Clock,
-        deps: Any,
+        self, journal: Journal, lease: Lease, team: Callable[[Options], CompiledTeam], state: RunState,
+        cast: ActivationIndex, clock: Clock, deps: Any,
         overrides: Mapping[str, Callable[[ToolContext], Any]] | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.state, self.journal, self.clock, self.deps = state, journal, clock, deps
         self._folding = Folding(state)
         self._lease, self._make_team = lease, team
         # The agents, compiled for the options that the run was started with.
         self.team = team(state.options) if lease.seq else CompiledTeam({}, {}, False)
-        self._seq, self._digest = lease.seq, lease.digest
-        self._durable = lease.seq
+        self._seq, self._durable, self._digest = lease.seq, lease.seq, lease.digest
         self.feed = Feed(lease.run_id, cast)
         self.feed.durable = lease.seq
         self._log = records.RunLog(state, lease.run_id, cast) if records.LOG.hasHandlers() else None
+        self._listing = Listing(journal, lease, state, lambda: self._seq)
         self._prefixes: set[str] = set()
         self._blobs: dict[str, bytes] = {}
         self._performing: dict[str, asyncio.Task[None]] = {}
@@ -189,23 +186,33 @@ class Runtime:
         """Effects to perform, and prompt prefixes to store. What ended is not performed any more."""
         started: list[str] = []
         prefixes, self._blobs = self._blobs, {}
+        listing, shown = self._listing, False
         for event in batch:
             kind = type(event)
             if kind is EffectStarted:
                 detail = event.detail  # type: ignore[union-attr]
                 if type(detail) is CallEffect:
-                    self.feed.index.learn(event)
+                    self.feed.index.learn(event, self._seq + 1)
+                    shown = shown or event.id[:2] == "0/"  # type: ignore[union-attr]
                     if detail.digest not in self._prefixes:
                         self._note_prefix(event.id, detail, prefixes)  # type: ignore[union-attr]
                 elif type(detail) in PERFORMED:
                     started.append(event.id)  # type: ignore[union-attr]
                     if type(detail) is ModelEffect and detail.prefix and detail.prefix not in self._prefixes:
                         self._note_prefix(event.id, detail, prefixes)  # type: ignore[union-attr]
+                elif type(detail) in HUMAN_INPUTS:
+                    listing.asked.add(event.id)  # type: ignore[union-attr]
+                    shown = True
+                    if detail.deadline is not None:  # type: ignore[union-attr]
+                        started.append(event.id)  # type: ignore[union-attr]
             elif kind is EffectFinished:
                 effect_id = event.id  # type: ignore[union-attr]
+                if effect_id[:2] == "0/" or effect_id in listing.asked:
+                    listing.asked.discard(effect_id)
+                    shown = True
                 if effect_id in self._performing:
                     self._performing.pop(effect_id).cancel()
-                elif effect_id in self._inner:
+                if effect_id in self._inner:
                     waiter = self._inner.pop(effect_id)
                     if not waiter.done():
                         waiter.set_result(event)  # type: ignore[arg-type]
@@ -213,6 +220,11 @@ class Runtime:
                     for awaited in self._results.pop(effect_id):
                         if not awaited.done():
                             awaited.set_result(None)
+            elif kind in SHOWN:
+                shown = True
+        if shown:
+            listing.news = True
+            listing.due = listing.due or asyncio.get_running_loop().call_later(SOON_S, listing.tell)
         return started, prefixes
 
     def _append(self, batch: list[Event], given: int, blobs: dict[str, bytes]) -> None:
@@ -225,7 +237,10 @@ class Runtime:
             blobs.update(payloads)
         count = len(batch)
         self._seq += count
-        at, epoch = self.state.at, self._lease.epoch
+        at, epoch, activity = self.state.at, self._lease.epoch, self.state.totals.activity
+        if at >= activity.until:
+            open_span(activity, at)
+        activity.counts[-1] += count
         self._digest = link(self._digest, self._seq, count, epoch, at, body, refs, heads, given)
         row = Row(self._seq, count, epoch, at, body, refs, self._digest, heads, given)
         if self.feed.subscribers:
@@ -319,7 +334,10 @@ class Runtime:
     def _perform(self, opened: OpenEffect) -> Coroutine[Any, Any, EffectFinished | Given]:
         detail = opened.detail
         if type(detail) is TimerEffect:
-            return self._wait(opened.id, detail.due_at)
+            return wait_until(self.clock, opened.id, detail.due_at)
+        if type(detail) in HUMAN_INPUTS:
+            due_at = getattr(detail, "deadline", 0.0)
+            return wait_until(self.clock, opened.id, due_at, unanswered(opened))
         activation = self.state.activations[opened.activation]
         if type(detail) is ActionEffect:
             executor = ActionExecutor(
@@ -344,7 +362,7 @@ class Runtime:
         asking = ask_model(option, member, activation, opened, emit, self.failures, self._lease.run_id)
         # Money that has a limit is only spent on the word of a row that cannot be lost.
         if detail.held_nano_usd and self._durable < self._seq and capped(activation):
-            return self._once_durable(asking)
+            return once(self.until_durable, asking)
         return asking
 
     async def _ended(self, effect_id: str) -> EffectFinished:
@@ -353,26 +371,15 @@ class Runtime:
         self._inner[effect_id] = waiter
         return await waiter
 
-    async def _wait(self, effect_id: str, due_at: float) -> EffectFinished:
-        await self.clock.sleep_until(due_at)
-        return EffectFinished(effect_id)
-
-    async def _once_durable(self, work: Coroutine[Any, Any, EffectFinished]) -> EffectFinished:
-        """Money with a limit is spent only when the row that says so cannot be lost any more."""
-        try:
-            await self.until_durable()
-        except BaseException:
-            work.close()
-            raise
-        return await work
-
     def _resume(self) -> None:
         """After a crash: do again, or go on waiting for, what was in flight."""
+        self._listing.resume()
         for activation in list(self.state.activations.values()):
             for opened in list(activation.open.values()):
                 # A model call that was cut off is ended by the rules, and asked again.
                 known = opened.crashes or opened.carried_over
-                if known and type(opened.detail) in PERFORMED - {ModelEffect}:
+                until = getattr(opened.detail, "deadline", None)
+                if known and (until is not None or type(opened.detail) in PERFORMED - {ModelEffect}):
                     self.spawn(self._drive(opened), opened.id)
 
     def cancel_open(self, target: str, reason: str) -> None:
@@ -409,12 +416,13 @@ class Runtime:
 
     def apply_command(self, command: commands.Command, number: int = 0) -> None:
         """Record what a command says. Raises UserError for one that no journal can hold."""
-        self.record(commands.apply_command(self.state, commands.posted(command), number))
+        command = commands.posted(command)
+        self.record(commands.apply_command(self.state, self.team, command, self.clock.now(), number))
 
     def open_commands(self) -> None:
         """From now on take in what outsiders post, and say that this owner lives."""
-        read = partial(commands.read_commands, self.journal, self.state, self.record)
-        self._reader = self.spawn(self._or_suspend(read))
+        held = self.journal, self.state, self.team, self.clock.now, self.record
+        self._reader = self.spawn(self._or_suspend(partial(commands.read_commands, *held)))
         self.spawn(self._or_suspend(partial(commands.beat, self.journal)))
 
     async def _or_suspend(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -444,6 +452,7 @@ class Runtime:
         if self._failure is not None:
             return
         self._failure = error
+        self._listing.end()
         if not left:
             records.suspended(self.run_id, error)
         for task in self._tasks:

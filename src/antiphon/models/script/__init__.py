@@ -21,9 +21,7 @@ from msgspec.structs import replace
 
 from antiphon.errors import ConfigError, ModelError
 from antiphon.values.message import ToolCall
-from antiphon.values.model import ChatMessage, Delta, Emit, ModelRequest, Reply, Usage
-
-_UNCOUNTED = Usage()
+from antiphon.values.model import NO_USAGE, ChatMessage, Delta, Emit, ModelRequest, Reply, Usage
 
 Line: TypeAlias = (
     "str | Reply | ToolCall | Sequence[ToolCall] | Exception"
@@ -95,7 +93,7 @@ class Script:
     ) -> None:
         if by not in ("call", "turn"):
             raise ConfigError(f"Script(by={by!r}): by is 'call' or 'turn'")
-        self._name, self._pieces, self._usage, self._by = name, pieces, usage or _UNCOUNTED, by
+        self._name, self._pieces, self._usage, self._by = name, pieces, usage or NO_USAGE, by
         self._agent = agent
         self._recorded: deque[ModelRequest] = deque(maxlen=record)
         self._asked = 0

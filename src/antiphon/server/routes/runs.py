@@ -13,6 +13,7 @@ from litestar.params import FromPath, FromQuery, HeaderParameter, JSONBody, Quer
 from antiphon.errors import AnsweredAlready, JournalError, UserError
 from antiphon.host import Host, RunLabels
 from antiphon.host.host import KEY_LENGTH, KeyUsed
+from antiphon.host.summaries import state_word, stored_summary
 from antiphon.journal.port import RunInfo, check_name
 from antiphon.kernel.facts.summary import RunSummary
 from antiphon.server.permissions import allowed
@@ -35,7 +36,6 @@ from antiphon.server.routes.bodies import (
 from antiphon.server.routes.loading import TAKEN_SECONDS, FromHost, FromRun, FromSubject, check_owner, may_see
 from antiphon.view import RunConnection
 from antiphon.view.nodes import Cost
-from antiphon.view.summaries import state_word, stored_summary
 
 Key = Annotated[str, HeaderParameter(name="Idempotency-Key", max_length=KEY_LENGTH)]
 MAX_PAGE = 200

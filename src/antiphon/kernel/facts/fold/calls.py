@@ -45,7 +45,7 @@ from antiphon.kernel.facts.state import RunState, keep_outputs, log, mark_ready
 from antiphon.values.codec import encode_value
 from antiphon.values.fields import unchecked
 from antiphon.values.message import USER, Message, ToolCall, ToolResult
-from antiphon.values.model import Usage
+from antiphon.values.model import NO_USAGE, Usage
 
 _message = unchecked(Message)
 SHOWN_ARGUMENTS = 1_000
@@ -247,7 +247,7 @@ def _read_as(arguments: str) -> str:
 def call_finished(run: RunState, caller: Activation, opened: OpenEffect, event: EffectFinished) -> None:
     """A callee has returned: to the turn, to an action, or in the background."""
     detail: Any = opened.detail
-    usage, task_id = _release(run, caller, opened, detail, event) if opened.child else (Usage(), "")
+    usage, task_id = _release(run, caller, opened, detail, event) if opened.child else (NO_USAGE, "")
     if opened.index < 0:
         operation_finished(run, caller, opened, event)
     elif opened.detached is not None:
@@ -344,7 +344,7 @@ def never_started(run: RunState, event: EffectFinished) -> None:
             scope.calls += 1
     if not activation.id:
         # A request that never became a call: whoever asked is told how it ended all the same.
-        _remember(activation, FinishedCall(event, Usage()))
+        _remember(activation, FinishedCall(event, NO_USAGE))
     _book(run, activation, index, event, result_of(event))
     mark_ready(run, activation)
 
@@ -403,7 +403,7 @@ def _release(
         raise ValueError(f"activation {callee.id} returned with effects in flight")
     _log_return(run, caller, callee.agent, event, callee.task_id or caller.task_id)
     own = len(callee.scopes) - len(caller.scopes if caller.id else run.totals.scopes)
-    usage = callee.scopes[own - 1].usage if own > 0 else Usage()
+    usage = callee.scopes[own - 1].usage if own > 0 else NO_USAGE
     if not detail.stays_dormant:
         forget(run, callee)
         return usage, callee.task_id

@@ -19,20 +19,23 @@ async def stored_summary(journal: Journal, info: RunInfo) -> RunSummary:
 
 
 def current_summary(info: RunInfo) -> RunSummary | None:
-    """What its last owner wrote down, where that is of its last record; None where it is missing or old."""
+    """What its owner wrote down; None without it, or where an owner that has died wrote more after it.
+
+    An owner that lives tells what changes, within a second.
+    """
     if info.summary:
         # It is a cache: one that a later version wrote in its own way is as good as none.
         with suppress(msgspec.MsgspecError):
             known = decode(info.summary)
-            if known.seq == info.seq:
+            if known.seq == info.seq or (info.owner and known.seq and known.activity):
                 return known
     return None
 
 
 def state_word(info: RunInfo, known: RunSummary) -> str:
-    """A run's state in one word: whether somebody drives it, waits, or how it ended."""
-    if known.state in ("open", "waiting"):
-        if not info.owner:
-            return "suspended"
-        return "running" if known.state == "open" else "waiting"
+    """A run's state in one word: whether it asks a person, somebody drives it, or how it ended."""
+    if known.state == "waiting":
+        return "waiting"
+    if known.state == "open":
+        return "running" if info.owner else "suspended"
     return known.outcome or ("closed" if known.state == "closed" else "idle")

@@ -1,0 +1,401 @@
+"""Frames: a run for a program that draws it and knows nothing of events, in whatever language.
+
+    reader = FrameReader()
+    for record in await run.records():
+        send(encode(reader.add(record)))
+
+A frame is one record: what it changed, as flat JSON whose parts name each other by number and id. Who keeps
+what the frames say has the run as of any record. Long texts come cut, with their whole length: whoever wants
+all of one asks for its effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from antiphon.kernel.facts import ids
+from antiphon.kernel.facts.events import RunStarted
+from antiphon.kernel.facts.records import Record
+from antiphon.values.limits import Limits, RunLimits
+from antiphon.values.message import Attachment, Message, ToolCall
+from antiphon.values.model import Usage
+from antiphon.values.result import Failure
+from antiphon.view import changes
+from antiphon.view.nodes import ActivationNode, DeadLetter, Decision, EffectNode, TurnNode
+from antiphon.view.tree import RunTree
+
+TEXT = 4_000
+"""Characters of a text in a frame; of a longer one the beginning, and its whole length."""
+VALUE = 16_384
+"""Bytes of a value of an activation's data in a frame, as JSON; of a larger one only its size."""
+
+
+class CutText(Struct, frozen=True, gc=False, omit_defaults=True):
+    """A text, or its beginning."""
+
+    text: str = ""
+    length: int = 0
+    """Characters of all of it, where it was cut; else 0."""
+
+
+class FileFrame(Struct, frozen=True, gc=False, omit_defaults=True):
+    """A file beside a text, without its bytes."""
+
+    media_type: str
+    name: str = ""
+    url: str = ""
+    bytes: int = 0
+
+
+class CallFrame(Struct, frozen=True, gc=False, omit_defaults=True):
+    """A call that a model or a plan wrote."""
+
+    id: str
+    name: str
+    arguments: CutText
+
+
+class MessageFrame(Struct, frozen=True, omit_defaults=True):
+    """A message between agents, or from the user."""
+
+    id: str
+    kind: str
+    """`forward` or `return`."""
+    sender: str
+    receiver: str
+    content: CutText
+    call_id: str = ""
+    task_id: str = ""
+    intent: str = ""
+    topic: str = ""
+    source: str = ""
+    files: tuple[FileFrame, ...] = ()
+
+
+class CalleeFrame(Struct, frozen=True, omit_defaults=True):
+    """The activation that a call is."""
+
+    number: int
+    agent: str
+    path: str
+    """The places of the calls that led to it; the same in every replay."""
+    opening: MessageFrame
+    task_id: str = ""
+    reactivated: bool = False
+    """It was dormant before, and goes on with its transcript and its data."""
+
+
+class ReplyFrame(Struct, frozen=True, omit_defaults=True):
+    """What a model answered."""
+
+    content: CutText
+    reasoning: CutText = CutText()
+    calls: tuple[CallFrame, ...] = ()
+    stop: str = ""
+    model: str = ""
+    """As the provider names it."""
+
+
+class RunStartFrame(Struct, frozen=True, tag="run_started", omit_defaults=True):
+    """The run began."""
+
+    run_id: str
+    limits: Limits
+    """Of each request."""
+    run_limits: RunLimits | None = None
+    policy: str = "open"
+    """The preset that rules on tools."""
+
+
+class RunResumeFrame(Struct, frozen=True, tag="run_resumed"):
+    """A new owner took the run over."""
+
+
+class RunDrainFrame(Struct, frozen=True, tag="run_drained"):
+    """The owner leaves in good order: nothing new starts until the run is resumed."""
+
+
+class RunCloseFrame(Struct, frozen=True, tag="run_closed", omit_defaults=True):
+    """The run was closed; nothing follows."""
+
+    reason: str = ""
+
+
+class ArrivalFrame(Struct, frozen=True, tag="message_arrived"):
+    """A message entered an inbox, other than the one that a call opens with."""
+
+    activation: int
+    message: MessageFrame
+
+
+class DeadLetterFrame(Struct, frozen=True, tag="dead_letter"):
+    """A message could not be delivered."""
+
+    activation: int
+    message: MessageFrame
+    reason: str
+
+
+class TurnStartFrame(Struct, frozen=True, tag="turn_started", omit_defaults=True):
+    """A turn began."""
+
+    activation: int
+    turn: int
+    messages: tuple[MessageFrame, ...] = ()
+    """Those that it took from the inbox."""
+    planned: bool = False
+    acts: bool = False
+    suffix: CutText = CutText()
+    """Text that the model is shown in this turn only."""
+
+
+class TurnEndFrame(Struct, frozen=True, tag="turn_ended", omit_defaults=True):
+    """A turn ended."""
+
+    activation: int
+    turn: int
+    another_turn: bool = False
+    reminder: str = ""
+    """What the model was told, to make it continue."""
+
+
+class EffectStartFrame(Struct, frozen=True, tag="effect_started", omit_defaults=True):
+    """An effect started."""
+
+    activation: int
+    turn: int
+    id: str
+    kind: str
+    name: str = ""
+    purpose: str = ""
+    text: CutText = CutText()
+    """What a person is asked; of a retry, which attempt follows."""
+    arguments: CutText = CutText()
+    callee: CalleeFrame | None = None
+    background: bool = False
+    held_tokens: int = 0
+    due_at: float = 0.0
+    """When a timer ends, or a person's time to answer, Unix seconds; 0 for never."""
+    options: tuple[str, ...] = ()
+    """Of a question: one of these is the answer."""
+    schema: dict[str, Any] | None = None
+    """Of a question: the JSON Schema that the answer must fit."""
+    decision: Decision | None = None
+    failure: Failure | None = None
+    """Of a retry, why the attempt before it gave no reply."""
+
+
+class EffectEndFrame(Struct, frozen=True, tag="effect_ended", omit_defaults=True):
+    """An effect ended; one that never started says here what it was."""
+
+    activation: int
+    turn: int
+    id: str
+    kind: str
+    name: str = ""
+    purpose: str = ""
+    outcome: str = ""
+    reason: str = ""
+    content: CutText = CutText()
+    arguments: CutText = CutText()
+    """Of a call that never started."""
+    files: tuple[FileFrame, ...] = ()
+    failure: Failure | None = None
+    decision: Decision | None = None
+    reply: ReplyFrame | None = None
+    usage: Usage | None = None
+    """As the provider reported it; None when it did not."""
+    nano_usd: int = 0
+    unpriced: bool = False
+    """Its price is not known."""
+    by: str = ""
+    """The person who answered."""
+    finishes: bool = False
+
+
+class DecisionFrame(Struct, frozen=True, tag="decided"):
+    """Somebody decided whether a call may be done, or a rule did after it was asked for."""
+
+    activation: int
+    id: str
+    """The effect that the call is, or would be."""
+    decision: Decision
+
+
+class DataFrame(Struct, frozen=True, tag="data_changed", omit_defaults=True):
+    """The data of an activation changed; of activation 0 it is the whole run's."""
+
+    activation: int
+    set: Mapping[str, Any] = {}
+    append: Mapping[str, list[Any]] = {}
+    left_out: Mapping[str, int] = {}
+    """Values that are too large for a frame, and their size in bytes of JSON."""
+
+
+class TranscriptFrame(Struct, frozen=True, tag="transcript_changed", omit_defaults=True):
+    """What a model is shown was shortened."""
+
+    activation: int
+    trimmed: int = 0
+    compacted: bool = False
+
+
+class CancelFrame(Struct, frozen=True, tag="cancel_requested", omit_defaults=True):
+    """Somebody wants an effect and all below it to stop; without a target, every request."""
+
+    target: str = ""
+    reason: str = ""
+
+
+ChangeFrame = (
+    RunStartFrame | RunResumeFrame | RunDrainFrame | RunCloseFrame | ArrivalFrame | DeadLetterFrame
+    | TurnStartFrame | TurnEndFrame | EffectStartFrame | EffectEndFrame | DecisionFrame | DataFrame
+    | TranscriptFrame | CancelFrame
+)  # fmt: skip
+"""What a record changed; `type` says which."""
+
+
+class Frame(Struct, frozen=True):
+    """One record."""
+
+    seq: int
+    at: float
+    """Unix seconds."""
+    changes: tuple[ChangeFrame, ...]
+
+
+encode = msgspec.json.Encoder().encode
+"""A frame as JSON."""
+
+
+class FrameReader:
+    """Makes frames of a run's records, given from the first one on, each once."""
+
+    def __init__(self) -> None:
+        self._tree = RunTree(recent=True)
+
+    @property
+    def seq(self) -> int:
+        """The number of the last record."""
+        return self._tree.seq
+
+    def add(self, record: Record) -> Frame:
+        """The frame of the next record. Raises JournalCorrupt for one that cannot follow."""
+        event = record.event
+        started = event if isinstance(event, RunStarted) else None
+        found = [_change(each, started) for each in self._tree.add(record)]
+        return Frame(record.seq, record.at, tuple(found))
+
+
+def _change(change: changes.Change, started: RunStarted | None) -> ChangeFrame:
+    match change:
+        case changes.EffectStart(activation, effect):
+            return _effect_start(activation, effect)
+        case changes.EffectEnd(activation, effect):
+            return _effect_end(activation, effect)
+        case changes.TurnStart(activation, turn):
+            return _turn_start(activation, turn)
+        case changes.TurnEnd(activation, turn):
+            return TurnEndFrame(activation.id, turn.number, turn.another_turn, turn.reminder)
+        case changes.MessageArrival(activation, message):
+            return ArrivalFrame(activation.id, _message(message))
+        case DeadLetter(number, message, reason):
+            return DeadLetterFrame(number, _message(message), reason)
+        case changes.DecisionMade(activation, effect_id, decision):
+            return DecisionFrame(activation.id, effect_id, decision)
+        case changes.DataChange(activation, replaced, appended):
+            return _data(activation, replaced, appended)
+        case changes.TranscriptChange(activation, trimmed, compacted):
+            return TranscriptFrame(activation.id, trimmed, compacted)
+        case changes.CancelRequest(target, reason):
+            return CancelFrame(target, reason)
+        case changes.RunStart() if started is not None:
+            options = started.options
+            return RunStartFrame(started.run_id, options.limits, options.run_limits, options.policy.preset)
+        case changes.RunClose(reason):
+            return RunCloseFrame(reason)
+        case changes.RunDrain():
+            return RunDrainFrame()
+        case _:
+            return RunResumeFrame()
+
+
+def _effect_start(activation: ActivationNode, effect: EffectNode) -> EffectStartFrame:
+    callee, use, wait = effect.callee, effect.model, effect.wait
+    return EffectStartFrame(
+        activation.id, ids.turn_of(effect.id), effect.id, effect.kind, effect.name, effect.purpose,
+        cut(effect.text), cut(effect.arguments or (effect.call.arguments if effect.call is not None else "")),
+        callee=_callee(callee) if callee is not None else None,
+        background=effect.background, held_tokens=use.held_tokens if use is not None else 0,
+        due_at=wait.due_at if wait is not None else 0.0, options=wait.options if wait is not None else (),
+        schema=wait.schema if wait is not None else None, decision=effect.decision, failure=effect.failure,
+    )  # fmt: skip
+
+
+def _callee(callee: ActivationNode) -> CalleeFrame:
+    opening = (
+        callee.opening if callee.opening is not None else Message("forward", "", callee.agent, "", id="")
+    )
+    return CalleeFrame(
+        callee.id, callee.agent, callee.path, _message(opening), callee.task_id, callee.reactivated
+    )
+
+
+def _effect_end(activation: ActivationNode, effect: EffectNode) -> EffectEndFrame:
+    use, wait, never = effect.model, effect.wait, effect.started_at is None
+    reply = use.reply if use is not None else None
+    return EffectEndFrame(
+        activation.id, ids.turn_of(effect.id), effect.id, effect.kind, effect.name, effect.purpose,
+        effect.outcome, effect.reason, cut(effect.content), cut(effect.arguments) if never else CutText(),
+        tuple(map(_file, effect.attachments)), effect.failure, effect.decision,
+        reply=None if reply is None else ReplyFrame(
+            cut(reply.content), cut(reply.reasoning), tuple(map(_call, reply.calls)), reply.stop, reply.model
+        ),
+        usage=use.usage if use is not None else None,
+        nano_usd=use.cost.nano_usd if use is not None else 0,
+        unpriced=use is not None and use.cost.unpriced > 0,
+        by=wait.by if wait is not None else "", finishes=effect.finishes,
+    )  # fmt: skip
+
+
+def _turn_start(activation: ActivationNode, turn: TurnNode) -> TurnStartFrame:
+    messages = tuple(map(_message, turn.messages))
+    return TurnStartFrame(activation.id, turn.number, messages, turn.planned, turn.acts, cut(turn.suffix))
+
+
+def _data(
+    activation: ActivationNode, replaced: Mapping[str, Any], appended: Mapping[str, list[Any]]
+) -> DataFrame:
+    sizes = {name: len(encode(value)) for name, value in (*replaced.items(), *appended.items())}
+    large = {name: size for name, size in sizes.items() if size > VALUE}
+    return DataFrame(
+        activation.id,
+        {name: value for name, value in replaced.items() if name not in large},
+        {name: value for name, value in appended.items() if name not in large},
+        large,
+    )
+
+
+def _message(message: Message) -> MessageFrame:
+    return MessageFrame(
+        message.id, message.type, message.sender, message.receiver, cut(message.content), message.call_id,
+        message.task_id, message.intent, message.topic, message.source,
+        tuple(map(_file, message.attachments)),
+    )  # fmt: skip
+
+
+def _call(call: ToolCall) -> CallFrame:
+    return CallFrame(call.id, call.name, cut(call.arguments))
+
+
+def _file(file: Attachment) -> FileFrame:
+    return FileFrame(file.media_type, file.name, file.url, len(file.data) * 3 // 4)
+
+
+def cut(text: str) -> CutText:
+    """A text for a frame."""
+    return CutText(text) if len(text) <= TEXT else CutText(text[:TEXT], len(text))

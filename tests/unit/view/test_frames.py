@@ -1,0 +1,181 @@
+"""Frames: whoever keeps what they say has the run as of any record, without knowing an event."""
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+
+from antiphon import Agent, Attachment, RunLimits, open_journal, open_run
+from antiphon.kernel.run.rows import read
+from antiphon.models.script import Script
+from antiphon.values.hooks import Hooks, Return
+from antiphon.view import RunTree
+from antiphon.view.frames import TEXT, VALUE, Frame, FrameReader, encode
+from tests.oracle.play import SCENARIOS
+from tests.oracle.stage import Stage
+
+USED = ("input_tokens", "output_tokens")
+
+
+class Drawn:
+    """A run as a page keeps it: plain JSON in, lists and numbers out."""
+
+    def __init__(self) -> None:
+        self.closed = False
+        self.effects: dict[str, dict[str, Any]] = {}
+        self.activations: dict[int, dict[str, Any]] = {0: {"agent": "user", "call": "", "turns": []}}
+        self.asked: list[str] = []
+        self.tokens = self.nano_usd = 0
+
+    def add(self, frame: dict[str, Any]) -> None:
+        for change in frame["changes"]:
+            getattr(self, "_" + change["type"], lambda _, at: None)(change, frame["at"])
+
+    def _run_closed(self, change, at):
+        self.closed = True
+
+    def _turn_started(self, change, at):
+        turn = {"turn": change["turn"], "began": at, "took": len(change.get("messages", ()))}
+        self.activations[change["activation"]]["turns"].append(turn)
+
+    def _turn_ended(self, change, at):
+        turns = self.activations[change["activation"]]["turns"]
+        next(each for each in turns if each["turn"] == change["turn"])["ended"] = at
+
+    def _effect_started(self, change, at):
+        self.effects[change["id"]] = change | {"began": at}
+        if "callee" in change:
+            callee = change["callee"]
+            self.activations[callee["number"]] = {
+                "agent": callee["agent"], "call": change["id"], "path": callee["path"], "turns": [],
+            }  # fmt: skip
+        if change["kind"] == "wait" and change["purpose"] in ("approval", "question", "limit"):
+            self.asked.append(change["id"])
+
+    def _effect_ended(self, change, at):
+        known = self.effects.setdefault(change["id"], {})
+        known.update(change, ended=at)
+        if change["id"] in self.asked:
+            self.asked.remove(change["id"])
+        if "callee" in known:
+            self.activations[known["callee"]["number"]]["outcome"] = change["outcome"]
+        self.tokens += sum(change.get("usage", {}).get(name, 0) for name in USED)
+        self.nano_usd += change.get("nano_usd", 0)
+
+
+def drawn(tree: RunTree) -> dict[str, Any]:
+    """What the tree says in the same words."""
+    return {
+        "closed": tree.closed,
+        "asked": list(tree.human_inputs),
+        "effects": {
+            each.id: (each.kind, each.name, each.purpose, each.started_at, each.ended_at, each.outcome)
+            for each in tree.effects.values()
+        },
+        "activations": {
+            each.id: (
+                each.agent,
+                each.call,
+                each.path,
+                [(t.number, t.started_at, t.taken) for t in each.turns],
+            )
+            for each in tree.activations.values()
+        },
+        "tokens": sum(each.usage.total for each in tree.models.values()),
+        "nano_usd": sum(each.cost.nano_usd for each in tree.models.values()),
+    }
+
+
+def kept(page: Drawn) -> dict[str, Any]:
+    return {
+        "closed": page.closed,
+        "asked": page.asked,
+        "effects": {
+            name: (
+                each["kind"],
+                each.get("name", ""),
+                each.get("purpose", ""),
+                each.get("began"),
+                each.get("ended"),
+                each.get("outcome", ""),
+            )
+            for name, each in page.effects.items()
+        },
+        "activations": {
+            number: (
+                each["agent"],
+                each["call"],
+                each.get("path", ""),
+                [(turn["turn"], turn["began"], turn["took"]) for turn in each["turns"]],
+            )
+            for number, each in page.activations.items()
+        },
+        "tokens": page.tokens,
+        "nano_usd": page.nano_usd,
+    }
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_a_page_that_keeps_the_frames_has_the_tree_at_every_record(name, tmp_path):
+    async def scenario() -> None:
+        stage = Stage(tmp_path)
+        await SCENARIOS[name](stage)
+        for info in await stage.journal.runs():
+            tree, page, reader = RunTree(), Drawn(), FrameReader()
+            for record in await read(stage.journal, info.run_id):
+                tree.add(record)
+                data = encode(reader.add(record))
+                assert msgspec.json.decode(data, type=Frame).seq == record.seq
+                page.add(msgspec.json.decode(data))
+                assert kept(page) == drawn(tree), record
+            assert reader.seq == tree.seq
+
+    asyncio.run(scenario())
+
+
+def frames_of(agent: Agent, text: str, attachments: Any = (), **options: Any) -> list[Frame]:
+    async def scenario() -> list[Frame]:
+        journal = open_journal(None)
+        async with open_run([agent], journal=journal, interactive=False, **options) as run:
+            await run.result(await run.post(agent.name, text, attachments=attachments))
+            records = await run.records()
+        reader = FrameReader()
+        return [reader.add(each) for each in records]
+
+    return asyncio.run(scenario())
+
+
+def changes(frames: list[Frame], kind: str) -> list[Any]:
+    return [each for frame in frames for each in frame.changes if each.__struct_config__.tag == kind]
+
+
+def test_a_long_text_is_cut_and_says_how_long_it_is():
+    frames = frames_of(Agent("a", model=Script(["y" * (TEXT + 1)])), "x" * (TEXT + 2))
+    opening = changes(frames, "effect_started")[0].callee.opening.content
+    assert (opening.text, opening.length) == ("x" * TEXT, TEXT + 2)
+    ended = changes(frames, "effect_ended")
+    assert [each.reply.content.length for each in ended if each.reply] == [TEXT + 1]
+    assert [len(each.content.text) for each in ended if each.kind == "call"] == [TEXT]
+
+
+def test_the_first_frame_says_what_the_run_may_use():
+    frames = frames_of(Agent("a", model=Script(["ok"])), "go", run_limits=RunLimits(tokens=7_000))
+    (started,) = changes(frames, "run_started")
+    assert started.run_limits.tokens == 7_000
+    assert started.limits.turns == 200
+
+
+def test_a_value_too_large_for_a_frame_is_named_with_its_size():
+    kept = Return("completed", "ok", activation_data={"small": 1, "large": "z" * VALUE})
+    frames = frames_of(Agent("a", model=Script(["ok"]), hooks=Hooks(end_turn=lambda _: kept)), "go")
+    (change,) = changes(frames, "data_changed")
+    assert change.set == {"small": 1}
+    assert change.left_out == {"large": VALUE + 2}
+
+
+def test_a_file_is_named_without_its_bytes():
+    file = Attachment("text/plain", b"twelve bytes", name="n.txt")
+    frames = frames_of(Agent("a", model=Script(["ok"])), "read it", attachments=[file])
+    (shown,) = changes(frames, "effect_started")[0].callee.opening.files
+    assert (shown.media_type, shown.name, shown.bytes) == ("text/plain", "n.txt", 12)
