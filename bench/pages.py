@@ -19,7 +19,7 @@ import apsw
 import msgspec
 
 from antiphon import Agent, open_run, tool
-from antiphon.journal.port import Labels, RunFilter
+from antiphon.journal.listing import Labels, RunFilter
 from antiphon.journal.sqlite import SqliteJournal
 from antiphon.models.script import Script, call
 from antiphon.view.connection import RunEvents, connect

@@ -12,11 +12,12 @@ import apsw
 import msgspec
 
 from antiphon import Agent, Hooks, Limits, Policy, open_run, tool
+from antiphon.journal.listing import Labels
 from antiphon.journal.memory import MemoryJournal
-from antiphon.journal.port import Labels, StoredRule, StoredRun
+from antiphon.journal.port import StoredRule, StoredRun
 from antiphon.journal.row_writer import put
 from antiphon.journal.sqlite import SqliteJournal
-from antiphon.journal.sqlite_file import MIGRATIONS
+from antiphon.journal.sqlite.file import MIGRATIONS
 from antiphon.models.script import Script, call
 from tests.unit.journal.writing import write_story
 

@@ -11,10 +11,11 @@ from antiphon.errors import ConfigError, JournalCorrupt, JournalError, LeaseLost
 from antiphon.journal import open_journal
 from antiphon.journal.files.salvage import salvage
 from antiphon.journal.files.seal import Seal
-from antiphon.journal.port import Labels, Row, StoredRun, chain, genesis, labels_digest, name_digest
+from antiphon.journal.listing import Labels, labels_digest, name_digest
+from antiphon.journal.port import Row, StoredRun, chain, genesis
 from antiphon.journal.row_writer import RowWriter
 from antiphon.journal.sqlite import SqliteJournal
-from antiphon.journal.sqlite_reader import command_digest
+from antiphon.journal.sqlite.reader import command_digest
 from tests.unit.journal.writing import facts, opened
 
 KEY = "a key that nobody knows"

@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from antiphon import RunFailed, open_run
 from antiphon.errors import AntiphonError, RunSuspended
-from antiphon.journal import sqlite_writer
 from antiphon.journal.sqlite import SqliteJournal
+from antiphon.journal.sqlite import writer as sqlite_writer
 from antiphon.kernel.run.clock import SystemClock
 from antiphon.kernel.run.tools import threads as tool_threads
 from antiphon.testing.power import FailingDisk, disk_error

@@ -19,7 +19,8 @@ from antiphon.config.dotenv import environment
 from antiphon.host.summaries import state_word
 from antiphon.journal import Journal, open_journal
 from antiphon.journal.files.seal import VARIABLE, journal_key
-from antiphon.journal.port import RunInfo, StoredRun
+from antiphon.journal.listing import RunInfo
+from antiphon.journal.port import StoredRun
 from antiphon.kernel.facts.summary import RunSummary
 from antiphon.view import export_file
 

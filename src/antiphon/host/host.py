@@ -19,7 +19,7 @@ from antiphon.host.slots import Slots
 from antiphon.host.summaries import current_summary
 from antiphon.host.team import HostedTeam, Team, teams_of
 from antiphon.journal import Journal, open_journal
-from antiphon.journal.port import RunInfo
+from antiphon.journal.listing import RunInfo
 from antiphon.kernel.run.clock import Clock
 from antiphon.kernel.run.commands import AskAgent, encode, posted
 from antiphon.kernel.run.open import cancel_run, system_clock

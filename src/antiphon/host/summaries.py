@@ -7,7 +7,7 @@ from contextlib import suppress
 import msgspec
 
 from antiphon.journal import Journal
-from antiphon.journal.port import RunInfo
+from antiphon.journal.listing import RunInfo
 from antiphon.kernel.facts.summary import RunSummary, decode, summary_of
 from antiphon.kernel.run.rows import fold
 

@@ -7,8 +7,9 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from antiphon.errors import ConfigError
 from antiphon.journal.files.seal import journal_key
+from antiphon.journal.listing import Labels, RunFilter
 from antiphon.journal.memory import MemoryJournal
-from antiphon.journal.port import Journal, Labels, RunFilter
+from antiphon.journal.port import Journal
 
 if TYPE_CHECKING:
     from antiphon.journal.sqlite import SqliteJournal

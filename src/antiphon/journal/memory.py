@@ -11,29 +11,31 @@ from math import inf
 from operator import attrgetter
 
 from antiphon.errors import JournalCorrupt, JournalError, LeaseLost, RunInUse, UnknownName
-from antiphon.journal.port import (
+from antiphon.journal.listing import (
     EVERY_RUN,
     NO_LABELS,
-    PAGE_BYTES,
-    Done,
     Labels,
-    Lease,
-    Row,
     RunFilter,
     RunInfo,
+    check_labels,
+    check_name,
+    is_listed,
+)
+from antiphon.journal.port import (
+    PAGE_BYTES,
+    Done,
+    Lease,
+    Row,
     StoredCommand,
     StoredRule,
     StoredRun,
     begin,
     blob_digest,
     check_id,
-    check_labels,
     check_limit,
-    check_name,
     check_origin,
     check_rule,
     follows,
-    is_listed,
     wrong_given,
 )
 from antiphon.journal.transfer import check_run, named_blobs, present

@@ -10,13 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
 
 from antiphon.errors import UserError
+from antiphon.journal.listing import check_labels, check_name
 from antiphon.journal.port import (
     Row,
     StoredRun,
     blob_digest,
     check_id,
-    check_labels,
-    check_name,
     follows,
     genesis,
 )

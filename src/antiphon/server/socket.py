@@ -14,7 +14,7 @@ from antiphon import __version__
 from antiphon.errors import AntiphonError, UserError
 from antiphon.host import Host, RunLabels
 from antiphon.host.summaries import stored_summary
-from antiphon.journal.port import check_name
+from antiphon.journal.listing import check_name
 from antiphon.server import messages
 from antiphon.server.following import Follower
 from antiphon.server.gate import MAX_BODY, caller_of

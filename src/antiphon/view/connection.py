@@ -40,7 +40,7 @@ from antiphon.kernel.run.commands import (
     encode,
     posted,
 )
-from antiphon.kernel.run.feed import Subscription
+from antiphon.kernel.run.live.feed import Ended, Subscription
 from antiphon.kernel.run.rows import RecordPages, RecordReader, fold, index_of, read
 from antiphon.kernel.run.run import activation_info, open_here
 from antiphon.values.agent import AnyAgent, agents_of
@@ -122,8 +122,9 @@ class RunConnection:
         """An async iterator over the records numbered above `after`, and those that come; it ends with the
         run's close, and waits while nobody drives it.
 
-        Of a run that this event loop drives, pieces of replies come too unless `deltas` is False. Of one that
-        is driven elsewhere records come within 0.25 s.
+        Of a run that this event loop drives, pieces of replies come too unless `deltas` is False; what
+        is being written when it begins comes as one piece. Of one that is driven elsewhere records come
+        within 0.25 s.
         """
         after = fit(after, int, "RunConnection.events(after)")
         return RunEvents(self._journal, self._run_id, after, deltas)
@@ -320,12 +321,14 @@ class RunEvents:
     """An async iterator over a run's records, and pieces where it is driven here: `RunConnection.events`.
 
     It goes over to whoever drives the run: from the journal to this event loop's own, and back.
-    position: the number of the last record that was handed out.
+    position: the number of the last record that was handed out. ended: `closed` once it has ended with the
+    run; empty while it goes on, and for who stopped watching before.
     """
 
     def __init__(self, journal: Journal, run_id: str, after: int, deltas: bool) -> None:
         self._journal, self._run_id, self._deltas = journal, run_id, deltas
         self.position = after
+        self.ended: Ended = ""
         self._pages: RecordPages | None = None
         self._found: deque[Record] = deque()
         self._live: Subscription | None = None
@@ -354,7 +357,7 @@ class RunEvents:
         if isinstance(item, Record):
             self.position = item.seq
             if isinstance(item.event, RunClosed):
-                self.close()
+                self._end()
         return item
 
     async def _read_on(self) -> None:
@@ -363,9 +366,13 @@ class RunEvents:
         found = await self._pages.read()
         self._found.extend(found)
         if self._pages.closed and not found:
-            self.close()
+            self._end()
         elif not found:
             await self._pages.wait()
+
+    def _end(self) -> None:
+        self.ended = "closed"
+        self.close()
 
     def close(self) -> None:
         """Stop watching."""

@@ -21,8 +21,9 @@ from antiphon.kernel.facts import ids
 from antiphon.kernel.facts.records import Record, ReplyDelta
 from antiphon.values.message import USER, Attachment, Message
 from antiphon.view.changes import Change, EffectEnd, EffectStart, MessageArrival, TurnStart
+from antiphon.view.effects import asked_of
 from antiphon.view.nodes import ActivationNode, DeadLetter, EffectNode
-from antiphon.view.tree import RunTree, asked_of
+from antiphon.view.tree import RunTree
 
 
 class UserText(Struct, frozen=True, tag="user_text", tag_field="type"):
@@ -283,10 +284,15 @@ class Dialogue:
     def _heard(self, delta: ReplyDelta) -> tuple[Part, ...]:
         """A piece belongs to its effect while that goes on; the end says all of it."""
         part = self._open.get(delta.effect_id)
+        if delta.kind == "void" and isinstance(part, AgentText):
+            part.text = part.reasoning = ""
+            return (part,)
         name = _PIECES.get((type(part), delta.kind))
         if part is None or name is None:
             return ()
-        setattr(part, name, delta.text if name == "progress" else getattr(part, name) + delta.text)
+        # Who comes anew in the middle is told once more what was said before.
+        before = "" if name == "progress" else getattr(part, name)[: delta.offset]
+        setattr(part, name, before + delta.text)
         return (part,)
 
 

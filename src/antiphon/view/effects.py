@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import msgspec
+
+from antiphon.kernel.facts.agent_call import AgentCall, read_call
 from antiphon.kernel.facts.events import (
     ActionEffect,
     ApprovalEffect,
@@ -71,3 +74,11 @@ _NAMES: Mapping[type, Callable[[Any], tuple[EffectKind, str, str]]] = {
     InstructionsEffect: lambda detail: ("instructions", detail.agent, ""),
 }
 """Of each kind of effect: what a reader calls it, its name, its purpose."""
+
+
+def asked_of(effect: EffectNode) -> AgentCall:
+    """What a call carries. The kernel reads it too: only records made by hand hold something else."""
+    try:
+        return read_call(effect.arguments)
+    except msgspec.DecodeError:
+        return AgentCall(effect.name)

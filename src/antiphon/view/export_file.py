@@ -17,7 +17,8 @@ from msgspec.structs import replace
 
 from antiphon.errors import JournalCorrupt, JournalError, UserError
 from antiphon.journal import Journal
-from antiphon.journal.port import Labels, Row, RunInfo, StoredRun
+from antiphon.journal.listing import Labels, RunInfo
+from antiphon.journal.port import Row, StoredRun
 from antiphon.journal.transfer import MAX_BYTES, MAX_COMMAND, check_run, named_blobs
 from antiphon.kernel.facts import ids
 from antiphon.kernel.facts.events import Event

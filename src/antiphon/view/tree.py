@@ -22,7 +22,7 @@ import msgspec
 
 from antiphon.errors import JournalCorrupt
 from antiphon.kernel.facts import ids
-from antiphon.kernel.facts.agent_call import AgentCall, read_call, returned
+from antiphon.kernel.facts.agent_call import returned
 from antiphon.kernel.facts.events import (
     CallEffect,
     CancelRequested,
@@ -63,7 +63,7 @@ from antiphon.view.changes import (
     TurnEnd,
     TurnStart,
 )
-from antiphon.view.effects import node_of
+from antiphon.view.effects import asked_of, node_of
 from antiphon.view.nodes import (
     ActivationNode,
     Cost,
@@ -479,14 +479,6 @@ class RunTree:
             self.log.append(LogEntry(request, message))
             if len(self.log) > LOGGED:
                 del self.log[: LOGGED // 2]
-
-
-def asked_of(effect: EffectNode) -> AgentCall:
-    """What a call carries. The kernel reads it too: only records made by hand hold something else."""
-    try:
-        return read_call(effect.arguments)
-    except msgspec.DecodeError:
-        return AgentCall(effect.name)
 
 
 _FOLD: Mapping[type, Callable[[RunTree, Record, Any], Changes]] = {

@@ -6,7 +6,8 @@ import json
 import pytest
 
 from antiphon import Agent, open_journal, open_run, tool
-from antiphon.journal.port import Labels, chain, genesis
+from antiphon.journal.listing import Labels
+from antiphon.journal.port import chain, genesis
 from antiphon.journal.sqlite import SqliteJournal
 from antiphon.kernel.facts.events import ApprovalEffect
 from antiphon.kernel.run.commands import AnswerInput, encode

@@ -6,7 +6,8 @@ import shutil
 import apsw
 import pytest
 
-from antiphon.journal.port import Labels, blob_digest
+from antiphon.journal.listing import Labels
+from antiphon.journal.port import blob_digest
 from antiphon.journal.row_writer import RowWriter
 from tests.unit.journal.writing import facts, opened, write_story
 

@@ -9,7 +9,8 @@ import pytest
 from antiphon import Agent, Record, open_run
 from antiphon.cli import exit_codes, store
 from antiphon.cli.commands import manage, runs
-from antiphon.journal.port import Labels, Row, RunInfo, chain
+from antiphon.journal.listing import Labels, RunInfo
+from antiphon.journal.port import Row, chain
 from antiphon.journal.row_writer import RowWriter, put
 from antiphon.journal.sqlite import SqliteJournal
 from antiphon.kernel.facts.events import ModelEffect

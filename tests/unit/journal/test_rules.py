@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from antiphon.errors import JournalDamaged, UnknownName
 from antiphon.journal.memory import MemoryJournal
 from antiphon.journal.port import StoredRule, StoredRun, rule_digest
-from antiphon.journal.sqlite_file import MIGRATIONS
+from antiphon.journal.sqlite.file import MIGRATIONS
 from tests.golden.write_journal import RULE
 from tests.unit.journal.writing import opened
 

@@ -84,7 +84,7 @@ def test_rows_that_do_not_follow_are_refused():
 
 KILLED_AT = """
 import asyncio, os, signal, sys
-from antiphon.journal import sqlite_runs
+from antiphon.journal.sqlite import runs as sqlite_runs
 from antiphon.journal import transfer
 from antiphon.journal.check.whole_runs import story
 from antiphon.journal.sqlite import SqliteJournal

@@ -170,10 +170,12 @@ def test_pieces_are_shown_and_those_of_a_lost_attempt_are_not():
         async def complete(self, request, emit):
             self.asked += 1
             emit(Delta("text", "half an ans" if self.asked == 1 else "an answer"))
-            await asyncio.sleep(0)
             if self.asked == 1:
+                await seen_half.wait()
                 raise ModelError("disconnected", "the stream broke", retry_after=0)
             return Reply("an answer", usage=Usage(1, 1))
+
+    seen_half = asyncio.Event()
 
     async def talk():
         journal = MemoryJournal()
@@ -186,6 +188,8 @@ def test_pieces_are_shown_and_those_of_a_lost_attempt_are_not():
                         for part in dialogue.add(item):
                             if isinstance(part, AgentText):
                                 texts.append((part.id, part.text))
+                            if texts[-1:] == [("1/1.m1", "half an ans")]:
+                                seen_half.set()
                         assert isinstance(item, Record | ReplyDelta)
 
             watching = asyncio.ensure_future(watch())

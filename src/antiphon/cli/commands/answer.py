@@ -30,7 +30,7 @@ from antiphon.cli.store import (
 from antiphon.errors import JournalError
 from antiphon.host.summaries import stored_summary
 from antiphon.journal import Journal
-from antiphon.journal.port import RunFilter, RunInfo
+from antiphon.journal.listing import RunFilter, RunInfo
 from antiphon.kernel.facts import ids
 from antiphon.kernel.facts.events import VERDICTS
 from antiphon.kernel.run.commands import AnswerInput, decode, encode, from_outside

@@ -24,7 +24,7 @@ from antiphon.config.dotenv import environment
 from antiphon.errors import AntiphonError, JournalError, RunSuspended
 from antiphon.host.summaries import stored_summary
 from antiphon.journal import Journal, open_journal
-from antiphon.journal.port import RunInfo
+from antiphon.journal.listing import RunInfo
 from antiphon.kernel.run.rows import events_of
 from antiphon.kernel.run.standing import standing_rules
 

@@ -28,7 +28,7 @@ from antiphon.cli.target import Target, load_target
 from antiphon.config.dotenv import environment
 from antiphon.errors import AgentsMissing, UserError, visible
 from antiphon.journal import Journal
-from antiphon.journal.port import MAX_NAME, RunInfo, check_name
+from antiphon.journal.listing import MAX_NAME, RunInfo, check_name
 from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.run.commands import CancelEffect, encode
 from antiphon.kernel.run.open import cancel_run, compare_team

@@ -34,7 +34,7 @@ from antiphon.cli.store import (
 )
 from antiphon.errors import JournalError, UnknownName
 from antiphon.host.summaries import stored_summary
-from antiphon.journal.port import MAX_NAME, RunFilter, RunInfo, RunStatus
+from antiphon.journal.listing import MAX_NAME, RunFilter, RunInfo, RunStatus
 from antiphon.kernel.facts.summary import RunSummary, summary_of
 from antiphon.kernel.run.rows import RecordReader
 from antiphon.values.message import Message

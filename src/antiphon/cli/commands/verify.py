@@ -16,7 +16,8 @@ from antiphon.cli.display import output, terminal_escape
 from antiphon.cli.store import find, journal_option, json_option, load_export, opened, short_id
 from antiphon.errors import JournalCorrupt, JournalError
 from antiphon.journal import Journal
-from antiphon.journal.port import Row, RunInfo
+from antiphon.journal.listing import RunInfo
+from antiphon.journal.port import Row
 from antiphon.journal.transfer import named_blobs
 from antiphon.kernel.facts.summary import RunSummary, summary_of
 from antiphon.kernel.facts.summary import decode as decode_summary

@@ -18,7 +18,7 @@ from antiphon.cli.display.tree import CallTree
 from antiphon.cli.display.watch import Watcher
 from antiphon.cli.session.questions import Keyboard, Question, Questions, answer_to, show
 from antiphon.journal import Journal
-from antiphon.kernel.run.feed import Subscription
+from antiphon.kernel.run.live.feed import Subscription
 from antiphon.view.changes import EffectEnd, EffectStart
 
 DRAIN_SECONDS = 5.0

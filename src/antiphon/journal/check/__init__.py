@@ -21,7 +21,15 @@ from antiphon.journal.check.listing import CASES as LISTING
 from antiphon.journal.check.pages import CASES as PAGES
 from antiphon.journal.check.whole_runs import CASES as WHOLE_RUNS
 from antiphon.journal.check.whole_runs import Case, OpenStore
-from antiphon.journal.port import MAX_NAME, Lease, Row, StoredRun, blob_digest, chain, genesis
+from antiphon.journal.listing import MAX_NAME
+from antiphon.journal.port import (
+    Lease,
+    Row,
+    StoredRun,
+    blob_digest,
+    chain,
+    genesis,
+)
 from antiphon.journal.row_writer import PATIENCE_S, RowWriter, put
 from antiphon.journal.row_writer import raises as _raises
 from antiphon.journal.row_writer import same as _same

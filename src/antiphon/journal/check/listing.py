@@ -10,10 +10,9 @@ from msgspec.structs import replace
 
 from antiphon.errors import JournalError, UnknownName, UserError
 from antiphon.journal.check.whole_runs import BAD_IDS, Case, OpenStore, story
-from antiphon.journal.port import (
+from antiphon.journal.listing import (
     EVERY_RUN,
     MAX_NAME,
-    Journal,
     Labels,
     RunFilter,
     RunInfo,
@@ -21,6 +20,7 @@ from antiphon.journal.port import (
     is_listed,
     listed,
 )
+from antiphon.journal.port import Journal
 from antiphon.journal.row_writer import RowWriter, raises, same
 
 STATES: tuple[RunStatus, ...] = ("open", "waiting", "idle", "closed")

@@ -10,13 +10,12 @@ from contextlib import AbstractAsyncContextManager
 from msgspec.structs import replace
 
 from antiphon.errors import JournalError, RunInUse, UnknownName, UserError
+from antiphon.journal.listing import MAX_NAME, RunInfo
 from antiphon.journal.port import (
     MAX_ID,
-    MAX_NAME,
     Journal,
     Lease,
     Row,
-    RunInfo,
     StoredRule,
     StoredRun,
     blob_digest,

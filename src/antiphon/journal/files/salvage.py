@@ -22,12 +22,13 @@ import msgspec
 from msgspec import Struct
 
 from antiphon.errors import JournalDamaged, JournalError, UnknownName, UserError
-from antiphon.journal import sqlite_reader as reading
 from antiphon.journal.files.log import FRAME_HEADER, HEADER, MAGIC, checksum, log_of
 from antiphon.journal.files.seal import Seal
-from antiphon.journal.port import Labels, Row, StoredCommand, check_labels, check_name, follows, genesis
-from antiphon.journal.sqlite_file import open_copy, seal_of, value
-from antiphon.journal.sqlite_runs import stored_labels, stored_name
+from antiphon.journal.listing import Labels, check_labels, check_name
+from antiphon.journal.port import Row, StoredCommand, follows, genesis
+from antiphon.journal.sqlite import reader as reading
+from antiphon.journal.sqlite.file import open_copy, seal_of, value
+from antiphon.journal.sqlite.runs import stored_labels, stored_name
 from antiphon.journal.transfer import named_blobs
 
 PAGE = 4096

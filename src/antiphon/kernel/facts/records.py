@@ -59,17 +59,26 @@ class Record(Struct, frozen=True):
 class ReplyDelta(Struct, frozen=True, gc=False):
     """A piece of a reply that is being written; the record of its effect's end holds all of it.
 
-    effect_id: names the attempt too; a later attempt of the turn replaces what this one said. With the kind
-    `progress` it is a tool's word on how far it has come, and with `queued` a request's place in the line
-    before its model (see `Delta`), which no record holds.
+    Whoever comes in the middle of a reply is given what it says so far as one piece, and whoever reads slowly
+    what came meanwhile; of each effect its last 65,536 characters, at least, are kept for that.
     """
 
     effect_id: str
+    """Names the attempt too: a later attempt of the turn replaces what this one said."""
     activation: int
     agent: str
     kind: str
+    """Those of `Delta`, and `void`: the attempt ended without a reply, so nothing counts of what it said.
+    That is told to those who have read some of it; nobody is given it any more. With `progress` it is a
+    tool's word on how far it has come, and with `queued` a request's place in the line before its model: no
+    record holds these, and only the latest is handed out."""
     text: str
     index: int = 0
+    """Tells the calls of one reply apart."""
+    offset: int = 0
+    """Characters that this text (of this effect, kind and index) had before, as far as they were counted."""
+    cut: bool = False
+    """Text right before it is missing: this reader came too late for it, or was too slow."""
 
 
 class ActivationIndex:

@@ -13,7 +13,7 @@ from antiphon.errors import RunFailed, UserError
 from antiphon.kernel.facts.events import EffectFinished
 from antiphon.kernel.facts.records import Record, ReplyDelta
 from antiphon.kernel.run.blocking import run_here
-from antiphon.kernel.run.feed import Subscription
+from antiphon.kernel.run.live.feed import Subscription
 from antiphon.kernel.run.open import open_run
 from antiphon.kernel.run.options import OpenOptions, RunOptions, StreamOptions
 from antiphon.kernel.run.run import InputHandler, Run

@@ -14,7 +14,8 @@ import msgspec
 
 from antiphon.errors import AgentsMissing, ConfigError, RunIsClosed, UnknownName, UserError
 from antiphon.journal import Journal, open_journal
-from antiphon.journal.port import NO_LABELS, Labels, Lease
+from antiphon.journal.listing import NO_LABELS, Labels
+from antiphon.journal.port import Lease
 from antiphon.kernel.facts import summary
 from antiphon.kernel.facts.events import CancelRequested, Event, RunResumed, RunStarted
 from antiphon.kernel.facts.options import Options
@@ -65,9 +66,9 @@ async def open_run(
     what `ctx.resolve` makes instead, by dependency id. data: JSON kept with the run. labels: project, owner
     and team of a new run, for lists. rules: kept beside the runs, in force in this one until it is opened
     again. create: start it under `run_id` if the journal has none. context_windows: tokens that models take,
-    by name. endpoints: how models from strings are asked (`EndpointOptions`), by provider, model string or `*`.
-    output_limits: tool results shown to a model. policy: rules on tools, or the name of a preset; of a run
-    that is there beside its first one. renamed: new names of its agents, by their old ones. missing: what
+    by name. endpoints: how models from strings are asked (`EndpointOptions`), by provider, model string or
+    `*`. output_limits: tool results shown to a model. policy: rules on tools, or the name of a preset; of a
+    run that is there beside its first one. renamed: new names of its agents, by their old ones. missing: what
     becomes of those at rest that the team lacks: they stay so, are forgotten (`drop`), or it is refused.
     """
     options = _options(

@@ -11,17 +11,13 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from antiphon.errors import AntiphonError, JournalCorrupt
+from antiphon.errors import JournalCorrupt
 from antiphon.journal.port import PAGE_BYTES, Journal, Refs, Row, blob_digest, follows
-from antiphon.kernel.facts.activation import FinishedCall
-from antiphon.kernel.facts.events import EffectFinished, Event, RunClosed, decode
+from antiphon.kernel.facts.events import Event, RunClosed, decode
 from antiphon.kernel.facts.fold.apply import apply_all
-from antiphon.kernel.facts.fold.calls import KEPT
-from antiphon.kernel.facts.ids import opening_id
 from antiphon.kernel.facts.records import ActivationIndex, Record
 from antiphon.kernel.facts.state import RunState, open_span
 from antiphon.values.codec import encode_value
-from antiphon.values.message import Message
 
 NO_COMMAND = 1 << 62
 """A number of a command that never comes: to wait for records alone."""
@@ -164,50 +160,6 @@ async def fold(
     return state
 
 
-class EndedRequests:
-    """Ends of a run's requests that its state has forgotten, found in the journal again.
-
-    Whoever asks for one will ask for its neighbours: those are kept, KEPT in all, until another is wanted.
-    """
-
-    def __init__(self, journal: Journal, run_id: str) -> None:
-        self._journal, self._run_id = journal, run_id
-        self._found: dict[str, FinishedCall] = {}
-        self._reading = asyncio.Lock()
-
-    async def find(self, call_id: str) -> FinishedCall:
-        """How a request ended. Reads the run from its beginning; AntiphonError when there was none."""
-        # One after the other: whoever waits mostly finds its own beside the first one's.
-        async with self._reading:
-            if call_id not in self._found and call_id.startswith("0/"):
-                self._found = await self._around(call_id)
-            if call_id not in self._found:
-                raise AntiphonError(f"Run {self._run_id} has no request {call_id}")
-            return self._found[call_id]
-
-    async def _around(self, call_id: str) -> dict[str, FinishedCall]:
-        found: dict[str, FinishedCall] = {}
-        async with aclosing(ended_requests(self._journal, self._run_id)) as requests:
-            async for ended in requests:
-                found[ended.event.id] = ended
-                if call_id in found and len(found) >= KEPT:
-                    return found
-                if call_id not in found and len(found) > KEPT // 2:
-                    del found[next(iter(found))]
-        return found if call_id in found else {}
-
-
-async def ended_requests(journal: Journal, run_id: str) -> AsyncGenerator[FinishedCall]:
-    """How the user's requests ended, each with its messages, in that order.
-
-    Raises UnknownName, JournalCorrupt, JournalTooNew.
-    """
-    async with aclosing(states_of(journal, run_id)) as states:
-        async for _, event, state in states:
-            if type(event) is EffectFinished and (ended := state.activations[0].done.get(event.id)):
-                yield replace(ended, messages=messages_of(state, event.id))
-
-
 async def states_of(journal: Journal, run_id: str) -> AsyncGenerator[tuple[int, Event, RunState]]:
     """Each event of a run, its number, and the state that it leads to: one object, which goes on changing.
 
@@ -219,17 +171,6 @@ async def states_of(journal: Journal, run_id: str) -> AsyncGenerator[tuple[int, 
             for seq, event in enumerate(events, row.seq - len(events) + 1):
                 _follow(run_id, state, row, (event,))
                 yield seq, event, state
-
-
-def messages_of(state: RunState, call_id: str) -> tuple[Message, ...]:
-    """The messages of a request that has just ended, from the last one back to the one that opened it."""
-    messages: list[Message] = []
-    for logged in reversed(state.log):
-        if logged.request == call_id:
-            messages.append(logged.message)
-            if logged.message.id == opening_id(call_id):
-                break
-    return tuple(reversed(messages))
 
 
 def _follow(run_id: str, state: RunState, row: Row, events: Sequence[Event]) -> None:

@@ -45,8 +45,9 @@ from antiphon.kernel.run.commands import (
     Signal,
     posted,
 )
-from antiphon.kernel.run.feed import Subscription
-from antiphon.kernel.run.rows import ended_requests, messages_of, read
+from antiphon.kernel.run.live.feed import Subscription
+from antiphon.kernel.run.requests import ended_requests, messages_of
+from antiphon.kernel.run.rows import read
 from antiphon.kernel.run.runtime import Runtime
 from antiphon.kernel.run.stopping import DRAINED
 from antiphon.schema.arguments import Invalid
@@ -334,8 +335,12 @@ class Run:
         return tuple(state.activations[number].conversation.transcript.messages) if number is not None else ()
 
     def events(self, after: int = 0, *, deltas: bool = True) -> Subscription:
-        """An async iterator over records numbered above `after`, and deltas as they come."""
-        return Subscription(self._runtime.feed, self._journal, after, deltas)
+        """An async iterator over records numbered above `after`, and deltas as they come.
+
+        A reply that is being written now comes as one piece, as far as it is said. Once the iterator has
+        ended, its `ended` says why: `closed`, `suspended` (the run was left, and can be resumed), `failed`.
+        """
+        return Subscription(self._runtime.feed, self._journal, after, deltas, self._runtime.seq)
 
     async def records(self, after: int = 0) -> list[Record]:
         """The records numbered above `after`, of the whole run so far."""

@@ -48,12 +48,14 @@ from antiphon.kernel.rules.team.manifest import manifest_of
 from antiphon.kernel.run import commands
 from antiphon.kernel.run.actions import ActionExecutor, Given, act
 from antiphon.kernel.run.clock import Clock, wait_until
-from antiphon.kernel.run.feed import Feed
+from antiphon.kernel.run.live.deltas import WAITING
+from antiphon.kernel.run.live.feed import Feed
 from antiphon.kernel.run.log import records
 from antiphon.kernel.run.log.failures import Failures
 from antiphon.kernel.run.log.listing import SHOWN, SOON_S, Listing
 from antiphon.kernel.run.perform import PERFORMED, ToolExecutor, ask_model, capped, once, write_instructions
-from antiphon.kernel.run.rows import LARGE, EndedRequests, pack
+from antiphon.kernel.run.requests import AwaitedRequests, EndedRequests
+from antiphon.kernel.run.rows import LARGE, pack
 from antiphon.kernel.run.stopping import DRAINED, Drain, stop
 from antiphon.values.codec import clean_text
 from antiphon.values.model import Delta, Emit
@@ -80,8 +82,7 @@ class Runtime:
         # The agents, compiled for the options that the run was started with.
         self.team = team(state.options) if lease.seq else CompiledTeam({}, {}, False)
         self._seq, self._durable, self._digest = lease.seq, lease.seq, lease.digest
-        self.feed = Feed(lease.run_id, cast)
-        self.feed.durable = lease.seq
+        self.feed = Feed(lease.run_id, cast, lease.seq)
         self._log = records.RunLog(state, lease.run_id, cast) if records.LOG.hasHandlers() else None
         self._listing = Listing(journal, lease, state, lambda: self._seq)
         self._prefixes: set[str] = set()
@@ -90,7 +91,7 @@ class Runtime:
         self._inner: dict[str, asyncio.Future[EffectFinished]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._barriers: list[tuple[int, asyncio.Future[None]]] = []
-        self._results: dict[str, list[asyncio.Future[None]]] = {}
+        self._requests = AwaitedRequests()
         self.failures = Failures(lease.run_id)
         self._tools = ToolExecutor(
             journal, lease, state, self.until_may_act, deps, overrides or {}, self.feed, self.failures
@@ -185,6 +186,7 @@ class Runtime:
     def _noted(self, batch: list[Event]) -> tuple[list[str], dict[str, bytes]]:
         """Effects to perform, and prompt prefixes to store. What ended is not performed any more."""
         started: list[str] = []
+        feed = self.feed
         prefixes, self._blobs = self._blobs, {}
         listing, shown = self._listing, False
         for event in batch:
@@ -192,7 +194,7 @@ class Runtime:
             if kind is EffectStarted:
                 detail = event.detail  # type: ignore[union-attr]
                 if type(detail) is CallEffect:
-                    self.feed.index.learn(event, self._seq + 1)
+                    feed.index.learn(event, self._seq + 1)
                     shown = shown or event.id[:2] == "0/"  # type: ignore[union-attr]
                     if detail.digest not in self._prefixes:
                         self._note_prefix(event.id, detail, prefixes)  # type: ignore[union-attr]
@@ -210,16 +212,17 @@ class Runtime:
                 if effect_id[:2] == "0/" or effect_id in listing.asked:
                     listing.asked.discard(effect_id)
                     shown = True
+                if effect_id in feed.waiting and not feed.subscribers:
+                    del feed.waiting[effect_id]
+                    feed.said.pop(effect_id, None)
                 if effect_id in self._performing:
                     self._performing.pop(effect_id).cancel()
                 if effect_id in self._inner:
                     waiter = self._inner.pop(effect_id)
                     if not waiter.done():
                         waiter.set_result(event)  # type: ignore[arg-type]
-                elif effect_id in self._results:
-                    for awaited in self._results.pop(effect_id):
-                        if not awaited.done():
-                            awaited.set_result(None)
+                elif effect_id in self._requests.waiting:
+                    self._requests.ended(effect_id)
             elif kind in SHOWN:
                 shown = True
         if shown:
@@ -355,9 +358,12 @@ class Runtime:
     def _ask(
         self, detail: ModelEffect, opened: OpenEffect, activation: Activation, member: CompiledAgent
     ) -> Coroutine[Any, Any, EffectFinished]:
-        emit: Emit = _unheard
-        if self.feed.subscribers:
-            emit = partial(self.feed.delta, opened.id, activation.id, activation.agent)
+        feed = self.feed
+        waiting: deque[Delta] = deque((), WAITING)  # noqa: RUF037 - by keyword it takes three times as long
+        feed.waiting[opened.id] = waiting
+        emit: Emit = feed.emitter(waiting) if feed.subscribers else waiting.append
+        if feed.timer is None and not feed.subscribers:
+            feed.arm()
         option = self.team.models[activation.agent][detail.fallback]
         asking = ask_model(option, member, activation, opened, emit, self.failures, self._lease.run_id)
         # Money that has a limit is only spent on the word of a row that cannot be lost.
@@ -395,15 +401,7 @@ class Runtime:
         if call_id in user.open:
             if self._failure is not None or (self.state.owner.draining is not None and self._drain.over):
                 raise self._suspended()
-            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            waiting = self._results.setdefault(call_id, [])
-            waiting.append(waiter)
-            try:
-                await waiter
-            finally:
-                # One that gives up leaves nothing behind.
-                if waiter.cancelled():
-                    waiting.remove(waiter)
+            await self._requests.until_ended(call_id)
         ended = user.done.get(call_id)
         await self.until_durable()
         if ended is not None:
@@ -444,7 +442,7 @@ class Runtime:
             self.record(DrainStarted(not_begun))
         left = await self._drain.until_still(self.spawn(self.clock.sleep_until(self.clock.now() + seconds)))
         await self.until_durable()
-        self._tell_waiters()
+        self._requests.give_up(self._suspended)
         return left
 
     def _suspend(self, error: BaseException, *, left: bool = False) -> None:
@@ -462,15 +460,8 @@ class Runtime:
             if not waiter.done():
                 waiter.set_exception(self._suspended())
         self._barriers.clear()
-        self._tell_waiters()
-        self.feed.end()
-
-    def _tell_waiters(self) -> None:
-        """Nobody waits any longer for a request that does not end here."""
-        for waiter in (each for waiting in self._results.values() for each in waiting):
-            if not waiter.done():
-                waiter.set_exception(self._suspended())
-        self._results.clear()
+        self._requests.give_up(self._suspended)
+        self.feed.end("suspended" if left else "failed")
 
     def _suspended(self) -> RunSuspended:
         suspended = RunSuspended(self.run_id, DRAINED if self._failure is None else str(self._failure))
@@ -489,7 +480,7 @@ class Runtime:
         names = {task: f"effect {effect_id}" for effect_id, task in self._performing.items()}
         left = await stop(tasks, names)
         records.still_runs(self.run_id, left + self._tools.close())
-        self.feed.end()
+        self.feed.end("closed" if self.state.closed else "suspended")
         if self._failure is None:
             await self.journal.release(self._lease, summary)
             records.left(self.state, self.run_id)
@@ -500,7 +491,3 @@ class Runtime:
             # A lease that is lost, or a journal that has failed, has nothing to give back.
             with suppress(JournalError):
                 await self.journal.release(self._lease)
-
-
-_unheard: Emit = deque[Delta](maxlen=0).append
-"""Nobody watches: the reply will hold it all."""

@@ -14,7 +14,7 @@ from antiphon.errors import AnsweredAlready, JournalError, UserError
 from antiphon.host import Host, RunLabels
 from antiphon.host.host import KEY_LENGTH, KeyUsed
 from antiphon.host.summaries import state_word, stored_summary
-from antiphon.journal.port import RunInfo, check_name
+from antiphon.journal.listing import RunInfo, check_name
 from antiphon.kernel.facts.summary import RunSummary
 from antiphon.server.permissions import allowed
 from antiphon.server.problems import Refusal

@@ -230,7 +230,7 @@ def misattributed(event: Event) -> str:
     by, known = getattr(what, "by", ""), HOOKS.get(type(what))
     if known is not None and by and by not in known:
         return f"{type(what).__name__} by {by!r}"
-    if getattr(event, "rules", ()) and not by:
+    if isinstance(event, TurnStarted | TurnFinished) and event.rules and not by:
         return f"{type(event).__name__} with rules and no hook"
     hook = event.hook if isinstance(event, MessagePosted) else ""
     return f"a message of the hook {hook!r}" if hook and hook not in ("prepare_input", "end_turn") else ""

@@ -11,12 +11,13 @@ from pathlib import Path
 import apsw
 
 from antiphon.errors import JournalCorrupt, UnknownName
-from antiphon.journal import sqlite_reader as reading
 from antiphon.journal.files.anchor import Anchor, AnchoredRun, check_end, check_passes, run_hash
 from antiphon.journal.files.seal import Seal
-from antiphon.journal.port import Labels, Row, StoredCommand, genesis
-from antiphon.journal.sqlite_file import check_seal
-from antiphon.journal.sqlite_runs import stored_labels, stored_name
+from antiphon.journal.listing import Labels
+from antiphon.journal.port import Row, StoredCommand, genesis
+from antiphon.journal.sqlite import reader as reading
+from antiphon.journal.sqlite.file import check_seal
+from antiphon.journal.sqlite.runs import stored_labels, stored_name
 
 _NAMES = "select run_id, runs.name, value from runs join meta on meta.name = 'name of ' || run_id"
 

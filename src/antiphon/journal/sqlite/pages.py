@@ -17,7 +17,7 @@ from msgspec import Struct, field
 
 from antiphon.errors import JournalCorrupt
 from antiphon.journal.port import Row
-from antiphon.journal.sqlite_reader import NEAR, ROW, ROWS, WINDOW, RunHead, head, verified
+from antiphon.journal.sqlite.reader import NEAR, ROW, ROWS, WINDOW, RunHead, head, verified
 
 STRIDE = 256
 """Rows from one mark to the next."""

@@ -16,19 +16,11 @@ import apsw
 
 from antiphon.errors import JournalDamaged, JournalError, JournalFull, UnknownName
 from antiphon.journal.files.seal import Seal
-from antiphon.journal.port import (
-    Labels,
-    StoredRule,
-    StoredRun,
-    genesis,
-    labels_digest,
-    listed,
-    name_digest,
-    rule_digest,
-)
-from antiphon.journal.sqlite_file import SET_MARK, meaning, open_file, value
-from antiphon.journal.sqlite_reader import RunHead
-from antiphon.journal.sqlite_writer import ADD_BLOB, ADD_ROW, KEEP_BLOB, NEWEST, WriteJob, pack, stored
+from antiphon.journal.listing import Labels, labels_digest, listed, name_digest
+from antiphon.journal.port import StoredRule, StoredRun, genesis, rule_digest
+from antiphon.journal.sqlite.file import SET_MARK, meaning, open_file, value
+from antiphon.journal.sqlite.reader import RunHead
+from antiphon.journal.sqlite.writer import ADD_BLOB, ADD_ROW, KEEP_BLOB, NEWEST, WriteJob, pack, stored
 from antiphon.journal.transfer import named_blobs, present
 
 # A key is never used again: an owner that was away too long still names the deleted run by it.

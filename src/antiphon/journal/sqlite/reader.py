@@ -15,8 +15,8 @@ import msgspec
 from antiphon.errors import JournalCorrupt, JournalError, UnknownName
 from antiphon.journal.files.seal import Seal
 from antiphon.journal.port import Refs, Row, StoredCommand, blob_digest, chain, follows, genesis
-from antiphon.journal.sqlite_file import meaning, value
-from antiphon.journal.sqlite_writer import stored
+from antiphon.journal.sqlite.file import meaning, value
+from antiphon.journal.sqlite.writer import stored
 
 POLL_S = 0.1
 """How often other processes' commits are looked for while somebody waits."""

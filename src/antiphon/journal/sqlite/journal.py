@@ -13,39 +13,42 @@ from typing import Any, TypeVar
 import apsw
 
 from antiphon.errors import ConfigError, JournalError, LeaseLost, RunInUse, UnknownName
-from antiphon.journal import sqlite_anchored as anchored
-from antiphon.journal import sqlite_reader as reading
-from antiphon.journal import sqlite_runs as storing
 from antiphon.journal.files.anchor import Anchor
 from antiphon.journal.files.seal import Seal
-from antiphon.journal.owner import HeldLeases
-from antiphon.journal.port import (
+from antiphon.journal.listing import (
     EVERY_RUN,
     NO_LABELS,
-    PAGE_BYTES,
-    Done,
     Labels,
-    Lease,
-    Row,
     RunFilter,
     RunInfo,
+    check_labels,
+    check_name,
+)
+from antiphon.journal.owner import HeldLeases
+from antiphon.journal.port import (
+    PAGE_BYTES,
+    Done,
+    Lease,
+    Row,
     StoredCommand,
     StoredRule,
     StoredRun,
     check_id,
-    check_labels,
     check_limit,
-    check_name,
     check_origin,
     check_rule,
     wrong_given,
 )
-from antiphon.journal.sqlite_file import SYNCHRONOUS, check_seal, meaning, open_file, open_reading
-from antiphon.journal.sqlite_listing import entries
-from antiphon.journal.sqlite_owners import Clocks, SqliteOwners
-from antiphon.journal.sqlite_pages import RowMarks, page
-from antiphon.journal.sqlite_reader import ReadQuery, SqliteReader
-from antiphon.journal.sqlite_writer import Append, Ended, SqliteWriter, Tail, WriteJob
+from antiphon.journal.sqlite import anchored
+from antiphon.journal.sqlite import reader as reading
+from antiphon.journal.sqlite import runs as storing
+from antiphon.journal.sqlite.file import SYNCHRONOUS, check_seal, meaning, open_file, open_reading
+from antiphon.journal.sqlite.listing import entries
+from antiphon.journal.sqlite.owners import Clocks, SqliteOwners
+from antiphon.journal.sqlite.pages import RowMarks, page
+from antiphon.journal.sqlite.reader import ReadQuery, SqliteReader
+from antiphon.journal.sqlite.waiters import Waiters
+from antiphon.journal.sqlite.writer import Append, Ended, SqliteWriter, Tail, WriteJob
 from antiphon.journal.transfer import check_run
 
 T = TypeVar("T")
@@ -93,7 +96,6 @@ class SqliteJournal:
         self._owners = SqliteOwners(self.path, self._clocks)
         self._leases = HeldLeases(ttl, steady)
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._waiting: dict[str, list[tuple[int, int, asyncio.Future[None]]]] = {}
         self._closing: asyncio.Future[None] | None = None
         file = open_file(self.path, durability, vfs, Seal(key))
         try:
@@ -107,6 +109,7 @@ class SqliteJournal:
         self._writer = SqliteWriter(file, self.path, self._ended)
         self._marks = RowMarks()
         self._reader = SqliteReader(beside, self.path, self._seen)
+        self._waiters = Waiters(self._reader.watched)
 
     async def claim(
         self, run_id: str, *, create: bool = False, origin: str = "", labels: Labels = NO_LABELS
@@ -159,19 +162,10 @@ class SqliteJournal:
 
     async def wait(self, run_id: str, seq: int, command: int) -> None:
         """See `port.Journal.wait`: at once for this instance's writes, within 0.25 s for others'."""
-        waiter = (seq, command, asyncio.get_running_loop().create_future())
-        self._waiting.setdefault(run_id, []).append(waiter)
-        self._reader.watched[run_id] = len(self._waiting[run_id])
-        try:
+        with self._waiters.one(run_id, seq, command) as moved:
             now = await self._read(lambda connection: reading.position(connection, run_id))
-            self._wake({run_id: now})
-            await waiter[2]
-        finally:
-            left = self._waiting[run_id]
-            left.remove(waiter)
-            if not left:
-                del self._waiting[run_id]
-                self._reader.watched.pop(run_id, None)
+            self._waiters.wake({run_id: now})
+            await moved
 
     async def rename(self, run_id: str, name: str) -> None:
         """See `port.Journal.rename`; needs no lease."""
@@ -191,7 +185,7 @@ class SqliteJournal:
     async def delete(self, run_id: str) -> None:
         """See `port.Journal.delete`."""
         more = await self._write(partial(self._delete, run_id))
-        self._wake({run_id: reading.GONE})
+        self._waiters.wake({run_id: reading.GONE})
         if more:
             await self._clear()
 
@@ -285,10 +279,7 @@ class SqliteJournal:
         if self._closing is None:
             farewell = self._write(self._give_up)
             self._closing = asyncio.get_running_loop().create_future()
-            for waiters in self._waiting.values():
-                for _, _, waiter in waiters:
-                    if not waiter.done():
-                        waiter.set_exception(_closed(self.path))
+            self._waiters.fail(_closed(self.path))
             self._reader.put(ReadQuery(lambda _: self._anchor.close(), lambda ask, error: None))
             self._reader.put(None)
             self._writer.stop(after=self._reader.thread, gone=partial(self._call, self._gone, farewell))
@@ -476,27 +467,12 @@ class SqliteJournal:
             except Exception as raised:  # noqa: BLE001 - reported; the callbacks after it are still owed their end
                 text = "a callback of Journal.append raised"
                 self._on_loop().call_exception_handler({"message": text, "exception": raised})
-        if self._waiting:
-            self._wake(moved)
+        if self._waiters:
+            self._waiters.wake(moved)
 
     def _seen(self, moved: dict[str, tuple[int, int]] | JournalError) -> None:
-        self._call(self._wake, moved)
-
-    def _wake(self, moved: dict[str, tuple[int, int]] | JournalError) -> None:
-        if isinstance(moved, JournalError):
-            for waiters in self._waiting.values():
-                for _, _, waiter in waiters:
-                    if not waiter.done():
-                        waiter.set_exception(moved)
-            return
-        for run_id, (seq, command) in moved.items():
-            for after, read, waiter in self._waiting.get(run_id, ()):
-                if waiter.done():
-                    continue
-                if (seq, command) == reading.GONE:
-                    waiter.set_exception(UnknownName("run", run_id))
-                elif seq > after or command > read:
-                    waiter.set_result(None)
+        told = self._waiters.fail if isinstance(moved, JournalError) else self._waiters.wake
+        self._call(told, moved)
 
 
 def _resolve(future: asyncio.Future[Any], ended: WriteJob | ReadQuery, error: BaseException | None) -> None:

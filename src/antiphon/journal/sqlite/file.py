@@ -40,8 +40,8 @@ from antiphon.journal.files.in_use import OpenFiles
 from antiphon.journal.files.log import damaged, empty, judge_log, scan_log
 from antiphon.journal.files.private import keep_out_of_git, tighten
 from antiphon.journal.files.seal import UNSEALED, VARIABLE, Seal
+from antiphon.journal.listing import listed
 from antiphon.journal.owner import this_process
-from antiphon.journal.port import listed
 
 APPLICATION = 0x416E7470
 """`pragma application_id` of our files: "Antp"."""

@@ -14,8 +14,8 @@ from typing import Any, get_args
 
 import apsw
 
-from antiphon.journal.port import Labels, RunFilter, RunInfo, RunStatus
-from antiphon.journal.sqlite_file import value
+from antiphon.journal.listing import Labels, RunFilter, RunInfo, RunStatus
+from antiphon.journal.sqlite.file import value
 
 _KEYS: Mapping[str, str] = {
     # All that is asked for is in each; they differ in the index they go by.
