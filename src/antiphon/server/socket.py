@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 from litestar import WebSocket, websocket
+from msgspec.structs import replace
 
 from antiphon import __version__
 from antiphon.errors import AntiphonError, UserError
@@ -230,10 +231,10 @@ class SocketConnection:
             line = await run_line(
                 self._host, await self._host.info(run.run_id), await self._host.labels(run.run_id)
             )
+            whole = {each.id: each for each in await run.open_questions()}
+            asked = tuple(whole.get(each.id, each) for each in follower.questions)
             await self._send(
-                messages.SubscribeReply(
-                    request.request_id, run.run_id, request.after, line, follower.questions
-                )
+                messages.SubscribeReply(request.request_id, run.run_id, request.after, line, asked)
             )
             following = self._follow(run, follower, request)
             task = asyncio.ensure_future(following)
@@ -245,7 +246,7 @@ class SocketConnection:
             async with aclosing(run.events(request.after, deltas=request.view == "all")) as events:
                 async for item in events:
                     for message in follower.read(item):
-                        await self._send(message)
+                        await self._send(await _whole(run, message))
             await self._send(messages.StreamEnded(run.run_id, "closed"))
         except AntiphonError as error:
             await self._send(messages.StreamEnded(run.run_id, "failed", refusal_of(error).problem))
@@ -334,6 +335,15 @@ class SocketConnection:
         view = team_view(request.team, self._host.team(request.team))
         by_agent = {each.name: each.tools for each in view.agents}
         await self._send(messages.ToolsetsReply(request.request_id, request.team, by_agent))
+
+
+async def _whole(run: RunConnection, message: messages.RunUpdate) -> messages.RunUpdate:
+    """A message as it is; a question that is still open with the form of its answer."""
+    if isinstance(message, messages.QuestionMessage):
+        for each in await run.open_questions():
+            if each.id == message.question.id:
+                return replace(message, question=each)
+    return message
 
 
 Action = Callable[[SocketConnection, Any], Awaitable[None]]
