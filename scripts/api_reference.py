@@ -50,6 +50,7 @@ PAGES: Mapping[str, tuple[str, Sequence[str]]] = {
         "Reading a run that is stored, or while it goes on.",
         [f"antiphon.view{each}" for each in ("", ".nodes", ".changes", ".connection", ".notebook")],
     ),
+    "host": ("Many runs of teams known by name.", ["antiphon.host"]),
     "delegation": ("Agents that call agents: its log and its trace.", ["antiphon.styles.delegation"]),
     "loop": ("One agent in a streaming tool loop.", ["antiphon.styles.loop"]),
     "environment": ("Roles that publish and subscribe.", ["antiphon.styles.environment"]),

@@ -5,6 +5,8 @@ AntiphonError
 │   ├── ConfigError       a file or setting; carries path, line, column
 │   ├── UnknownName       no agent, tool, model or run of that name; lists those that exist
 │   ├── DuplicateName     two agents or tools of one name
+│   ├── RunIsClosed       nothing can follow in this run
+│   ├── AnsweredAlready   a question is answered once; carries effect_id
 │   ├── AgentsMissing     a run's agents that the team lacks, where that is refused; carries their names
 │   └── ToolDefinitionError   a function that cannot be offered as a tool
 ├── ExternalError         a model or a tool failed; inside a run it becomes an event
@@ -122,6 +124,24 @@ class AgentsMissing(UserError):
             f" {', '.join(map(visible, self.names))}. Map them with renamed={{old: new}}, leave them at rest"
             " (missing='rest') or forget them (missing='drop')"
         )
+
+
+class RunIsClosed(UserError):
+    """The run is closed: nothing can follow in it."""
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(f"Run {visible(run_id)} is closed; nothing can follow. Start a new one")
+        self.run_id = run_id
+
+
+class AnsweredAlready(UserError):
+    """The question `effect_id` has an answer; a question is answered once, whoever does it first."""
+
+    def __init__(
+        self, effect_id: str, text: str = "has an answer already, which waits to be taken in"
+    ) -> None:
+        super().__init__(f"{visible(effect_id)} {text}")
+        self.effect_id = effect_id
 
 
 class ToolDefinitionError(UserError):

@@ -47,7 +47,7 @@ def test_the_base_is_small() -> None:
     assert len(pins("base")) + len(["antiphon"]) <= MAX_BASE
 
 
-@pytest.mark.parametrize("name", ["base", "dev", "llmock", "local", "pyright", "weights"])
+@pytest.mark.parametrize("name", ["base", "dev", "llmock", "local", "pyright", "server", "weights"])
 def test_every_pin_is_exact_and_hashed(name: str) -> None:
     text = (ROOT / "requirements" / f"{name}.txt").read_text("utf-8")
     entries = re.split(r"\n(?=\S)", text.strip())
@@ -61,7 +61,7 @@ def test_every_pin_is_exact_and_hashed(name: str) -> None:
 
 def test_the_locks_agree() -> None:
     seen: dict[str, str] = {}
-    for name in ("base", "local", "dev", "weights"):
+    for name in ("base", "local", "dev", "server", "weights"):
         for pin in pins(name):
             distribution, version = pin.split()[0].split("==")
             assert seen.setdefault(distribution, version) == version, distribution
@@ -72,6 +72,7 @@ def test_the_lock_knows_every_dependency() -> None:
     names = {
         "base": project["project"]["dependencies"],
         "local": project["project"]["optional-dependencies"]["local"],
+        "server": project["project"]["optional-dependencies"]["server"],
         "dev": project["dependency-groups"]["dev"],
     }
     for lock, wanted in names.items():

@@ -66,6 +66,11 @@ CASES = {
         *(["b0", "9/9.c9", "yes"], ["b0", "1/1.\x1b[31mc", HOSTILE], ["c0", HOSTILE]),
         *(["b0", "1/1.c1", "yes"], ["b0", "1/1.c1", "no"]),
     ],
+    ("serve",): [
+        ["no\x1b[31m.yaml"],
+        ["hostile.yaml", "--host", "\x1b[31m"],
+        ["x=hostile.yaml", "x=team.yaml"],
+    ],
     ("runs", "ls"): [[]],
     ("runs", "show"): [["a0"], ["b0"], ["c0"], ["e0"], ["zznamed"], ["\x1b[31m"], ["d0"]],
     ("runs", "tail"): [["a0"], ["b0"], ["c0"], ["a0", "-n", "3"]],

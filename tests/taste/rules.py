@@ -30,8 +30,14 @@ PRIVATE_WORDS = {
 PRESCRIBED_NAMES: dict[str, str] = {"CostManager": "environment"}  # name: style
 # Where tasks may be born, beside the runtime.
 # The conformance suite of journals (journal.check) races owners against waiters. The
-# environment's subscriptions wait for many of the user's own triggers at once, outside any run.
+# environment's subscriptions wait for many of the user's own triggers at once, outside any run. A host has a
+# task for each run and what that waits for, a server for itself, each request and each run that is followed.
 TASK_MAKERS = (
+    "src/antiphon/host/host.py",
+    "src/antiphon/host/hosted.py",
+    "src/antiphon/server/routes/events.py",
+    "src/antiphon/server/serve.py",
+    "src/antiphon/server/socket.py",
     "src/antiphon/kernel/run/runtime.py",
     "src/antiphon/journal/check",
     "src/antiphon/styles/environment/metagpt/subscription.py",

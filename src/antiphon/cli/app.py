@@ -17,6 +17,7 @@ COMMANDS: Mapping[str, str] = {
     "run": "Ask a team of agents and watch it work.",
     "chat": "Chat with an agent or team. Saved; resume it any time.",
     "runs": "Look at runs, resume, cancel or delete them, check and export them.",
+    "serve": "Serve teams over HTTP and WebSocket.",
     "answer": "Answer what a run asks, from another terminal or process.",
     "rules": "Allow or deny tools beyond one run.",
     "graph": "Draw who reaches whom in a team.",
@@ -45,6 +46,8 @@ class Commands(click.Group):
             from antiphon.cli.commands.runs import runs as found
         elif cmd_name == "chat":
             from antiphon.cli.commands.chat import chat as found
+        elif cmd_name == "serve":
+            from antiphon.cli.commands.serve import serve as found
         elif cmd_name == "answer":
             from antiphon.cli.commands.answer import answer as found
         elif cmd_name == "rules":

@@ -7,22 +7,21 @@ import shlex
 import shutil
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
 import click
-import msgspec
 
 from antiphon.cli import exit_codes
 from antiphon.cli.display import terminal_escape
 from antiphon.config.dotenv import environment
+from antiphon.host.summaries import state_word
 from antiphon.journal import Journal, open_journal
 from antiphon.journal.files.seal import VARIABLE, journal_key
 from antiphon.journal.listing import RunInfo
 from antiphon.journal.port import StoredRun
-from antiphon.kernel.facts.summary import RunSummary, decode, summary_of
-from antiphon.kernel.run.rows import fold
+from antiphon.kernel.facts.summary import RunSummary
 from antiphon.view import export_file
 
 FOLDER = ".antiphon"
@@ -115,25 +114,9 @@ def load_export(path: str) -> StoredRun:
         raise exit_codes.NotFound(f"{path} cannot be read: {error.strerror}") from error
 
 
-async def stored_summary(journal: Journal, entry: RunInfo) -> RunSummary:
-    """A run in one line: as its owner wrote it down; folded where that is missing, or where an owner that has
-    died wrote more after it. One that lives tells what changes, within a second."""
-    if entry.summary:
-        # It is a cache: one that a later version wrote in its own way is as good as none.
-        with suppress(msgspec.MsgspecError):
-            known = decode(entry.summary)
-            if known.seq == entry.seq or (entry.owner and known.seq and known.activity):
-                return known
-    return summary_of(await fold(journal, entry.run_id), entry.seq)
-
-
 def state_of(entry: RunInfo, known: RunSummary) -> str:
-    """A run's state in one word: whether it asks a person, somebody drives it, or how it ended."""
-    if known.state == "waiting":
-        return "waiting"
-    if known.state == "open":
-        return "running" if entry.owner else "suspended"
-    return terminal_escape.line(known.outcome, 20) or ("closed" if known.state == "closed" else "idle")
+    """A run's state in one word, as it is shown."""
+    return terminal_escape.line(state_word(entry, known), 20)
 
 
 def program() -> str:

@@ -54,6 +54,7 @@ class Target(Struct, frozen=True):
     graph: Graph | None = None
     findings: tuple[str, ...] = ()
     endpoints: Mapping[str, EndpointOptions] = {}
+    source: Any = None
 
     def with_endpoints(self, texts: Sequence[str], model: str | None) -> dict[str, EndpointOptions] | None:
         """What the command line says of endpoints goes before what the file says; None when nobody says it.
@@ -259,7 +260,9 @@ def _drawn(text: str, found: Any) -> Target:
     findings = sorted(getattr(found, "findings", ()), key=lambda each: str(each.severity))
     agents = tuple(found.agents())
     drawn = found.graph() if callable(getattr(found, "graph", None)) else None
-    return Target(text, agents[0].name, agents, drawn, tuple(each.labelled for each in findings))
+    return Target(
+        text, agents[0].name, agents, drawn, tuple(each.labelled for each in findings), source=found
+    )
 
 
 def _called(text: str, function: Any, folder: str | None) -> Any:

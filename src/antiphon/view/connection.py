@@ -25,7 +25,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from antiphon.errors import UnknownName, UserError
+from antiphon.errors import AnsweredAlready, RunIsClosed, UnknownName, UserError
 from antiphon.journal import Journal, open_journal
 from antiphon.journal.transfer import MAX_SEQ
 from antiphon.kernel.facts import ids
@@ -231,21 +231,20 @@ class RunConnection:
             except ValueError as error:
                 raise UserError(f"{effect_id} is not answered: {error}") from error
         command = AnswerInput(effect_id, content, arguments, by, grant, reason, ends_turn)
-        key = answer_key(effect_id, wait.refused)
-        return await self._post(command, key, f"{effect_id} has an answer already")
+        return await self._post(command, answer_key(effect_id, wait.refused), effect_id)
 
     async def cancel(self, target: str = "", reason: str = "") -> int:
         """Stop a call or tool and all under it; without a target, every request."""
         return await self._post(CancelEffect(target, reason), "")
 
-    async def _post(self, command: Command, key: str, twice: str = "") -> int:
+    async def _post(self, command: Command, key: str, answers: str = "") -> int:
         await self._read_on()
         if self._tree.closed:
-            raise UserError(f"Run {self._run_id} is closed; nothing can follow. Start a new one")
+            raise RunIsClosed(self._run_id)
         key = key or new_id()
         new = await self._journal.post(self._run_id, key, encode(posted(command)))
-        if not new and twice:
-            raise UserError(f"{twice}, which waits to be taken in")
+        if not new and answers:
+            raise AnsweredAlready(answers)
         for stored in await self._journal.commands(self._run_id, self._newest if new else 0):
             self._newest = max(self._newest, stored.number)
             if stored.key == key:

@@ -94,6 +94,17 @@ def load(path: str) -> StoredRun:
     """What the file at `path` says, not yet checked. Raises OSError, JournalError when it is no export."""
     try:
         found = msgspec.json.decode(_bytes(path), type=Export)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise JournalError(f"{path} is no exported run, or is damaged: {error}") from error
+    return stored(found, path)
+
+
+def stored(found: Export, path: str) -> StoredRun:
+    """An exported run as a journal would keep it, not yet checked. path: how errors call it.
+
+    Raises JournalError for another format.
+    """
+    try:
         if not 1 <= found.antiphon_export <= FORMAT:
             raise JournalError(
                 f"{path} has export format {found.antiphon_export},"

@@ -26,9 +26,9 @@ from antiphon.cli.store import (
     json_option,
     opened,
     short_id,
-    stored_summary,
 )
 from antiphon.errors import JournalError
+from antiphon.host.summaries import stored_summary
 from antiphon.journal import Journal
 from antiphon.journal.listing import RunFilter, RunInfo
 from antiphon.kernel.facts import ids

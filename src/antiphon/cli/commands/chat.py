@@ -18,10 +18,11 @@ from antiphon.cli.session.drive import drain
 from antiphon.cli.session.request import CHAT, DisplayOptions, manner_of
 from antiphon.cli.session.slash import obey
 from antiphon.cli.session.talk import Opening, Person, Talk, name_of
-from antiphon.cli.store import find, journal_option, short_id, stored_summary, url_of
+from antiphon.cli.store import find, journal_option, short_id, url_of
 from antiphon.cli.target import FORMS, Target, load_target
 from antiphon.config.dotenv import environment
 from antiphon.errors import AntiphonError, JournalError, RunSuspended
+from antiphon.host.summaries import stored_summary
 from antiphon.journal import Journal, open_journal
 from antiphon.journal.listing import RunInfo
 from antiphon.kernel.run.rows import events_of

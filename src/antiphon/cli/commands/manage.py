@@ -1,4 +1,4 @@
-"""`runs resume`, `runs rename` and `runs cancel`: what changes a run that exists."""
+"""`runs resume`, `check`, `rename` and `cancel`: what changes a run that exists, or would."""
 
 from __future__ import annotations
 
@@ -23,17 +23,26 @@ from antiphon.cli.display import output, terminal_escape
 from antiphon.cli.display.tree import CallTree
 from antiphon.cli.display.watch import interactive
 from antiphon.cli.session.request import COMMAND_LINE, DisplayOptions, Missing, Request, finish, perform
-from antiphon.cli.store import find, journal_option, opened, short_id
+from antiphon.cli.store import find, journal_option, json_option, opened, short_id
 from antiphon.cli.target import Target, load_target
+from antiphon.config.dotenv import environment
 from antiphon.errors import AgentsMissing, UserError, visible
 from antiphon.journal import Journal
 from antiphon.journal.listing import MAX_NAME, RunInfo, check_name
 from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.run.commands import CancelEffect, encode
-from antiphon.kernel.run.open import cancel_run
+from antiphon.kernel.run.open import cancel_run, compare_team
 from antiphon.kernel.run.rows import RecordReader, fold
 from antiphon.kernel.run.standing import standing_rules
+from antiphon.values.result import Difference
 from antiphon.view.connection import connect
+
+CHOICES = (
+    "Nothing was changed. `runs resume` with this target goes on as said above; resume with the earlier team"
+    " to keep what is gone,"
+    " `runs cancel` what is in flight, or resume with --renamed OLD=NEW (an agent has another name now)"
+    " or --missing drop (what is gone is forgotten)."
+)
 
 PATIENCE = 5.0
 """Seconds that an owner gets to take a cancellation in before the command reports without it."""
@@ -147,6 +156,65 @@ async def _told_again(journal: Journal, entry: RunInfo, state: RunState, manner:
     if not manner.quiet and not manner.as_json:
         output.tell(f"run {short_id(entry.run_id)} had ended already")
     return finish([result], manner, entry.run_id, tree, entry.updated_at - entry.created_at)
+
+
+@click.command("check", short_help="Say what resuming a run with a team would meet.")
+@click.argument("run_id", metavar="RUN")
+@target_argument
+@model_option
+@endpoint_option
+@folder_option
+@journal_option
+@json_option
+def check(
+    run_id: str,
+    target: str,
+    model: str | None,
+    endpoints: tuple[str, ...],
+    folder: str | None,
+    journal: str | None,
+    as_json: bool,
+) -> int:
+    """Compare the agents of TARGET with those that RUN was last opened with, and change nothing.
+
+    Said are agents, tools, hooks, models, prompts and options that differ, and what each means for the run;
+    `!` marks what stands in the way: work in flight that fails or is done by other code, a conversation at
+    rest that is out of reach, a permission that holds no more. The exit code is 0 when nothing does, else 1.
+    """
+    return asyncio.run(_check(run_id, load_target(target, folder), model, endpoints, journal, as_json))
+
+
+async def _check(
+    prefix: str, target: Target, model: str | None, endpoints: tuple[str, ...], option: str | None,
+    as_json: bool,
+) -> int:  # fmt: skip
+    async with opened(option) as journal:
+        entry = await find(journal, prefix)
+        found = await compare_team(
+            journal, entry.run_id, target.agents, model=model, env=environment(),
+            endpoints=target.with_endpoints(endpoints, model),
+        )  # fmt: skip
+    blocked = any(each.blocks for each in found or ())
+    if as_json:
+        said = {"run_id": entry.run_id, "known": found is not None, "blocked": blocked}
+        output.say(terminal_escape.json_text({**said, "differences": found or []}))
+    elif found is None:
+        output.say(f"run {short_id(entry.run_id)} names no team; there is nothing to compare")
+    else:
+        for each in found:
+            output.say(_line(each))
+        count = sum(each.blocks for each in found)
+        output.say(f"{len(found)} differences, {count} in the way" if found else "the team is the same")
+        if blocked:
+            output.tell(CHOICES)
+    return exit_codes.FAILED if blocked else exit_codes.COMPLETED
+
+
+def _line(found: Difference) -> str:
+    """One difference in one line."""
+    whose = "" if found.agent in ("", found.name) else f" of {found.agent}"
+    text = f"{'!' if found.blocks else ' '} {found.what} {found.name}{whose} {found.change}: {found.means}"
+    return terminal_escape.line(text, 400)
 
 
 @click.command("rename", short_help="Give a run a name.")

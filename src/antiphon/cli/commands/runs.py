@@ -14,9 +14,8 @@ import msgspec
 
 from antiphon import Record
 from antiphon.cli import exit_codes
-from antiphon.cli.commands.check import check
 from antiphon.cli.commands.export import export, import_run
-from antiphon.cli.commands.manage import cancel, rename, resume
+from antiphon.cli.commands.manage import cancel, check, rename, resume
 from antiphon.cli.commands.retention import prune, rm
 from antiphon.cli.commands.verify import verify
 from antiphon.cli.display import output, terminal_escape
@@ -32,9 +31,9 @@ from antiphon.cli.store import (
     opened,
     short_id,
     state_of,
-    stored_summary,
 )
 from antiphon.errors import JournalError, UnknownName
+from antiphon.host.summaries import stored_summary
 from antiphon.journal.listing import MAX_NAME, RunFilter, RunInfo, RunStatus
 from antiphon.kernel.facts.summary import RunSummary, summary_of
 from antiphon.kernel.run.rows import RecordReader

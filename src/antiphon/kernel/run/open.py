@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from antiphon.errors import AgentsMissing, ConfigError, UnknownName, UserError
+from antiphon.errors import AgentsMissing, ConfigError, RunIsClosed, UnknownName, UserError
 from antiphon.journal import Journal, open_journal
 from antiphon.journal.listing import NO_LABELS, Labels
 from antiphon.journal.port import Lease
@@ -232,7 +232,7 @@ async def _reopen(
     try:
         state = await fold(store, run_id, cast.learn)
         if state.closed:
-            raise UserError(f"Run {run_id} is closed; nothing can follow. Start a new one")
+            raise RunIsClosed(run_id)
     except BaseException:
         await store.release(lease)
         raise

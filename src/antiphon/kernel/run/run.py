@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from contextlib import aclosing
 from functools import partial
 from math import inf
-from typing import Any
+from typing import Any, get_args
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -19,17 +19,22 @@ from antiphon.kernel.facts.activation import Activation, FinishedCall, OpenEffec
 from antiphon.kernel.facts.events import (
     VERDICTS,
     ApprovalEffect,
+    CallEffect,
     EffectStarted,
     Event,
     HumanInput,
     LimitEffect,
     QuestionEffect,
+    ResultEffect,
+    RoomEffect,
     Ruling,
+    TimerEffect,
 )
 from antiphon.kernel.facts.fold.inbox import full
 from antiphon.kernel.facts.fold.transcript_edits import read_history
 from antiphon.kernel.facts.ledger import NANO
 from antiphon.kernel.facts.records import Record
+from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules.answers import check_answer
 from antiphon.kernel.run.commands import (
     AnswerInput,
@@ -85,6 +90,24 @@ class Run:
     def is_over(self) -> bool:
         """Whether nothing follows here: it was left, or has stopped with an error."""
         return self._runtime.feed.over
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether nothing happens here until somebody posts or answers, or a timer ends (`due_at`).
+
+        To leave it then cuts nothing off.
+        """
+        return rests(self._runtime.state)
+
+    @property
+    def due_at(self) -> float | None:
+        """When the next timer of the run ends, Unix seconds; None without one."""
+        return next_due(self._runtime.state)
+
+    @property
+    def command(self) -> int:
+        """The number of the last command that was taken in; 0 for none."""
+        return self._runtime.state.command
 
     @property
     def usage(self) -> Mapping[str, Usage]:
@@ -363,6 +386,10 @@ class Run:
             raise UserError(f"Run.drain(seconds) takes a number of seconds, 0 or more; got {bound!r}")
         return () if self._runtime.state.closed else await self._runtime.drain(bound)
 
+    async def until_over(self) -> None:
+        """Return once nothing follows here: the run was left, or has stopped with an error."""
+        await asyncio.wait((self._runtime.spawn(_as_long_as_it_is_open()),))
+
     async def close(self, reason: str = "") -> None:
         """End the run for good; what is still open is cancelled first."""
         if self._runtime.state.activations[0].open:
@@ -390,6 +417,24 @@ def open_here(journal: Journal, run_id: str) -> Run | None:
     known = getattr(asyncio.get_running_loop(), _KEPT_AS, {})
     found: Run | None = known.get((journal.place, run_id))
     return found if found is not None and not found.is_over else None
+
+
+def rests(state: RunState) -> bool:
+    """Whether all that is open waits for people, for timers, or for what does: calls, ends, room."""
+    return all(isinstance(each.detail, _RESTFUL) for each in state.open.values())
+
+
+def next_due(state: RunState) -> float | None:
+    """When the next timer ends; None without one."""
+    details = (each.detail for each in state.open.values())
+    return min((each.due_at for each in details if type(each) is TimerEffect), default=None)
+
+
+_RESTFUL = (CallEffect, ResultEffect, RoomEffect, TimerEffect, *get_args(HumanInput))
+
+
+async def _as_long_as_it_is_open() -> None:
+    await asyncio.get_running_loop().create_future()
 
 
 async def _when(signal: Signal, do: Callable[[], object]) -> None:

@@ -9,12 +9,12 @@ Nothing of it is stored: it is what the run's state and records say at this cont
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from msgspec import Struct
 
-from antiphon import Run
+from antiphon import Record, Run
 from antiphon.styles.profiles.conditions.path import lookup
 from antiphon.styles.profiles.files.profile import Profile
 from antiphon.styles.profiles.team import ProfileTeam
@@ -79,13 +79,18 @@ class RunContext(Struct, frozen=True):
 
 async def run_context(run: Run, team: ProfileTeam) -> RunContext:
     """What an open run of this team is like now."""
-    profiles, data = team.library.profiles, run.activation(0).data
-    shared, meta = team_state(data), _meta(RunTree.of(await run.records()))
+    return context_of(await run.records(), (run.activation(0), *run.activations()), team)
+
+
+def context_of(records: Iterable[Record], live: Sequence[ActivationInfo], team: ProfileTeam) -> RunContext:
+    """The same of a run that others drive: its records, and its live activations, the user's first."""
+    profiles, data = team.library.profiles, live[0].data
+    shared, meta = team_state(data), _meta(RunTree.of(records))
     known, leading = config_of(profiles.values()), leading_states(data)
     found: dict[str, list[tuple[ActivationInfo, Profile, dict[str, Any]]]] = {
         "partner": [], "principal": [], "associate": [],
     }  # fmt: skip
-    for view in run.activations():
+    for view in live[1:]:
         profile = profiles.get(view.agent)
         if profile is not None and profile.type in found:
             state = _state(view, team.staff_of(profile.name))

@@ -1,0 +1,193 @@
+"""`antiphon serve`: teams over HTTP and WebSocket, on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import secrets
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from antiphon.cli import exit_codes
+from antiphon.cli.commands.run import endpoint_option, folder_option, model_option
+from antiphon.cli.display import output, terminal_escape
+from antiphon.cli.session.drive import on_signals
+from antiphon.cli.store import journal_option, url_of
+from antiphon.cli.target import FORMS, Target, load_target
+from antiphon.config.dotenv import environment
+from antiphon.errors import ConfigError, UserError
+from antiphon.host import Host, HostedTeam
+from antiphon.host.team import check_label
+
+if TYPE_CHECKING:
+    from antiphon.server.app import ServerSettings
+
+PORT = 8000
+TOKEN = "ANTIPHON_SERVER_TOKEN"
+"""The setting with a token that outlives restarts."""
+DRAIN_SECONDS = 8.0
+"""What is in flight gets so long to end; with the rest it is less than ten seconds."""
+
+
+@click.command(epilog=f"TARGET is {FORMS}; NAME=TARGET says what the team is called here.")
+@click.argument("targets", metavar="TARGET...", nargs=-1, required=True)
+@click.option(
+    "--port", type=click.IntRange(0, 65_535), default=PORT, show_default=True, help="0: any free one."
+)
+@click.option(
+    "--host", "address", default="127.0.0.1", show_default=True, help="Others than 127.0.0.1 need --users."
+)
+@click.option(
+    "--users", type=click.Path(exists=True, dir_okay=False), help="A file with users, hosts, origins."
+)
+@click.option(
+    "--new-token",
+    metavar="NAME",
+    is_eager=True,
+    expose_value=False,
+    callback=lambda *given: _new_token(*given),
+    help="Print a token and a user of that name for the file, and end.",
+)
+@journal_option
+@model_option
+@endpoint_option
+@folder_option
+@click.option(
+    "--policy",
+    type=click.Choice(["open", "guarded", "strict"]),
+    default="guarded",
+    show_default=True,
+    help="What tools may do: guarded asks before a tool acts, strict allows nothing, open everything.",
+)
+@click.option(
+    "--max-runs",
+    type=click.IntRange(min=1),
+    default=100,
+    show_default=True,
+    help="Runs at work at once; more wait.",
+)
+def serve(
+    targets: tuple[str, ...], port: int, address: str, journal: str | None, model: str | None,
+    endpoints: tuple[str, ...], folder: str | None, policy: Any, max_runs: int, users: str | None,
+) -> int:  # fmt: skip
+    """Serve teams over HTTP and WebSocket: start runs, watch them, answer what they ask.
+
+    It prints an address and a token, which every request names in a header. ANTIPHON_SERVER_TOKEN sets one
+    that outlives restarts. Ctrl-C and SIGTERM leave runs in good order; the next start takes them up.
+    """
+    try:
+        import antiphon.server.app  # noqa: F401 - the extra is there, or is asked for before anything is loaded
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"`antiphon serve` needs {error.name}, of the extra `server`: pip install 'antiphon[server]'"
+        ) from error
+    teams = hosted_teams(targets, folder, model, endpoints, policy)
+    settings, token = _settings(users, address)
+    where = url_of(journal, environment())
+    return asyncio.run(_serve(teams, settings, address, port, where, max_runs, token))
+
+
+def _new_token(context: click.Context, option: click.Parameter, name: str | None) -> None:
+    """Print a token, and what stands for it in the file."""
+    if name is None:
+        return
+    from antiphon.server.subjects import digest_of
+
+    try:
+        check_label("user", name)
+    except UserError as error:
+        raise click.BadParameter(str(error), context, option) from error
+    token = secrets.token_urlsafe(32)
+    output.say(f"token for {name}: {token}\n")
+    output.say(f"- name: {name}\n  token_sha256: {digest_of(token)}")
+    context.exit(exit_codes.COMPLETED)
+
+
+def _settings(users: str | None, address: str) -> tuple[ServerSettings, str]:
+    """Who may come in, and the token to be shown. Raises ConfigError for an address that needs users."""
+    from antiphon.server.app import ServerSettings
+    from antiphon.server.gate import LOOPBACK
+    from antiphon.server.serve import is_loopback
+    from antiphon.server.subjects import one_token
+    from antiphon.server.users import read_users
+
+    if users is not None:
+        known = read_users(users)
+        if not is_loopback(address) and not known.hosts:
+            raise ConfigError("`hosts` is missing: the names by which others call this server", users, 1, 1)
+        return ServerSettings(known.tokens, LOOPBACK | known.hosts, known.origins), ""
+    if not is_loopback(address):
+        raise ConfigError(
+            f"--host {address} can be reached from other machines, where one token is not enough. Give"
+            " --users FILE, or leave it at 127.0.0.1 and reach it through a tunnel, such as ssh -L"
+        )
+    token = environment().get(TOKEN) or secrets.token_urlsafe(32)
+    return ServerSettings((one_token(token),)), "" if environment().get(TOKEN) else token
+
+
+def hosted_teams(
+    targets: Iterable[str], folder: str | None, model: str | None, endpoints: tuple[str, ...], policy: Any
+) -> dict[str, HostedTeam]:
+    """The teams of targets, by name. Raises ConfigError."""
+    found: dict[str, HostedTeam] = {}
+    for text in targets:
+        name, target = _named(text, folder)
+        if name in found:
+            raise ConfigError(f"Two teams are called {name}; give one another name: NAME={target.text}")
+        target.tell_findings()
+        found[name] = HostedTeam(
+            target.agents, target.entry, model, target.with_endpoints(endpoints, model), policy,
+            findings=target.findings, source=target.source,
+        )  # fmt: skip
+    return found
+
+
+def _named(text: str, folder: str | None) -> tuple[str, Target]:
+    """A team's name and the team: the name that stands before it, else what its folder or file is called."""
+    name, mark, rest = text.partition("=")
+    if mark and "/" not in name and "\\" not in name:
+        return name, load_target(rest, folder)
+    place, _, thing = text.rpartition(":")
+    path = Path(text if Path(text).exists() or not place else place).resolve()
+    own = path.name if path.is_dir() else path.stem
+    if own in ("team", "agents") and path.is_file():
+        own = path.parent.name
+    if thing and not Path(text).exists() and thing not in ("team", "agents"):
+        own = thing
+    return own, load_target(text, folder)
+
+
+async def _serve(
+    teams: dict[str, HostedTeam], settings: ServerSettings, address: str, port: int, journal: str,
+    max_runs: int, token: str,
+) -> int:  # fmt: skip
+    from antiphon.server.app import make_app
+    from antiphon.server.serve import listen, serve
+
+    stop = asyncio.Event()
+
+    def leave() -> None:
+        if stop.is_set():
+            # What is recorded is durable; what was in flight is taken up by the next start.
+            os._exit(exit_codes.SUSPENDED)
+        output.tell("leaving the runs in good order (once more: at once)")
+        stop.set()
+
+    def ready(url: str) -> None:
+        names = ", ".join(sorted(teams))
+        output.say(f"serving {terminal_escape.line(names, 200)} at {url}")
+        if token:
+            output.say(f"token: {token}")
+        sys.stdout.flush()
+
+    logging.getLogger("antiphon.server").addHandler(logging.StreamHandler(sys.stderr))
+    with listen(address, port) as listening:
+        async with Host(journal, teams, max_runs=max_runs, drain_seconds=DRAIN_SECONDS) as host:
+            on_signals(leave, "SIGINT", "SIGTERM", "SIGHUP")
+            await serve(make_app(host, settings), listening, stop, DRAIN_SECONDS, ready)
+    return exit_codes.COMPLETED

@@ -1,0 +1,17 @@
+"""A host for runs: many at once, of teams that it knows by name, without HTTP.
+
+    async with Host("sqlite:///runs.db", {"desk": desk}) as host:
+        started = await host.start("desk", "Hello")
+        async with host.connect(started.run_id) as run:
+            async for item in run.events():
+                print(item)
+
+`host` is the whole of it, `hosted` one run while this process drives or watches it, `team` what is known of
+a team, `labels` whose a run is. May import: the kernel, journals, `view`. Never: styles, the command line.
+"""
+
+from antiphon.host.host import Host, StartedRun
+from antiphon.host.labels import RunLabels
+from antiphon.host.team import HostedTeam
+
+__all__ = ["Host", "HostedTeam", "RunLabels", "StartedRun"]

@@ -1,0 +1,387 @@
+"""Host: it starts runs of its teams, drives them, lets go of those that rest, and takes up what was left."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
+from hashlib import blake2b
+from typing import Any
+from weakref import WeakValueDictionary
+
+from msgspec import Struct
+
+from antiphon.errors import JournalError, RunInUse, RunIsClosed, UnknownName, UserError
+from antiphon.host.hosted import FirstRequest, HostedRun
+from antiphon.host.labels import FirstCommand, RunLabels, first_command, first_key
+from antiphon.host.slots import Slots
+from antiphon.host.summaries import current_summary
+from antiphon.host.team import HostedTeam, Team, teams_of
+from antiphon.journal import Journal, open_journal
+from antiphon.journal.listing import RunInfo
+from antiphon.kernel.run.clock import Clock
+from antiphon.kernel.run.commands import AskAgent, encode, posted
+from antiphon.kernel.run.open import cancel_run, system_clock
+from antiphon.values.fields import fit
+from antiphon.values.limits import Limits
+from antiphon.values.message import Attachment, new_id
+from antiphon.view.connection import RunConnection, connect
+
+WATCHED = 500
+"""Runs at rest that are watched for what other processes post; of more, those that rested last."""
+SURVEY_SECONDS = 15.0
+"""How often a host looks for runs of its teams whose owner has died."""
+KNOWN_LABELS = 100_000
+"""Runs whose labels a host remembers; they never change."""
+KEY_LENGTH = 200
+"""Characters of an idempotency key."""
+
+
+class StartedRun(Struct, frozen=True):
+    """A run that a host has started, or has started before under that key."""
+
+    run_id: str
+    created: bool
+    """False: the same was asked for under the same key before."""
+
+
+class KeyUsed(UserError):
+    """An idempotency key came a second time, with another request."""
+
+
+class HostDraining(UserError):
+    """A host is being left, and starts nothing more."""
+
+
+class Host:
+    """Runs of teams, many at once. Use it as an async context manager, in one event loop.
+
+    journal: a Journal, which stays open, or the URL of one. teams: by name. max_runs: driven at once; more
+    wait in a line. idle_seconds: after so long at rest a run is let go; what is posted takes it up again.
+    drain_seconds: what is in flight gets so long to end when the host is left. clock: of the runs, too.
+    """
+
+    def __init__(
+        self, journal: Journal | str, teams: Mapping[str, Team], *, max_runs: int = 100,
+        idle_seconds: float = 60.0, drain_seconds: float = 8.0, clock: Clock | None = None,
+    ) -> None:  # fmt: skip
+        self._teams = teams_of(teams)
+        self._max_runs = fit(max_runs, int, "Host(max_runs)")
+        self._idle_seconds = fit(idle_seconds, float, "Host(idle_seconds)")
+        self._drain_seconds = fit(drain_seconds, float, "Host(drain_seconds)")
+        if self._max_runs < 1 or self._idle_seconds < 0 or self._drain_seconds < 0:
+            raise UserError("Host takes max_runs of at least 1, and seconds that are not below 0")
+        self._given, self._clock = journal, clock
+        self._opened: Journal | None = None
+        self._runs: dict[str, HostedRun] = {}
+        self._labels: dict[str, FirstCommand | None] = {}
+        self._starting: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._surveying: asyncio.Task[None] | None = None
+        self.draining = False
+        """Nothing is started or taken up any more."""
+
+    async def __aenter__(self) -> Host:
+        self._opened = open_journal(self._given)
+        self._slots = Slots(self._max_runs)
+        try:
+            await self._survey(first=True)
+        except BaseException:
+            await self.__aexit__()
+            raise
+        self._surveying = asyncio.get_running_loop().create_task(self._survey_on(), name="survey of runs")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        try:
+            await self.drain(self._drain_seconds)
+        finally:
+            if self.journal is not self._given:
+                await self.journal.close()
+
+    @property
+    def journal(self) -> Journal:
+        """The journal of its runs. Raises UserError outside of the `async with`."""
+        if self._opened is None:
+            raise UserError("A Host is used inside `async with Host(...) as host:`")
+        return self._opened
+
+    @property
+    def teams(self) -> Mapping[str, HostedTeam]:
+        """What can be started, by name."""
+        return self._teams
+
+    def team(self, name: str) -> HostedTeam:
+        """A team. Raises UnknownName."""
+        if name not in self._teams:
+            raise UnknownName("team", name, self._teams)
+        return self._teams[name]
+
+    @property
+    def runs(self) -> Mapping[str, HostedRun]:
+        """The runs that it drives, watches or had to give up, by id."""
+        return self._runs
+
+    # -- runs ---------------------------------------------------------------------------------
+
+    async def start(
+        self, team: str, message: str, *, entry: str = "", attachments: Iterable[Attachment] = (),
+        data: Any = None, limits: Limits | None = None, key: str = "", run_id: str = "",
+        labels: RunLabels | None = None,
+    ) -> StartedRun:  # fmt: skip
+        """Start a run with a request to `entry`, or the team's first agent; durable on return.
+
+        It may have to wait for a slot. key: starts it once, however often it is asked for by the same owner.
+        data, limits: of the request. labels: its owner and project. Raises UnknownName, KeyUsed when the key
+        came with another request, UserError for what JSON cannot hold, JournalError.
+        """
+        self._refuse_when_draining()
+        known = self.team(team)
+        agent = entry or known.entry
+        if agent not in (names := [each.name for each in known.agents]):
+            raise UnknownName(f"agent of team {team}", agent, names)
+        found = labels or RunLabels()
+        found = RunLabels(team, found.owner, found.project)
+        asked = posted(AskAgent(agent, message, tuple(attachments), data=data, limits=limits))
+        first = FirstRequest(first_key(found, encode(asked)), encode(asked))
+        if not key:
+            return await self._start(run_id or new_id(), known, found, first)
+        named = _run_of(found.owner, key)
+        lock = self._starting.setdefault(named, asyncio.Lock())
+        async with lock:
+            return await self._start(named, known, found, first, again=True)
+
+    async def _start(
+        self, run_id: str, team: HostedTeam, labels: RunLabels, first: FirstRequest, *, again: bool = False
+    ) -> StartedRun:
+        before = None
+        try:
+            before = await first_command(self.journal, run_id)
+        except UnknownName:
+            again = False
+        if before is not None:
+            if (
+                not again
+                or first_key(before.labels, first.body) != first.key
+                or _digest(first) != before.digest
+            ):
+                raise KeyUsed(f"Run {run_id} has begun with another request; use a new key for a new run")
+            await self.watch(run_id)
+            return StartedRun(run_id, False)
+        hosted = self._host(run_id, team)
+        hosted.begin(f"run {run_id}", first)
+        try:
+            # Whoever asked may leave meanwhile; the run is begun all the same.
+            await asyncio.shield(hosted.founded)
+        except Exception:
+            self._forget(hosted)
+            raise
+        self._labels[run_id] = FirstCommand(labels, _digest(first))
+        return StartedRun(run_id, True)
+
+    async def resume(self, run_id: str, team: str = "") -> None:
+        """Take up a run that nobody drives, whatever it waits for.
+
+        team: whose it is, where no host has started it and several teams would do. Raises UnknownName,
+        RunInUse, UserError when it is closed or it cannot be told which team does it.
+        """
+        self._refuse_when_draining()
+        hosted = self._runs.get(run_id)
+        if hosted is not None and hosted.state in ("queued", "running"):
+            return
+        info = await self.info(run_id)
+        if is_closed(info):
+            raise RunIsClosed(run_id)
+        if info.owner:
+            raise RunInUse(run_id, info.owner)
+        name = team or (await self.labels(run_id)).team
+        if not name:
+            name = await self._guess(run_id)
+        self._take_up(run_id, self.team(name), drives=True)
+
+    async def _guess(self, run_id: str) -> str:
+        """The only team that has all of a run's agents."""
+        async with connect(self.journal, run_id) as run:
+            tree = await run.tree()
+        agents = {each.agent for each in tree.activations.values() if each.id}
+        fits = [name for name, each in self._teams.items() if agents <= {one.name for one in each.agents}]
+        if len(fits) != 1:
+            raise UserError(
+                f"Not resumed: {len(fits)} teams have the agents of run {run_id}; say which one it is of:"
+                f" {', '.join(sorted(self._teams))}"
+            )
+        return fits[0]
+
+    @asynccontextmanager
+    async def connect(self, run_id: str) -> AsyncIterator[RunConnection]:
+        """A connection to any run of the journal; one of its own that rests is taken up when it is posted to.
+
+        See `antiphon.view.connect`. Raises UnknownName.
+        """
+        async with connect(self.journal, run_id) as run:
+            await self.watch(run_id)
+            yield run
+
+    async def watch(self, run_id: str) -> None:
+        """See that a run of one of the teams here is taken up when something is posted in it."""
+        hosted = self._runs.get(run_id)
+        if self.draining or (hosted is not None and not hosted.is_done):
+            return
+        info = await self.info(run_id)
+        labels = await self.labels(run_id)
+        if info.owner or is_closed(info) or not labels.team:
+            return
+        if labels.team in self._teams:
+            self._take_up(run_id, self._teams[labels.team])
+
+    async def close(self, run_id: str, reason: str = "") -> None:
+        """End a run for good; what is still open in it is cancelled first.
+
+        Raises UnknownName, RunInUse when another process drives it, UserError when it is closed already.
+        """
+        hosted = self._runs.get(run_id)
+        if hosted is not None and hosted.run is not None:
+            await hosted.close(reason)
+            await self._end(hosted)
+        else:
+            if hosted is not None:
+                await self._end(hosted)
+            await cancel_run(self.journal, run_id, reason)
+
+    async def delete(self, run_id: str) -> None:
+        """Remove a run for good. Raises UnknownName, RunInUse while it is at work or driven elsewhere."""
+        hosted = self._runs.get(run_id)
+        if hosted is not None:
+            if hosted.run is not None and not (hosted.run.at_rest and not await hosted.run.open_requests()):
+                raise RunInUse(run_id, "this host; cancel or close it first")
+            await self._end(hosted)
+        await self.journal.delete(run_id)
+        self._labels.pop(run_id, None)
+
+    # -- what it knows --------------------------------------------------------------------------
+
+    async def info(self, run_id: str) -> RunInfo:
+        """A run's line of the list of runs. Raises UnknownName, which names no others."""
+        for info in await self.journal.runs():
+            if info.run_id == run_id:
+                return info
+        raise UnknownName("run", run_id)
+
+    async def labels(self, run_id: str) -> RunLabels:
+        """Whose a run is; empty ones for a run that no host has started. Raises UnknownName."""
+        if run_id not in self._labels:
+            found = await first_command(self.journal, run_id)
+            if found is None:
+                # Its first request may be on the way.
+                return RunLabels()
+            self._labels[run_id] = found
+            if len(self._labels) > KNOWN_LABELS:
+                del self._labels[next(iter(self._labels))]
+        known = self._labels[run_id]
+        return known.labels if known is not None else RunLabels()
+
+    # -- taking up, and leaving -------------------------------------------------------------------
+
+    def _host(self, run_id: str, team: HostedTeam) -> HostedRun:
+        hosted = HostedRun(self.journal, run_id, team, self._slots, self._clock, self._idle_seconds)
+        self._runs.pop(run_id, None)
+        self._runs[run_id] = hosted
+        return hosted
+
+    def _forget(self, hosted: HostedRun) -> None:
+        if self._runs.get(hosted.run_id) is hosted:
+            del self._runs[hosted.run_id]
+
+    def _take_up(self, run_id: str, team: HostedTeam, *, drives: bool = False) -> None:
+        before = self._runs.get(run_id)
+        if before is not None and not before.is_done:
+            before.drive()
+            return
+        self._host(run_id, team).begin(f"run {run_id}", drives=drives)
+        resting = [each for each in self._runs.values() if each.state == "resting"]
+        for each in resting[: max(len(resting) - WATCHED, 0)]:
+            each.drain(0)
+            self._forget(each)
+        for each in [each for each in self._runs.values() if each.is_done and each.state != "suspended"]:
+            self._forget(each)
+
+    async def _survey_on(self) -> None:
+        clock = self._clock or system_clock()
+        while True:
+            await clock.sleep_until(clock.now() + SURVEY_SECONDS)
+            # A journal that cannot be read now may be the next time; runs that are driven say so themselves.
+            with suppress(JournalError):
+                await self._survey()
+
+    async def _survey(self, *, first: bool = False) -> None:
+        """Take up what is open and nobody drives; at first, watch the newest of what rests too."""
+        watched = 0
+        for info in await self.journal.runs():
+            hosted = self._runs.get(info.run_id)
+            if self.draining or info.owner or is_closed(info):
+                continue
+            if hosted is not None and (not hosted.is_done or hosted.state == "suspended"):
+                continue
+            known = current_summary(info)
+            rests = known is not None and known.state != "open"
+            if rests and (not first or watched >= WATCHED):
+                continue
+            try:
+                team = (await self.labels(info.run_id)).team
+            except JournalError:
+                # A damaged run must not keep the others from being taken up.
+                continue
+            watched += rests
+            if team in self._teams:
+                self._take_up(info.run_id, self._teams[team])
+            elif team:
+                served = ", ".join(sorted(self._teams)) or "(none)"
+                refused = self._host(info.run_id, HostedTeam(()))
+                refused.refuse(f"It is a run of the team {team}, which is not here. Here: {served}")
+
+    async def _end(self, hosted: HostedRun) -> None:
+        """Leave a run that has nothing to do, and know nothing of it any more."""
+        hosted.drain(0)
+        if hosted.task is not None:
+            await asyncio.wait((hosted.task,))
+        self._forget(hosted)
+
+    async def drain(self, seconds: float) -> tuple[str, ...]:
+        """Leave every run without harm: nothing new starts, what is in flight gets `seconds` to end.
+
+        What is left open is taken up by the next host. Returns the ids of the runs in which something had to
+        be cut off. A second drain does nothing.
+        """
+        if self.draining:
+            return ()
+        self.draining = True
+        if self._surveying is not None:
+            self._surveying.cancel()
+        hosted = [each for each in self._runs.values() if not each.is_done]
+        for each in hosted:
+            each.drain(seconds)
+        tasks = [each.task for each in hosted if each.task is not None]
+        if tasks:
+            await asyncio.wait(tasks)
+        return tuple(each.run_id for each in hosted if each.cut_off)
+
+    def _refuse_when_draining(self) -> None:
+        if self.draining:
+            raise HostDraining("This host is being left, and starts nothing more; ask again in a moment")
+
+
+def _run_of(owner: str, key: Any) -> str:
+    """The id of the run that an owner's idempotency key starts."""
+    if not isinstance(key, str) or not 0 < len(key) <= KEY_LENGTH or not key.isprintable():
+        raise UserError(f"An idempotency key is 1 to {KEY_LENGTH} visible characters; give another one")
+    return "k" + blake2b(json.dumps([owner, key]).encode(), digest_size=16).hexdigest()
+
+
+def is_closed(info: RunInfo) -> bool:
+    """Whether the list of runs says that a run is closed."""
+    known = current_summary(info)
+    return known is not None and known.state == "closed"
+
+
+def _digest(first: FirstRequest) -> str:
+    return first.key.split(":")[1]

@@ -1,0 +1,415 @@
+"""What comes and goes over HTTP, as Structs: requests first, then what is answered."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from msgspec import Struct, field
+
+from antiphon.kernel.facts.records import Record
+from antiphon.values.limits import Limits
+from antiphon.values.message import Attachment, Message
+from antiphon.values.model import Usage
+from antiphon.values.policy import Grant
+from antiphon.view.connection import OpenQuestion
+
+
+class CreateRun(Struct, frozen=True, forbid_unknown_fields=True):
+    """A new run, and the first request in it."""
+
+    team: str
+    """What is asked; see GET /teams."""
+    message: str
+    """The request."""
+    entry: str = ""
+    """Which agent is asked. Default: the team's first."""
+    attachments: tuple[Attachment, ...] = ()
+    """Files beside the message."""
+    data: Any = None
+    """JSON for the agent's own hooks and action."""
+    limits: Limits | None = None
+    """Of the request."""
+    name: str = ""
+    """What people call the run."""
+    project: str = ""
+    """What it is a part of."""
+
+
+class AskBody(Struct, frozen=True, forbid_unknown_fields=True):
+    """Another request in a run."""
+
+    agent: str
+    """Who is asked."""
+    message: str
+    """The request."""
+    attachments: tuple[Attachment, ...] = ()
+    """Files beside the message."""
+    data: Any = None
+    """JSON for the agent's own hooks and action."""
+    limits: Limits | None = None
+    """Of the request."""
+
+
+class TellBody(Struct, frozen=True, forbid_unknown_fields=True):
+    """Something more for the agent that works on an open call."""
+
+    call_id: str
+    """The call."""
+    message: str
+    """What it is told."""
+    attachments: tuple[Attachment, ...] = ()
+    """Files beside the message."""
+
+
+class AnswerBody(Struct, frozen=True, forbid_unknown_fields=True):
+    """An answer to an open question. Who answers is the token's subject, whatever the body says."""
+
+    question: str
+    """The question's id."""
+    content: str
+    """The answer; to an approval or a limit `yes`, `no` or `always`."""
+    arguments: str = ""
+    """Of an approval: JSON that replaces the arguments asked for."""
+    grant: Grant | None = None
+    """How far `always` reaches."""
+    reason: str = ""
+    """Of a `no`: why, told to the model."""
+    ends_turn: bool = False
+    """With the `no` the agent's turn ends too."""
+
+
+class CancelBody(Struct, frozen=True, forbid_unknown_fields=True):
+    """A stop."""
+
+    target: str = ""
+    """The call or tool that is stopped, with all under it. Default: every request."""
+    reason: str = ""
+    """Why; recorded."""
+
+
+class ResumeBody(Struct, frozen=True, forbid_unknown_fields=True):
+    """Take up a run that nobody drives."""
+
+    team: str = ""
+    """Whose it is, where no server has started it and several teams would do."""
+
+
+class ChangeRun(Struct, frozen=True, forbid_unknown_fields=True):
+    """What may be changed of a run that is there."""
+
+    name: str
+    """What people call it; empty takes the name away."""
+
+
+# -- what is answered -------------------------------------------------------------------------------
+
+
+class RunCreated(Struct, frozen=True):
+    """A run that was started."""
+
+    run_id: str
+    """Its id."""
+    created: bool
+    """False: the same was asked for under the same key before."""
+
+
+class CommandReceipt(Struct, frozen=True):
+    """What became of something that was posted in a run."""
+
+    command: int
+    """Its number."""
+    taken: bool
+    """Whether the run's owner has taken it in; if not, it waits."""
+    id: str = ""
+    """What it became: of a request its call, of an answer what it ended."""
+
+
+class RunLine(Struct, frozen=True):
+    """A run in a list."""
+
+    run_id: str
+    """Its id."""
+    state: str
+    """`running`, `waiting` (for a person), `queued`, `suspended`, `idle`, `closed`, or its last outcome."""
+    name: str
+    """What people call it."""
+    team: str
+    """The team that does it; empty for one that no server has started."""
+    owner: str
+    """Who has started it."""
+    project: str
+    """What it is a part of."""
+    entry: str
+    """Whom the user asked last."""
+    title: str
+    """The start of what was said."""
+    outcome: str
+    """Of the request that ended last."""
+    reason: str
+    """Why it is suspended, where that is known here."""
+    records: int
+    """The number of the last record."""
+    tokens: int
+    """Input and output, so far."""
+    cost_usd: float
+    """What is known of the money, in US dollars."""
+    unpriced_calls: int
+    """Model calls whose cost is not known."""
+    driven_by: str
+    """The process that drives it; empty when nobody does."""
+    created_at: float
+    """Unix seconds."""
+    updated_at: float
+    """Unix seconds."""
+
+
+class RunPage(Struct, frozen=True):
+    """Runs, newest first."""
+
+    runs: list[RunLine]
+    """These."""
+    next: str
+    """Pass it as `before` for the next page; empty at the end."""
+
+
+class EffectView(Struct, frozen=True):
+    """One effect of a turn: a model call, a tool, an agent's call, a wait."""
+
+    id: str
+    """Its id."""
+    kind: str
+    """`model`, `tool`, `call`, `wait`, `action`, `step` or `instructions`."""
+    name: str
+    """Of the model, tool, agent or step."""
+    purpose: str
+    """What it is for, where it is not what its kind says."""
+    arguments: str
+    """Of a call, JSON."""
+    text: str
+    """What a person is asked."""
+    started_at: float | None
+    """Unix seconds; None when it never started."""
+    ended_at: float | None
+    """Unix seconds; None while it runs."""
+    outcome: str
+    """How it ended; empty while it runs."""
+    reason: str
+    """Why it ended so."""
+    content: str
+    """Its result; of a model the text; of human input the answer."""
+    decided_by: str
+    """Who allowed or answered it, where a person did."""
+    callee: int | None
+    """Of an agent's call: the activation that it is."""
+    usage: Usage | None
+    """Of a model call, as far as it was reported."""
+    cost_usd: float
+    """Of a model call."""
+
+
+class TurnView(Struct, frozen=True):
+    """One turn."""
+
+    number: int
+    """From 1, within its activation."""
+    started_at: float
+    """Unix seconds."""
+    ended_at: float | None
+    """Unix seconds; None while it goes on."""
+    effects: list[EffectView]
+    """In the order they began."""
+
+
+class ActivationView(Struct, frozen=True):
+    """One activation at work on one call."""
+
+    number: int
+    """0 is the user."""
+    agent: str
+    """Its agent."""
+    caller: int
+    """The activation that called it."""
+    call: str
+    """The id of the call that it is."""
+    asked: str
+    """What the call asks of it."""
+    started_at: float
+    """Unix seconds."""
+    ended_at: float | None
+    """Unix seconds; None while it works."""
+    outcome: str
+    """How the call ended."""
+    reason: str
+    """Why it ended so."""
+    content: str
+    """What it returned."""
+    turns: list[TurnView]
+    """On this call."""
+    model_calls: int
+    """Its own."""
+    usage: Usage
+    """Its own, as far as reported."""
+    cost_usd: float
+    """Its own."""
+
+
+class ModelView(Struct, frozen=True):
+    """What one model was asked."""
+
+    model: str
+    """Its name."""
+    calls: int
+    """That ended."""
+    usage: Usage
+    """As far as it was reported."""
+    cost_usd: float
+    """As far as it is known."""
+    unpriced_calls: int
+    """Model calls whose cost is not known."""
+
+
+class RunView(Struct, frozen=True):
+    """A run as of one record: activations, turns, effects."""
+
+    run_id: str
+    """Its id."""
+    seq: int
+    """The record it is of."""
+    at: float
+    """When that was, Unix seconds."""
+    started_at: float
+    """Unix seconds."""
+    closed: bool
+    """Nothing can follow."""
+    outcome: str
+    """Of the request that ended last."""
+    reason: str
+    """Why it was closed."""
+    requests: list[str]
+    """The user's requests that are open."""
+    activations: list[ActivationView]
+    """Each at its latest call."""
+    models: list[ModelView]
+    """By model."""
+    questions: list[OpenQuestion]
+    """What people are asked."""
+    messages: list[Message]
+    """Between agents, in order."""
+
+
+class RecordPage(Struct, frozen=True):
+    """Records of a run, oldest first."""
+
+    run_id: str
+    """Its id."""
+    records: list[Record]
+    """These."""
+    next: int
+    """Pass it as `after` for the next page."""
+    more: bool
+    """Whether there are more now."""
+
+
+class InboxItemView(Struct, frozen=True):
+    """A question of some run."""
+
+    run_id: str
+    """The run that asks."""
+    name: str
+    """What people call it."""
+    team: str
+    """The team that does it."""
+    question: OpenQuestion
+    """What is asked."""
+
+
+class Inbox(Struct, frozen=True):
+    """What all runs ask people, oldest first."""
+
+    items: list[InboxItemView]
+    """These."""
+
+
+class ToolView(Struct, frozen=True):
+    """A tool of an agent."""
+
+    name: str
+    """As the model calls it."""
+    description: str
+    """What the model is told."""
+    effect: str
+    """`read`, `idempotent` or `once`."""
+    parameters: dict[str, Any]
+    """JSON Schema."""
+
+
+class AgentView(Struct, frozen=True):
+    """An agent of a team."""
+
+    name: str
+    """Its name."""
+    description: str
+    """What its colleagues are told."""
+    model: str
+    """As it is named; empty for the default."""
+    tools: list[ToolView]
+    """What it can use."""
+    can_call: list[str] | None
+    """Whom it may call; None: everybody."""
+
+
+class TeamLine(Struct, frozen=True):
+    """A team in the list."""
+
+    name: str
+    """Its name."""
+    entry: str
+    """Who is asked."""
+    agents: list[str]
+    """Their names."""
+    findings: list[str]
+    """What is wrong with its files."""
+
+
+class TeamView(Struct, frozen=True):
+    """A team."""
+
+    name: str
+    """Its name."""
+    entry: str
+    """Who is asked."""
+    agents: list[AgentView]
+    """All of them."""
+    edges: list[tuple[str, str]]
+    """Who reaches whom."""
+    findings: list[str]
+    """What is wrong with its files, and what looks wrong in its graph."""
+    policy: str
+    """The preset of its rules on tools."""
+
+
+class Teams(Struct, frozen=True):
+    """What can be started."""
+
+    teams: list[TeamLine]
+    """By name."""
+
+
+class Ticket(Struct, frozen=True):
+    """For the first frame of one WebSocket."""
+
+    ticket: str
+    """Good once."""
+    expires_in: float
+    """Seconds."""
+
+
+class Health(Struct, frozen=True):
+    """Whether the server lives, or is ready."""
+
+    status: Literal["ok", "draining"]
+    """`draining`: it is being left."""
+    version: str = ""
+    """Of Antiphon, for those with a token."""
+    runs: dict[str, int] = field(default_factory=dict)
+    """Runs of this server by state, for those with a token."""

@@ -1,0 +1,152 @@
+"""Routes that read one run: its tree, records, activations, blobs, context, questions."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from litestar import Response, get
+from litestar.params import FromPath, QueryParameter
+
+from antiphon.errors import JournalError
+from antiphon.host import Host
+from antiphon.kernel.run.rows import fold
+from antiphon.kernel.run.run import activation_info
+from antiphon.server.permissions import allowed
+from antiphon.server.problems import Refusal
+from antiphon.server.routes.bodies import (
+    ActivationView,
+    EffectView,
+    ModelView,
+    RecordPage,
+    RunView,
+    TurnView,
+)
+from antiphon.server.routes.loading import FromHost, FromRun
+from antiphon.styles.profiles import ProfileTeam, RunContext
+from antiphon.styles.profiles.run_context import context_of
+from antiphon.values.result import ActivationInfo
+from antiphon.view import OpenQuestion, RunConnection, RunTree
+from antiphon.view.connection import open_questions
+from antiphon.view.nodes import ActivationNode, EffectNode
+
+MAX_RECORDS = 1_000
+At = Annotated[int | None, QueryParameter(ge=1)]
+
+
+@get("/runs/{run_id:str}/tree", summary="Show a run", **allowed("read"))
+async def tree(run: FromRun, at: At = None) -> RunView:
+    """The run as of record `at`, or as it is: activations, turns, effects, messages, costs."""
+    _check_cursor(at or 0, run.seq)
+    return run_view(await run.tree(at))
+
+
+@get("/runs/{run_id:str}/records", summary="Read records", **allowed("read"))
+async def records(
+    run: FromRun,
+    after: Annotated[int, QueryParameter(ge=0)] = 0,
+    limit: Annotated[int, QueryParameter(ge=1, le=MAX_RECORDS)] = 200,
+) -> RecordPage:
+    """The records numbered above `after`."""
+    _check_cursor(after, run.seq)
+    found = await run.records(after)
+    page = found[:limit]
+    return RecordPage(run.run_id, page, page[-1].seq if page else after, len(found) > limit)
+
+
+@get("/runs/{run_id:str}/activations/{number:int}", summary="What an activation sees", **allowed("read"))
+async def activation(run: FromRun, number: FromPath[int], at: At = None) -> ActivationInfo:
+    """The transcript, inbox and open effects of one activation, as of record `at` or as they are."""
+    _check_cursor(at or 0, run.seq)
+    return await run.view(number, at)
+
+
+@get("/runs/{run_id:str}/questions", summary="What a run asks", **allowed("read"))
+async def questions(run: FromRun) -> list[OpenQuestion]:
+    """What the run asks people now, oldest first."""
+    return list(await run.open_questions())
+
+
+@get(
+    "/runs/{run_id:str}/blobs/{digest:str}", summary="A payload", media_type="application/json",
+    **allowed("read"),
+)  # fmt: skip
+async def blob(run: FromRun, host: FromHost, digest: FromPath[str]) -> Response[bytes]:
+    """A payload that a record names by its digest: a prompt prefix, a manifest. JSON."""
+    try:
+        held = await host.journal.blob(run.run_id, digest)
+    except JournalError:
+        raise Refusal(
+            404, "unknown_blob", "The run names no such payload", "Take the digest from a record"
+        ) from None
+    # Nothing that an agent wrote is ever taken for a page.
+    headers = {"Content-Disposition": "attachment", "X-Content-Type-Options": "nosniff"}
+    return Response(held, media_type="application/json", headers=headers)
+
+
+@get("/runs/{run_id:str}/context", summary="The RunContext of a team of profiles", **allowed("read"))
+async def context(run: FromRun, host: FromHost) -> RunContext:
+    """The run as RunContext: team state, partner, principal, associates. 404 for other teams."""
+    return await run_context_of(run, host)
+
+
+async def run_context_of(run: RunConnection, host: Host) -> RunContext:
+    """A run's RunContext. Raises Refusal for a run that is of no team of profiles."""
+    labels = await host.labels(run.run_id)
+    known = host.teams.get(labels.team)
+    if known is None or not isinstance(known.source, ProfileTeam):
+        raise Refusal(
+            404, "no_context", "Only a run of a team of profiles that is served here has a RunContext"
+        )
+    state = await fold(host.journal, run.run_id)
+    live = [activation_info(each) for _, each in sorted(state.activations.items())]
+    return context_of(await run.records(), live, known.source)
+
+
+def _check_cursor(at: int, seq: int) -> None:
+    if at > seq:
+        raise Refusal(
+            400,
+            "cursor",
+            f"The cursor {at} is of the future: the last record is {seq}",
+            "Begin with an earlier one",
+        )
+
+
+def run_view(found: RunTree) -> RunView:
+    """A tree as it is sent: flat, callees by their numbers."""
+    return RunView(
+        found.run_id, found.seq, found.at, found.started_at, found.closed, found.outcome, found.reason,
+        list(found.requests), [_activation(each) for each in found.activations.values()],
+        [
+            ModelView(name, each.calls, each.usage, each.cost.usd, each.cost.unpriced)
+            for name, each in found.models.items()
+        ],
+        open_questions(found), [each.message for each in found.log],
+    )  # fmt: skip
+
+
+def _activation(node: ActivationNode) -> ActivationView:
+    turns = [
+        TurnView(each.number, each.started_at, each.ended_at, [_effect(one) for one in each.effects])
+        for each in node.turns
+    ]
+    return ActivationView(
+        node.id, node.agent, node.caller, node.call, node.asked, node.started_at, node.ended_at, node.outcome,
+        node.reason, node.content, turns, node.own.calls, node.own.usage, node.own.cost.usd,
+    )  # fmt: skip
+
+
+def _effect(node: EffectNode) -> EffectView:
+    decided: Any = node.wait.by if node.wait is not None else ""
+    if not decided and node.decision is not None:
+        decided = node.decision.by
+    content = node.content
+    if node.model is not None and node.model.reply is not None:
+        content = node.model.reply.content
+    return EffectView(
+        node.id, node.kind, node.name, node.purpose, node.arguments, node.text, node.started_at,
+        node.ended_at, node.outcome, node.reason, content, decided,
+        node.callee.id if node.callee is not None else None,
+        node.model.usage if node.model is not None else None,
+        node.model.cost.usd if node.model is not None else 0.0,
+    )  # fmt: skip

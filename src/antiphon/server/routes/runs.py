@@ -1,0 +1,240 @@
+"""Routes on runs: start, list, ask, tell, answer, stop, resume, rename, delete."""
+
+from __future__ import annotations
+
+import asyncio
+from hashlib import blake2b
+from typing import Annotated, Any
+
+import msgspec
+from litestar import delete, get, patch, post
+from litestar.params import FromPath, FromQuery, HeaderParameter, JSONBody, QueryParameter
+
+from antiphon.errors import AnsweredAlready, JournalError, UserError
+from antiphon.host import Host, RunLabels
+from antiphon.host.host import KEY_LENGTH, KeyUsed
+from antiphon.host.summaries import state_word, stored_summary
+from antiphon.journal.listing import RunInfo, check_name
+from antiphon.kernel.facts.summary import RunSummary
+from antiphon.server.permissions import allowed
+from antiphon.server.problems import Refusal
+from antiphon.server.routes.bodies import (
+    AnswerBody,
+    AskBody,
+    CancelBody,
+    ChangeRun,
+    CommandReceipt,
+    CreateRun,
+    Inbox,
+    InboxItemView,
+    ResumeBody,
+    RunCreated,
+    RunLine,
+    RunPage,
+    TellBody,
+)
+from antiphon.server.routes.loading import TAKEN_SECONDS, FromHost, FromRun, FromSubject, check_owner, may_see
+from antiphon.view import RunConnection
+from antiphon.view.nodes import Cost
+
+Key = Annotated[str, HeaderParameter(name="Idempotency-Key", max_length=KEY_LENGTH)]
+MAX_PAGE = 200
+
+
+@post("/runs", status_code=201, summary="Start a run", **allowed("write"))
+async def create_run(
+    data: JSONBody[CreateRun], host: FromHost, subject: FromSubject, key: Key = ""
+) -> RunCreated:
+    """Start a run with a request. With an Idempotency-Key it is started once, however often it is sent."""
+    check_name(data.name)
+    started = await host.start(
+        data.team, data.message, entry=data.entry, attachments=data.attachments, data=data.data,
+        limits=data.limits, key=key, labels=RunLabels(owner=subject.name, project=data.project),
+    )  # fmt: skip
+    if data.name and started.created:
+        await host.journal.rename(started.run_id, data.name)
+    return RunCreated(started.run_id, started.created)
+
+
+@get("/runs", summary="List runs", **allowed("read"))
+async def list_runs(
+    host: FromHost, subject: FromSubject, team: FromQuery[str] = "", project: FromQuery[str] = "",
+    before: FromQuery[str] = "",
+    in_state: Annotated[str, QueryParameter(name="state")] = "",
+    limit: Annotated[int, QueryParameter(ge=1, le=MAX_PAGE)] = 50,
+) -> RunPage:  # fmt: skip
+    """The runs that the subject may see, newest first. before: the id that the page before gave as `next`."""
+    found: list[RunLine] = []
+    waiting = bool(before)
+    for info in await host.journal.runs():
+        if waiting:
+            waiting = info.run_id != before
+            continue
+        labels = await _labels(host, info)
+        if (
+            not may_see(subject, labels)
+            or (team and labels.team != team)
+            or (project and labels.project != project)
+        ):
+            continue
+        line = await run_line(host, info, labels)
+        if in_state and line.state != in_state:
+            continue
+        if len(found) == limit:
+            return RunPage(found, found[-1].run_id)
+        found.append(line)
+    return RunPage(found, "")
+
+
+async def _labels(host: Host, info: RunInfo) -> RunLabels:
+    try:
+        return await host.labels(info.run_id)
+    except JournalError:
+        # One damaged run must not hide the others.
+        return RunLabels()
+
+
+async def run_line(host: Host, info: RunInfo, labels: RunLabels) -> RunLine:
+    """A run in a list."""
+    hosted = host.runs.get(info.run_id)
+    try:
+        known = await stored_summary(host.journal, info)
+        state = state_word(info, known)
+    except JournalError as error:
+        known, state = RunSummary(info.seq, title=str(error)), "damaged"
+    if hosted is not None and hosted.state == "queued":
+        state = "queued"
+    if state == "suspended" and known.state == "waiting":
+        # Nobody drives it, and nobody has to: it goes on when it is answered.
+        state = "waiting"
+    return RunLine(
+        info.run_id, state, info.name, labels.team, labels.owner, labels.project, known.entry, known.title,
+        known.outcome, hosted.reason if hosted is not None else "", info.seq, known.tokens,
+        Cost(known.nano_usd).usd, known.unpriced, info.owner, info.created_at, info.updated_at,
+    )  # fmt: skip
+
+
+@get("/runs/{run_id:str}", summary="Show a run in a line", **allowed("read"))
+async def show_run(run: FromRun, host: FromHost) -> RunLine:
+    """One line of the list of runs."""
+    return await run_line(host, await host.info(run.run_id), await host.labels(run.run_id))
+
+
+@patch("/runs/{run_id:str}", summary="Rename a run", **allowed("write"))
+async def change_run(data: JSONBody[ChangeRun], run: FromRun, host: FromHost) -> RunLine:
+    """Give a run a name, or take it away; a closed one too."""
+    await host.journal.rename(run.run_id, data.name.strip())
+    return await run_line(host, await host.info(run.run_id), await host.labels(run.run_id))
+
+
+@delete("/runs/{run_id:str}", summary="Delete a run", **allowed("write"))
+async def delete_run(run_id: FromPath[str], host: FromHost, subject: FromSubject) -> None:
+    """Remove a run for good; one that is at work is refused."""
+    await check_owner(host, subject, run_id)
+    await host.delete(run_id)
+
+
+@post("/runs/{run_id:str}/requests", status_code=202, summary="Ask an agent", **allowed("write"))
+async def ask(data: JSONBody[AskBody], run: FromRun, host: FromHost, key: Key = "") -> CommandReceipt:
+    """Another request in the run. With an Idempotency-Key it is made once."""
+    posted_as = await once(host, run.run_id, key, data) if key else ""
+    number = await run.ask(
+        data.agent, data.message, attachments=data.attachments, data=data.data, limits=data.limits,
+        key=posted_as,
+    )  # fmt: skip
+    return await receipt(run, number)
+
+
+async def once(host: Host, run_id: str, key: str, body: Any) -> str:
+    """The key under which a request is posted: it says what was asked, so that another is refused."""
+    first = f"ask:{blake2b(key.encode(), digest_size=12).hexdigest()}:"
+    wanted = first + blake2b(msgspec.json.encode(body), digest_size=12).hexdigest()
+    for stored in await host.journal.commands(run_id):
+        if stored.key.startswith(first) and stored.key != wanted:
+            raise KeyUsed("The Idempotency-Key came with another request before; use a new one")
+    return wanted
+
+
+@post("/runs/{run_id:str}/messages", status_code=202, summary="Tell an agent more", **allowed("write"))
+async def tell(data: JSONBody[TellBody], run: FromRun) -> CommandReceipt:
+    """Something more for the agent that works on an open call."""
+    return await receipt(run, await run.post(data.call_id, data.message, attachments=data.attachments))
+
+
+@post("/runs/{run_id:str}/answers", status_code=202, summary="Answer a question", **allowed("write"))
+async def answer(data: JSONBody[AnswerBody], run: FromRun, subject: FromSubject) -> CommandReceipt:
+    """Answer an open question, or decide on an approval. The second answer is refused, and told the first."""
+    return await answered(run, data, subject.name)
+
+
+async def answered(run: RunConnection, given: AnswerBody, by: str) -> CommandReceipt:
+    """Post an answer. Raises Refusal when there is one already."""
+    try:
+        number = await run.answer(
+            given.question, given.content, arguments=given.arguments, by=by, grant=given.grant,
+            reason=given.reason, ends_turn=given.ends_turn,
+        )  # fmt: skip
+    except AnsweredAlready:
+        raise
+    except UserError:
+        effect = (await run.tree()).effects.get(given.question)
+        if effect is not None and effect.asks_person and effect.ended_at is not None:
+            by_whom = effect.wait.by if effect.wait is not None and effect.wait.by else "nobody"
+            said = f"{given.question} was answered {effect.content!r} by {by_whom}"
+            raise Refusal(409, "answered", said, "It is settled; look at the run") from None
+        raise
+    return await receipt(run, number)
+
+
+@post("/runs/{run_id:str}/cancel", status_code=202, summary="Stop a run or a call", **allowed("write"))
+async def cancel(data: JSONBody[CancelBody], run: FromRun) -> CommandReceipt:
+    """Stop every request, or one call or tool and all under it. The run stays open for others."""
+    return await receipt(run, await run.cancel(data.target, data.reason))
+
+
+@post("/runs/{run_id:str}/resume", status_code=202, summary="Take a run up", **allowed("write"))
+async def resume(data: JSONBody[ResumeBody], run: FromRun, host: FromHost) -> RunLine:
+    """Drive a run that nobody drives."""
+    await host.resume(run.run_id, data.team)
+    return await run_line(host, await host.info(run.run_id), await host.labels(run.run_id))
+
+
+@post("/runs/{run_id:str}/close", status_code=200, summary="End a run for good", **allowed("write"))
+async def close(data: JSONBody[CancelBody], run: FromRun, host: FromHost) -> RunLine:
+    """Cancel what is open and close the run: nothing can follow in it. `target` must be empty."""
+    if data.target:
+        raise Refusal(400, "refused", "A run is closed as a whole", "Leave target out, or cancel the call")
+    await host.close(run.run_id, data.reason)
+    return await run_line(host, await host.info(run.run_id), await host.labels(run.run_id))
+
+
+async def receipt(run: RunConnection, number: int) -> CommandReceipt:
+    """What became of a command, as far as that shows soon. Raises Refusal when it came too late."""
+    try:
+        async with asyncio.timeout(TAKEN_SECONDS):
+            return CommandReceipt(number, True, await run.taken(number))
+    except TimeoutError:
+        return CommandReceipt(number, False)
+    except UserError as error:
+        raise Refusal(409, "too_late", str(error), "Look at the run: it went on meanwhile") from None
+
+
+@get("/inbox", summary="What all runs ask", **allowed("read"))
+async def inbox(host: FromHost, subject: FromSubject) -> Inbox:
+    """Questions, approvals and limits of every run that the subject may see, oldest first."""
+    items: list[InboxItemView] = []
+    for info in await host.journal.runs():
+        labels = await _labels(host, info)
+        if not may_see(subject, labels):
+            continue
+        try:
+            if (await stored_summary(host.journal, info)).state != "waiting":
+                continue
+            async with host.connect(info.run_id) as run:
+                items += [
+                    InboxItemView(info.run_id, info.name, labels.team, each)
+                    for each in await run.open_questions()
+                ]
+        except JournalError:
+            continue
+    return Inbox(sorted(items, key=lambda each: each.question.since))

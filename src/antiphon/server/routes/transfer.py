@@ -1,0 +1,47 @@
+"""Routes that take a run out of the journal as a file, and in again."""
+
+from __future__ import annotations
+
+import asyncio
+
+from litestar import get, post
+from litestar.params import JSONBody
+
+from antiphon.errors import JournalError, UserError
+from antiphon.server.permissions import allowed
+from antiphon.server.problems import Refusal
+from antiphon.server.routes.bodies import RunCreated
+from antiphon.server.routes.loading import FromHost, FromRun, FromSubject
+from antiphon.view.export_file import Export, checked, export_of, stored
+
+MAX_IMPORT = 64 << 20
+"""Bytes of a file that is taken in over the network; larger ones by `antiphon runs import`."""
+
+
+@get("/runs/{run_id:str}/export", summary="A run as a file", **allowed("read"))
+async def export_run(run: FromRun, host: FromHost) -> Export:
+    """All of a run with its digests, as `antiphon runs export` writes it, for `verify` and `import`."""
+    found, _ = await export_of(host.journal, await host.info(run.run_id))
+    return found
+
+
+@post(
+    "/runs/import", status_code=201, summary="Take in a run from a file", request_max_body_size=MAX_IMPORT,
+    **allowed("write"),
+)  # fmt: skip
+async def import_run(data: JSONBody[Export], host: FromHost, subject: FromSubject) -> RunCreated:
+    """Take in what an export gave, up to 64 MiB: all of it is checked, then stored, or nothing.
+
+    It keeps its id and is marked as imported: it is nobody's, and only who sees every run may do this.
+    """
+    if not subject.sees_all:
+        raise Refusal(403, "scope", "An imported run is nobody's", "Ask somebody who sees every run")
+    try:
+        run = await asyncio.to_thread(checked, stored(data, "the body"))
+    except JournalError as error:
+        raise Refusal(400, "damaged", str(error), "Export the run again") from error
+    try:
+        await host.journal.restore(run)
+    except UserError as error:
+        raise Refusal(409, "exists", str(error), "Look at the run that is here") from error
+    return RunCreated(run.run_id, True)

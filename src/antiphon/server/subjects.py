@@ -1,0 +1,115 @@
+"""Who asks: subjects by their tokens, and tickets that stand for a subject once."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterable, Mapping
+from hashlib import sha256
+from typing import Literal
+
+from msgspec import Struct
+
+from antiphon.errors import UserError
+from antiphon.host.team import check_label
+
+Scope = Literal["read", "write"]
+TICKET_SECONDS = 30.0
+"""How long a ticket is good for."""
+MAX_TICKETS = 1_000
+"""Tickets that nobody has used yet; of more, the oldest are forgotten."""
+SHORTEST = 16
+"""Characters of a token, at least."""
+
+
+class Subject(Struct, frozen=True):
+    """Somebody who may ask for something."""
+
+    name: str
+    """Whose runs, and who has answered."""
+    scopes: frozenset[str] = frozenset({"read", "write"})
+    """What may be done."""
+    sees_all: bool = False
+    """Every run, also those of others and those that no server has started."""
+
+
+class AccessToken(Struct, frozen=True):
+    """A token as it is kept: a digest, so that who reads the configuration cannot use it."""
+
+    subject: Subject
+    digest: str
+    """SHA-256 of the token, 64 hex characters."""
+    expires_at: float | None = None
+    """Unix seconds; None: never."""
+
+
+def digest_of(token: str) -> str:
+    """How a token is kept."""
+    return sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class Subjects:
+    """Who may come in: tokens by digest, and open tickets. now: Unix seconds."""
+
+    def __init__(self, tokens: Iterable[AccessToken], now: Callable[[], float]) -> None:
+        self._now = now
+        self._tokens: dict[str, AccessToken] = {}
+        self._tickets: dict[str, tuple[Subject, float]] = {}
+        for each in tokens:
+            check_label("subject", each.subject.name)
+            if len(each.digest) != 64:
+                raise UserError(f"The token of {each.subject.name} is kept as SHA-256, 64 hex characters")
+            self._tokens[each.digest] = each
+
+    def by_token(self, token: str) -> Subject | None:
+        """Whose a token is; None for one that is unknown, expired or revoked.
+
+        Looked up by digest, so that time says nothing of how much of a guess was right.
+        """
+        found = self._tokens.get(digest_of(token))
+        if found is None or (found.expires_at is not None and found.expires_at <= self._now()):
+            return None
+        return found.subject
+
+    def is_known(self, subject: Subject) -> bool:
+        """Whether a subject has a token still: what was opened with one ends with it."""
+        now = self._now()
+        return any(
+            each.subject == subject and (each.expires_at is None or each.expires_at > now)
+            for each in self._tokens.values()
+        )
+
+    def revoke(self, name: str) -> int:
+        """Take away every token and ticket of a subject; how many tokens that were."""
+        gone = [digest for digest, each in self._tokens.items() if each.subject.name == name]
+        for digest in gone:
+            del self._tokens[digest]
+        self._tickets = {key: each for key, each in self._tickets.items() if each[0].name != name}
+        return len(gone)
+
+    def ticket(self, subject: Subject) -> str:
+        """A text that stands for the subject once, for TICKET_SECONDS: a page then keeps no token."""
+        made = secrets.token_urlsafe(24)
+        self._tickets[digest_of(made)] = (subject, self._now() + TICKET_SECONDS)
+        if len(self._tickets) > MAX_TICKETS:
+            del self._tickets[next(iter(self._tickets))]
+        return made
+
+    def by_ticket(self, ticket: str) -> Subject | None:
+        """Whose a ticket is, which is used up by this; None for one that is unknown, used or too old."""
+        found = self._tickets.pop(digest_of(ticket), None)
+        if found is None or found[1] <= self._now():
+            return None
+        return found[0]
+
+
+def one_token(token: str) -> AccessToken:
+    """The token of a server with one user, who sees everything. Raises UserError for a short one."""
+    if len(token) < SHORTEST:
+        raise UserError(f"A token has at least {SHORTEST} characters")
+    return AccessToken(Subject("local", sees_all=True), digest_of(token))
+
+
+def bearer(headers: Mapping[bytes, bytes]) -> str:
+    """The token of a request's header; empty without one."""
+    kind, _, token = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
+    return token.strip() if kind.lower() == "bearer" else ""
