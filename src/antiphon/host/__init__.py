@@ -7,11 +7,10 @@
                 print(item)
 
 `host` is the whole of it, `hosted` one run while this process drives or watches it, `team` what is known of
-a team, `labels` whose a run is. May import: the kernel, journals, `view`. Never: styles, the command line.
+a team, `labels` how a run begins. May import: the kernel, journals, `view`. Never: styles, the command line.
 """
 
 from antiphon.host.host import Host, StartedRun
-from antiphon.host.labels import RunLabels
 from antiphon.host.team import HostedTeam
 
-__all__ = ["Host", "HostedTeam", "RunLabels", "StartedRun"]
+__all__ = ["Host", "HostedTeam", "StartedRun"]

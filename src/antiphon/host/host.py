@@ -14,12 +14,12 @@ from msgspec import Struct
 
 from antiphon.errors import JournalError, RunInUse, RunIsClosed, UnknownName, UserError
 from antiphon.host.hosted import FirstRequest, HostedRun
-from antiphon.host.labels import FirstCommand, RunLabels, first_command, first_key
+from antiphon.host.labels import checked, first_key, known_first
 from antiphon.host.slots import Slots
 from antiphon.host.summaries import current_summary
 from antiphon.host.team import HostedTeam, Team, teams_of
 from antiphon.journal import Journal, open_journal
-from antiphon.journal.listing import RunInfo
+from antiphon.journal.listing import NO_LABELS, Labels, RunFilter, RunInfo
 from antiphon.kernel.run.clock import Clock
 from antiphon.kernel.run.commands import AskAgent, encode, posted
 from antiphon.kernel.run.open import cancel_run, system_clock
@@ -32,8 +32,8 @@ WATCHED = 500
 """Runs at rest that are watched for what other processes post; of more, those that rested last."""
 SURVEY_SECONDS = 15.0
 """How often a host looks for runs of its teams whose owner has died."""
-KNOWN_LABELS = 100_000
-"""Runs whose labels a host remembers; they never change."""
+SURVEYED = 500
+"""Runs that are looked at between two breaths."""
 KEY_LENGTH = 200
 """Characters of an idempotency key."""
 
@@ -75,7 +75,6 @@ class Host:
         self._given, self._clock = journal, clock
         self._opened: Journal | None = None
         self._runs: dict[str, HostedRun] = {}
-        self._labels: dict[str, FirstCommand | None] = {}
         self._starting: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._surveying: asyncio.Task[None] | None = None
         self.draining = False
@@ -127,7 +126,7 @@ class Host:
     async def start(
         self, team: str, message: str, *, entry: str = "", attachments: Iterable[Attachment] = (),
         data: Any = None, limits: Limits | None = None, key: str = "", run_id: str = "",
-        labels: RunLabels | None = None,
+        labels: Labels = NO_LABELS,
     ) -> StartedRun:  # fmt: skip
         """Start a run with a request to `entry`, or the team's first agent; durable on return.
 
@@ -140,8 +139,7 @@ class Host:
         agent = entry or known.entry
         if agent not in (names := [each.name for each in known.agents]):
             raise UnknownName(f"agent of team {team}", agent, names)
-        found = labels or RunLabels()
-        found = RunLabels(team, found.owner, found.project)
+        found = checked(Labels(labels.project, labels.owner, team))
         asked = posted(AskAgent(agent, message, tuple(attachments), data=data, limits=limits))
         first = FirstRequest(first_key(found, encode(asked)), encode(asked))
         if not key:
@@ -152,23 +150,18 @@ class Host:
             return await self._start(named, known, found, first, again=True)
 
     async def _start(
-        self, run_id: str, team: HostedTeam, labels: RunLabels, first: FirstRequest, *, again: bool = False
+        self, run_id: str, team: HostedTeam, labels: Labels, first: FirstRequest, *, again: bool = False
     ) -> StartedRun:
-        before = None
         try:
-            before = await first_command(self.journal, run_id)
+            before = await known_first(self.journal, run_id)
         except UnknownName:
-            again = False
-        if before is not None:
-            if (
-                not again
-                or first_key(before.labels, first.body) != first.key
-                or _digest(first) != before.digest
-            ):
+            before = ""
+        if before:
+            if not again or before != first.key:
                 raise KeyUsed(f"Run {run_id} has begun with another request; use a new key for a new run")
             await self.watch(run_id)
             return StartedRun(run_id, False)
-        hosted = self._host(run_id, team)
+        hosted = self._host(run_id, team, labels)
         hosted.begin(f"run {run_id}", first)
         try:
             # Whoever asked may leave meanwhile; the run is begun all the same.
@@ -176,7 +169,6 @@ class Host:
         except Exception:
             self._forget(hosted)
             raise
-        self._labels[run_id] = FirstCommand(labels, _digest(first))
         return StartedRun(run_id, True)
 
     async def resume(self, run_id: str, team: str = "") -> None:
@@ -194,7 +186,7 @@ class Host:
             raise RunIsClosed(run_id)
         if info.owner:
             raise RunInUse(run_id, info.owner)
-        name = team or (await self.labels(run_id)).team
+        name = team or info.labels.team
         if not name:
             name = await self._guess(run_id)
         self._take_up(run_id, self.team(name), drives=True)
@@ -228,11 +220,8 @@ class Host:
         if self.draining or (hosted is not None and not hosted.is_done):
             return
         info = await self.info(run_id)
-        labels = await self.labels(run_id)
-        if info.owner or is_closed(info) or not labels.team:
-            return
-        if labels.team in self._teams:
-            self._take_up(run_id, self._teams[labels.team])
+        if not info.owner and not is_closed(info) and info.labels.team in self._teams:
+            self._take_up(run_id, self._teams[info.labels.team])
 
     async def close(self, run_id: str, reason: str = "") -> None:
         """End a run for good; what is still open in it is cancelled first.
@@ -256,34 +245,17 @@ class Host:
                 raise RunInUse(run_id, "this host; cancel or close it first")
             await self._end(hosted)
         await self.journal.delete(run_id)
-        self._labels.pop(run_id, None)
 
     # -- what it knows --------------------------------------------------------------------------
 
     async def info(self, run_id: str) -> RunInfo:
         """A run's line of the list of runs. Raises UnknownName, which names no others."""
-        for info in await self.journal.runs():
-            if info.run_id == run_id:
-                return info
-        raise UnknownName("run", run_id)
-
-    async def labels(self, run_id: str) -> RunLabels:
-        """Whose a run is; empty ones for a run that no host has started. Raises UnknownName."""
-        if run_id not in self._labels:
-            found = await first_command(self.journal, run_id)
-            if found is None:
-                # Its first request may be on the way.
-                return RunLabels()
-            self._labels[run_id] = found
-            if len(self._labels) > KNOWN_LABELS:
-                del self._labels[next(iter(self._labels))]
-        known = self._labels[run_id]
-        return known.labels if known is not None else RunLabels()
+        return await self.journal.info(run_id)
 
     # -- taking up, and leaving -------------------------------------------------------------------
 
-    def _host(self, run_id: str, team: HostedTeam) -> HostedRun:
-        hosted = HostedRun(self.journal, run_id, team, self._slots, self._clock, self._idle_seconds)
+    def _host(self, run_id: str, team: HostedTeam, labels: Labels = NO_LABELS) -> HostedRun:
+        hosted = HostedRun(self.journal, run_id, team, self._slots, self._clock, self._idle_seconds, labels)
         self._runs.pop(run_id, None)
         self._runs[run_id] = hosted
         return hosted
@@ -316,9 +288,9 @@ class Host:
     async def _survey(self, *, first: bool = False) -> None:
         """Take up what is open and nobody drives; at first, watch the newest of what rests too."""
         watched = 0
-        for info in await self.journal.runs():
+        async for info in self._undriven():
             hosted = self._runs.get(info.run_id)
-            if self.draining or info.owner or is_closed(info):
+            if self.draining or is_closed(info):
                 continue
             if hosted is not None and (not hosted.is_done or hosted.state == "suspended"):
                 continue
@@ -326,11 +298,7 @@ class Host:
             rests = known is not None and known.state != "open"
             if rests and (not first or watched >= WATCHED):
                 continue
-            try:
-                team = (await self.labels(info.run_id)).team
-            except JournalError:
-                # A damaged run must not keep the others from being taken up.
-                continue
+            team = info.labels.team
             watched += rests
             if team in self._teams:
                 self._take_up(info.run_id, self._teams[team])
@@ -338,6 +306,15 @@ class Host:
                 served = ", ".join(sorted(self._teams)) or "(none)"
                 refused = self._host(info.run_id, HostedTeam(()))
                 refused.refuse(f"It is a run of the team {team}, which is not here. Here: {served}")
+
+    async def _undriven(self) -> AsyncIterator[RunInfo]:
+        """What is not closed and nobody drives. One whose owner has died may have gone on since it said that
+        it rests, so all of these are looked at, a page at a time."""
+        where, before = RunFilter(states=("open", "waiting", "idle"), driven=False), 0
+        while page := await self.journal.runs(where, before, SURVEYED):
+            for info in page:
+                yield info
+            before = page[-1].number
 
     async def _end(self, hosted: HostedRun) -> None:
         """Leave a run that has nothing to do, and know nothing of it any more."""
@@ -381,7 +358,3 @@ def is_closed(info: RunInfo) -> bool:
     """Whether the list of runs says that a run is closed."""
     known = current_summary(info)
     return known is not None and known.state == "closed"
-
-
-def _digest(first: FirstRequest) -> str:
-    return first.key.split(":")[1]

@@ -12,6 +12,7 @@ from antiphon.errors import AntiphonError, RunInUse
 from antiphon.host.slots import Slots
 from antiphon.host.team import HostedTeam
 from antiphon.journal import Journal
+from antiphon.journal.listing import NO_LABELS, Labels
 from antiphon.kernel.run.clock import Clock
 from antiphon.kernel.run.open import open_run, system_clock
 from antiphon.kernel.run.rows import fold
@@ -42,7 +43,7 @@ class HostedRun:
 
     def __init__(
         self, journal: Journal, run_id: str, team: HostedTeam, slots: Slots, clock: Clock | None,
-        idle_seconds: float,
+        idle_seconds: float, labels: Labels = NO_LABELS,
     ) -> None:  # fmt: skip
         self.run_id = run_id
         self.state: HostedState = "queued"
@@ -53,7 +54,7 @@ class HostedRun:
         self.cut_off: tuple[str, ...] = ()
         self._journal, self._team, self._slots = journal, team, slots
         self._given_clock, self._clock = clock, clock or system_clock()
-        self._idle_seconds = idle_seconds
+        self._idle_seconds, self._labels = idle_seconds, labels
         self._first: FirstRequest | None = None
         self._command = 0
         self._due_at: float | None = None
@@ -155,7 +156,7 @@ class HostedRun:
         return open_run(
             team.agents, journal=self._journal, run_id=self.run_id, create=new, model=team.model,
             limits=team.limits, policy=team.policy if new else None, endpoints=team.endpoints,
-            deps=team.deps, clock=self._given_clock,
+            deps=team.deps, clock=self._given_clock, labels=self._labels,
         )  # fmt: skip
 
     async def _post_first(self) -> None:

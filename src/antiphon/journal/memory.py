@@ -271,6 +271,13 @@ class MemoryJournal:
                 raise RunInUse(run.run_id, "this process")
         return 0
 
+    async def info(self, run_id: str) -> RunInfo:
+        """See `port.Journal.info`."""
+        self._check_open()
+        if run_id not in self._runs:
+            raise UnknownName("run", run_id)
+        return self._runs[run_id].entry()
+
     async def runs(
         self, where: RunFilter = EVERY_RUN, before: int = 0, limit: int | None = None
     ) -> Sequence[RunInfo]:

@@ -351,6 +351,10 @@ class Journal(Protocol):
         """
         ...
 
+    async def info(self, run_id: str) -> RunInfo:
+        """One run's line of the list. Raises UnknownName, which names no others."""
+        ...
+
     async def runs(
         self, where: RunFilter = EVERY_RUN, before: int = 0, limit: int | None = None
     ) -> Sequence[RunInfo]:

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from antiphon import __version__
 from antiphon.errors import AntiphonError, UserError
-from antiphon.host import Host, RunLabels
+from antiphon.host import Host
 from antiphon.host.summaries import stored_summary
-from antiphon.journal.listing import check_name
+from antiphon.journal.listing import Labels, check_name
 from antiphon.server import messages
 from antiphon.server.following import Follower
 from antiphon.server.gate import MAX_BODY, caller_of
@@ -228,9 +228,7 @@ class SocketConnection:
             for record in known:
                 for _ in follower.read(record):
                     continue
-            line = await run_line(
-                self._host, await self._host.info(run.run_id), await self._host.labels(run.run_id)
-            )
+            line = await run_line(self._host, await self._host.info(run.run_id))
             whole = {each.id: each for each in await run.open_questions()}
             asked = tuple(whole.get(each.id, each) for each in follower.questions)
             await self._send(
@@ -271,7 +269,7 @@ class SocketConnection:
         check_name(request.name)
         started = await self._host.start(
             request.team, request.message, entry=request.entry, data=request.data, limits=request.limits,
-            key=request.key, labels=RunLabels(owner=self._subject.name, project=request.project),
+            key=request.key, labels=Labels(request.project, self._subject.name),
         )  # fmt: skip
         if request.name and started.created:
             await self._host.journal.rename(started.run_id, request.name)
@@ -326,7 +324,7 @@ class SocketConnection:
     async def run_profiles(self, request: messages.RequestRunProfiles) -> None:
         """The agents of a run's team."""
         async with loaded(self._host, self._subject, request.run_id) as run:
-            name = (await self._host.labels(run.run_id)).team
+            name = (await self._host.info(run.run_id)).labels.team
             view = team_view(name, self._host.team(name))
             await self._send(messages.RunProfilesReply(request.request_id, run.run_id, view))
 

@@ -7,8 +7,9 @@ import pytest
 
 from antiphon import Agent, Limits, UserError, open_run, tool
 from antiphon.errors import RunInUse, UnknownName
-from antiphon.host import Host, RunLabels
+from antiphon.host import Host
 from antiphon.journal import open_journal
+from antiphon.journal.listing import Labels
 from antiphon.journal.memory import MemoryJournal
 from antiphon.models.script import Script, call
 from antiphon.testing.clock import VirtualClock
@@ -19,9 +20,9 @@ from tests.unit.host.hosts import answer_of, desk, in_time, pay, rested, until
 def test_a_run_of_a_team_by_name():
     async def work():
         async with Host(MemoryJournal(), {"desk": desk("Hello.")}) as host:
-            started = await host.start("desk", "Hi", labels=RunLabels(owner="ada", project="one"))
+            started = await host.start("desk", "Hi", labels=Labels(owner="ada", project="one"))
             assert await answer_of(host, started.run_id) == "Hello."
-            assert await host.labels(started.run_id) == RunLabels("desk", "ada", "one")
+            assert (await host.info(started.run_id)).labels == Labels("one", "ada", "desk")
             assert host.runs[started.run_id].state == "running"
 
     in_time(work)

@@ -6,8 +6,9 @@ from contextlib import aclosing
 import pytest
 
 from antiphon import Agent, UserError
-from antiphon.host import Host, HostedTeam, RunLabels, StartedRun
+from antiphon.host import Host, HostedTeam, StartedRun
 from antiphon.host.host import KeyUsed
+from antiphon.journal.listing import Labels
 from antiphon.journal.memory import MemoryJournal
 from antiphon.models.script import Script, call
 from antiphon.testing.clock import VirtualClock
@@ -26,7 +27,7 @@ def test_the_same_key_starts_a_run_once_and_refuses_another_request(tmp_path):
                 with pytest.raises(KeyUsed):
                     await host.start(team, message, key="k")
             # Another owner's key is another key.
-            other = await host.start("desk", "Hi", key="k", labels=RunLabels(owner="ada"))
+            other = await host.start("desk", "Hi", key="k", labels=Labels(owner="ada"))
             assert other.run_id != first.run_id
         async with Host(url, {"desk": desk("Hello.")}) as host:
             assert await host.start("desk", "Hi", key="k") == type(first)(first.run_id, False)
@@ -40,7 +41,7 @@ def test_the_same_key_starts_a_run_once_and_refuses_another_request(tmp_path):
         ({"team": "nobody"}, "Unknown team: nobody. Known: desk"),
         ({"entry": "nobody"}, "Unknown agent of team desk: nobody. Known: desk"),
         ({"key": "a\nb"}, "An idempotency key is 1 to 200 visible characters"),
-        ({"labels": RunLabels(owner="a:b")}, "A owner is named by 1 to 40 letters"),
+        ({"labels": Labels(owner="a:b")}, "A owner is named by 1 to 40 letters"),
         ({"data": object()}, "it must be what JSON can hold"),
     ],
 )

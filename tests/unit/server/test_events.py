@@ -180,3 +180,37 @@ def test_a_run_that_is_deleted_ends_its_streams():
             assert ends[0]["problem"]["type"] == "urn:antiphon:problem:unknown_run"
 
     in_time(work)
+
+
+def test_frames_say_what_each_record_changed_from_any_cursor():
+    async def work():
+        async with served({"desk": desk("Hello.")}) as (client, _):
+            run_id = await started(client)
+            await until_done(client, run_id)
+            await client("POST", f"/runs/{run_id}/close", {})
+            page = (await client("GET", f"/runs/{run_id}/frames")).json
+            assert [each["seq"] for each in page["frames"]] == list(range(1, page["last"] + 1))
+            rest = (await client("GET", f"/runs/{run_id}/frames?after=3&limit=2")).json
+            assert rest["frames"] == page["frames"][3:5]
+            for after in (0, 4):
+                heard = []
+                path = f"/runs/{run_id}/events?view=frames&after={after}"
+                async with client.stream("GET", path) as stream:
+                    async for event, number, data in stream.events():
+                        if event == "frame":
+                            assert number == str(data["seq"])
+                            heard.append(data)
+                        elif event == "end":
+                            break
+                assert heard == page["frames"][after:]
+            model = next(
+                change["id"] for frame in page["frames"] for change in frame["changes"]
+                if change["type"] == "effect_started" and change["kind"] == "model"
+            )  # fmt: skip
+            asked = (await client("GET", f"/runs/{run_id}/requests/{model}")).json
+            assert asked["verified"]
+            assert [each["role"] for each in asked["request"]["messages"]] == ["user"]
+            lost = await client("GET", f"/runs/{run_id}/requests/9/9.m9")
+            assert lost.status == 404
+
+    in_time(work)

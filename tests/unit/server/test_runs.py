@@ -37,7 +37,7 @@ def test_a_run_is_started_read_and_listed():
                 "state": "completed", "name": "greeting", "team": "desk", "owner": "local", "project": "one",
                 "entry": "desk", "title": "Hi",
             }  # fmt: skip
-            assert (await client("GET", "/runs")).json == {"runs": [line], "next": ""}
+            assert (await client("GET", "/runs")).json == {"runs": [line], "next": 0}
             records = (await client("GET", f"/runs/{run_id}/records?limit=3")).json
             assert [each["seq"] for each in records["records"]] == [1, 2, 3]
             assert (records["next"], records["more"]) == (3, True)
@@ -63,12 +63,15 @@ def test_the_list_is_filtered_and_comes_in_pages():
                 found = (await client("GET", f"/runs?{query}")).json
                 return [runs.index(each["run_id"]) for each in found["runs"]], found["next"]
 
-            assert await listed("") == ([2, 1, 0], "")
-            assert await listed("team=desk") == ([1, 0], "")
-            assert await listed("project=a") == ([2, 0], "")
-            assert await listed("state=waiting") == ([], "")
-            assert await listed("limit=2") == ([2, 1], runs[1])
-            assert await listed(f"limit=2&before={runs[1]}") == ([0], "")
+            assert await listed("") == ([2, 1, 0], 0)
+            assert await listed("team=desk") == ([1, 0], 0)
+            assert await listed("project=a") == ([2, 0], 0)
+            assert await listed("state=waiting") == ([], 0)
+            assert await listed("text=nowhere") == ([], 0)
+            assert await listed("state=completed") == ([2, 1, 0], 0)
+            page, cursor = await listed("limit=2")
+            assert page == [2, 1]
+            assert await listed(f"limit=2&before={cursor}") == ([0], 0)
 
     in_time(work)
 

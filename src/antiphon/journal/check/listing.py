@@ -51,6 +51,8 @@ async def pages_of_runs(open_store: OpenStore) -> None:
         same(list(await journal.runs(mine, numbers[-1], 5)), [], "the page after the last")
         newest = (await journal.runs(limit=1))[0]
         same(newest.run_id, "pages_of_runs late", "the newest of all")
+        same(await journal.info(newest.run_id), newest, "one run's line")
+        await raises(UnknownName, "the line of a run that is not there", journal.info(names[-5]))
         for limit in (0, -1):
             await raises(UserError, f"a page of {limit} runs", journal.runs(limit=limit))
 

@@ -43,7 +43,7 @@ from antiphon.journal.sqlite import anchored
 from antiphon.journal.sqlite import reader as reading
 from antiphon.journal.sqlite import runs as storing
 from antiphon.journal.sqlite.file import SYNCHRONOUS, check_seal, meaning, open_file, open_reading
-from antiphon.journal.sqlite.listing import entries
+from antiphon.journal.sqlite.listing import entries, entry
 from antiphon.journal.sqlite.owners import Clocks, SqliteOwners
 from antiphon.journal.sqlite.pages import RowMarks, page
 from antiphon.journal.sqlite.reader import ReadQuery, SqliteReader
@@ -226,6 +226,10 @@ class SqliteJournal:
             began = loop.time()
             more = await self._write(partial(storing.clear, self._writer.connection))
             await asyncio.sleep(min(loop.time() - began, 0.1) if more else 0)
+
+    async def info(self, run_id: str) -> RunInfo:
+        """See `port.Journal.info`."""
+        return await self._read(lambda connection: entry(connection, self._owners.names(connection), run_id))
 
     async def runs(
         self, where: RunFilter = EVERY_RUN, before: int = 0, limit: int | None = None

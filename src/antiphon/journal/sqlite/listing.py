@@ -14,6 +14,7 @@ from typing import Any, get_args
 
 import apsw
 
+from antiphon.errors import UnknownName
 from antiphon.journal.listing import Labels, RunFilter, RunInfo, RunStatus
 from antiphon.journal.sqlite.file import value
 
@@ -109,7 +110,16 @@ _ENTRY = (
     "select run_id, created, updated, seq, epoch, owner, summary, name, origin, imported,"
     " label_project, label_owner, label_team, key from runs where key = ?"
 )
+_KEY = "select key from runs where run_id = ?"
 NO_END = 1 << 62
+
+
+def entry(connection: apsw.Connection, living: Mapping[int, str], run_id: str) -> RunInfo:
+    """One run's line. Raises UnknownName."""
+    found = connection.execute(_KEY, (run_id,)).fetchone()
+    if found is None:
+        raise UnknownName("run", run_id)
+    return _entry(connection, living, found[0])
 
 
 def entries(

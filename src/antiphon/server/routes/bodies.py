@@ -12,6 +12,7 @@ from antiphon.values.message import Attachment, Message
 from antiphon.values.model import Usage
 from antiphon.values.policy import Grant
 from antiphon.view.connection import OpenQuestion
+from antiphon.view.frames import Frame
 
 
 class CreateRun(Struct, frozen=True, forbid_unknown_fields=True):
@@ -168,8 +169,19 @@ class RunPage(Struct, frozen=True):
 
     runs: list[RunLine]
     """These."""
-    next: str
-    """Pass it as `before` for the next page; empty at the end."""
+    next: int
+    """Pass it as `before` for the next page; 0 at the end."""
+
+
+class FramePage(Struct, frozen=True):
+    """Frames of a run, oldest first."""
+
+    run_id: str
+    """The run's id."""
+    frames: list[Frame]
+    """These."""
+    last: int
+    """The number of the run's last record."""
 
 
 class EffectView(Struct, frozen=True):

@@ -11,7 +11,8 @@ from litestar.di import NamedDependency
 from litestar.params import FromPath
 
 from antiphon.errors import UnknownName, UserError
-from antiphon.host import Host, RunLabels
+from antiphon.host import Host
+from antiphon.journal.listing import Labels
 from antiphon.journal.port import check_id
 from antiphon.server.served import Served
 from antiphon.server.subjects import Subject
@@ -29,7 +30,7 @@ TAKEN_SECONDS = 2.0
 """How long a reply waits for what was posted to be taken in."""
 
 
-def may_see(subject: Subject, labels: RunLabels) -> bool:
+def may_see(subject: Subject, labels: Labels) -> bool:
     """Whether a run is the subject's."""
     return subject.sees_all or labels.owner == subject.name
 
@@ -38,7 +39,7 @@ async def check_owner(host: Host, subject: Subject, run_id: str) -> None:
     """Raise UnknownName unless the run is there and the subject may see it."""
     try:
         check_id("run_id", run_id)
-        labels = await host.labels(run_id)
+        labels = (await host.info(run_id)).labels
     except UserError:
         # What cannot be an id is the id of no run.
         raise UnknownName("run", run_id) from None

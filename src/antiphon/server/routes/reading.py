@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import aclosing
 from typing import Annotated, Any
 
 from litestar import Response, get
@@ -9,6 +10,7 @@ from litestar.params import FromPath, QueryParameter
 
 from antiphon.errors import JournalError
 from antiphon.host import Host
+from antiphon.kernel.facts.records import Record
 from antiphon.kernel.run.rows import fold
 from antiphon.kernel.run.run import activation_info
 from antiphon.server.permissions import allowed
@@ -16,6 +18,7 @@ from antiphon.server.problems import Refusal
 from antiphon.server.routes.bodies import (
     ActivationView,
     EffectView,
+    FramePage,
     ModelView,
     RecordPage,
     RunView,
@@ -25,11 +28,13 @@ from antiphon.server.routes.loading import FromHost, FromRun
 from antiphon.styles.profiles import ProfileTeam, RunContext
 from antiphon.styles.profiles.run_context import context_of
 from antiphon.values.result import ActivationInfo
-from antiphon.view import OpenQuestion, RunConnection, RunTree
+from antiphon.view import OpenQuestion, RunConnection, RunTree, StoredRequest
 from antiphon.view.connection import open_questions
+from antiphon.view.frames import Frame, FrameReader
 from antiphon.view.nodes import ActivationNode, EffectNode
 
 MAX_RECORDS = 1_000
+MAX_FRAMES = 5_000
 At = Annotated[int | None, QueryParameter(ge=1)]
 
 
@@ -51,6 +56,31 @@ async def records(
     found = await run.records(after)
     page = found[:limit]
     return RecordPage(run.run_id, page, page[-1].seq if page else after, len(found) > limit)
+
+
+@get("/runs/{run_id:str}/frames", summary="Read frames", **allowed("read"))
+async def frames(
+    run: FromRun,
+    after: Annotated[int, QueryParameter(ge=0)] = 0,
+    limit: Annotated[int, QueryParameter(ge=1, le=MAX_FRAMES)] = 1_000,
+) -> FramePage:
+    """What each record above `after` changed, as flat JSON for a program that draws the run."""
+    _check_cursor(after, run.seq)
+    reader, found = FrameReader(), list[Frame]()
+    async with aclosing(run.events(0, deltas=False)) as events:
+        async for item in events:
+            if isinstance(item, Record):
+                frame = reader.add(item)
+                found += [frame] if frame.seq > after else []
+            if len(found) == limit or reader.seq >= run.seq:
+                break
+    return FramePage(run.run_id, found, run.seq)
+
+
+@get("/runs/{run_id:str}/requests/{effect_id:path}", summary="What a model was asked", **allowed("read"))
+async def request(run: FromRun, effect_id: FromPath[str]) -> StoredRequest:
+    """Exactly what a model was asked in one call, such as `1/2.m1`, put together from the records."""
+    return await run.request_of(effect_id.lstrip("/"))
 
 
 @get("/runs/{run_id:str}/activations/{number:int}", summary="What an activation sees", **allowed("read"))
@@ -91,8 +121,7 @@ async def context(run: FromRun, host: FromHost) -> RunContext:
 
 async def run_context_of(run: RunConnection, host: Host) -> RunContext:
     """A run's RunContext. Raises Refusal for a run that is of no team of profiles."""
-    labels = await host.labels(run.run_id)
-    known = host.teams.get(labels.team)
+    known = host.teams.get((await host.info(run.run_id)).labels.team)
     if known is None or not isinstance(known.source, ProfileTeam):
         raise Refusal(
             404, "no_context", "Only a run of a team of profiles that is served here has a RunContext"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Annotated, Any
 
@@ -11,10 +12,10 @@ from litestar import delete, get, patch, post
 from litestar.params import FromPath, FromQuery, HeaderParameter, JSONBody, QueryParameter
 
 from antiphon.errors import AnsweredAlready, JournalError, UserError
-from antiphon.host import Host, RunLabels
+from antiphon.host import Host
 from antiphon.host.host import KEY_LENGTH, KeyUsed
 from antiphon.host.summaries import state_word, stored_summary
-from antiphon.journal.listing import RunInfo, check_name
+from antiphon.journal.listing import Labels, RunFilter, RunInfo, RunStatus, check_name
 from antiphon.kernel.facts.summary import RunSummary
 from antiphon.server.permissions import allowed
 from antiphon.server.problems import Refusal
@@ -33,7 +34,7 @@ from antiphon.server.routes.bodies import (
     RunPage,
     TellBody,
 )
-from antiphon.server.routes.loading import TAKEN_SECONDS, FromHost, FromRun, FromSubject, check_owner, may_see
+from antiphon.server.routes.loading import TAKEN_SECONDS, FromHost, FromRun, FromSubject, check_owner
 from antiphon.view import RunConnection
 from antiphon.view.nodes import Cost
 
@@ -49,7 +50,7 @@ async def create_run(
     check_name(data.name)
     started = await host.start(
         data.team, data.message, entry=data.entry, attachments=data.attachments, data=data.data,
-        limits=data.limits, key=key, labels=RunLabels(owner=subject.name, project=data.project),
+        limits=data.limits, key=key, labels=Labels(data.project, subject.name),
     )  # fmt: skip
     if data.name and started.created:
         await host.journal.rename(started.run_id, data.name)
@@ -59,42 +60,41 @@ async def create_run(
 @get("/runs", summary="List runs", **allowed("read"))
 async def list_runs(
     host: FromHost, subject: FromSubject, team: FromQuery[str] = "", project: FromQuery[str] = "",
-    before: FromQuery[str] = "",
+    text: FromQuery[str] = "", before: Annotated[int, QueryParameter(ge=0)] = 0,
     in_state: Annotated[str, QueryParameter(name="state")] = "",
     limit: Annotated[int, QueryParameter(ge=1, le=MAX_PAGE)] = 50,
 ) -> RunPage:  # fmt: skip
-    """The runs that the subject may see, newest first. before: the id that the page before gave as `next`."""
+    """The runs that the subject may see, newest first. before: what the page before gave as `next`;
+    text: in its title or name."""
+    states, driven = STATES.get(in_state, ((), None))
+    owner = None if subject.sees_all else subject.name
+    where = RunFilter(project or None, owner, team or None, states, driven, text)
     found: list[RunLine] = []
-    waiting = bool(before)
-    for info in await host.journal.runs():
-        if waiting:
-            waiting = info.run_id != before
-            continue
-        labels = await _labels(host, info)
-        if (
-            not may_see(subject, labels)
-            or (team and labels.team != team)
-            or (project and labels.project != project)
-        ):
-            continue
-        line = await run_line(host, info, labels)
-        if in_state and line.state != in_state:
-            continue
-        if len(found) == limit:
-            return RunPage(found, found[-1].run_id)
-        found.append(line)
-    return RunPage(found, "")
+    number = before
+    while True:
+        page = await host.journal.runs(where, number, limit)
+        for info in page:
+            line = await run_line(host, info)
+            if not in_state or line.state == in_state:
+                if len(found) == limit:
+                    return RunPage(found, number)
+                found.append(line)
+            number = info.number
+        if len(page) < limit:
+            return RunPage(found, 0)
 
 
-async def _labels(host: Host, info: RunInfo) -> RunLabels:
-    try:
-        return await host.labels(info.run_id)
-    except JournalError:
-        # One damaged run must not hide the others.
-        return RunLabels()
+STATES: Mapping[str, tuple[tuple[RunStatus, ...], bool | None]] = {
+    "running": (("open",), True),
+    "suspended": (("open",), False),
+    "waiting": (("waiting", "open"), None),
+    "idle": (("idle",), None),
+    "closed": (("closed",), None),
+}
+"""How the store finds runs of a state; any other, which tells how a run ended, is looked for among all."""
 
 
-async def run_line(host: Host, info: RunInfo, labels: RunLabels) -> RunLine:
+async def run_line(host: Host, info: RunInfo) -> RunLine:
     """A run in a list."""
     hosted = host.runs.get(info.run_id)
     try:
@@ -108,23 +108,24 @@ async def run_line(host: Host, info: RunInfo, labels: RunLabels) -> RunLine:
         # Nobody drives it, and nobody has to: it goes on when it is answered.
         state = "waiting"
     return RunLine(
-        info.run_id, state, info.name, labels.team, labels.owner, labels.project, known.entry, known.title,
-        known.outcome, hosted.reason if hosted is not None else "", info.seq, known.tokens,
-        Cost(known.nano_usd).usd, known.unpriced, info.owner, info.created_at, info.updated_at,
+        info.run_id, state, info.name, info.labels.team, info.labels.owner, info.labels.project,
+        known.entry, known.title, known.outcome, hosted.reason if hosted is not None else "",
+        info.seq, known.tokens, Cost(known.nano_usd).usd, known.unpriced, info.owner, info.created_at,
+        info.updated_at,
     )  # fmt: skip
 
 
 @get("/runs/{run_id:str}", summary="Show a run in a line", **allowed("read"))
 async def show_run(run: FromRun, host: FromHost) -> RunLine:
     """One line of the list of runs."""
-    return await run_line(host, await host.info(run.run_id), await host.labels(run.run_id))
+    return await run_line(host, await host.info(run.run_id))
 
 
 @patch("/runs/{run_id:str}", summary="Rename a run", **allowed("write"))
 async def change_run(data: JSONBody[ChangeRun], run: FromRun, host: FromHost) -> RunLine:
     """Give a run a name, or take it away; a closed one too."""
     await host.journal.rename(run.run_id, data.name.strip())
-    return await run_line(host, await host.info(run.run_id), await host.labels(run.run_id))
+    return await run_line(host, await host.info(run.run_id))
 
 
 @delete("/runs/{run_id:str}", summary="Delete a run", **allowed("write"))
@@ -196,7 +197,7 @@ async def cancel(data: JSONBody[CancelBody], run: FromRun) -> CommandReceipt:
 async def resume(data: JSONBody[ResumeBody], run: FromRun, host: FromHost) -> RunLine:
     """Drive a run that nobody drives."""
     await host.resume(run.run_id, data.team)
-    return await run_line(host, await host.info(run.run_id), await host.labels(run.run_id))
+    return await run_line(host, await host.info(run.run_id))
 
 
 @post("/runs/{run_id:str}/close", status_code=200, summary="End a run for good", **allowed("write"))
@@ -205,7 +206,7 @@ async def close(data: JSONBody[CancelBody], run: FromRun, host: FromHost) -> Run
     if data.target:
         raise Refusal(400, "refused", "A run is closed as a whole", "Leave target out, or cancel the call")
     await host.close(run.run_id, data.reason)
-    return await run_line(host, await host.info(run.run_id), await host.labels(run.run_id))
+    return await run_line(host, await host.info(run.run_id))
 
 
 async def receipt(run: RunConnection, number: int) -> CommandReceipt:
@@ -223,16 +224,14 @@ async def receipt(run: RunConnection, number: int) -> CommandReceipt:
 async def inbox(host: FromHost, subject: FromSubject) -> Inbox:
     """Questions, approvals and limits of every run that the subject may see, oldest first."""
     items: list[InboxItemView] = []
-    for info in await host.journal.runs():
-        labels = await _labels(host, info)
-        if not may_see(subject, labels):
-            continue
+    owner = None if subject.sees_all else subject.name
+    for info in await host.journal.runs(RunFilter(owner=owner, states=("waiting", "open", "idle"))):
         try:
             if (await stored_summary(host.journal, info)).state != "waiting":
                 continue
             async with host.connect(info.run_id) as run:
                 items += [
-                    InboxItemView(info.run_id, info.name, labels.team, each)
+                    InboxItemView(info.run_id, info.name, info.labels.team, each)
                     for each in await run.open_questions()
                 ]
         except JournalError:

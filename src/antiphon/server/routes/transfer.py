@@ -6,8 +6,10 @@ import asyncio
 
 from litestar import get, post
 from litestar.params import JSONBody
+from msgspec.structs import replace
 
 from antiphon.errors import JournalError, UserError
+from antiphon.journal.listing import Labels
 from antiphon.server.permissions import allowed
 from antiphon.server.problems import Refusal
 from antiphon.server.routes.bodies import RunCreated
@@ -41,7 +43,7 @@ async def import_run(data: JSONBody[Export], host: FromHost, subject: FromSubjec
     except JournalError as error:
         raise Refusal(400, "damaged", str(error), "Export the run again") from error
     try:
-        await host.journal.restore(run)
+        await host.journal.restore(replace(run, labels=Labels()))
     except UserError as error:
         raise Refusal(409, "exists", str(error), "Look at the run that is here") from error
     return RunCreated(run.run_id, True)
