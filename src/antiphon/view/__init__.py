@@ -1,8 +1,8 @@
 """Reading a run and a team: projections of records and of agents, for every reader alike.
 
 `RunTree` is the read model of a run: activations, turns, effects, costs. `nodes` says what it is made of,
-`changes` what one record does to it, `frames` the same as JSON for programs that draw it, `graph` who may
-reach whom in a team, `export_file` a run as a file, `notebook` a run in a cell while it goes on, `connection`
+`changes` what one record does to it, `frames` the same as JSON for programs that draw it, `page` a run as one
+HTML file with the program that draws it, `graph` who may reach whom in a team, `export_file` a run as a file, `notebook` a run in a cell while it goes on, `connection`
 a run that somebody else drives.
 
 May import: the kernel, `values`, journals. Never: styles, the command line; and it never appends.
