@@ -2,8 +2,8 @@
 
 `RunTree` is the read model of a run: activations, turns, effects, costs. `nodes` says what it is made of,
 `changes` what one record does to it, `frames` the same as JSON for programs that draw it, `page` a run as one
-HTML file with the program that draws it, `graph` who may reach whom in a team, `export_file` a run as a file, `notebook` a run in a cell while it goes on, `connection`
-a run that somebody else drives.
+HTML file with such a program, `graph` who may reach whom in a team, `export_file` a run as a file, `notebook`
+a run in a cell while it goes on, `connection` a run that somebody else drives.
 
 May import: the kernel, `values`, journals. Never: styles, the command line; and it never appends.
 """
