@@ -36,7 +36,7 @@ install_packages() {
 
 build() {
   local wanted
-  wanted=$(digest_of "$UI/src" "$UI/vite.config.ts" "$UI/package-lock.json")
+  wanted=$(digest_of "$UI/src" "$UI/index.html" "$UI/vite.config.ts" "$UI/package-lock.json")
   [ "$(cat "$BUILT/.digest" 2>/dev/null)" != "$wanted" ] || return 0
   install_packages
   run_npm run --silent build

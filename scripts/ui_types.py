@@ -1,11 +1,14 @@
 """The types of the web page, made of the structs that it is sent.
 
-    python -m scripts.ui_types          # writes ui/src/state/wire.ts
-    python -m scripts.ui_types --check  # fails when it is not what would be written
+    python -m scripts.ui_types          # writes ui/src/state/wire.ts and ui/src/server/wire.ts
+    python -m scripts.ui_types --check  # fails when they are not what would be written
+
+The second file is the server's, and is left alone where the server's packages are not installed.
 
 JSON Schema in, TypeScript out: what `msgspec` says of a struct, and what a server says of itself alike.
 """
 
+import importlib
 import json
 import re
 import sys
@@ -17,7 +20,13 @@ import msgspec
 
 from antiphon.view.page import PageRun
 
-OUT = Path(__file__).resolve().parents[1] / "ui" / "src" / "state" / "wire.ts"
+SOURCE = Path(__file__).resolve().parents[1] / "ui" / "src"
+SERVED = (
+    "AnswerBody", "AskBody", "CancelBody", "CommandReceipt", "CreateRun", "Inbox", "ResumeBody",
+    "RunCreated", "RunLine", "RunPage", "TeamView", "Teams", "TellBody",
+)  # fmt: skip
+"""What the page sends to the server and is answered, of `antiphon.server.routes.bodies`."""
+CHANGE = '\nexport type ChangeFrame = Frame["changes"][number];\n'
 HEAD = "// What a run is as JSON. Written by `python -m scripts.ui_types`; do not edit.\n"
 PLAIN = {"string": "string", "integer": "number", "number": "number", "boolean": "boolean", "null": "null"}
 
@@ -51,6 +60,10 @@ def written(schema: Mapping[str, Any]) -> str:
         if joined in schema:
             return " | ".join(dict.fromkeys(written(each) for each in schema[joined]))
     kind = schema.get("type")
+    if "prefixItems" in schema:
+        return f"[{', '.join(written(each) for each in schema['prefixItems'])}]"
+    if kind == "array" and isinstance(schema.get("items"), bool):
+        return "unknown[]"
     if kind == "array":
         inner = written(schema.get("items", {}))
         return f"{inner}[]" if re.fullmatch(r"\w+", inner) else f"({inner})[]"
@@ -60,17 +73,33 @@ def written(schema: Mapping[str, Any]) -> str:
     return PLAIN.get(str(kind), "unknown")
 
 
+def files() -> dict[Path, str]:
+    """Each file, and what belongs in it."""
+    found = {SOURCE / "state" / "wire.ts": written_for([PageRun]) + CHANGE}
+    try:
+        bodies = importlib.import_module("antiphon.server.routes.bodies")
+    except ModuleNotFoundError:
+        return found
+    found[SOURCE / "server" / "wire.ts"] = written_for([getattr(bodies, name) for name in SERVED])
+    return found
+
+
+def written_for(structs: list[Any]) -> str:
+    """The types of these structs and of all that they hold."""
+    _, definitions = msgspec.json.schema_components(structs, ref_template="#/$defs/{name}")
+    return typescript(definitions)
+
+
 def main() -> int:
-    """Write or check the file: 0, or 1 when it is out of date."""
-    _, definitions = msgspec.json.schema_components([PageRun], ref_template="#/$defs/{name}")
-    text = typescript(definitions) + '\nexport type ChangeFrame = Frame["changes"][number];\n'
-    if "--check" not in sys.argv:
-        OUT.write_text(text)
-        return 0
-    if OUT.exists() and OUT.read_text() == text:
-        return 0
-    print(f"{OUT} is not what `python -m scripts.ui_types` writes")
-    return 1
+    """Write or check the files: 0, or 1 when one is out of date."""
+    stale = 0
+    for path, text in files().items():
+        if "--check" not in sys.argv:
+            path.write_text(text)
+        elif not path.exists() or path.read_text() != text:
+            print(f"{path} is not what `python -m scripts.ui_types` writes")
+            stale = 1
+    return stale
 
 
 if __name__ == "__main__":

@@ -15,20 +15,24 @@ const written: Plugin = {
   },
 };
 
-// One file that needs no other: everything in it, fonts too.
-export default defineConfig({
+// `file`: one script and one style that need no other file, fonts included. Else the pages of a server, in parts.
+export default defineConfig(({ mode }) => ({
   plugins: [react(), written],
+  base: "./",
   build: {
-    outDir: "../src/antiphon/view/assets",
+    outDir: `../src/antiphon/view/assets${mode === "file" ? "" : "/served"}`,
     emptyOutDir: true,
     target: "es2022",
-    assetsInlineLimit: Infinity,
-    cssCodeSplit: false,
     modulePreload: false,
-    reportCompressedSize: true,
-    rolldownOptions: {
-      input: "src/file.tsx",
-      output: { format: "es", codeSplitting: false, entryFileNames: "file.js", assetFileNames: "file[extname]" },
-    },
+    ...(mode === "file"
+      ? {
+          assetsInlineLimit: Infinity,
+          cssCodeSplit: false,
+          rolldownOptions: {
+            input: "src/file.tsx",
+            output: { format: "es" as const, codeSplitting: false, entryFileNames: "file.js", assetFileNames: "file[extname]" },
+          },
+        }
+      : { assetsInlineLimit: 0 }),
   },
-});
+}));

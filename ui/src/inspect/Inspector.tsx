@@ -6,12 +6,13 @@ import type { Store, View } from "../state/store";
 import { lasted, line, visible } from "../state/words";
 import { Fields } from "../talk/Ask";
 import { openingOf } from "../talk/items";
+import type { Schema } from "../answer/Arguments";
 import { ModelCall } from "./ModelCall";
 
 export type Prefixes = (digest: string) => Prefix | undefined;
 export interface Prefix {
   system?: string;
-  tools?: { name: string; description?: string }[];
+  tools?: { name: string; description?: string; parameters?: Schema }[];
 }
 
 const TITLES: Record<string, string> = {

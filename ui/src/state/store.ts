@@ -126,7 +126,7 @@ export class Store {
   set address(text: string) {
     const parts = new URLSearchParams(text);
     const record = Number(parts.get("record"));
-    this.at = record >= 1 && record < this.history.seq ? Math.floor(record) : null;
+    this.at = record >= 1 && (record < this.history.seq || this.history.seq === 0) ? Math.floor(record) : null;
     this.effect = parts.get("effect") ?? "";
     const tab = parts.get("tab");
     this.tab = tab === "agent" || tab === "records" ? tab : "all";
@@ -166,23 +166,31 @@ function first(run: Run): string {
 
 export const useView = (store: Store): View => useSyncExternalStore(store.subscribe, store.snapshot);
 
-/** The page's address follows the store, and Back goes back. */
-export function bindAddress(store: Store): void {
-  store.address = location.hash.slice(1);
+/** The page's address follows the store, after `path` and `?` where there is a path; and Back goes back. */
+export function bindAddress(store: Store, path = ""): () => void {
+  const read = (): string => location.hash.slice(1 + path.length).replace(/^\?/, "");
+  store.address = read();
   let shown = store.address;
   let pending = 0;
-  store.subscribe(() => {
+  const release = store.subscribe(() => {
     if (store.address === shown) return;
     const selected = new URLSearchParams(store.address).get("effect") !== new URLSearchParams(shown).get("effect");
     shown = store.address;
     // A scrub is one step back, not a hundred; browsers also refuse more than a few changes a second.
     window.clearTimeout(pending);
-    const write = (): void => history[selected ? "pushState" : "replaceState"](null, "", `#${shown}`);
+    const write = (): void => history[selected ? "pushState" : "replaceState"](null, "", `#${path}${path && shown ? "?" : ""}${shown}`);
     if (selected) write();
     else pending = window.setTimeout(write, 250);
   });
-  window.addEventListener("popstate", () => {
-    shown = location.hash.slice(1);
+  const back = (): void => {
+    if (!location.hash.startsWith(`#${path}`)) return;
+    shown = read();
     store.address = shown;
-  });
+  };
+  window.addEventListener("popstate", back);
+  return () => {
+    release();
+    window.clearTimeout(pending);
+    window.removeEventListener("popstate", back);
+  };
 }

@@ -52,3 +52,12 @@ export function briefly(json: string, most = 200): string {
     return line(json, most);
   }
 }
+
+/** How long ago, roughly. */
+export function ago(seconds: number): string {
+  if (seconds < 2) return "now";
+  if (seconds < 60) return `${Math.floor(seconds)} s ago`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ago`;
+  if (seconds < 86_400) return `${Math.floor(seconds / 3600)} h ago`;
+  return `${Math.floor(seconds / 86_400)} d ago`;
+}

@@ -1,5 +1,7 @@
 import { Glyph } from "../parts/Glyph";
 import { Whole } from "../parts/Text";
+import { Answer } from "../answer/Answer";
+import { useActions, useSchema } from "../server/actions";
 import type { Effect } from "../state/run";
 import type { Store, View } from "../state/store";
 import { lasted, line, visible } from "../state/words";
@@ -12,6 +14,8 @@ const ASKS: Record<string, string> = {
 
 /** What a person is asked, or was: open it is a card, answered a line. */
 export function Ask({ effect, store, view }: { effect: Effect; store: Store; view: View }) {
+  const actions = useActions();
+  const schema = useSchema(effect);
   const who = view.run.activation(effect.activation)?.label ?? "";
   const what = ASKS[effect.purpose] ?? "asks";
   if (effect.end) {
@@ -38,10 +42,15 @@ export function Ask({ effect, store, view }: { effect: Effect; store: Store; vie
       </header>
       <div className="in">
         {effect.text.text && <Whole text={effect.text} className="said" first={600} />}
-        <Fields json={effect.arguments.text ?? ""} />
-        <p className="faint sm">
-          Answer it in a terminal: <code>antiphon answer {view.run.id.slice(0, 12)}</code>
-        </p>
+        {actions && view.live
+          ? <Answer kind={effect.purpose} question={effect.id} asked={effect.arguments.text ?? ""} options={[]} schema={schema} keys
+              send={actions.answer} />
+          : <>
+              <Fields json={effect.arguments.text ?? ""} />
+              <p className="faint sm">
+                Answer it in a terminal: <code>antiphon answer {view.run.id.slice(0, 12)}</code>
+              </p>
+            </>}
       </div>
     </section>
   );

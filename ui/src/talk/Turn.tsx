@@ -1,6 +1,8 @@
+import { useLayoutEffect, useRef } from "react";
 import { Glyph } from "../parts/Glyph";
 import { Prose, Whole } from "../parts/Text";
 import { doing, failed, type Kind } from "../state/doing";
+import { useActions } from "../server/actions";
 import type { Effect, Run } from "../state/run";
 import type { Store, View } from "../state/store";
 import { briefly, count, lasted, line, plural, usd, visible } from "../state/words";
@@ -98,19 +100,32 @@ function ModelLine({ effect, store, view }: { effect: Effect; store: Store; view
   }
   const reply = effect.reply;
   if (!effect.end) {
-    return (
-      <div className="open-text" data-open={effect.id}>
-        <p className="think" data-text="reasoning" />
-        <div className="said" data-text="text" />
-        <span className="faint sm">{effect.purpose ? `${effect.purpose}: ` : ""}thinking<span className="caret live" /></span>
-      </div>
-    );
+    return <OpenReply effect={effect} live={view.live} />;
   }
   return (
     <>
       {reply?.reasoning?.text && <p className="think">{visible(reply.reasoning.text.slice(0, 600))}</p>}
       {reply?.content.text && <div className="short"><Prose text={reply.content} /></div>}
     </>
+  );
+}
+
+/** A reply that comes; its text is written from outside, piece by piece. */
+function OpenReply({ effect, live }: { effect: Effect; live: boolean }) {
+  const deltas = useActions()?.deltas;
+  const box = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => {
+    if (!deltas || !live) return;
+    deltas.bind(effect.id, box.current);
+    return () => deltas.bind(effect.id, null);
+  }, [deltas, effect.id, live]);
+  return (
+    <div className="open-text" ref={box}>
+      <p className="think" data-text="reasoning" />
+      <div className="said" data-text="text" />
+      <p className="args faint sm cut" data-text="other" />
+      <span className="faint sm">{effect.purpose ? `${effect.purpose}: ` : ""}thinking<span className="caret live" /></span>
+    </div>
   );
 }
 
