@@ -38,7 +38,7 @@ export function Head({ store, view, name, actions, help }: {
         )}
         {actions}
         <button className="btn plain sq" aria-label="Light or dark" onClick={toggleTheme}><Icon name="moon" /></button>
-        <button className="btn plain sq" aria-label="Keys" onClick={help}><Icon name="keys" /></button>
+        <button className="btn plain sq wide" aria-label="Keys" onClick={help}><Icon name="keys" /></button>
       </div>
     </header>
   );

@@ -124,9 +124,9 @@ export function Lanes({ store, view }: { store: Store; view: View }) {
               {marks.map((each) => [each, x(scale, each)] as const)
                 .filter(([, at]) => at >= 0 && at < width - 16 && Math.abs(at - headX) > 42)
                 .map(([each, at]) => <span key={each} style={{ left: at }}>{lasted(each - whole.began).replace(".0 s", " s")}</span>)}
-              {time.gaps.map(([start, stop]) => (
-                <span key={start} className="fold" style={{ left: x(scale, (start + stop) / 2) }}>⋯ {lasted(stop - start)} ⋯</span>
-              ))}
+              {time.gaps.map(([start, stop]) => [start, stop, x(scale, (start + stop) / 2)] as const)
+                .filter(([, , at]) => Math.abs(at - headX) > 64)
+                .map(([start, stop, at]) => <span key={start} className="fold" style={{ left: at }}>⋯ {lasted(stop - start)} ⋯</span>)}
               {headX >= 0 && headX <= width && (
                 <b style={{ left: Math.min(headX, width - 26) }}>{view.live && moving ? "now" : `+${lasted(head - whole.began)}`}</b>
               )}

@@ -25,8 +25,8 @@ export function Compose({ api, run, view, entry }: { api: Api; run: string; view
     <form className="compose" onSubmit={send}>
       {wrong && <p className="kt k-error sm" role="alert">{wrong}</p>}
       <div className="row">
-        <label className="row"><span className="faint">To</span>
-          <select className="field" value={to} onChange={(event) => setTo(event.target.value)}>
+        <label className="row"><span className="faint" aria-hidden="true">To</span>
+          <select className="field" aria-label="To" value={to} onChange={(event) => setTo(event.target.value)}>
             <option value="">{entry ? `${visible(entry)}, a new request` : "a new request"}</option>
             {working.map((each) => <option key={each.call} value={each.call}>{visible(each.label)}, at work</option>)}
           </select></label>

@@ -32,7 +32,8 @@ export function lasted(seconds: number): string {
   if (value < 0.0995) return `${Math.round(value * 1000)} ms`;
   if (value < 60) return `${value.toFixed(1)} s`;
   if (value < 3600) return `${Math.floor(value / 60)} min ${Math.floor(value % 60)} s`;
-  return `${Math.floor(value / 3600)} h ${Math.floor((value % 3600) / 60)} min`;
+  if (value < 172_800) return `${Math.floor(value / 3600)} h ${Math.floor((value % 3600) / 60)} min`;
+  return `${Math.floor(value / 86_400)} days`;
 }
 
 export const plural = (number: number, one: string, many = one + "s"): string =>
