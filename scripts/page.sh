@@ -3,6 +3,7 @@
 #   scripts/page.sh            builds it, unless nothing has changed since; needs Node 20 or newer
 #   scripts/page.sh check      also its types and unit tests
 #   scripts/page.sh browser    what people click, in Chromium, against runs that are made for it
+#   scripts/page.sh pictures   the pictures in docs/img, anew
 set -euo pipefail
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 UI=$ROOT/ui BUILT=$ROOT/src/antiphon/view/assets SHOWN=$ROOT/ui/.shown
@@ -78,5 +79,12 @@ case "${1:-}" in
     fi
     run_npm run --silent browser
     ;;
-  *) die "$1 is none of: check, browser" ;;
+  pictures)
+    build
+    install_packages
+    make_shown_runs
+    mkdir -p docs/img
+    PICTURES=$ROOT/docs/img run_npm run --silent browser -- browser/pictures.test.ts
+    ;;
+  *) die "$1 is none of: check, browser, pictures" ;;
 esac

@@ -113,6 +113,20 @@ test("hostile texts are shown, and nothing of them acts", async () => {
   await page.close();
 });
 
+test("rows of the transcript never overlap and leave no gap, also when one of them grows", async () => {
+  for (const [name, hash] of [["large", "record=4000"], ["hostile", ""], ["question", "record=60"]] as const) {
+    const { page } = await open(browser, name, { hash });
+    await page.waitForTimeout(200);
+    for (const each of await page.locator(".talk").getByRole("button", { name: /show more of/ }).all()) await each.click().catch(() => undefined);
+    await page.waitForTimeout(100);
+    const boxes = await page.locator(".talk > div > div").evaluateAll((rows) =>
+      rows.map((each) => each.getBoundingClientRect()).map((each) => [each.top, each.bottom] as const));
+    expect(boxes.length).toBeGreaterThan(1);
+    boxes.slice(1).forEach(([top], index) => expect(Math.abs(top - boxes[index]![1])).toBeLessThan(2));
+    await page.close();
+  }
+});
+
 test("the policy of the file lets no other program run, and nothing be fetched", async () => {
   const { page } = await open(browser, "research");
   const done = await page.evaluate(async () => {

@@ -75,6 +75,15 @@ export function Virtual<Item extends Row>({ items, render, label, wanted, follow
     if (changed) redraw((old) => old + 1);
   });
 
+  // What opens within a row, or is laid out anew, is measured again.
+  const resized = useRef<ResizeObserver>(null);
+  resized.current ??= new ResizeObserver(() => redraw((old) => old + 1));
+  useLayoutEffect(() => {
+    const watch = resized.current!;
+    for (const child of box.current!.querySelectorAll(":scope > div > [data-key]")) watch.observe(child);
+    return () => watch.disconnect();
+  }, [first, last, items]);
+
   useLayoutEffect(() => {
     const more = items.length - known.current;
     known.current = items.length;

@@ -183,7 +183,7 @@ export function bindAddress(store: Store, path = ""): () => void {
     else pending = window.setTimeout(write, 250);
   });
   const back = (): void => {
-    if (!location.hash.startsWith(`#${path}`)) return;
+    if (path && !location.hash.startsWith(`#${path}`)) return;
     shown = read();
     store.address = shown;
   };

@@ -19,7 +19,8 @@ export function line(text: string, most = 240): string {
   return flat.length > most || cut.length < text.length ? flat.slice(0, most) + "…" : flat;
 }
 
-export const count = (value: number): string => Math.round(value).toLocaleString("en");
+const grouped = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+export const count = (value: number): string => grouped.format(value);
 
 export function usd(nano: number): string {
   const value = nano / 1e9;
