@@ -38,10 +38,10 @@ install_packages() {
 build() {
   local wanted
   wanted=$(digest_of "$UI/src" "$UI/index.html" "$UI/vite.config.ts" "$UI/package-lock.json")
-  [ "$(cat "$BUILT/.digest" 2>/dev/null)" != "$wanted" ] || return 0
+  [ ! -f "$BUILT/file.js" ] || [ "$(cat "$UI/.built" 2>/dev/null)" != "$wanted" ] || return 0
   install_packages
   run_npm run --silent build
-  printf '%s' "$wanted" >"$BUILT/.digest"
+  printf '%s' "$wanted" >"$UI/.built"
 }
 
 # Only made anew when what makes them has changed.

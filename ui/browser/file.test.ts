@@ -80,6 +80,21 @@ test("everything is reached with keys", async () => {
   await page.close();
 });
 
+test("words are found in all of the run, and lead to where they stand", async () => {
+  const { page } = await open(browser, "large");
+  await page.keyboard.press("Control+f");
+  await page.getByLabel("Find in this run").fill("effect contracts 17");
+  await page.getByRole("status").filter({ hasText: /^10$/ }).waitFor();
+  await page.keyboard.press("Enter");
+  await page.getByText("1 of 10", { exact: true }).waitFor();
+  expect(await page.locator(".p-look .insp").innerText()).toContain("Effect contracts 17");
+  await page.keyboard.press("Shift+Enter");
+  await page.getByText("10 of 10", { exact: true }).waitFor();
+  await page.keyboard.press("Escape");
+  expect(await page.getByLabel("Find in this run").count()).toBe(0);
+  await page.close();
+});
+
 test("a link leads to a record, a call and a list", async () => {
   const { page } = await open(browser, "research", { hash: "record=55&effect=5/2.c1&tab=records" });
   expect(await record(page)).toBe("55");

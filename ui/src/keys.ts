@@ -10,6 +10,11 @@ export function useKeys(store: Store, help: () => void): void {
     const press = (event: KeyboardEvent): void => {
       const target = event.target as HTMLElement;
       if (target.closest("input, textarea, select, dialog")) return;
+      if ((event.ctrlKey || event.metaKey) && event.key === "f") {
+        event.preventDefault();
+        store.open("talk");
+        return store.find(true);
+      }
       if (event.ctrlKey || event.metaKey) return;
       const done = act(store, event, help);
       if (done) event.preventDefault();
@@ -71,6 +76,10 @@ function act(store: Store, event: KeyboardEvent, help: () => void): boolean {
     }
     case "c":
       void navigator.clipboard?.writeText(`${location.href.split("#")[0]}#${store.address}`);
+      return true;
+    case "/":
+      store.open("talk");
+      store.find(true);
       return true;
     case "?":
       help();

@@ -3,6 +3,8 @@ import { places } from "../src/graph/layout";
 import { asked } from "../src/inspect/request";
 import { layout } from "../src/lanes/rows";
 import { Run } from "../src/state/run";
+import { modulesOf } from "../src/board/modules";
+import { find } from "../src/talk/find";
 import { itemsOf } from "../src/talk/items";
 import { fixture } from "./fixtures";
 
@@ -47,4 +49,24 @@ test("what is new to a model call is what came since the one before it", () => {
   expect(second.previous).toBe("2/1.m1");
   expect(second.fresh.map((each) => each.role)).toEqual(["assistant", "tool", "tool", "tool"]);
   expect(second.known.map((each) => each.role)).toEqual(["user"]);
+});
+
+test("words are found wherever somebody wrote them, in order", () => {
+  const run = whole("research");
+  expect(find(run, "OVERLOADED")).toEqual(["4/1.m1", "4/1.w1"]);
+  expect(find(run, "write_report").slice(0, 2)).toEqual(["2/3.c1?", "2/3.c1"]);
+  expect(find(run, "  ")).toEqual([]);
+  expect(find(run, "no such words")).toEqual([]);
+});
+
+test("the board has what the team keeps, whatever it holds", () => {
+  const run = new Run();
+  const data = { work_modules: { WM_1: { name: "Cause", status: "ongoing", description: "why" }, WM_2: null, WM_3: { status: 7 } } };
+  run.add({ seq: 1, at: 1, changes: [{ type: "data_changed", activation: 0, set: data }] });
+  expect(modulesOf(run)).toEqual([
+    { id: "WM_1", name: "Cause", description: "why", status: "ongoing" },
+    { id: "WM_2", name: "WM_2", description: "", status: "pending" },
+    { id: "WM_3", name: "WM_3", description: "", status: "pending" },
+  ]);
+  expect(modulesOf(new Run())).toEqual([]);
 });

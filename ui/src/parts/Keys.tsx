@@ -8,6 +8,7 @@ const ALL: [string, string][] = [
   ["Home, L", "to the start, to the end or live"],
   ["W S, A D, F", "zoom, pan, fit the lanes"],
   ["1 2 3 4", "to team, transcript, lanes, inspector"],
+  ["/, ⌘F", "find in this run; ↵ to the next place"],
   ["C", "copy a link to what is looked at"],
   ["Esc", "back to the whole transcript"],
   ["?", "this list"],

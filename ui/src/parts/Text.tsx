@@ -42,7 +42,9 @@ export function Prose({ text }: { text: CutText }) {
 }
 
 function lines(block: string): ReactNode[] {
-  return block.split("\n").map((each, index) => {
+  // Lines that were wrapped for a terminal flow on.
+  const flowing = block.replace(/^(?![#\-*\s|>\d]).{60,}\n(?=[^\s#\-*|>\d])/gm, (each) => each.replace("\n", " "));
+  return flowing.split("\n").map((each, index) => {
     const heading = /^#{1,6} (.*)$/.exec(each);
     const item = /^\s*[-*] (.*)$/.exec(each);
     if (heading) return <p key={index} className="strong">{inline(heading[1]!)}</p>;

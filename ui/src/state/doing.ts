@@ -64,9 +64,8 @@ export function stateOf(run: Run, now: number): { kind: Kind; word: string; more
   if (run.drained) return { kind: "wait", word: "Suspended", more: "" };
   const requests = run.requests.map((id) => run.effect(id)!);
   if (requests.some((each) => !each.end)) return { kind: "agent", word: "Running", more: "" };
-  if (run.closed) return { kind: "wait", word: "Closed", more: "" };
   const last = requests.at(-1);
-  if (!last) return { kind: "wait", word: "Idle", more: "" };
+  if (!last) return { kind: "wait", word: run.closed ? "Closed" : "Idle", more: "" };
   const word = last.outcome.charAt(0).toUpperCase() + last.outcome.slice(1);
   return { kind: GOOD.has(last.outcome) ? "wait" : "error", word, more: "" };
 }

@@ -4,7 +4,7 @@ import { History } from "./history";
 import type { Run } from "./run";
 import type { Frame } from "./wire";
 
-export type Tab = "all" | "agent" | "records";
+export type Tab = "all" | "agent" | "board" | "records";
 export type Pane = "talk" | "lanes" | "graph" | "look";
 
 /** What everything on the page is drawn from; a new one whenever something changed. */
@@ -25,6 +25,8 @@ export interface View {
   tab: Tab;
   pane: Pane;
   playing: boolean;
+  /** Words are looked for. */
+  finding: boolean;
 }
 
 export class Store {
@@ -33,6 +35,7 @@ export class Store {
   private effect = "";
   private tab: Tab = "all";
   private pane: Pane = "talk";
+  private finding = false;
   private timer = 0;
   private connected = false;
   private listeners = new Set<() => void>();
@@ -83,6 +86,11 @@ export class Store {
     this.changed();
   }
 
+  find(on: boolean): void {
+    this.finding = on;
+    this.changed();
+  }
+
   open(pane: Pane): void {
     this.pane = pane;
     this.changed();
@@ -129,7 +137,7 @@ export class Store {
     this.at = record >= 1 && (record < this.history.seq || this.history.seq === 0) ? Math.floor(record) : null;
     this.effect = parts.get("effect") ?? "";
     const tab = parts.get("tab");
-    this.tab = tab === "agent" || tab === "records" ? tab : "all";
+    this.tab = tab === "agent" || tab === "board" || tab === "records" ? tab : "all";
     this.changed();
   }
 
@@ -152,6 +160,7 @@ export class Store {
     return {
       run, whole: history.latest, history, seq, live, connected: this.connected, now: Math.max(now, run.at),
       effect: this.effect || first(run), tab: this.tab, pane: this.pane, playing: this.timer !== 0,
+      finding: this.finding,
     };
   }
 }
