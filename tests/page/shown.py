@@ -262,9 +262,13 @@ def told(tree: RunTree) -> dict[str, Any]:
 
 
 async def frames_of(journal: Any, run_id: str) -> dict[str, Any]:
-    """A run's frames, and what the tree says at their end."""
-    reader_, records = FrameReader(), await read(journal, run_id)
-    return {"frames": [reader_.add(each) for each in records], "told": told(RunTree.of(records))}
+    """A run's frames, what is asked after each, and what the tree says at their end."""
+    reading, tree, asked = FrameReader(), RunTree(), []
+    records = await read(journal, run_id)
+    for each in records:
+        tree.add(each)
+        asked.append(list(tree.human_inputs))
+    return {"frames": [reading.add(each) for each in records], "asked": asked, "told": told(tree)}
 
 
 async def oracle(folder: Path) -> None:

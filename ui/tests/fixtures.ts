@@ -13,6 +13,8 @@ export interface Told {
 }
 export interface Fixture {
   frames: Frame[];
+  /** What people are asked after each record. */
+  asked: string[][];
   told: Told;
 }
 

@@ -21,15 +21,28 @@ function told(run: Run): Told {
 
 describe("a run that is kept from its frames is the run tree", () => {
   test.each(scenarios())("%s", (_, runs) => {
-    for (const { frames, told: wanted } of runs) {
+    for (const { frames, asked, told: wanted } of runs) {
       const run = new Run();
-      for (const each of frames) run.add(each);
+      frames.forEach((each, index) => {
+        run.add(each);
+        expect(run.asked).toEqual(asked[index]);
+      });
       expect(told(run)).toEqual({
         closed: wanted.closed, asked: wanted.asked, tokens: wanted.tokens, nano_usd: wanted.nano_usd,
         effects: wanted.effects, activations: wanted.activations,
       });
     }
   });
+});
+
+test("what never started stands where it ended", () => {
+  const found = scenarios().flatMap(([, runs]) => runs).flatMap(({ frames }) => {
+    const run = new Run();
+    for (const each of frames) run.add(each);
+    return [...run.effects.values()].filter((each) => !each.start);
+  });
+  expect(found.length).toBeGreaterThan(0);
+  for (const each of found) expect(each.began).toBe(each.ended);
 });
 
 test("what is held is given back", () => {
