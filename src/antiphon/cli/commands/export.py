@@ -63,7 +63,9 @@ async def _page(prefix: str, option: str | None) -> tuple[str, int, bytes]:
     async with opened(option) as journal:
         entry = await find(journal, prefix)
         records = await read(journal, entry.run_id)
-        prefixes = {name: await journal.blob(entry.run_id, name) for name in page.prefixes_of(records)}
+        prefixes = {
+            name: await journal.blob(entry.run_id, name) for name in sorted(page.prefixes_of(records))
+        }
         made = page.page(records, prefixes, name=entry.name, made_at=time.time())
         return entry.run_id, len(records), made
 
