@@ -9,7 +9,7 @@ from itertools import count, pairwise
 from antiphon import Agent, ReplyDelta, open_run, run, stream, tool
 from antiphon.styles.loop import LoopAgent
 from antiphon.values.model import Reply
-from bench import durable, prefix, profile_teams, rounds, start_token, workloads
+from bench import durable, prefix, profile_teams, rounds, start_token, watchers, workloads
 from bench.cell import Cell, Go, Marks, Metrics, main, passes, per_unit
 from bench.distributions import needed
 from bench.fake import AMPLE, Fake, Talker, call, turns
@@ -202,6 +202,8 @@ CELLS = (
     Cell("W11.load", profile_teams.load, [{"profiles": 200}]),
     Cell("W11.turn", profile_teams.turn, [{"observers": 10, "n": 200}]),
     Cell("W12", start_token.token, [{"acts": False}, {"acts": True}]),
+    Cell("W13.delta", watchers.delta, [{"readers": many, "n": 50_000} for many in (0, 1, 100, 1000)]),
+    Cell("W13.run", watchers.watched, [{"readers": many, "turns": 40} for many in (1, 100, 1000)]),
 )
 
 if __name__ == "__main__":

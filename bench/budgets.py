@@ -138,6 +138,17 @@ LINES = (
     ),
     Line("Start token, a call of a reading tool", "W12", {"acts": False}, "token_us", "µs", 1),
     Line("Start token, a call of an acting tool", "W12", {"acts": True}, "token_us", "µs", 4),
+    *(
+        Line(f"A delta more, {many:,} readers", "W13.delta", {"readers": many, "n": 50_000}, "us_per_delta",
+             "µs", 3)
+        for many in (0, 1, 100, 1000)
+    ),
+    *(
+        Line(f"Run watched by {many:,} / by nobody", "W13.run", {"readers": many, "turns": 40}, "times_alone",
+             "×", 1.05)
+        for many in (1, 100, 1000)
+    ),
+    Line("Run watched by 1,000: memory", "W13.run", {"readers": 1000, "turns": 40}, "mb_more", "MB", 128),
     Line("Agent with one tool", "W9", {}, "us_per_object", "µs", 2, "cpu_us_per_object"),
     Line("Agent with one tool: memory", "W9", {}, "bytes_per_object", "B", 512),
 )  # fmt: skip

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# The web page in ui/: built into src/antiphon/view/assets, where the package has it.
+# The web page in ui/: built into src/antiphon/view/page/assets, where the package has it.
 #   scripts/page.sh            builds it, unless nothing has changed since; needs Node 20 or newer
 #   scripts/page.sh check      also its types and unit tests
 #   scripts/page.sh browser    what people click, in Chromium, against runs that are made for it
 #   scripts/page.sh pictures   the pictures in docs/img, anew
 set -euo pipefail
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-UI=$ROOT/ui BUILT=$ROOT/src/antiphon/view/assets SHOWN=$ROOT/ui/.shown
+UI=$ROOT/ui BUILT=$ROOT/src/antiphon/view/page/assets SHOWN=$ROOT/ui/.shown
 PYTHON=$ROOT/.venv/bin/python
 cd "$ROOT"
 
@@ -47,7 +47,7 @@ build() {
 # Only made anew when what makes them has changed.
 make_shown_runs() {
   local wanted
-  wanted=$(digest_of "$BUILT" tests/page tests/oracle src/antiphon/view/frames.py src/antiphon/view/page.py)
+  wanted=$(digest_of "$BUILT" tests/page tests/oracle src/antiphon/view/frames.py src/antiphon/view/page/__init__.py)
   [ "$(cat "$SHOWN/.digest" 2>/dev/null)" != "$wanted" ] || return 0
   "$PYTHON" -m tests.page.shown "$SHOWN" 2>/dev/null
   printf '%s' "$wanted" >"$SHOWN/.digest"

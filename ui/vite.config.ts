@@ -20,7 +20,7 @@ export default defineConfig(({ mode }) => ({
   plugins: [react(), written],
   base: "./",
   build: {
-    outDir: `../src/antiphon/view/assets${mode === "file" ? "" : "/served"}`,
+    outDir: `../src/antiphon/view/page/assets${mode === "file" ? "" : "/served"}`,
     emptyOutDir: true,
     target: "es2022",
     modulePreload: false,

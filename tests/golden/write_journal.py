@@ -9,13 +9,15 @@ import json
 from pathlib import Path
 
 import apsw
+import msgspec
 
 from antiphon import Agent, Hooks, Limits, Policy, open_run, tool
+from antiphon.journal.listing import Labels
 from antiphon.journal.memory import MemoryJournal
-from antiphon.journal.port import StoredRun
+from antiphon.journal.port import StoredRule, StoredRun
 from antiphon.journal.row_writer import put
 from antiphon.journal.sqlite import SqliteJournal
-from antiphon.journal.sqlite_file import MIGRATIONS
+from antiphon.journal.sqlite.file import MIGRATIONS
 from antiphon.models.script import Script, call
 from tests.unit.journal.writing import write_story
 
@@ -143,11 +145,15 @@ async def contents(journal):
         blobs = {digest: await journal.blob(entry.run_id, digest) for digest in names}
         told = as_json(entry.run_id, rows, await journal.commands(entry.run_id), blobs)
         told |= {"epoch": entry.epoch, "summary": entry.summary.decode()}
-        # Names came with format 2, origins with 3, imported runs with 5.
+        # Names came with format 2, origins with 3, imported runs with 5, labels with 7.
         told |= {"name": entry.name} if entry.name else {}
         told |= {"origin": entry.origin} if entry.origin else {}
+        told |= {"labels": msgspec.to_builtins(entry.labels)} if entry.labels != Labels() else {}
         found.append(told | ({"imported": True} if entry.imported else {}))
     return found
+
+
+RULE = StoredRule("rule-1", "project", "shop", b'{"tool":"pay","verdict":"deny"}', 1_700_000_000.0)
 
 
 async def write(path):
@@ -155,9 +161,11 @@ async def write(path):
     journal = SqliteJournal(path)
     await write_story(journal, lambda fact: None)
     await journal.rename("run 0", "the first")
+    await journal.relabel("run 0", Labels("tides", "Ada", "shore"))
     await fork(journal)
     await moved(journal)
     await talk(journal)
+    await journal.add_rule(RULE)
     path.with_suffix(".json").write_text(json.dumps(await contents(journal), indent=1) + "\n")
     await journal.close()
     # Free pages still name the machine that wrote them.

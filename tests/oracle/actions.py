@@ -26,7 +26,7 @@ async def an_action(stage):
     replies = {"a": [ModelError("overloaded", "busy"), call("look"), "a bird"], "b": ["helped"]}
     async with stage.open(agent("a", hooks=Hooks(act=act)), agent("b"), model=stage.script(replies)) as run:
         request = await run.post("a", "go")
-        await stage.until(run, "1/1.x:question")
+        await stage.until(run, "1/1.x:question", "3/1.m1 completed")
         opened = [each.event.id for each in await run.records() if "x:question" in str(each.event)]
         await run.answer(opened[-1], "this one", by="ann")
         await stage.ended(run, request)

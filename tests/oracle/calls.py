@@ -1,17 +1,19 @@
 """Scenarios: one agent and its tools."""
 
 import asyncio
+from contextlib import suppress
 
 from msgspec import Struct
 
-from antiphon import Hooks, Limits, LoopOptions, Policy, ToolContext, tool
+from antiphon import Hooks, Limits, LoopOptions, Policy, ToolContext, UserError, tool
+from antiphon.kernel.run.commands import AnswerInput, encode
 from antiphon.models.script import call, finish
 from antiphon.tools import grep_output, read_output
 from antiphon.values.hooks import Continue
 from antiphon.values.limits import OutputLimits
 from antiphon.values.message import Attachment, ToolCall, ToolResult
 from antiphon.values.model import Reply
-from antiphon.values.policy import Grant
+from antiphon.values.policy import Grant, StandingRule
 from tests.oracle.stage import scenario
 from tests.oracle.tools import agent, look, never
 
@@ -63,17 +65,22 @@ async def tools_one_by_one(stage):
 
 @scenario
 async def approvals(stage):
-    """Yes, no, edited, edited wrongly, and for good; a sibling does not wait."""
+    """Yes, no, edited, edited wrongly before it is edited well, and for good; a sibling does not wait."""
     edited = [call("send", to="somewhere"), call("send", to="wrong")]
     replies = [[SEND, LOOK], SEND, *edited, call("pay", amount=1), call("pay", amount=2), "done"]
     answers = {
         "1/1.c1?": ("yes", ""), "1/2.c1?": ("no", ""), "1/3.c1?": ("yes", '{"to":"elsewhere"}'),
-        "1/4.c1?": ("yes", '{"whom":1}'), "1/5.c1?": ("always", ""),
+        "1/4.c1?": ("yes", '{ "to" : "right" }'), "1/5.c1?": ("always", ""),
     }  # fmt: skip
     async with stage.open(agent("a", model=stage.script(replies)), policy=Policy("guarded")) as run:
         request = await run.post("a", "go")
         for place, (answer, arguments) in answers.items():
             await stage.until(run, f"{place} wait")
+            if place == "1/4.c1?":
+                with suppress(UserError):
+                    await run.answer(place, "yes", arguments='{"whom":1}')
+                await stage.journal.post(run.run_id, "1", encode(AnswerInput(place, "yes", '{"whom":1}')))
+                await stage.until(run, f"message forward user>{place}")
             await run.answer(place, answer, arguments=arguments, by="ann")
         await stage.ended(run, request)
 
@@ -89,6 +96,18 @@ async def a_grant_reaches_so_far(stage):
         await stage.until(run, "1/3.c1? wait")
         await run.answer("1/3.c1?", "no")
         await stage.ended(run, request)
+
+
+@scenario
+async def rules_kept_beside_the_runs(stage):
+    """One allows, one denies, one asks; of several the strictest word counts, and the record names it."""
+    rules = [
+        StandingRule("r1", "project", "shop", "p*", "allow", author="ann"),
+        StandingRule("r2", "owner", "ann", "pay", "deny", Grant((("amount", "9*"),)), author="bob"),
+        StandingRule("r3", "owner", "ann", "look", "ask"),
+    ]
+    replies = [[call("pay", amount=1), call("pay", amount=90), LOOK, SEND], "done"]
+    await stage.ask(agent("a", model=stage.script(replies)), rules=rules, policy=Policy("strict"))
 
 
 @scenario

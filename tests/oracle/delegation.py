@@ -1,8 +1,11 @@
 """Scenarios: agents that call each other, and people."""
 
 import asyncio
+from functools import partial
 
-from antiphon import Limits
+from antiphon import Hooks, Limits
+from antiphon.errors import EffectFailed
+from antiphon.kernel.run.commands import AnswerInput, encode
 from antiphon.models.script import call, finish
 from antiphon.values.message import ToolCall
 from tests.oracle.stage import scenario
@@ -93,6 +96,48 @@ async def a_question_to_the_user(stage):
             await run.answer(place, answer, by="ann")
         await stage.ended(run, request)
     await stage.ask(agent("a"), agent("b"), model=stage.script({"a": [to("user", "Anybody?"), "end"]}))
+
+
+@scenario
+async def questions_with_form(stage):
+    """A choice and a schema, answered wrongly by mail first; one that nobody answers in time; three that are
+    none."""
+    asks = partial(call, "call_agent", agent_name="user", message="Which?")
+    age = {"type": "object", "properties": {"age": {"type": "integer"}}, "required": ["age"]}
+    replies = [
+        [asks(options=["red", "blue"]), asks(schema=age)],
+        asks(timeout_seconds=60),
+        [asks(options=["one"], schema=age), asks(schema={"pattern": "x"}),
+         call("call_agent", agent_name="b", message="Which?", options=["one"])],
+        "end",
+    ]  # fmt: skip
+    team = agent("a", can_call=("user", "b")), agent("b")
+    async with stage.open(*team, model=stage.script({"a": replies})) as run:
+        request = await run.post("a", "go")
+        await stage.until(run, "1/1.c2 wait")
+        for number, (place, wrong) in enumerate((("1/1.c1", "green"), ("1/1.c2", '{"age": "old"}')), 1):
+            await stage.journal.post(run.run_id, str(number), encode(AnswerInput(place, wrong)))
+            await stage.until(run, f"message forward user>{place}")
+        await run.answer("1/1.c1", "blue", by="ann")
+        await run.answer("1/1.c2", ' {"age": 3} ', by="ann")
+        await stage.ended(run, request)
+
+
+@scenario
+async def nobody_answers_in_time(stage):
+    """An approval, a question of an action, and a limit: each is told, and goes on without."""
+
+    async def act(ctx):
+        try:
+            return await ctx.ask_user("Which?", options=("red", "blue"), timeout_seconds=30)
+        except EffectFailed as error:
+            return f"{error.outcome}: {error}"
+
+    limits = Limits(answer_seconds=60, turns=2, on_breach="ask")
+    a = agent("a", model=stage.script([call("pay", amount=1), to("b"), "end"]))
+    b = agent("b", hooks=Hooks(act=act))
+    async with stage.open(a, b, limits=limits) as run:
+        await stage.ended(run, await run.post("a", "go"))
 
 
 @scenario

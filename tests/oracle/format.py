@@ -43,11 +43,11 @@ def said(record: Record) -> str:
     event, agent = record.event, record.agent
     match event:
         case RunStarted():
-            return _line("run started", **_said(event.options), data=event.data)
+            return _line("run started", **_said(event.options), data=event.data, rules=_rules(event))
         case RunResumed():
             return _line(
                 "run resumed", interactive=event.interactive, policy=event.policy, imported=event.imported,
-                renamed=event.renamed, dropped=event.dropped, run_limits=event.run_limits,
+                renamed=event.renamed, dropped=event.dropped, run_limits=event.run_limits, rules=_rules(event)
             )  # fmt: skip
         case DrainStarted():
             return _line("drain started", not_begun=event.not_begun)
@@ -57,7 +57,7 @@ def said(record: Record) -> str:
             head = f"message {message.type} {message.sender}>{message.receiver} to {event.to}"
             return _line(
                 f"{head}: {_json(message.content)}{_calls(message.calls)}",
-                dead=event.dead_letter, by=event.by, mail=event.command,
+                dead=event.dead_letter, by=event.by, hook=event.hook, mail=event.command,
                 call=message.call_id, thread=message.task_id,
                 reply_to=message.in_reply_to, intent=message.intent, topic=message.topic,
                 source=message.source, labels=message.labels, attachments=message.attachments,
@@ -71,7 +71,7 @@ def said(record: Record) -> str:
                 shown=shown or (event.input is not None and "nothing"),
                 tail=event.suffix,
                 only=None if event.offered_tools is None else list(event.offered_tools) or "nothing",
-                by=event.by,
+                by=event.by, rules=event.rules,
             )  # fmt: skip
         case EffectStarted() | EffectFinished():
             return _effect(event)
@@ -80,6 +80,7 @@ def said(record: Record) -> str:
             return _line(
                 f"{event.id} {ruling} by {event.decided_by}",
                 why=event.reason, arguments=event.arguments, remember=bool(event.remember), grant=event.grant,
+                rule=event.rule,
             )  # fmt: skip
         case StateChanged():
             return _line(f"{event.activation} {agent} data", set=event.set, append=event.append, by=event.by)
@@ -92,11 +93,16 @@ def said(record: Record) -> str:
         case TurnFinished():
             return _line(
                 f"{event.activation} {agent} turn finished",
-                more=event.another_turn, nudge=event.reminder, by=event.by,
+                more=event.another_turn, nudge=event.reminder, by=event.by, rules=event.rules,
             )  # fmt: skip
         case CancelRequested():
             return _line(f"cancel {event.target or 'everything'}", why=event.reason, mail=event.command)
     raise AssertionError(f"no line for {record.type}")
+
+
+def _rules(event: RunStarted | RunResumed) -> list[str]:
+    """The ids of the rules in force."""
+    return [each.id for each in event.rules]
 
 
 def _effect(event: EffectStarted | EffectFinished) -> str:
@@ -144,7 +150,8 @@ def _started(effect_id: str, detail: Any) -> str:
         arguments=given("arguments"), text=text or given("text"), allowed=given("allowed"),
         repaired=given("repaired"), ends=given("finishes"), background=given("background"),
         keep=given("stays_dormant"), continues=given("reactivates"), fallback=given("fallback"),
-        scope=given("scope") or given("outside"), limits=given("limits"),
+        scope=given("scope") or given("outside"), limits=given("limits"), by=given("by"),
+        options=list(given("options")), schema=given("schema"), until=given("deadline"), joins=given("joins"),
     )  # fmt: skip
 
 

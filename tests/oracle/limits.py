@@ -131,3 +131,21 @@ async def a_last_word_at_the_limit(stage):
     await stage.ask(
         working(Limits(turns=1), stage.script(replies), loop=LoopOptions(summarize_at_limit=True))
     )
+
+
+@scenario
+async def one_question_for_all_whom_a_limit_holds(stage):
+    """Three are held; the question of the first is taken back, so that the second asks; yes, then no."""
+    replies = {"lead": [[to(name) for name in "bcd"], "end"], **{name: [LOOK] * 5 for name in "bcd"}}
+    team = agent("lead"), agent("b"), agent("c"), agent("d")
+    limits = Limits(turns=1, on_breach="ask")
+    async with stage.open(*team, model=stage.script(replies), limits=limits) as run:
+        request = await run.post("lead", "go")
+        await stage.until(run, "4/2.l1 wait")
+        await run.cancel("1/1.c1", "enough of b")
+        await stage.until(run, "4/2.l2 wait")
+        await run.answer("3/2.l2", "yes", by="ann")
+        await stage.until(run, "3/3.l3 wait", "4/3.l3 wait")
+        starts = [each.event for each in await run.records() if "l3" in str(getattr(each.event, "id", ""))]
+        await run.answer(next(each.id for each in starts if not each.detail.joins), "no", by="ann")
+        await stage.ended(run, request)

@@ -39,7 +39,7 @@ class Stage:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.journal, self.clock = folder, MemoryJournal(), VirtualClock()
-        self._models: list[Script] = []
+        self.kept_models: list[Script] = []
         self._ends: list[str] = []
 
     def script(self, replies: Any, **options: Any) -> Script:
@@ -48,7 +48,7 @@ class Stage:
 
     def kept(self, model: Script) -> Script:
         """The same for a script that was made elsewhere."""
-        self._models.append(model)
+        self.kept_models.append(model)
         return model
 
     def open(self, *agents: Agent, **options: Any) -> Any:
@@ -110,7 +110,7 @@ class Stage:
             lines += [f"run {number}", *_marked(records, given), ""]
         lines += [
             each
-            for model in self._models
+            for model in self.kept_models
             if model.asked
             for each in [f"model {model.name}", *asked(model.requests), ""]
         ]

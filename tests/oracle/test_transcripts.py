@@ -50,7 +50,7 @@ SAMPLES = [
         [{"role": "user", "content": "x"}],
     ),
     *([{"media_type": "text/plain"}], {**MESSAGE, "content": "other"}, "approval", {"background": True}),
-    "length",
+    *("length", [{"id": "r", "scope": "run", "key": "x", "tool": "*", "verdict": "ask"}]),
     *({"kind": "step", "name": "y"}, {"origin": "o", "seq": 1, "digest": "d"}, {"kind": "cut", "text": "t"}),
 ]
 LEFT_OUT = {

@@ -4,8 +4,8 @@ import asyncio
 
 from msgspec.structs import replace
 
-from antiphon import Agent, Hooks, LoopOptions, Message, ModelError, ModelOptions, ToolContext, tool
-from antiphon.kernel.facts.events import ApprovalEffect, EffectStarted
+from antiphon import Agent, Hooks, Limits, LoopOptions, Message, ModelError, ModelOptions, ToolContext, tool
+from antiphon.kernel.facts.events import ApprovalEffect, EffectStarted, LimitEffect
 from antiphon.kernel.run.commands import AnswerInput, AskAgent, CancelEffect
 from antiphon.models.script import Script, call, finish
 from antiphon.styles.environment import Action, Environment, Role
@@ -16,6 +16,7 @@ from antiphon.styles.tasks.scheduling.task import mail_of
 from antiphon.testing.crash import Scenario
 from antiphon.values.hooks import Continue, PlannedCall, Return, TurnPlan
 from antiphon.values.model import Reply, Usage
+from antiphon.values.policy import StandingRule
 from tests.styles.profiles.profiles_in_code import library
 
 
@@ -81,6 +82,25 @@ def approve(record):
     event = record.event
     if type(event) is EffectStarted and type(event.detail) is ApprovalEffect:
         return [(f"answer {event.id}", AnswerInput(event.id, "yes"))]
+    return []
+
+
+def ask(**form):
+    return call("call_agent", agent_name="user", message="Which?", **form)
+
+
+def choose(record):
+    """Say what does not fit first; the second question gets no answer in time."""
+    event = record.event
+    if type(event) is EffectStarted and getattr(event.detail, "options", ()):
+        return [("wrong", AnswerInput(event.id, "green")), ("right", AnswerInput(event.id, "blue"))]
+    return []
+
+
+def allow_more(record):
+    event = record.event
+    if type(event) is EffectStarted and type(event.detail) is LimitEffect and not event.detail.joins:
+        return [(f"more {event.id}", AnswerInput(event.id, "yes"))]
     return []
 
 
@@ -151,6 +171,21 @@ APPROVAL = Scenario(
     "approval", team(a=["wire", "look"]),
     script(a=[[call("wire", what="x"), call("look", what="y")], call("wire", what="z"), "done"]),
     (("a", "go"),), approve,
+)  # fmt: skip
+FORM = Scenario(
+    "questions with form", team(a=["pay"]),
+    script(a=[[ask(options=["red", "blue"]), ask(timeout_seconds=30)], call("pay", what="x"), "done"]),
+    (("a", "go"),), choose,
+)  # fmt: skip
+HELD = Scenario(
+    "held by one limit", team(a=[], b=["look"], c=["look"]),
+    script(a=[[to("b"), to("c")], "done"], b=[call("look", what="x"), "b"], c=[call("look", what="y"), "c"]),
+    (("a", "go"),), allow_more, {"limits": Limits(turns=1, on_breach="ask")},
+)  # fmt: skip
+RULED = replace(
+    SINGLE, name="a rule beside the runs", agents=team(a=["wire"]),
+    model=script(a=[call("wire", what="x"), "done"]),
+    options={"rules": (StandingRule("r1", "project", "shop", "w*", "allow", author="ann"),)},
 )  # fmt: skip
 RETRY = Scenario(
     "retry", team(a=["pay"]),
@@ -413,5 +448,5 @@ PROFILES = Scenario(
 )  # fmt: skip
 ALL = [
     *(SINGLE, CONTRACTS, CIRCULAR, FAN_OUT, BACKGROUND, APPROVAL, RETRY, CANCEL, LOOP, TASKS, ACTION),
-    *(ENVIRONMENT, PROFILES, INSTRUCTIONS),
+    *(ENVIRONMENT, PROFILES, INSTRUCTIONS, FORM, HELD, RULED),
 ]

@@ -8,10 +8,10 @@ import pytest
 from msgspec.structs import replace
 
 from antiphon.errors import JournalCorrupt, JournalDamaged, UnknownName
-from antiphon.journal import sqlite_file
-from antiphon.journal.check_runs import story
+from antiphon.journal.check.whole_runs import story
 from antiphon.journal.row_writer import RowWriter
 from antiphon.journal.sqlite import SqliteJournal
+from antiphon.journal.sqlite import file as sqlite_file
 from antiphon.testing.power import RecordingDisk
 from tests.unit.journal.writing import opened
 

@@ -9,9 +9,9 @@ import apsw
 import pytest
 
 from antiphon.errors import JournalError, JournalFull
-from antiphon.journal import sqlite_writer
 from antiphon.journal.row_writer import RowWriter
 from antiphon.journal.sqlite import SqliteJournal
+from antiphon.journal.sqlite import writer as sqlite_writer
 from antiphon.testing.power import CHANGES, FailingDisk, disk_error, disk_full
 from tests.unit.journal.children import start
 from tests.unit.journal.writing import facts, look, opened, write_story

@@ -12,7 +12,7 @@ from antiphon import Agent, Hooks, Limits, open_run, tool
 from antiphon.errors import JournalError, JournalTooNew
 from antiphon.journal.row_writer import RowWriter
 from antiphon.journal.sqlite import SqliteJournal
-from antiphon.journal.sqlite_file import MIGRATIONS
+from antiphon.journal.sqlite.file import MIGRATIONS
 from antiphon.models.script import Script, call
 from antiphon.testing.invariants import check_run
 from antiphon.values.hooks import Continue, PlannedCall, Return, TurnPlan
@@ -159,7 +159,7 @@ def test_an_upgrade_that_is_interrupted_leaves_the_old_format(tmp_path, monkeypa
     shutil.copy(GOLDEN / "journal_format_1.db", path)
     newer = f"update meta set value = {len(MIGRATIONS) + 1} where name = 'format'"
     broken = ("create table extra(x)", newer, "no such statement")
-    monkeypatch.setattr("antiphon.journal.sqlite_file.MIGRATIONS", (*MIGRATIONS, broken))
+    monkeypatch.setattr("antiphon.journal.sqlite.file.MIGRATIONS", (*MIGRATIONS, broken))
     with pytest.raises(JournalError):
         SqliteJournal(path)
     monkeypatch.undo()

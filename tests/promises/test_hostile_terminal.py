@@ -69,6 +69,10 @@ CASES = {
     ("runs", "ls"): [[]],
     ("runs", "show"): [["a0"], ["b0"], ["c0"], ["e0"], ["zznamed"], ["\x1b[31m"], ["d0"]],
     ("runs", "tail"): [["a0"], ["b0"], ["c0"], ["a0", "-n", "3"]],
+    ("runs", "request"): [
+        *([each, "1/1.m1"] for each in ("a0", "b0", "c0", "e0", "d0")),
+        *(["a0", "2/1.m1"], ["a0", "1/1.\x1b[31mm"], ["a0", HOSTILE], ["a0", "1/1.m1", "--json"]),
+    ],
     ("runs", "resume"): [["a0", "team.yaml"], ["b0", "team.yaml"], ["c0", "team.yaml"], ["d0", "team.yaml"]],
     ("runs", "check"): [["a0", "team.yaml"], ["b0", "hostile.yaml"], ["c0", "team.yaml"], ["\x1b[31m", "x"]],
     ("runs", "rename"): [["a0", HOSTILE], ["a0", "plain"], ["b0", ""]],
@@ -85,6 +89,15 @@ CASES = {
         ["--out", "\x1b[31m.db"],
         ["--journal", "\x1b[31m.db", "--out", "x.db"],
     ],
+    ("rules", "add"): [
+        ["\x1b[31m*", "deny", "--project", "shop\x1b[31m", "--by", "\x1b[31m"],
+        *(["pay", "allow", "--run", each] for each in ("b0", "\x1b[31m")),
+        ["pay", "\x1b[31m", "--owner", "ann"],
+        ["pay", "ask", "--owner", "ann", "--match", "\x1b[31m", "--expires-in", "\x1b[31m"],
+        ["pay", "ask", "--owner", "ann", "--match", "to=\x1b[31m", "--agent", "\x1b[31m"],
+    ],
+    ("rules", "ls"): [[], ["--run", "\x1b[31m"], ["--project", "\x1b[31m"]],
+    ("rules", "rm"): [["\x1b[31m"]],
     ("graph",): [
         ["team.yaml"],
         ["hostile.yaml"],

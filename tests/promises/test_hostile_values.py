@@ -80,6 +80,7 @@ GOOD = {
     "Failure": {"kind": "auth", "text": "no"},
     "ChatMessage": {"role": "user", "content": "x"}, "Example": {"request": "x", "call": "look"},
     "Message": {"type": "forward", "sender": "user", "receiver": "a", "content": "x"},
+    "StandingRule": {"id": "r", "scope": "project", "key": "shop", "tool": "look", "verdict": "allow"},
     "PlannedCall": {"agent": "b"}, "ToolCall": {"id": "1", "name": "look"}, "ToolResult": {"content": "x"},
 }  # fmt: skip
 """What a struct needs to be made at all."""
@@ -149,6 +150,7 @@ USED = {
     "RetryPolicy": lambda value: {"agent": Agent("a", asking=antiphon.ModelOptions(retry=value))},
     "Return": lambda value: hooked(end_turn=once(value)),
     "RunLimits": lambda value: {"run_limits": value},
+    "StandingRule": lambda value: {"rules": [value], "model": said(call("look"))},
     "ToolCall": lambda value: {"post": {"calls": [value]}},
     "ToolResult": giving,
     "Topics": lambda value: {"agent": Agent("a", topics=value)},

@@ -15,6 +15,7 @@ from antiphon.kernel.facts.events import (
     EffectFinished,
     EffectStarted,
     InstructionsEffect,
+    LimitEffect,
     MessagePosted,
     ModelEffect,
     PermissionDecided,
@@ -253,6 +254,47 @@ BROKEN = {
             *START[:5], TurnStarted(1, 1, act=True), EffectStarted("1/1.x", ActionEffect("a")),
             EffectStarted("1/1.x:s:0", StepEffect("s")), EffectFinished("1/1.x"),
         ],
+    ),
+    "an answer that does not fit": (
+        "answers", 10,
+        [
+            *ASKED,
+            EffectStarted("1/1.c1", QuestionEffect("Which?", options=("red", "blue"))),
+            EffectFinished("1/1.c1", content="green", command=2),
+        ],
+    ),
+    "a joined limit that was raised before there was an answer": (
+        "answers", 13,
+        [
+            *START,
+            EffectFinished("1/1.m1", reply=Reply("", (CALL,), "calls", Usage(1, 1))),
+            EffectStarted("1/1.l1", LimitEffect("more?")),
+            call("1/1.c1", "b"),
+            TurnStarted(2, 1),
+            EffectStarted("2/1.l1", LimitEffect("more?", joins="1/1.l1")),
+            EffectFinished("2/1.l1", content="yes"),
+        ],
+    ),
+    "no more time while there was some": (
+        "answers", 10,
+        [
+            *ASKED,
+            EffectStarted("1/1.c1?", ApprovalEffect("act", '{"n":1}', "", deadline=5e9)),
+            EffectFinished("1/1.c1?", "limit", reason="nobody answered"),
+        ],
+    ),
+    "an end that no hook of that name decides": (
+        "decided", 9, [*ASKED, TurnFinished(1, by="plan_turn")],
+    ),
+    "rules of nobody": ("decided", 9, [*ASKED, TurnFinished(1, rules=("r (a.yaml:1)",))]),
+    "a message of a hook that posts none": (
+        "decided", 8, [*START, MessagePosted(Message("forward", "a", "", "x"), 1, hook="plan_turn")],
+    ),
+    "a call that no hook put there": (
+        "decided", 9, [*ASKED, EffectStarted("1/1.c1", CallEffect("b", "", by="end_turn"))],
+    ),
+    "a rule that is not in force decides": (
+        "permission", 9, [*ASKED, PermissionDecided("1/1.c1", True, arguments='{"n":1}', rule="r1")],
     ),
     "publishing without an action": (
         "action", 8, [*START, MessagePosted(Message("forward", "a", "", "x"), 1, by=1)],

@@ -30,6 +30,7 @@ JOURNAL = ".antiphon/antiphon.db"
 READING = {
     ("runs", "show"): ([], ["--json"]),
     ("runs", "tail"): ([], ["--json"], ["-n", "1"]),
+    ("runs", "request"): (["1/9.m9"], ["1/9.m9", "--json"]),
     ("runs", "resume"): (["team.yaml"], ["team.yaml", "--json"]),
     ("runs", "check"): (["team.yaml"],),
     ("runs", "cancel"): (["--yes"],),
@@ -38,11 +39,12 @@ READING = {
     ("runs", "verify"): ([],),
 }
 """The commands that are given a run and read its records, with what stands after its id."""
-LOOKING = {("runs", "show"), ("runs", "tail"), ("runs", "export"), ("runs", "check")}
+LOOKING = {("runs", "show"), ("runs", "tail"), ("runs", "request"), ("runs", "export"), ("runs", "check")}
 """Those of them that change nothing."""
 OTHERS = {
     ("run",), ("chat",), ("doctor",), ("graph",), ("models", "ls"), ("models", "show"), ("profiles", "check"),
     ("profiles", "schema"), ("journal", "vacuum"), ("journal", "salvage"), ("journal", "seal"),
+    ("rules", "add"), ("rules", "ls"), ("rules", "rm"),
     ("runs", "import"), ("runs", "ls"), ("runs", "prune"), ("runs", "rename"), ("runs", "rm"),
 }  # fmt: skip
 """Those that read no records, go over all runs whatever one holds, or delete one that is damaged."""

@@ -6,10 +6,12 @@ import apsw
 import pytest
 from msgspec.structs import replace
 
-from antiphon.journal import sqlite_file, sqlite_runs, sqlite_writer
-from antiphon.journal.check_runs import story
+from antiphon.journal.check.whole_runs import story
 from antiphon.journal.port import blob_digest
 from antiphon.journal.row_writer import RowWriter
+from antiphon.journal.sqlite import file as sqlite_file
+from antiphon.journal.sqlite import runs as sqlite_runs
+from antiphon.journal.sqlite import writer as sqlite_writer
 from antiphon.journal.transfer import named_blobs
 from antiphon.testing.power import RecordingDisk
 from tests.unit.journal.writing import facts, look, opened, write_story

@@ -102,7 +102,7 @@ def test_two_readers_see_the_same_and_take_nothing_from_each_other():
 
 @pytest.mark.parametrize("recent", [1, 4, 10_000])
 def test_who_is_slower_than_the_memory_reads_from_the_journal(recent, monkeypatch):
-    monkeypatch.setattr(sys.modules["antiphon.kernel.run.feed"], "RECENT", recent)
+    monkeypatch.setattr(sys.modules["antiphon.kernel.run.live.feed"], "RECENT", recent)
 
     async def main():
         journal = MemoryJournal()

@@ -7,8 +7,9 @@ import pytest
 from msgspec.structs import replace
 
 from antiphon.errors import JournalDamaged
-from antiphon.journal import sqlite_file, sqlite_writer
 from antiphon.journal.row_writer import RowWriter
+from antiphon.journal.sqlite import file as sqlite_file
+from antiphon.journal.sqlite import writer as sqlite_writer
 from tests.unit.journal.writing import facts, look, opened, write_story
 
 FRAME = 4_120

@@ -11,10 +11,11 @@ from antiphon.errors import ConfigError, JournalCorrupt, JournalError, LeaseLost
 from antiphon.journal import open_journal
 from antiphon.journal.files.salvage import salvage
 from antiphon.journal.files.seal import Seal
-from antiphon.journal.port import Row, StoredRun, chain, genesis, name_digest
+from antiphon.journal.listing import Labels, labels_digest, name_digest
+from antiphon.journal.port import Row, StoredRun, chain, genesis
 from antiphon.journal.row_writer import RowWriter
 from antiphon.journal.sqlite import SqliteJournal
-from antiphon.journal.sqlite_reader import command_digest
+from antiphon.journal.sqlite.reader import command_digest
 from tests.unit.journal.writing import facts, opened
 
 KEY = "a key that nobody knows"
@@ -140,6 +141,34 @@ def test_a_command_that_was_not_posted_with_the_key_is_not_heard(tmp_path):
     found = asyncio.run(refusals(path))
     assert list(found) == [("asked", "mail")]
     assert "this command was posted by somebody without the journal's key" in found["asked", "mail"]
+
+
+def test_labels_that_were_not_given_with_the_key_are_damage(tmp_path):
+    path, labels = tmp_path / "runs.db", Labels("tides", "Ada", "shore")
+    asyncio.run(written(path))
+
+    async def labelled(owner):
+        async with opened(path, key=KEY) as journal:
+            await journal.relabel("paid", Labels(owner=owner))
+            return (await journal.audit())[0]
+
+    assert asyncio.run(labelled("Bo")) == ()
+    forged = labels_digest("paid", labels)
+    attack(
+        path,
+        (
+            "update runs set label_project = 'tides', label_owner = 'Ada', label_team = 'shore', labels = ?"
+            " where run_id = 'paid'",
+            forged,
+        ),
+    )
+
+    async def audited():
+        async with opened(path, key=KEY) as journal:
+            return (await journal.audit())[0]
+
+    assert asyncio.run(audited()) == ("the labels of run paid are not those that it was given",)
+    assert asyncio.run(labelled("Bo")) == ()
 
 
 def test_a_name_that_was_not_given_with_the_key_is_damage(tmp_path):

@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from antiphon import RunFailed, open_run
 from antiphon.errors import AntiphonError, RunSuspended
-from antiphon.journal import sqlite_writer
 from antiphon.journal.sqlite import SqliteJournal
+from antiphon.journal.sqlite import writer as sqlite_writer
 from antiphon.kernel.run.clock import SystemClock
 from antiphon.kernel.run.tools import threads as tool_threads
 from antiphon.testing.power import FailingDisk, disk_error
@@ -144,9 +144,9 @@ class WatchedJournal(SqliteJournal):
         self.unanswered += 1
         super().append(lease, row, blobs, answered)
 
-    async def claim(self, run_id, *, create=False, origin=""):
+    async def claim(self, run_id, **given):
         async def claimed():
-            lease = await super(WatchedJournal, self).claim(run_id, create=create, origin=origin)
+            lease = await super(WatchedJournal, self).claim(run_id, **given)
             self.owner.machine.holder = self.owner
             return lease
 
@@ -158,8 +158,8 @@ class WatchedJournal(SqliteJournal):
     async def beat(self):
         await self._asked(super().beat())
 
-    async def read(self, run_id, after=0):
-        return await self._asked(super().read(run_id, after))
+    async def read(self, run_id, *where):
+        return await self._asked(super().read(run_id, *where))
 
     async def commands(self, run_id, after=0):
         return await self._asked(super().commands(run_id, after))

@@ -29,7 +29,7 @@ PRIVATE_WORDS = {
 # Names that a design document prescribes are exempt.
 PRESCRIBED_NAMES: dict[str, str] = {"CostManager": "environment"}  # name: style
 # Where tasks may be born, beside the runtime.
-# The conformance suite of journals (check.py, check_runs.py) races owners against waiters. The
+# The conformance suite of journals (journal.check) races owners against waiters. The
 # environment's subscriptions wait for many of the user's own triggers at once, outside any run.
 TASK_MAKERS = (
     "src/antiphon/kernel/run/runtime.py",

@@ -114,6 +114,30 @@ test("a question of the inbox is answered with one of its options", async () => 
   expect(fake.posted[0]!.body).toMatchObject({ question: "2/3.c1", content: "south" });
 });
 
+test("a question with a schema is a form, whose answer is checked before it is sent", async () => {
+  const at = Date.now() / 1000;
+  const frames: Frame[] = fake.frames.slice(0, 11);
+  frames.push({ seq: 12, at, changes: [{
+    type: "effect_started", activation: 2, turn: 1, id: "2/1.c9", kind: "wait", purpose: "question", name: "user",
+    text: { text: "How many, and of what?" },
+    schema: { type: "object", properties: { what: { type: "string", enum: ["tea", "coffee"] }, many: { type: "integer" } } },
+  }] });
+  await fake.close();
+  fake = new Fake(frames, 12);
+  root = await fake.open();
+  const { page } = await open(live());
+  const ask = page.locator(".ask");
+  await ask.getByLabel("what").selectOption("coffee");
+  await ask.getByLabel("many").fill("two");
+  await ask.getByRole("button", { name: /Answer/ }).click();
+  await ask.getByText("Expected a value of type integer, got \"two\"").waitFor();
+  expect(fake.posted).toEqual([]);
+  await ask.getByLabel("many").fill("2");
+  await ask.getByRole("button", { name: /Answer/ }).click();
+  await until(() => fake.posted.length === 1);
+  expect(fake.posted[0]!.body).toMatchObject({ question: "2/1.c9", content: '{"what":"coffee","many":2}' });
+});
+
 test("the server is killed and comes back: the page says so, stays readable, and misses nothing", async () => {
   const { page } = await open(live());
   await until(() => fake.connections === 1);

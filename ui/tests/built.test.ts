@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { expect, test } from "vitest";
 
-const BUILT = join(import.meta.dirname, "..", "..", "src", "antiphon", "view", "assets");
+const BUILT = join(import.meta.dirname, "..", "..", "src", "antiphon", "view", "page", "assets");
 const MOST = 250_000;
 const packed = (path: string): number => (path.endsWith(".woff2") ? readFileSync(path).length : gzipSync(readFileSync(path)).length);
 

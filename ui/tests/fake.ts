@@ -7,7 +7,7 @@ import type { Delta } from "../src/state/deltas";
 import type { Frame } from "../src/state/wire";
 
 const TYPES: Record<string, string> = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".woff2": "font/woff2" };
-const BUILT = join(import.meta.dirname, "..", "..", "src", "antiphon", "view", "assets", "served");
+const BUILT = join(import.meta.dirname, "..", "..", "src", "antiphon", "view", "page", "assets", "served");
 
 export class Fake {
   readonly run = "f00dfacecafe4000";

@@ -18,6 +18,7 @@ COMMANDS: Mapping[str, str] = {
     "chat": "Chat with an agent or team. Saved; resume it any time.",
     "runs": "Look at runs, resume, cancel or delete them, check and export them.",
     "answer": "Answer what a run asks, from another terminal or process.",
+    "rules": "Allow or deny tools beyond one run.",
     "graph": "Draw who reaches whom in a team.",
     "profiles": "Check agents described in YAML.",
     "models": "Show model prices, context windows and features.",
@@ -46,6 +47,8 @@ class Commands(click.Group):
             from antiphon.cli.commands.chat import chat as found
         elif cmd_name == "answer":
             from antiphon.cli.commands.answer import answer as found
+        elif cmd_name == "rules":
+            from antiphon.cli.commands.journal import rules as found
         elif cmd_name == "graph":
             from antiphon.cli.commands.graph import graph as found
         elif cmd_name == "profiles":

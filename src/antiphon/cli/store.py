@@ -19,7 +19,8 @@ from antiphon.cli.display import terminal_escape
 from antiphon.config.dotenv import environment
 from antiphon.journal import Journal, open_journal
 from antiphon.journal.files.seal import VARIABLE, journal_key
-from antiphon.journal.port import RunInfo, StoredRun
+from antiphon.journal.listing import RunInfo
+from antiphon.journal.port import StoredRun
 from antiphon.kernel.facts.summary import RunSummary, decode, summary_of
 from antiphon.kernel.run.rows import fold
 from antiphon.view import export_file
@@ -115,22 +116,23 @@ def load_export(path: str) -> StoredRun:
 
 
 async def stored_summary(journal: Journal, entry: RunInfo) -> RunSummary:
-    """A run in one line: as its last owner wrote it down, or folded where that is missing or old."""
+    """A run in one line: as its owner wrote it down; folded where that is missing, or where an owner that has
+    died wrote more after it. One that lives tells what changes, within a second."""
     if entry.summary:
         # It is a cache: one that a later version wrote in its own way is as good as none.
         with suppress(msgspec.MsgspecError):
             known = decode(entry.summary)
-            if known.seq == entry.seq:
+            if known.seq == entry.seq or (entry.owner and known.seq and known.activity):
                 return known
     return summary_of(await fold(journal, entry.run_id), entry.seq)
 
 
 def state_of(entry: RunInfo, known: RunSummary) -> str:
-    """A run's state in one word: whether somebody drives it, waits, or how it ended."""
-    if known.state in ("open", "waiting"):
-        if not entry.owner:
-            return "suspended"
-        return "running" if known.state == "open" else "waiting"
+    """A run's state in one word: whether it asks a person, somebody drives it, or how it ended."""
+    if known.state == "waiting":
+        return "waiting"
+    if known.state == "open":
+        return "running" if entry.owner else "suspended"
     return terminal_escape.line(known.outcome, 20) or ("closed" if known.state == "closed" else "idle")
 
 

@@ -7,13 +7,14 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from antiphon.errors import ConfigError
 from antiphon.journal.files.seal import journal_key
+from antiphon.journal.listing import Labels, RunFilter
 from antiphon.journal.memory import MemoryJournal
 from antiphon.journal.port import Journal
 
 if TYPE_CHECKING:
     from antiphon.journal.sqlite import SqliteJournal
 
-__all__ = ["Journal", "MemoryJournal", "open_journal"]
+__all__ = ["Journal", "Labels", "MemoryJournal", "RunFilter", "open_journal"]
 
 _KNOWN = (
     "'memory', 'sqlite:///relative.db', 'sqlite:////absolute.db' (both take ?durability=power or process),"

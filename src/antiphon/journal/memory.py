@@ -4,21 +4,37 @@ from __future__ import annotations
 
 import asyncio
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
+from math import inf
+from operator import attrgetter
 
 from antiphon.errors import JournalCorrupt, JournalError, LeaseLost, RunInUse, UnknownName
+from antiphon.journal.listing import (
+    EVERY_RUN,
+    NO_LABELS,
+    Labels,
+    RunFilter,
+    RunInfo,
+    check_labels,
+    check_name,
+    is_listed,
+)
 from antiphon.journal.port import (
+    PAGE_BYTES,
     Done,
     Lease,
     Row,
-    RunInfo,
     StoredCommand,
+    StoredRule,
     StoredRun,
     begin,
     blob_digest,
     check_id,
-    check_name,
+    check_limit,
     check_origin,
+    check_rule,
     follows,
     wrong_given,
 )
@@ -28,11 +44,26 @@ ROWS_PER_YIELD = 256
 """Rows that are verified before other work gets the event loop."""
 
 
+_seq = attrgetter("seq")
+
+
+def _page(rows: list[Row], size: int) -> list[Row]:
+    """The rows up to the one that brings their bodies to so many bytes."""
+    for number, row in enumerate(rows, 1):
+        size -= len(row.body)
+        if size <= 0:
+            return rows[:number]
+    return rows
+
+
 class _MemoryRun:
     """writes: the epoch whose rows are taken, 0 when none are; refusal: why the last one's are not;
     start: what the first row follows; elsewhere: the newest command that it took in before it came here."""
 
-    def __init__(self, run_id: str, origin: str, created: float) -> None:
+    def __init__(self, run_id: str, origin: str, created: float, number: int, labels: Labels) -> None:
+        if labels is not NO_LABELS:
+            check_labels(labels)
+        self.number, self.labels = number, labels
         self.run_id, self.created, self.summary, self.refusal = run_id, created, b"", ""
         self.start = begin(run_id, origin)
         self.origin = origin if origin != run_id else ""
@@ -69,6 +100,8 @@ class _MemoryRun:
             self.name,
             self.origin,
             self.imported,
+            self.labels,
+            self.number,
         )
 
 
@@ -81,15 +114,19 @@ class MemoryJournal:
     durability = "none"
 
     def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
-        self._clock = clock
+        self._clock, self.place = clock, f"memory:{id(self)}"
         self._runs: dict[str, _MemoryRun] = {}
         self._blobs: dict[str, bytes] = {}
+        self._rules: dict[str, StoredRule] = {}
         self._closed = False
+        self._number = 0
 
-    async def claim(self, run_id: str, *, create: bool = False, origin: str = "") -> Lease:
+    async def claim(
+        self, run_id: str, *, create: bool = False, origin: str = "", labels: Labels = NO_LABELS
+    ) -> Lease:
         """See `port.Journal.claim`; every owner is in this process."""
         if create and run_id not in self._runs and not self._closed:
-            run = self._runs[run_id] = _MemoryRun(run_id, origin, self._clock())
+            run = self._made(run_id, origin, labels)
         else:
             run = self._known(run_id)
         if origin:
@@ -122,14 +159,15 @@ class MemoryJournal:
                 run.wake()
             done(None)
 
-    async def read(self, run_id: str, after: int = 0) -> Sequence[Row]:
+    async def read(
+        self, run_id: str, after: int = 0, limit: int | None = None, size: int = PAGE_BYTES
+    ) -> Sequence[Row]:
         """See `port.Journal.read`."""
+        check_limit(limit)
         run = self._known(run_id)
-        first = len(run.rows)
-        while first and run.rows[first - 1].seq > after:
-            first -= 1
+        first = bisect_right(run.rows, after, key=_seq)
         digest = run.rows[first - 1].digest if first else run.start
-        found = run.rows[first:]
+        found = run.rows[first:] if limit is None else _page(run.rows[first : first + limit], size)
         for number, row in enumerate(found, 1):
             if not follows(row, digest):
                 raise JournalCorrupt(run_id, row.seq, "the digest does not match")
@@ -154,7 +192,7 @@ class MemoryJournal:
     def describe(self, lease: Lease, summary: bytes) -> None:
         """See `port.Journal.describe`."""
         run = self._runs.get(lease.run_id)
-        if run is not None and run.epoch == lease.epoch and run.held:
+        if run is not None and run.writes == lease.epoch:
             run.summary = summary
 
     async def post(self, run_id: str, key: str, body: bytes) -> bool:
@@ -190,20 +228,24 @@ class MemoryJournal:
         check_name(name)
         self._known(run_id).name = name
 
+    async def relabel(self, run_id: str, labels: Labels) -> None:
+        """See `port.Journal.relabel`."""
+        check_labels(labels)
+        self._known(run_id).labels = labels
+
     async def restore(self, run: StoredRun) -> None:
         """See `port.Journal.restore`."""
         check_run(run)
         self._check_open()
         if run.run_id in self._runs:
             raise present(run.run_id)
-        made = _MemoryRun(run.run_id, run.origin, self._clock())
+        made = self._made(run.run_id, run.origin, run.labels)
         made.rows, made.summary, made.name, made.imported = list(run.rows), run.summary, run.name, True
         made.elsewhere = run.commands
         if run.rows:
             made.seq, made.epoch = run.rows[-1].seq, run.rows[-1].epoch
         made.blobs.update(named_blobs(run.rows))
         self._blobs.update(run.blobs)
-        self._runs[run.run_id] = made
 
     async def delete(self, run_id: str) -> None:
         """See `port.Journal.delete`."""
@@ -211,6 +253,9 @@ class MemoryJournal:
         if run.held:
             raise RunInUse(run_id, "this process")
         del self._runs[run_id]
+        self._rules = {
+            name: each for name, each in self._rules.items() if (each.scope, each.key) != ("run", run_id)
+        }
         for digest in run.blobs:
             if not any(digest in other.blobs for other in self._runs.values()):
                 self._blobs.pop(digest, None)
@@ -226,9 +271,30 @@ class MemoryJournal:
                 raise RunInUse(run.run_id, "this process")
         return 0
 
-    async def runs(self) -> Sequence[RunInfo]:
-        """See `port.Journal.runs`."""
-        return [run.entry() for run in reversed(self._runs.values())]
+    async def runs(
+        self, where: RunFilter = EVERY_RUN, before: int = 0, limit: int | None = None
+    ) -> Sequence[RunInfo]:
+        """See `port.Journal.runs`; looks at run after run."""
+        check_limit(limit)
+        entries = (run.entry() for run in reversed(self._runs.values()) if run.number < (before or inf))
+        return list(islice((entry for entry in entries if is_listed(entry, where)), limit))
+
+    async def rules(self) -> Sequence[StoredRule]:
+        """See `port.Journal.rules`."""
+        self._check_open()
+        return sorted(self._rules.values(), key=lambda each: (each.created_at, each.id))
+
+    async def add_rule(self, rule: StoredRule) -> bool:
+        """See `port.Journal.add_rule`."""
+        check_rule(rule)
+        self._check_open()
+        return self._rules.setdefault(rule.id, rule) is rule
+
+    async def drop_rule(self, rule_id: str) -> None:
+        """See `port.Journal.drop_rule`."""
+        self._check_open()
+        if self._rules.pop(rule_id, None) is None:
+            raise UnknownName("rule", rule_id, self._rules)
 
     async def beat(self) -> None:
         """Nothing to say: memory and owner live and die together."""
@@ -251,6 +317,11 @@ class MemoryJournal:
             for _, _, waiter in run.waiting:
                 if not waiter.done():
                     waiter.set_exception(JournalError("The journal was closed"))
+
+    def _made(self, run_id: str, origin: str, labels: Labels) -> _MemoryRun:
+        run = _MemoryRun(run_id, origin, self._clock(), self._number + 1, labels)
+        self._runs[run_id], self._number = run, run.number
+        return run
 
     def _check_open(self) -> None:
         if self._closed:

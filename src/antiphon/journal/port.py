@@ -12,19 +12,21 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
+from math import isfinite
 from typing import Protocol
 
 from msgspec import Struct
 
 from antiphon.errors import UserError
+from antiphon.journal.listing import EVERY_RUN, NO_LABELS, Labels, RunFilter, RunInfo
 
 Refs = tuple[tuple[str, str], ...]
 """Blobs of a row: (JSON pointer into its body, digest of the blob that belongs there)."""
 
-MAX_NAME = 120
-"""Characters of a run's name."""
 MAX_ID = 200
 """Characters of a run's id, and of a command's key."""
+PAGE_BYTES = 65_536
+"""Bytes of bodies after which a page of rows ends, where nothing else is asked for."""
 
 Done = Callable[[BaseException | None], None]
 
@@ -71,23 +73,28 @@ class StoredCommand(Struct, frozen=True, gc=False):
     body: bytes
 
 
-class RunInfo(Struct, frozen=True):
-    """One line of the list of runs. `summary` is what the owner last wrote there (JSON), or empty.
+SCOPES = ("run", "project", "owner")
+"""What a rule may hold for."""
 
-    owner: who holds the run now, as text; empty when nobody alive does. name: what people call it.
-    origin: the run from whose id its chain starts, where that is not its own. imported: as in its lease.
+
+class StoredRule(Struct, frozen=True):
+    """A rule on tools that is kept beside the runs; what it says is in `body` (JSON).
+
+    id: names it, once in the journal. scope: one of SCOPES; key: the id of that run, or the name of the
+    project or owner. created_at: Unix seconds.
     """
 
-    run_id: str
+    id: str
+    scope: str
+    key: str
+    body: bytes
     created_at: float
-    updated_at: float
-    seq: int
-    epoch: int
-    owner: str
-    summary: bytes
-    name: str = ""
-    origin: str = ""
-    imported: bool = False
+
+
+def rule_digest(rule: StoredRule) -> bytes:
+    """What is stored beside a rule so that damage shows."""
+    parts = (rule.id, rule.scope, rule.key, float(rule.created_at))
+    return blake2b(repr(parts).encode() + rule.body, digest_size=16).digest()
 
 
 class StoredRun(Struct, frozen=True):
@@ -105,6 +112,7 @@ class StoredRun(Struct, frozen=True):
     name: str = ""
     summary: bytes = b""
     commands: int = 0
+    labels: Labels = NO_LABELS
 
 
 def chain(
@@ -169,17 +177,6 @@ def blob_digest(data: bytes) -> str:
     return blake2b(data, digest_size=32).hexdigest()
 
 
-def name_digest(run_id: str, name: str) -> bytes:
-    """What is stored beside a run's name so that damage shows."""
-    return blake2b(f"{run_id}\n{name}".encode(), digest_size=16).digest()
-
-
-def check_name(name: str) -> None:
-    """Raise UserError for a text that is no run's name: more than a line, or longer than MAX_NAME."""
-    if len(name) > MAX_NAME or (name and not name.isprintable()):
-        raise UserError(f"A run's name is one line of at most {MAX_NAME} characters; give it a shorter one")
-
-
 def check_id(what: str, text: str) -> None:
     """Raise UserError for a text that cannot name a run or a command.
 
@@ -191,6 +188,22 @@ def check_id(what: str, text: str) -> None:
             f"{what} is {text[:40]!a} ({len(text)} characters);"
             f" it must be 1 to {MAX_ID} visible characters, without controls. Give another one"
         )
+
+
+def check_limit(limit: int | None) -> None:
+    """Raise UserError for a number of rows or runs that is no page."""
+    if limit is not None and limit < 1:
+        raise UserError(f"limit is {limit}; a page holds 1 or more")
+
+
+def check_rule(rule: StoredRule) -> None:
+    """Raise UserError for a rule that holds for nothing, or under no id."""
+    check_id("The id of a rule", rule.id)
+    if rule.scope not in SCOPES:
+        raise UserError(f"A rule holds for one of {', '.join(SCOPES)}; got {rule.scope[:40]!a}")
+    check_id(f"The {rule.scope} of a rule", rule.key)
+    if not isfinite(rule.created_at):
+        raise UserError(f"A rule is made at an instant, in Unix seconds; got {rule.created_at!r}")
 
 
 def begin(run_id: str, origin: str = "") -> bytes:
@@ -210,15 +223,24 @@ class Journal(Protocol):
         """What an acknowledged append survives: `none`, `process` or `power`."""
         ...
 
-    async def claim(self, run_id: str, *, create: bool = False, origin: str = "") -> Lease:
+    @property
+    def place(self) -> str:
+        """Where the runs are: the same for every instance that keeps the same ones, and for no other."""
+        ...
+
+    async def claim(
+        self, run_id: str, *, create: bool = False, origin: str = "", labels: Labels = NO_LABELS
+    ) -> Lease:
         """Become the run's owner: the epoch grows by one, earlier leases are fenced.
 
         origin: the run that a new one begins like (a fork's, and of a fork of it the same): its chain
-        starts from `genesis(origin)`, so that equal rows have equal digests in both.
+        starts from `genesis(origin)`, so that equal rows have equal digests in both. labels: of a run that is
+        made here; one that is there keeps its own.
 
         Raises UnknownName (no such run, unless `create`), RunInUse (a living owner has it: another process,
         or somebody with a lease of this very instance that was neither released nor broken by an error),
-        UserError (it is there with another origin; with `create`, an id as `check_id` refuses it),
+        UserError (it is there with another origin; with `create`, an id as `check_id` refuses it, labels as
+        `check_labels` does),
         JournalCorrupt, JournalTooNew.
         """
         ...
@@ -233,10 +255,23 @@ class Journal(Protocol):
         """
         ...
 
-    async def read(self, run_id: str, after: int = 0) -> Sequence[Row]:
+    async def read(
+        self, run_id: str, after: int = 0, limit: int | None = None, size: int = PAGE_BYTES
+    ) -> Sequence[Row]:
         """The rows whose last event is numbered above `after`, oldest first, their chain verified.
 
-        Raises UnknownName, or JournalCorrupt with the number of the first row that does not verify.
+        limit: a page, at most so many of them, 1 or more; it ends too with the row that brings its bodies to
+        `size` bytes. It is empty only where there is no such row, and costs what it holds, wherever it lies.
+
+        Proven is that each row follows the one before it: by number, by digest, and with no smaller epoch.
+        The first one follows the row before it, by the digest that is stored there, which is not computed
+        anew; the run's first row follows its genesis. The last one is compared with the run's head where it
+        is the newest. So a page says nothing of what lies before it, and one that ends earlier nothing of
+        what follows; who reads page after page to an empty one, and looks that each `follows` the last
+        digest of the page before, has proven what one reading of all proves.
+
+        Raises UnknownName, UserError (a limit below 1), or JournalCorrupt with the number of the first row
+        that does not verify.
         """
         ...
 
@@ -249,7 +284,12 @@ class Journal(Protocol):
         ...
 
     def describe(self, lease: Lease, summary: bytes) -> None:
-        """Queue a new summary for the list of runs; best effort, ordered with the rows."""
+        """Queue a new summary for the list of runs; best effort, ordered with the rows.
+
+        What `listed` reads in it is stored in the same transaction, and `runs` finds the run by it. Nothing
+        is stored under a lease that is over, or of which a row was refused: what it says of rows that are
+        not there is not so.
+        """
         ...
 
     async def post(self, run_id: str, key: str, body: bytes) -> bool:
@@ -279,6 +319,11 @@ class Journal(Protocol):
         """
         ...
 
+    async def relabel(self, run_id: str, labels: Labels) -> None:
+        """Give the run other labels, all three, whoever holds it. Raises UnknownName, UserError as
+        `check_labels`."""
+        ...
+
     async def restore(self, run: StoredRun) -> None:
         """Store a run from elsewhere as it was: all of it in one step, durable on return, or nothing.
 
@@ -288,7 +333,8 @@ class Journal(Protocol):
         ...
 
     async def delete(self, run_id: str) -> None:
-        """Remove a run that nobody holds: its rows, commands, name, and the blobs that no other run names.
+        """Remove a run that nobody holds: its rows, commands, name, the rules for it alone, and the blobs
+        that no other run names.
 
         It is gone at once and for all; what it held is then cleared away in pieces, so that nobody who writes
         waits for long. Killed in between, the next `delete` or `compact` goes on. The id may be used anew.
@@ -305,8 +351,37 @@ class Journal(Protocol):
         """
         ...
 
-    async def runs(self) -> Sequence[RunInfo]:
-        """Every run, newest first."""
+    async def runs(
+        self, where: RunFilter = EVERY_RUN, before: int = 0, limit: int | None = None
+    ) -> Sequence[RunInfo]:
+        """The runs that `where` asks for (see `is_listed`), newest first: by falling `number`.
+
+        before: only those of a smaller number, 0 for all; with the last one's of a page it begins the next,
+        in which nothing is left out or shown twice, whatever was made, deleted or described in between.
+        limit: at most so many, 1 or more; there are more only if there are so many.
+
+        A page is cut before anything is read of its runs. A label, a state, and whether somebody drives it
+        are found by index: a page takes no longer among many runs than among few. Conditions beside the most
+        telling of these are looked at run by run, as a text is, in what the index leaves.
+
+        Raises UserError for a limit below 1.
+        """
+        ...
+
+    async def rules(self) -> Sequence[StoredRule]:
+        """Every rule, oldest first. Raises JournalDamaged for one that is not as it was written."""
+        ...
+
+    async def add_rule(self, rule: StoredRule) -> bool:
+        """Keep a rule beside the runs, durable on return; False when there is one of that id.
+
+        It needs no run that it could hold for, and changes none that is open: whoever opens one next takes it
+        in. Raises UserError for one that holds for nothing.
+        """
+        ...
+
+    async def drop_rule(self, rule_id: str) -> None:
+        """Keep a rule no longer. Raises UnknownName."""
         ...
 
     async def beat(self) -> None:

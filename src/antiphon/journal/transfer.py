@@ -10,7 +10,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
 
 from antiphon.errors import UserError
-from antiphon.journal.port import Row, StoredRun, blob_digest, check_id, check_name, follows, genesis
+from antiphon.journal.listing import check_labels, check_name
+from antiphon.journal.port import (
+    Row,
+    StoredRun,
+    blob_digest,
+    check_id,
+    follows,
+    genesis,
+)
 
 MAX_ROWS = 1_000_000
 MAX_BYTES = 512 << 20
@@ -39,13 +47,14 @@ def present(run_id: str) -> UserError:
 def check_run(run: StoredRun) -> None:
     """Raise UserError unless this is a run that a journal could have written.
 
-    Ids and name are such as `claim` and `rename` take; every number is within its bounds; the rows are one
-    chain from the run's genesis; the blobs are those that the rows name, each with its digest.
+    Ids, name and labels are such as `claim` and `rename` take; every number is within its bounds; the rows
+    are one chain from the run's genesis; the blobs are those that the rows name, each with its digest.
     """
     check_id("run_id", run.run_id)
     if run.origin:
         check_id("origin", run.origin)
     check_name(run.name)
+    check_labels(run.labels)
     if not 0 <= run.commands <= MAX_COMMAND:
         raise UserError(f"This run says that it took in {run.commands:,} commands; no run did")
     _check_size(run.rows, run.blobs)

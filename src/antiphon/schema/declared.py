@@ -78,6 +78,11 @@ class JsonSchema:
         for each, where in self._read.values():
             self._check_ends(each, where)
 
+    @property
+    def has_patterns(self) -> bool:
+        """Whether a regular expression is part of it."""
+        return any(each.keys() & {"pattern", "patternProperties"} for each, _ in self._read.values())
+
     def fault(self, value: Any) -> Fault | None:
         """Why a plain JSON value does not fit; None when it does."""
         try:

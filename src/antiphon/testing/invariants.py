@@ -10,6 +10,7 @@ the fold cannot excuse itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from math import inf
 from typing import Any, NoReturn
 
 from antiphon.journal.port import Journal, Row, follows, genesis
@@ -40,47 +41,42 @@ from antiphon.kernel.facts.events import (
 from antiphon.kernel.facts.ledger import run_scope
 from antiphon.kernel.facts.options import Options
 from antiphon.kernel.run.rows import events_of
-from antiphon.testing.audit_ledger import INVARIANTS, AuditedActivation, AuditLedger, another_team, place, ran
+from antiphon.testing.audit.ledger import (
+    INVARIANTS,
+    AuditedActivation,
+    AuditLedger,
+    InvariantBroken,
+    another_team,
+    misattributed,
+    place,
+    ran,
+)
+from antiphon.testing.audit.permission import Acts, PermissionAudit
 from antiphon.values.message import Message, ToolCall
 
-Acts = Callable[[str, str], bool]
-"""Whether the tool of this agent (agent, tool) acts on the world."""
-
-
-class InvariantBroken(AssertionError):
-    """A journal tells of something that must not be; `invariant` is a key of INVARIANTS."""
-
-    def __init__(self, run_id: str, seq: int, invariant: str, text: str) -> None:
-        super().__init__(f"Run {run_id}, record {seq}, {invariant}: {text} ({INVARIANTS[invariant]})")
-        self.run_id, self.seq, self.invariant = run_id, seq, invariant
+__all__ = ["INVARIANTS", "Audit", "InvariantBroken", "check_journal", "check_run"]
 
 
 class Audit:
     """Checks one run as its rows come. Raises InvariantBroken at the first event that must not be.
 
-    acts: which tools act on the world. None derives it from the journal: a tool that was once
-    started with an instant permission acts, so every other start of it needs one too.
+    acts: which tools act on the world; None derives it from the journal, see `PermissionAudit`.
     """
 
     def __init__(self, run_id: str, acts: Acts | None = None, *, seq: int = 0, digest: bytes = b"") -> None:
-        self.run_id, self.seq = run_id, seq
-        self._acts = acts
+        self.run_id, self.seq, self._at = run_id, seq, inf
         self._row, self._digest, self._epoch = seq, digest or genesis(run_id), 0
         self._options: Options | None = None
         self._over = self._draining = False
+        self._rules: tuple[Any, ...] = ()
         self._seats: dict[int, AuditedActivation] = {}
-        self._children: dict[str, int] = {}
         self._resting: dict[tuple[int, str], tuple[int, AuditedActivation]] = {}
-        self._keeping: dict[str, tuple[int, str]] = {}
-        self._detached: set[str] = set()
+        self._children, self._keeping = dict[str, int](), dict[str, tuple[int, str]]()
         self._books: dict[int, AuditLedger] = {}
-        self._born = self._accounts = self._shared = 0
-        self._command = 0
+        self._born = self._accounts = self._shared = self._command = 0
         self._open: dict[str, EffectStarted] = {}
-        self._known: set[str] = set()
-        self._ruled: dict[str, PermissionDecided] = {}
-        self._acting: set[tuple[str, str]] = set()
-        self._unruled: dict[tuple[str, str], int] = {}
+        self._known, self._detached = set[str](), set[str]()
+        self._permissions = PermissionAudit(acts)
 
     def row(self, row: Row, events: Sequence[Event]) -> None:
         """Take in the next row."""
@@ -90,7 +86,7 @@ class Audit:
             self._broken("gapless", what)
         if not follows(row, self._digest):
             self._broken("chain", "the digest does not match")
-        self._row, self._digest, self._epoch = row.seq, row.digest, row.epoch
+        self._row, self._digest, self._epoch, self._at = row.seq, row.digest, row.epoch, row.at
         for offset, event in enumerate(events, 1 - row.count):
             self.seq = row.seq + offset
             self.event(event)
@@ -101,11 +97,12 @@ class Audit:
             self._broken("closed", f"{type(event).__name__} after the run was closed")
         if self._options is None and type(event) is not RunStarted:
             self._broken("started", f"{type(event).__name__} before the run was started")
-        number = getattr(event, "command", 0)
-        if number:
+        if number := getattr(event, "command", 0):
             if number != self._command + 1:
                 self._broken("command", f"command {number} after command {self._command}")
             self._command = number
+        if wrong := misattributed(event):
+            self._broken("decided", wrong)
         _CHECKS[type(event)](self, event)
 
     # -- the run -----------------------------------------------------------------------------
@@ -113,14 +110,14 @@ class Audit:
     def _run_started(self, event: RunStarted) -> None:
         if self._options is not None:
             self._broken("started", "the run started again")
-        self._options = event.options
+        self._options, self._rules = event.options, event.rules
         if event.options.run_limits is not None:
             self._accounts = self._shared = 1
             self._books[1] = AuditLedger(run_scope(event.options.run_limits).limits)
         self._seats[0] = AuditedActivation("user")
 
     def _run_resumed(self, event: RunResumed) -> None:
-        self._draining = False
+        self._draining, self._rules = False, event.rules
         if event.run_limits is not None:
             self._books[self._shared].limited(run_scope(event.run_limits).limits)
         another_team(event, self._seats, self._resting, self._keeping)
@@ -148,8 +145,7 @@ class Audit:
 
     def _message_posted(self, event: MessagePosted) -> None:
         if event.dead_letter:
-            seat = self._seats.get(event.to)
-            if seat is not None:
+            if seat := self._seats.get(event.to):
                 seat.inbox = [each for each in seat.inbox if each.id != event.message.id]
             return
         resting = next((each for number, each in self._resting.values() if number == event.to), None)
@@ -282,7 +278,10 @@ class Audit:
             books.calls += 1
             self._within(books, type(detail))
         if type(detail) is ToolEffect:
-            self._permitted(event.id, detail, seat.agent, detail.arguments or call.arguments)
+            arguments = detail.arguments or call.arguments
+            self.seq, wrong = self._permissions.started(event.id, detail, seat.agent, arguments, self.seq)
+            if wrong:
+                self._broken("permission", wrong)
         elif type(detail) is CallEffect:
             if detail.background:
                 seat.results[index - 1] += 1
@@ -328,37 +327,13 @@ class Audit:
             self._keeping[effect_id] = caller, detail.agent
         return child
 
-    def _permitted(self, effect_id: str, detail: ToolEffect, agent: str, arguments: str) -> None:
-        ruled = self._ruled.get(effect_id)
-        if ruled is not None:
-            if not ruled.allowed:
-                by = ruled.decided_by or "somebody"
-                self._broken("permission", f"{effect_id} started although {by} denied it")
-            if ruled.arguments != arguments:
-                self._broken("permission", f"{effect_id} runs {arguments}, allowed was {ruled.arguments}")
-            return
-        tool = agent, detail.name
-        if self._acts is not None:
-            if not detail.allowed and self._acts(*tool):
-                self._broken("permission", f"{detail.name} acts; {effect_id} started without a ruling")
-        elif detail.allowed:
-            self._acting.add(tool)
-            if tool in self._unruled:
-                self.seq = self._unruled[tool]
-                self._broken("permission", f"{detail.name} acts and started without a ruling")
-        elif tool in self._acting:
-            self._broken("permission", f"{detail.name} acts; {effect_id} started without a ruling")
-        else:
-            self._unruled.setdefault(tool, self.seq)
-
     def _permission_decided(self, event: PermissionDecided) -> None:
         number, _, kind, index = self._place(event.id)
-        seat = self._seat(number)
-        if kind != "c" or index > len(seat.calls):
-            self._broken("permission", f"a ruling on {event.id}, which is no call of the turn")
-        if event.id in self._ruled:
-            self._broken("permission", f"{event.id} was ruled on twice")
-        self._ruled[event.id] = event
+        is_call = kind == "c" and index <= len(self._seat(number).calls)
+        if wrong := self._permissions.decided(event, is_call):
+            self._broken("permission", wrong)
+        if event.rule and all(each.id != event.rule for each in self._rules):
+            self._broken("permission", f"{event.id} is decided by {event.rule}, which is not in force")
 
     def _effect_finished(self, event: EffectFinished) -> None:
         number, turn, kind, index = self._place(event.id)
@@ -369,6 +344,8 @@ class Audit:
             return
         seat.open.discard(event.id)
         detail = started.detail
+        if wrong := seat.misfit(detail, event, self._at, self._open):
+            self._broken("answers", wrong)
         if type(detail) is InstructionsEffect:
             seat.instructed = event.outcome == "completed"
         if type(detail) is ModelEffect:
@@ -380,15 +357,14 @@ class Audit:
             return
         if type(detail) is ActionEffect:
             # The timer of a deadline is older than the action, and may outlast it.
-            within = sorted(each for each in seat.open if each.startswith(event.id + ":"))
-            if within:
+            if within := sorted(each for each in seat.open if each.startswith(event.id + ":")):
                 self._broken("action", f"{event.id} ended before {', '.join(within)}")
             if event.outcome != "completed":
                 seat.inbox[:0] = seat.taken
         if type(detail) is CallEffect:
             self._returned(event)
         allowed = event.outcome == "completed" and event.content in ("yes", "always")
-        if type(detail) is LimitEffect and allowed:
+        if type(detail) is LimitEffect and allowed and not detail.joins:
             self._chain(seat)[detail.scope].raised()
         background = type(detail) is CallEffect and detail.background
         if event.id in self._detached:
@@ -450,8 +426,7 @@ class Audit:
         return found
 
     def _within(self, books: AuditLedger, started: type | None = None) -> None:
-        excess = books.excess(started)
-        if excess:
+        if excess := books.excess(started):
             self._broken("limits", excess)
 
     def _broken(self, invariant: str, text: str) -> NoReturn:

@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 import apsw
 from msgspec.structs import replace
 
-from antiphon.errors import JournalError
+from antiphon.journal.listing import NO_LABELS, Labels
 from antiphon.journal.port import Done, Lease, Row
 from antiphon.journal.sqlite import SqliteJournal
-from antiphon.journal.sqlite_writer import WriteJob
+from antiphon.journal.sqlite.writer import WriteJob
 from antiphon.kernel.run import actions, perform, runtime
 from antiphon.kernel.run.actions import ActionExecutor
 from antiphon.testing.world import World
@@ -71,10 +71,12 @@ class SynchronousJournal(SqliteJournal):
         if len(self._held) == 1:
             asyncio.get_running_loop().call_soon(self._flush)
 
-    async def claim(self, run_id: str, *, create: bool = False, origin: str = "") -> Lease:
+    async def claim(
+        self, run_id: str, *, create: bool = False, origin: str = "", labels: Labels = NO_LABELS
+    ) -> Lease:
         """See `port.Journal.claim`."""
         self._point("claim")
-        lease = await super().claim(run_id, create=create, origin=origin)
+        lease = await super().claim(run_id, create=create, origin=origin, labels=labels)
         self._point("claimed")
         return lease
 
@@ -122,13 +124,10 @@ class SynchronousJournal(SqliteJournal):
         function(*arguments)
 
     def _call(self, function: Callable[..., None], *arguments: object) -> None:
-        if function in (self._wake, self._gone):
+        if function in (self._waiters.wake, self._waiters.fail, self._gone):
             super()._call(function, *arguments)
         else:
             self._calls.put((function, arguments))
-
-    def _seen(self, moved: dict[str, tuple[int, int]] | JournalError) -> None:
-        self._call(self._wake, moved)
 
     def _write(self, work: Callable[[WriteJob], T]) -> asyncio.Future[T]:
         self._flush()

@@ -16,7 +16,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from hashlib import blake2b
-from typing import Any, Protocol, TypeVar
+from math import inf
+from typing import Any, Protocol, TypeVar, overload
 
 import msgspec
 from msgspec import Struct
@@ -30,7 +31,8 @@ from antiphon.values.codec import (
     stored,
     type_and_text,
 )
-from antiphon.values.fields import shown
+from antiphon.values.fields import fit, shown
+from antiphon.values.form import wrong_form
 from antiphon.values.message import Message
 
 
@@ -58,10 +60,13 @@ class CallOperation(Struct, frozen=True):
 
 
 class QuestionOperation(Struct, frozen=True):
-    """Ask the user."""
+    """Ask the user; `timeout_seconds` from now, None: without an end."""
 
     text: str
     name: str = "question"
+    options: tuple[str, ...] = ()
+    schema: dict[str, Any] | None = None
+    timeout_seconds: float | None = None
 
 
 Operation = StepOperation | AskOperation | CallOperation | QuestionOperation
@@ -134,10 +139,35 @@ class ActionContext:
         agent, text = clean_text(agent), clean_text(text)
         return str(await self._execute(CallOperation(agent, text), (agent, text)))
 
-    async def ask_user(self, text: str) -> str:
-        """Ask the user, who may take days. Raises EffectFailed when nobody is there to answer."""
-        text = clean_text(text)
-        return str(await self._execute(QuestionOperation(text), text))
+    @overload
+    async def ask_user(
+        self, text: str, *, options: Sequence[str] = (), schema: None = None,
+        timeout_seconds: float | None = None,
+    ) -> str: ...  # fmt: skip
+
+    @overload
+    async def ask_user(
+        self, text: str, *, options: Sequence[str] = (), schema: Mapping[str, Any],
+        timeout_seconds: float | None = None,
+    ) -> Any: ...  # fmt: skip
+
+    async def ask_user(
+        self, text: str, *, options: Sequence[str] = (), schema: Mapping[str, Any] | None = None,
+        timeout_seconds: float | None = None,
+    ) -> Any:  # fmt: skip
+        """Ask the user, who may take days; the answer.
+
+        options: one of these is the answer. schema: a JSON Schema that the answer must fit; it is returned as
+        a value, not as its JSON. What does not fit is refused, and the question stays. timeout_seconds: after
+        these it ends without an answer. Raises EffectFailed when nobody is there to answer (`not_found`), or
+        nobody did in time (`limit`); UserError for options and a schema that cannot be.
+        """
+        text, form = clean_text(text), _form(options, schema, timeout_seconds)
+        operation = QuestionOperation(text, "question", *form)
+        # A plain question is known by its text alone, as it always was.
+        content: Any = text if schema is None and not operation.options else (text, *form[:2])
+        answer = str(await self._execute(operation, content))
+        return msgspec.json.decode(answer) if schema is not None else answer
 
     def publish(self, message: Message) -> None:
         """Give a message to the caller for distribution, once the action has ended.
@@ -182,6 +212,22 @@ class ActionContext:
         place = f"{self.effect_id}:{_slug(name)}:{_digest(name, content)}"
         count = self._seen[place] = self._seen.get(place, 0) + 1
         return place if count == 1 else f"{place}:{count}"
+
+
+def _form(
+    options: Sequence[str], schema: Mapping[str, Any] | None, timeout_seconds: float | None
+) -> tuple[tuple[str, ...], dict[str, Any] | None, float | None]:
+    """The form of a question as it will be recorded. Raises UserError."""
+    where = "ask_user"
+    given = tuple(map(clean_text, fit(options, tuple[str, ...], f"{where}(options)")))
+    held = fit(schema, dict[str, Any] | None, f"{where}(schema)")
+    seconds = fit(timeout_seconds, float | None, f"{where}(timeout_seconds)")
+    if seconds is not None and not 0 < seconds < inf:
+        raise UserError(f"{where}(timeout_seconds) takes a number of seconds above 0; got {seconds!r}")
+    wrong = wrong_form(given, held)
+    if wrong:
+        raise UserError(f"{where}: {wrong}")
+    return given, held, seconds
 
 
 async def perform(step: StepOperation) -> str:

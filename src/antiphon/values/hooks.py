@@ -120,6 +120,10 @@ class PlannedCall(Struct, frozen=True):
     """Data of the activation that changes with it."""
     run_data: Mapping[str, Any] = {}
     """Data of the run that changes with it."""
+    options: tuple[str, ...] = ()
+    """Of a call of the user: one of these is the answer."""
+    schema: dict[str, Any] | None = None
+    """Of a call of the user: the JSON Schema that the answer must fit. It is told the answer as JSON."""
 
 
 class TurnPlan(Struct, frozen=True):
@@ -130,6 +134,8 @@ class TurnPlan(Struct, frozen=True):
     """Data of the activation that changes with it."""
     run_data: Mapping[str, Any] = {}
     """Data of the run that changes with it."""
+    rules: tuple[str, ...] = ()
+    """Which rules of the hook's own led to this, for whoever reads the run: recorded with the turn."""
 
 
 class ModelInput(Struct, frozen=True):
@@ -147,6 +153,8 @@ class ModelInput(Struct, frozen=True):
     """Data of the run that changes with it."""
     post: Sequence[Message] = ()
     """Messages to the agent's own inbox, for the next turn."""
+    rules: tuple[str, ...] = ()
+    """Which rules of the hook's own led to this, for whoever reads the run: recorded with the turn."""
 
 
 class DirectResult(Struct, frozen=True):
@@ -175,6 +183,8 @@ class Continue(Struct, frozen=True):
     """Messages to the agent's own inbox, for the next turn."""
     wait_for_messages: bool = False
     """Not before there is mail, or a call in the background has ended; at once when none is running."""
+    rules: tuple[str, ...] = ()
+    """Which rules of the hook's own led to this, for whoever reads the run: recorded with the turn."""
 
     def __post_init__(self) -> None:
         # Bytes would be stored as base64, and read as a text.
@@ -196,6 +206,8 @@ class Return(Struct, frozen=True):
     publish: Sequence[Message] = ()
     """Messages for the caller to distribute, from a planned turn to a caller that plans too; else nobody
     gets them."""
+    rules: tuple[str, ...] = ()
+    """Which rules of the hook's own led to this, for whoever reads the run: recorded with the turn."""
 
 
 PlanTurn = Callable[[TurnContext], TurnPlan | None]

@@ -49,6 +49,9 @@ class Limits(AtLeastZero, frozen=True, gc=False, omit_defaults=True):
     """What part of a token one counts for `tokens` that was read from the provider's cache, 0 to 1. None: the
     part of the input's price that it costs, and 1 where no price is known. Of limits that stand within one
     another the largest part binds."""
+    answer_seconds: float | None = None
+    """How long people have for one answer: to a question, an approval, or a limit to be raised. Without one
+    by then it ends with `limit`: the agent is told, the tool is not run, the limit stays."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -58,7 +61,17 @@ class Limits(AtLeastZero, frozen=True, gc=False, omit_defaults=True):
             )
 
 
-NUMBERS = ("depth", "activations", "turns", "calls", "tokens", "inbox", "usd", "timeout_seconds")
+NUMBERS = (
+    "depth",
+    "activations",
+    "turns",
+    "calls",
+    "tokens",
+    "inbox",
+    "usd",
+    "timeout_seconds",
+    "answer_seconds",
+)
 DEFAULTS = Limits()
 UNLIMITED = Limits(None, None, None, None, None, None)
 

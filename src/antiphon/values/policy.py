@@ -12,9 +12,10 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
+from antiphon.errors import UserError
 from antiphon.values.fields import Checked
 
-Ruling = Literal["allow", "ask", "deny"]
+Ruling = Literal["allow", "deny", "ask"]
 Preset = Literal["open", "guarded", "strict"]
 
 
@@ -44,6 +45,58 @@ class Grant(Checked, frozen=True, gc=False, omit_defaults=True):
     arguments: tuple[tuple[str, str], ...] = ()
     agent: str = ""
     until: float = 0.0
+
+
+Scope = Literal["run", "project", "owner"]
+
+
+class StandingRule(Checked, frozen=True, omit_defaults=True):
+    """A decision on calls of tools that is kept beside the runs, and holds in all that its scope covers.
+
+    An explicit deny beats an explicit allow, which beats what asks, which beats a preset: of a policy and of
+    a rule alike. Raises UserError for one that says nothing.
+    """
+
+    id: str
+    """What the record of a decision names it by."""
+    scope: Scope
+    """What it holds for: one run, the runs of a project, or those of an owner."""
+    key: str
+    """The run's id, or the name of the project or owner."""
+    tool: str
+    """Name of the tool; `*` and `?` match as in file names."""
+    verdict: Ruling
+    grant: Grant = Grant()
+    """How far it reaches: arguments, agent, until when."""
+    author: str = ""
+    """Who made it."""
+    created_at: float = 0.0
+    """Unix seconds."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("id", "key", "tool"):
+            if not getattr(self, name).strip():
+                raise UserError(
+                    f"StandingRule({name}=...) is a text that is not empty; a rule holds for something"
+                )
+
+
+def rule_for(
+    rules: Iterable[StandingRule], tool: str, agent: str, arguments: str, at: float
+) -> StandingRule | None:
+    """The rule that decides on a call with these arguments (canonical JSON) at `at`: what denies before what
+    allows before what asks."""
+    found = None
+    for each in rules:
+        if not fnmatchcase(tool, each.tool) or not covers(each.grant, agent, arguments, at):
+            continue
+        if found is None or _PRECEDENCE[each.verdict] > _PRECEDENCE[found.verdict]:
+            found = each
+    return found
+
+
+_PRECEDENCE: dict[Ruling, int] = {"ask": 0, "allow": 1, "deny": 2}
 
 
 def covers(grant: Grant, agent: str, arguments: str, at: float) -> bool:
@@ -81,13 +134,19 @@ class Ruled(Protocol):
     def has_side_effects(self) -> bool: ...
 
 
-def rule(policy: Policy, tool: Ruled, granted: bool = False) -> tuple[Ruling, str]:
-    """The ruling on one call of `tool`, and why. `granted`: a remembered approval covers it."""
+def rule(policy: Policy, tool: Ruled, granted: bool = False, asked: str = "") -> tuple[Ruling, str]:
+    """The ruling on one call of `tool`, and why.
+
+    granted: a remembered approval, or a rule, allows it. asked: why it must be asked for, unless it is
+    allowed.
+    """
     name = tool.name
     if policy.deny and _matches(policy.deny, name):
         return "deny", f"the policy denies {name}"
     if granted or (policy.allow and _matches(policy.allow, name)):
         return "allow", ""
+    if asked:
+        return "ask", asked
     if tool.requires_approval or (policy.ask and _matches(policy.ask, name)):
         return "ask", f"{name} needs approval"
     if policy.preset == "open":
@@ -97,9 +156,9 @@ def rule(policy: Policy, tool: Ruled, granted: bool = False) -> tuple[Ruling, st
     return "deny", f"{name} was not granted"
 
 
-def strictest(rulings: Iterable[tuple[Ruling, str]]) -> tuple[Ruling, str]:
-    """Of several rulings on one call the one that allows least; `allow` when there is none."""
-    return max(rulings, key=lambda found: _SEVERITY[found[0]], default=("allow", ""))
+def strictest(rulings: Iterable[tuple[Ruling, str, str]]) -> tuple[Ruling, str, str]:
+    """Of several rulings on one call, each with why and whose it is, the one that allows least."""
+    return max(rulings, key=lambda found: _SEVERITY[found[0]])
 
 
 _SEVERITY: dict[Ruling, int] = {"allow": 0, "ask": 1, "deny": 2}

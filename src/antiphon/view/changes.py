@@ -36,6 +36,8 @@ class MessageArrival(Struct, frozen=True):
     """Whose inbox."""
     message: Message
     """The message."""
+    by: str = ""
+    """The receiver's own hook that posted it."""
 
 
 class TurnStart(Struct, frozen=True):
@@ -94,6 +96,8 @@ class DataChange(Struct, frozen=True):
     """Values that were replaced."""
     append: Mapping[str, list[Any]]
     """Lists that became longer, and by what."""
+    by: str = ""
+    """The hook that changed them; empty for an action."""
 
 
 class TranscriptChange(Struct, frozen=True):

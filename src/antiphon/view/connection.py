@@ -17,19 +17,21 @@ import asyncio
 import os
 from collections import deque
 from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 
+import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from antiphon.errors import UnknownName, UserError
 from antiphon.journal import Journal, open_journal
+from antiphon.journal.transfer import MAX_SEQ
 from antiphon.kernel.facts import ids
-from antiphon.kernel.facts.events import RunClosed
+from antiphon.kernel.facts.events import VERDICTS, RunClosed
 from antiphon.kernel.facts.records import Record, ReplyDelta
 from antiphon.kernel.run.commands import (
-    VERDICTS,
     AnswerInput,
     AskAgent,
     CancelEffect,
@@ -38,17 +40,20 @@ from antiphon.kernel.run.commands import (
     encode,
     posted,
 )
-from antiphon.kernel.run.feed import Subscription
-from antiphon.kernel.run.rows import RecordReader, fold
+from antiphon.kernel.run.live.feed import Ended, Subscription
+from antiphon.kernel.run.rows import RecordPages, RecordReader, fold, index_of, read
 from antiphon.kernel.run.run import activation_info, open_here
 from antiphon.values.agent import AnyAgent, agents_of
 from antiphon.values.fields import fit, shown
+from antiphon.values.form import fitted
 from antiphon.values.limits import Limits
 from antiphon.values.message import USER, Attachment, new_id
+from antiphon.values.model import ToolSpec
 from antiphon.values.policy import Grant
 from antiphon.values.result import ActivationInfo
 from antiphon.view.changes import CancelRequest, Change, EffectEnd, EffectStart, MessageArrival
-from antiphon.view.nodes import DeadLetter, EffectNode
+from antiphon.view.nodes import DeadLetter, EffectNode, WaitDetail
+from antiphon.view.stored_request import StoredRequest, request_of
 from antiphon.view.tree import RunTree
 
 REMEMBERED = 10_000
@@ -72,8 +77,17 @@ class OpenQuestion(Struct, frozen=True):
     """Of an approval: the tool's, JSON."""
     since: float = 0.0
     """When it was asked, Unix seconds."""
-    answers: tuple[str, ...] = ()
-    """What may be answered; empty for any text."""
+    options: tuple[str, ...] = ()
+    """What may be answered: one of these; empty for any text, or what fits the schema."""
+    schema: dict[str, Any] | None = None
+    """JSON Schema of the answer, which is JSON then; of an approval that of the arguments, should they be
+    edited, where the journal has it. None: no such form."""
+    deadline: float | None = None
+    """Unix seconds when it ends without an answer; None: it waits for ever."""
+    refused: int = 0
+    """Posted answers that did not fit, after each of which it stayed open."""
+    takes_verdict: bool = False
+    """Of an approval and a limit: it is answered `yes`, `no` or `always`."""
 
 
 class RunConnection:
@@ -89,6 +103,8 @@ class RunConnection:
         self._taken: dict[int, str | UserError] = {}
         self._request = 0
         self._newest = 0
+        self._tools: dict[str, dict[str, dict[str, Any]]] = {}
+        self._known = 0
 
     @property
     def run_id(self) -> str:
@@ -97,8 +113,8 @@ class RunConnection:
 
     @property
     def seq(self) -> int:
-        """The number of the last record that this connection has read."""
-        return self._reader.seq
+        """The number of the last record that this connection knows of."""
+        return max(self._reader.seq, self._known)
 
     # -- reading ------------------------------------------------------------------------------
 
@@ -106,20 +122,28 @@ class RunConnection:
         """An async iterator over the records numbered above `after`, and those that come; it ends with the
         run's close, and waits while nobody drives it.
 
-        Of a run that this event loop drives, pieces of replies come too unless `deltas` is False. Of one that
-        is driven elsewhere records come within 0.25 s.
+        Of a run that this event loop drives, pieces of replies come too unless `deltas` is False; what
+        is being written when it begins comes as one piece. Of one that is driven elsewhere records come
+        within 0.25 s.
         """
         after = fit(after, int, "RunConnection.events(after)")
         return RunEvents(self._journal, self._run_id, after, deltas)
 
     async def records(self, after: int = 0) -> list[Record]:
         """The records numbered above `after` that there are."""
-        return [each for each in await RecordReader(self._journal, self._run_id).read() if each.seq > after]
+        if after > 0:
+            return await read(self._journal, self._run_id, after)
+        return await RecordReader(self._journal, self._run_id).read()
 
     async def tree(self, at: int | None = None) -> RunTree:
         """The run as of record `at`, or as it is: activations, turns, effects, costs."""
-        records = await self.records()
-        return RunTree.of(each for each in records if at is None or each.seq <= at)
+        tree = RunTree()
+        async with aclosing(RecordReader(self._journal, self._run_id).records()) as records:
+            async for record in records:
+                if at is not None and record.seq > at:
+                    break
+                tree.add(record)
+        return tree
 
     async def view(self, activation: int, at: int | None = None) -> ActivationInfo:
         """What one activation saw as of record `at`, or sees: its transcript, its inbox, its open effects.
@@ -132,10 +156,29 @@ class RunConnection:
             raise UnknownName("activation", str(activation), map(str, state.activations))
         return activation_info(found)
 
+    async def request_of(self, effect_id: str) -> StoredRequest:
+        """Exactly what a model was asked in one call: system text, messages, tools, tail and settings.
+
+        Raises UnknownName for an id that is no model call of the run.
+        """
+        return await request_of(self._journal, self._run_id, effect_id)
+
     async def open_questions(self) -> tuple[OpenQuestion, ...]:
         """What the run asks people now, oldest first."""
         await self._read_on()
-        return tuple(open_questions(self._tree))
+        found = []
+        for each in open_questions(self._tree):
+            schema = await self._parameters(each) if each.tool else each.schema
+            found.append(replace(each, schema=schema))
+        return tuple(found)
+
+    async def _parameters(self, question: OpenQuestion) -> dict[str, Any] | None:
+        """The schema of the arguments of the tool that an approval is about, as its agent's model is told."""
+        digest = self._tree.activations[ids.activation_of(question.id)].prefix
+        if digest not in self._tools:
+            told = _decode_prefix(await self._journal.blob(self._run_id, digest)) if digest else _Prefix()
+            self._tools[digest] = {each.name: each.parameters for each in told.tools}
+        return self._tools[digest].get(question.tool)
 
     # -- asking -------------------------------------------------------------------------------
 
@@ -164,10 +207,12 @@ class RunConnection:
     ) -> int:  # fmt: skip
         """Answer an open question; or an approval, or a limit to be raised, with `yes`, `no` or `always`.
 
-        arguments: JSON that replaces the arguments asked for. grant: how far `always` reaches. reason: of a
-        `no`, told to the model; ends_turn: with the `no` the turn ends too. by: who answers; recorded as an
-        outsider, since nobody checks it. Raises UserError when the effect asks nothing now, or has an answer
-        that waits to be taken in, or the answer is none of those.
+        content: as the question's `options` or `schema` say. arguments: JSON that replaces the arguments
+        asked for. grant: how far `always` reaches. reason: of a `no`, told to the model; ends_turn: with the
+        `no` the turn ends too. by: who answers; recorded as an outsider, since nobody checks it. Raises
+        UserError when the effect asks nothing now, or has an answer that waits to be taken in, or the answer
+        does not fit. Whether the tool takes edited arguments its owner says: `taken` raises where it does
+        not, and the question stays open for another answer.
         """
         await self._read_on()
         asked = self._tree.human_inputs.get(effect_id)
@@ -175,10 +220,19 @@ class RunConnection:
             raise UserError(f"{effect_id} is not an open question or approval of run {self._run_id}")
         if not asked.is_question and content not in VERDICTS:
             raise UserError(f"An approval is answered yes, no or always; got {content!r}")
+        if arguments and (not asked.is_approval or content == "no"):
+            raise UserError("Arguments come with `yes` or `always` to a tool's approval only")
         if grant is not None and content != "always":
             raise UserError(f"Only `always` is remembered, and so takes a grant; got {content!r}")
+        wait = asked.wait or WaitDetail()
+        if asked.is_question:
+            try:
+                content = fitted(content, wait.options, wait.schema)
+            except ValueError as error:
+                raise UserError(f"{effect_id} is not answered: {error}") from error
         command = AnswerInput(effect_id, content, arguments, by, grant, reason, ends_turn)
-        return await self._post(command, answer_key(effect_id), f"{effect_id} has an answer already")
+        key = answer_key(effect_id, wait.refused)
+        return await self._post(command, key, f"{effect_id} has an answer already")
 
     async def cancel(self, target: str = "", reason: str = "") -> int:
         """Stop a call or tool and all under it; without a target, every request."""
@@ -221,8 +275,14 @@ class RunConnection:
     async def _read_on(self) -> None:
         """Read what is new, and note what became of commands."""
         async with self._reading:
-            for record in await self._reader.read():
+            async for record in self._reader.records():
                 self._note(record, self._tree.add(record))
+
+    async def _look(self) -> None:
+        """Make sure that the run is there, and know where it ends, without reading it all again."""
+        index = await index_of(self._journal, self._run_id)
+        await index.reach(self._journal, self._run_id, MAX_SEQ)
+        self._known = index.seq
 
     def _note(self, record: Record, changes: Iterable[Change]) -> None:
         number = getattr(record.event, "command", 0)
@@ -249,17 +309,28 @@ class RunConnection:
             del self._taken[next(iter(self._taken))]
 
 
+class _Prefix(Struct):
+    """Of what a model was told before the conversation, the tools."""
+
+    tools: tuple[ToolSpec, ...] = ()
+
+
+_decode_prefix = msgspec.json.Decoder(_Prefix).decode
+
+
 class RunEvents:
     """An async iterator over a run's records, and pieces where it is driven here: `RunConnection.events`.
 
     It goes over to whoever drives the run: from the journal to this event loop's own, and back.
-    position: the number of the last record that was handed out.
+    position: the number of the last record that was handed out. ended: `closed` once it has ended with the
+    run; empty while it goes on, and for who stopped watching before.
     """
 
     def __init__(self, journal: Journal, run_id: str, after: int, deltas: bool) -> None:
         self._journal, self._run_id, self._deltas = journal, run_id, deltas
         self.position = after
-        self._reader: RecordReader | None = None
+        self.ended: Ended = ""
+        self._pages: RecordPages | None = None
         self._found: deque[Record] = deque()
         self._live: Subscription | None = None
         self._over = False
@@ -273,8 +344,8 @@ class RunEvents:
                 try:
                     return self._given(await anext(self._live))
                 except StopAsyncIteration:
-                    # It was left, or has failed: somebody else may go on.
-                    self._live = None
+                    # It was left, or has failed: somebody else may go on, from where it ended.
+                    self._live = self._pages = None
             elif self._found:
                 return self._given(self._found.popleft())
             elif (here := open_here(self._journal, self._run_id)) is not None:
@@ -287,20 +358,22 @@ class RunEvents:
         if isinstance(item, Record):
             self.position = item.seq
             if isinstance(item.event, RunClosed):
-                self.close()
+                self._end()
         return item
 
     async def _read_on(self) -> None:
-        if self._reader is None:
-            self._reader = RecordReader(self._journal, self._run_id)
-        found = await self._reader.read()
-        self._found.extend(each for each in found if each.seq > self.position)
-        if self._found:
-            return
-        if self._reader.state.closed:
-            self.close()
+        if self._pages is None:
+            self._pages = RecordPages(self._journal, self._run_id, self.position)
+        found = await self._pages.read()
+        self._found.extend(found)
+        if self._pages.closed and not found:
+            self._end()
         elif not found:
-            await self._reader.wait()
+            await self._pages.wait()
+
+    def _end(self) -> None:
+        self.ended = "closed"
+        self.close()
 
     def close(self) -> None:
         """Stop watching."""
@@ -321,18 +394,26 @@ def open_questions(tree: RunTree) -> list[OpenQuestion]:
 
 def _question(tree: RunTree, asked: EffectNode) -> OpenQuestion:
     agent, since = tree.activations[ids.activation_of(asked.id)].agent, asked.began_at
-    if asked.is_approval:
-        return OpenQuestion(
-            asked.id, "approval", agent, asked.text, asked.name, asked.arguments, since, VERDICTS
-        )
+    wait = asked.wait or WaitDetail()
+    until = wait.due_at or None
     if asked.is_question:
-        return OpenQuestion(asked.id, "question", agent, asked.text, since=since)
-    return OpenQuestion(asked.id, "limit", agent, asked.text, since=since, answers=VERDICTS)
+        return OpenQuestion(
+            asked.id, "question", agent, asked.text, since=since, options=wait.options, schema=wait.schema,
+            deadline=until, refused=wait.refused,
+        )  # fmt: skip
+    kind: Literal["approval", "limit"] = "approval" if asked.is_approval else "limit"
+    tool, arguments = (asked.name, asked.arguments) if asked.is_approval else ("", "")
+    return OpenQuestion(
+        asked.id, kind, agent, asked.text, tool, arguments, since, VERDICTS, None, until, wait.refused, True
+    )
 
 
-def answer_key(effect_id: str) -> str:
-    """The key of the command that answers a question: a question is answered once, whoever does it first."""
-    return f"answer:{effect_id}"
+def answer_key(effect_id: str, refused: int = 0) -> str:
+    """The key of the command that answers a question: a question is answered once, whoever does it first.
+
+    refused: how many posted answers did not fit; the next one has a key of its own.
+    """
+    return f"answer:{effect_id}:{refused}" if refused else f"answer:{effect_id}"
 
 
 @asynccontextmanager
@@ -352,7 +433,7 @@ async def connect(journal: Journal | str, run_id: str) -> AsyncIterator[RunConne
     try:
         connection = RunConnection(store, run_id)
         try:
-            await connection._read_on()
+            await connection._look()
         except UnknownName:
             raise UnknownName("run", run_id) from None
         yield connection

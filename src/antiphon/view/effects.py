@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import msgspec
+
+from antiphon.kernel.facts.agent_call import AgentCall, read_call
 from antiphon.kernel.facts.events import (
     ActionEffect,
     ApprovalEffect,
     CallEffect,
     Detail,
+    HumanInput,
     InstructionsEffect,
     LimitEffect,
     ModelEffect,
@@ -30,7 +34,7 @@ def node_of(effect_id: str, detail: Detail, call: ToolCall | None) -> EffectNode
     arguments = getattr(detail, "arguments", "") or (call.arguments if call is not None else "")
     effect = EffectNode(effect_id, kind, name, purpose, call, arguments)
     if kind == "wait":
-        effect.wait = WaitDetail(detail.due_at if type(detail) is TimerEffect else 0.0)
+        effect.wait = _waits(detail)
     if type(detail) is CallEffect:
         effect.text = detail.breach or detail.shown
         effect.background, effect.finishes = detail.background, detail.finishes
@@ -43,6 +47,14 @@ def node_of(effect_id: str, detail: Detail, call: ToolCall | None) -> EffectNode
     return effect
 
 
+def _waits(detail: Detail) -> WaitDetail:
+    if isinstance(detail, HumanInput):
+        options, schema = (detail.options, detail.schema) if type(detail) is QuestionEffect else ((), None)
+        rule = detail.by if type(detail) is ApprovalEffect else ""
+        return WaitDetail(detail.deadline or 0.0, options=options, schema=schema, rule=rule)
+    return WaitDetail(detail.due_at if type(detail) is TimerEffect else 0.0)
+
+
 def _call(detail: CallEffect) -> tuple[EffectKind, str, str]:
     return "call", detail.agent, "ask" if detail.own_model else "limit" if detail.breach else ""
 
@@ -53,7 +65,7 @@ _NAMES: Mapping[type, Callable[[Any], tuple[EffectKind, str, str]]] = {
     CallEffect: _call,
     ApprovalEffect: lambda detail: ("wait", detail.name, "approval"),
     QuestionEffect: lambda detail: ("wait", USER, "question"),
-    LimitEffect: lambda detail: ("wait", USER, "limit"),
+    LimitEffect: lambda detail: ("wait", USER, "joined" if detail.joins else "limit"),
     TimerEffect: lambda detail: ("wait", "", detail.purpose),
     ResultEffect: lambda detail: ("wait", detail.call_id, "result"),
     RoomEffect: lambda detail: ("wait", "", "room"),
@@ -62,3 +74,11 @@ _NAMES: Mapping[type, Callable[[Any], tuple[EffectKind, str, str]]] = {
     InstructionsEffect: lambda detail: ("instructions", detail.agent, ""),
 }
 """Of each kind of effect: what a reader calls it, its name, its purpose."""
+
+
+def asked_of(effect: EffectNode) -> AgentCall:
+    """What a call carries. The kernel reads it too: only records made by hand hold something else."""
+    try:
+        return read_call(effect.arguments)
+    except msgspec.DecodeError:
+        return AgentCall(effect.name)

@@ -17,7 +17,8 @@ from msgspec.structs import replace
 
 from antiphon.errors import JournalCorrupt, JournalError, UserError
 from antiphon.journal import Journal
-from antiphon.journal.port import Row, RunInfo, StoredRun
+from antiphon.journal.listing import Labels, RunInfo
+from antiphon.journal.port import Row, StoredRun
 from antiphon.journal.transfer import MAX_BYTES, MAX_COMMAND, check_run, named_blobs
 from antiphon.kernel.facts import ids
 from antiphon.kernel.facts.events import Event
@@ -49,7 +50,7 @@ class ExportedRow(Struct, frozen=True):
 
 
 class Export(Struct, frozen=True):
-    """One run as a file: its rows with their chain of digests, every blob they name, name and origin."""
+    """One run as a file: its rows with their chain of digests, every blob they name; name, origin, labels."""
 
     antiphon_export: int
     run_id: str
@@ -58,6 +59,7 @@ class Export(Struct, frozen=True):
     blobs: dict[str, str]
     name: str = ""
     origin: str = ""
+    labels: Labels = Labels()
 
 
 async def export_of(journal: Journal, entry: RunInfo) -> tuple[Export, RunState]:
@@ -83,7 +85,8 @@ async def export_of(journal: Journal, entry: RunInfo) -> tuple[Export, RunState]
         )
         for row in rows
     ]
-    found = Export(FORMAT, entry.run_id, entry.created_at, listed, blobs, entry.name, entry.origin)
+    beside = entry.name, entry.origin, entry.labels
+    found = Export(FORMAT, entry.run_id, entry.created_at, listed, blobs, *beside)
     return found, state
 
 
@@ -113,7 +116,7 @@ def load(path: str) -> StoredRun:
         ]
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise JournalError(f"{path} is no exported run, or is damaged: {error}") from error
-    return StoredRun(found.run_id, rows, blobs, found.origin, found.name)
+    return StoredRun(found.run_id, rows, blobs, found.origin, found.name, labels=found.labels)
 
 
 def checked(run: StoredRun) -> StoredRun:

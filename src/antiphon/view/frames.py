@@ -181,7 +181,11 @@ class EffectStartFrame(Struct, frozen=True, tag="effect_started", omit_defaults=
     prefix: str = ""
     """Of a model call: the digest of its system prompt and tools, a blob of the run."""
     due_at: float = 0.0
-    """When a timer ends, Unix seconds."""
+    """When a timer ends, or a person's time to answer, Unix seconds; 0 for never."""
+    options: tuple[str, ...] = ()
+    """Of a question: one of these is the answer."""
+    schema: dict[str, Any] | None = None
+    """Of a question: the JSON Schema that the answer must fit."""
     decision: Decision | None = None
     failure: Failure | None = None
     """Of a retry, why the attempt before it gave no reply."""
@@ -341,7 +345,10 @@ class _Painter:
             callee=self.callee(callee) if callee is not None else None,
             background=effect.background, held_tokens=use.held_tokens if use is not None else 0,
             prefix=use.prefix if use is not None else "",
-            due_at=wait.due_at if wait is not None else 0.0, decision=effect.decision, failure=effect.failure,
+            due_at=wait.due_at if wait is not None else 0.0,
+            options=wait.options if wait is not None else (),
+            schema=wait.schema if wait is not None else None,
+            decision=effect.decision, failure=effect.failure,
         )  # fmt: skip
 
     def callee(self, callee: ActivationNode) -> CalleeFrame:

@@ -5,6 +5,8 @@ Readers only look at them: the run tree alone changes a node. Times are Unix sec
 
 from __future__ import annotations
 
+from bisect import insort
+from operator import attrgetter
 from typing import Any, Literal
 
 from msgspec import Struct, field
@@ -66,11 +68,14 @@ class Decision(Struct, frozen=True, gc=False):
     allowed: bool
     """Allowed, or denied."""
     by: str = ""
-    """The person who decided; empty for a rule."""
+    """The person who decided, or who made the rule that did; empty for a policy."""
     reason: str = ""
     """Why, in words."""
     remembered: bool = False
     """Later calls of the same tool are allowed too, as far as the grant reaches."""
+    rule: str = ""
+    """What decided: `authorize`, `policy`, `policy of NAME`, `rule ID`; `intercept_call`, which said what
+    becomes of a call. Empty for a person, and for a tool that its policy lets run."""
 
 
 class ModelUse(Struct, eq=False):
@@ -94,11 +99,19 @@ class WaitDetail(Struct, eq=False):
     """What only waits have: timers and human input."""
 
     due_at: float = 0.0
-    """When a timer ends; 0 for none."""
+    """When a timer ends, or a person's time to answer; 0 for never."""
     by: str = ""
     """The person who answered."""
     command: int = 0
     """The number of the command that the answer came in by; 0 for one given in the owner's process."""
+    refused: int = 0
+    """Posted answers that did not fit: what was asked stayed open."""
+    options: tuple[str, ...] = ()
+    """Of a question: one of these is the answer."""
+    schema: dict[str, Any] | None = None
+    """Of a question: the JSON Schema that the answer must fit."""
+    rule: str = ""
+    """Of an approval: the hook or the policy that wants a person asked, see `Decision.rule`."""
 
 
 class EffectNode(Struct, eq=False):
@@ -113,8 +126,8 @@ class EffectNode(Struct, eq=False):
     """Of the model, tool, agent or step; of a wait for a person the tool that it is about."""
     purpose: str = ""
     """Of a model call: `compact`, `final`, or empty for a reply. Of a wait: `approval`, `question`, `limit`,
-    `retry`, `result`, `deadline`. Of a call: `ask` of an action to its own model, `limit` of a handoff at a
-    limit."""
+    `joined` (an earlier question about the same limit), `retry`, `result`, `deadline`. Of a call: `ask` of an
+    action to its own model, `limit` of a handoff at a limit."""
     call: ToolCall | None = None
     """The call of the turn that it does, as the model or the plan wrote it."""
     arguments: str = ""
@@ -229,6 +242,18 @@ class TurnNode(Struct, eq=False):
     """Another turn followed at once."""
     reminder: str = ""
     """What the model was told before that, to make it continue."""
+    begun_by: str = ""
+    """The hook that said how it begins: `plan_turn` or `prepare_input`."""
+    ended_by: str = ""
+    """The hook that said what follows: `end_turn`."""
+    rules: tuple[str, ...] = ()
+    """Which of their own rules these hooks followed, in order: of a profile, observers and rules of the flow
+    decider, each as `id (file:line)`."""
+
+    def call_of(self, effect_id: str) -> ToolCall | None:
+        """Its call that an effect does, or approves."""
+        index = ids.index_of(effect_id)
+        return self.calls[index] if 0 <= index < len(self.calls) else None
 
 
 class ActivationNode(Struct, eq=False):
@@ -294,6 +319,15 @@ class ActivationNode(Struct, eq=False):
         """The path of one of its effects."""
         place = effect_id.partition("/")[2]
         return f"{self.path}/{place}" if self.path else place
+
+
+def deliver(activation: ActivationNode, message: Message) -> None:
+    """Put a message into an inbox: behind those of its priority, before those that can wait longer."""
+    inbox = activation.inbox
+    if not inbox or inbox[-1].priority <= message.priority:
+        inbox.append(message)
+    else:
+        insort(inbox, message, key=attrgetter("priority"))
 
 
 class LogEntry(Struct, frozen=True):

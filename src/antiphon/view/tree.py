@@ -15,16 +15,14 @@ reader adds one record at a time and is told what changed.
 
 from __future__ import annotations
 
-from bisect import insort
 from collections.abc import Callable, Iterable, Mapping
-from operator import attrgetter
 from typing import Any, Literal, Self
 
 import msgspec
 
 from antiphon.errors import JournalCorrupt
 from antiphon.kernel.facts import ids
-from antiphon.kernel.facts.agent_call import AgentCall, read_call, returned
+from antiphon.kernel.facts.agent_call import returned
 from antiphon.kernel.facts.events import (
     CallEffect,
     CancelRequested,
@@ -47,7 +45,7 @@ from antiphon.kernel.facts.events import (
 from antiphon.kernel.facts.fold.calls import result_of
 from antiphon.kernel.facts.ledger import charge_of
 from antiphon.kernel.facts.records import Record
-from antiphon.values.message import USER, Message, ToolCall
+from antiphon.values.message import USER, Message
 from antiphon.values.model import Usage
 from antiphon.view.changes import (
     CancelRequest,
@@ -65,7 +63,7 @@ from antiphon.view.changes import (
     TurnEnd,
     TurnStart,
 )
-from antiphon.view.effects import node_of
+from antiphon.view.effects import asked_of, node_of
 from antiphon.view.nodes import (
     ActivationNode,
     Cost,
@@ -76,7 +74,9 @@ from antiphon.view.nodes import (
     ModelUse,
     TurnNode,
     UsageTotals,
+    deliver,
 )
+from antiphon.view.waiting import OpenCounts, count
 
 LOGGED = 10_000
 """Messages of the log; when there are more, the older half is forgotten."""
@@ -127,6 +127,7 @@ class RunTree:
         """By effect, the exception behind its failure and where in the user's code it came from; none with
         `recent`."""
         self._recent = recent
+        self._counts: dict[str, OpenCounts] = {}
         self._created = 0
         self._models: dict[str, ModelEffect] = {}
         self._dormant: dict[int, dict[str, int]] = {}
@@ -179,6 +180,12 @@ class RunTree:
             return "idle"
         return "waiting" if self.human_inputs else "open"
 
+    def waits(self, request: str) -> bool:
+        """Whether an open request of the user waits for a person and for nothing else: somebody is asked, and
+        no model, tool or timer under it goes on. A deadline does not count, nor does a wait for a call.
+        """
+        return request in self._counts and self._counts[request].wait
+
     # -- the run ------------------------------------------------------------------------------
 
     def _run_started(self, record: Record, event: RunStarted) -> Changes:
@@ -213,14 +220,17 @@ class RunTree:
         if event.dead_letter:
             if activation.inbox and activation.inbox[0].id == message.id:
                 activation.inbox.pop(0)
+            asked = self.human_inputs.get(message.receiver)
+            if asked is not None and asked.wait is not None:
+                asked.wait.refused += 1
             dead = DeadLetter(event.to, message, event.dead_letter)
             if not self._recent:
                 self.dead_letters.append(dead)
             return (dead,)
-        _deliver(activation, message)
+        deliver(activation, message)
         if activation.id:
             self._log(activation.request, message)
-        return (MessageArrival(activation, message),)
+        return (MessageArrival(activation, message, event.hook),)
 
     def _state_changed(self, record: Record, event: StateChanged) -> Changes:
         activation = self._whose(record)
@@ -228,14 +238,20 @@ class RunTree:
             activation.data[key] = list(value) if isinstance(value, list) else value
         for key, values in event.append.items():
             activation.data.setdefault(key, []).extend(values)
-        return (DataChange(activation, event.set, event.append),)
+        return (DataChange(activation, event.set, event.append, event.by),)
 
     def _transcript_compacted(self, record: Record, event: TranscriptCompacted) -> Changes:
         compacted = bool(event.retain or event.summary)
         return (TranscriptChange(self._whose(record), event.trimmed, compacted),)
 
     def _permission_decided(self, record: Record, event: PermissionDecided) -> Changes:
-        decision = Decision(event.allowed, event.decided_by, event.reason, bool(event.remember))
+        decision = Decision(
+            event.allowed,
+            event.decided_by,
+            event.reason,
+            bool(event.remember),
+            f"rule {event.rule}" if event.rule else "",
+        )
         self._decisions[event.id] = decision
         approval = self.effects.get(ids.approval_id(event.id))
         if approval is not None:
@@ -251,6 +267,7 @@ class RunTree:
         turn = TurnNode(
             activation.turn + 1, record.at, taken=event.messages, messages=messages,
             planned=event.calls is not None, acts=event.act, shown=event.input, suffix=event.suffix,
+            begun_by=event.by, rules=event.rules,
         )  # fmt: skip
         if event.calls is not None:
             turn.calls = event.calls
@@ -262,6 +279,7 @@ class RunTree:
         activation = self._whose(record)
         turn = activation.current or TurnNode(activation.turn, record.at)
         turn.ended_at, turn.another_turn, turn.reminder = record.at, event.another_turn, event.reminder
+        turn.ended_by, turn.rules = event.by, turn.rules + event.rules
         return (TurnEnd(activation, turn),)
 
     def _begin(self, activation: ActivationNode, turn: TurnNode) -> Changes:
@@ -291,7 +309,7 @@ class RunTree:
     def _effect_started(self, record: Record, event: EffectStarted) -> Changes:
         activation, effect_id, detail = self._whose(record), event.id, event.detail
         turn, begun = self._enter(activation, effect_id)
-        effect = node_of(effect_id, detail, _call_of(turn, effect_id))
+        effect = node_of(effect_id, detail, turn.call_of(effect_id))
         effect.started_at = record.at
         allowed = type(detail) is ToolEffect and detail.allowed
         if self._decisions or allowed:
@@ -308,7 +326,9 @@ class RunTree:
             effect.failure = next((each.failure for each in reversed(turn.effects) if each.failure), None)
         elif effect.asks_person:
             self._asked(activation, effect)
-        if not activation.id:
+        if activation.id:
+            count(self._counts, activation.request, effect, 1)
+        else:
             self.requests[effect_id] = effect
         return (*begun, EffectStart(activation, effect))
 
@@ -324,7 +344,7 @@ class RunTree:
         """An activation begins to work on a call, or a dormant one does so again."""
         if not detail.reactivates:
             self._created += 1
-        number, asked = detail.reactivates or self._created, _asked_of(effect)
+        number, asked = detail.reactivates or self._created, asked_of(effect)
         callee = ActivationNode(number, effect.name, caller.id, effect.id, caller.path_of(effect.id))
         callee.started_at, callee.task_id = self.at, asked.task_id or caller.task_id
         callee.prefix = detail.digest
@@ -339,16 +359,18 @@ class RunTree:
             callee.inbox, callee.data, callee.prefix = before.inbox, before.data, before.prefix
         silent = not asked.message and not attachments and asked.data is None and not asked.calls
         if not silent or not (asked.forward or asked.inbox or callee.inbox):
-            _deliver(callee, callee.opening)
+            deliver(callee, callee.opening)
             self._log(callee.request, callee.opening)
         for each in asked.inbox:
-            _deliver(callee, each)
+            deliver(callee, each)
         for position in asked.forward:
             if position < len(turn.messages):
-                _deliver(callee, turn.messages[position])
+                deliver(callee, turn.messages[position])
         effect.callee = self.activations[number] = callee
         if detail.stays_dormant:
             self._keeps.add(effect.id)
+        if detail.by:
+            effect.decision = Decision(True, rule=detail.by)
 
     def _effect_finished(self, record: Record, event: EffectFinished) -> Changes:
         activation, effect_id = self._whose(record), event.id
@@ -375,15 +397,21 @@ class RunTree:
         elif effect.kind == "action" and event.outcome != "completed" and activation.current is not None:
             # What the action was for is unread again.
             activation.inbox[:0] = activation.current.messages
+        elif event.decided_by and not event.command:
+            decided = effect.decision or Decision(event.outcome != "denied", reason=event.reason)
+            effect.decision = msgspec.structs.replace(decided, rule=decided.rule or event.decided_by)
         if not activation.id:
             self.requests.pop(effect_id, None)
+            self._counts.pop(effect_id, None)
             self.outcome = event.outcome
+        elif effect.started_at is not None:
+            count(self._counts, activation.request, effect, -1)
         return (*begun, EffectEnd(activation, effect))
 
     def _never_started(self, activation: ActivationNode, effect_id: str) -> tuple[EffectNode, Changes]:
         """A call that was refused, or that the kernel did itself."""
         turn, begun = self._enter(activation, effect_id)
-        call = _call_of(turn, effect_id)
+        call = turn.call_of(effect_id)
         name, arguments = (call.name, call.arguments) if call is not None else ("", "")
         effect = EffectNode(effect_id, "tool", name, call=call, arguments=arguments)
         effect.decision = self._decisions.pop(effect_id, None) if self._decisions else None
@@ -451,29 +479,6 @@ class RunTree:
             self.log.append(LogEntry(request, message))
             if len(self.log) > LOGGED:
                 del self.log[: LOGGED // 2]
-
-
-def _deliver(activation: ActivationNode, message: Message) -> None:
-    """Put a message into an inbox: behind those of its priority, before those that can wait longer."""
-    inbox = activation.inbox
-    if not inbox or inbox[-1].priority <= message.priority:
-        inbox.append(message)
-    else:
-        insort(inbox, message, key=attrgetter("priority"))
-
-
-def _call_of(turn: TurnNode, effect_id: str) -> ToolCall | None:
-    """The call of its turn that an effect does, or approves."""
-    index = ids.index_of(effect_id)
-    return turn.calls[index] if 0 <= index < len(turn.calls) else None
-
-
-def _asked_of(effect: EffectNode) -> AgentCall:
-    """What a call carries. The kernel reads it too: only records made by hand hold something else."""
-    try:
-        return read_call(effect.arguments)
-    except msgspec.DecodeError:
-        return AgentCall(effect.name)
 
 
 _FOLD: Mapping[type, Callable[[RunTree, Record, Any], Changes]] = {

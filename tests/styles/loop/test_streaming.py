@@ -59,21 +59,39 @@ def test_a_place_in_the_line_before_the_model_is_no_piece_of_the_reply() -> None
     assert [each.kind for each in events if isinstance(each, DeltaEvent)] == ["text"]
 
 
-def test_what_a_failed_attempt_said_is_told_apart() -> None:
-    class Cut(Script):
-        async def complete(self, request: Any, emit: Any) -> Reply:
-            reply = await super().complete(request, emit)
-            if self.asked == 1:
-                raise ModelError("disconnected", "cut")
-            return reply
+class Cut(Script):
+    """Is cut off in its first reply, `laps` of the event loop after it was said."""
 
+    laps = 0
+
+    async def complete(self, request: Any, emit: Any) -> Reply:
+        reply = await super().complete(request, emit)
+        if self.asked == 1:
+            for _ in range(self.laps):
+                await asyncio.sleep(0)
+            raise ModelError("disconnected", "cut")
+        return reply
+
+
+def test_what_a_failed_attempt_said_is_told_apart() -> None:
     services, _ = waiting()
-    events = play(LoopAgent(llm=Cut(["half", "whole"]), services=services), deltas=True)
+    model = Cut(["half", "whole"])
+    model.laps = 10
+    events = play(LoopAgent(llm=model, services=services), deltas=True)
     retry = next(index for index, each in enumerate(events) if isinstance(each, LlmRetryEvent))
     before, after = events[:retry], events[retry:]
     assert (pieces(before), pieces(after)) == ("half", "whole")
     attempts = [{each.effect_id for each in half if isinstance(each, DeltaEvent)} for half in (before, after)]
     assert attempts[0].isdisjoint(attempts[1])
+    void = [each.effect_id for each in before if isinstance(each, DeltaEvent) and each.kind == "void"]
+    assert {*void} == attempts[0]
+
+
+def test_what_a_failed_attempt_said_is_not_shown_to_who_comes_later() -> None:
+    services, _ = waiting()
+    events = play(LoopAgent(llm=Cut(["half", "whole"]), services=services), deltas=True)
+    assert pieces(events) == "whole"
+    assert all(each.kind != "void" for each in events if isinstance(each, DeltaEvent))
 
 
 def test_a_summary_of_the_conversation_is_not_shown_as_an_answer() -> None:
@@ -100,7 +118,7 @@ def test_a_tool_tells_how_far_it_has_come(threaded: bool) -> None:
     model = Script([call("work"), "all done"])
     events = play(LoopAgent(llm=model, tools=[used]), deltas=True)
     told = [each for each in events if isinstance(each, ToolProgressEvent)]
-    assert [(each.tool, each.content) for each in told] == [("work", "1 of 2"), ("work", "2 of 2")]
+    assert [(each.tool, each.content) for each in told] == [("work", "2 of 2")]
     call_id = next(each.tool_call_id for each in events if isinstance(each, ToolCallEvent))
     assert {each.tool_call_id for each in told} == {call_id}
     shown = [type(each) for each in events if not isinstance(each, DeltaEvent)]

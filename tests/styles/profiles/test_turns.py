@@ -5,11 +5,12 @@ import asyncio
 import pytest
 from msgspec import structs
 
-from antiphon import ModelError, open_run
+from antiphon import ModelError, RunFailed, open_run
 from antiphon.kernel.facts.events import RunResumed
 from antiphon.models.script import call
 from antiphon.styles.profiles import ProfileTeam, turns_of
 from antiphon.testing.clock import VirtualClock
+from antiphon.view import RunTree
 from tests.styles.profiles.profiled import ASSOCIATE, TEAM, one, script, team
 from tests.styles.profiles.profiles_in_code import library
 from tests.styles.profiles.test_modules import DONE, dispatch, finishing, planned, work
@@ -206,3 +207,30 @@ def test_the_same_team_in_yaml_and_in_code_says_and_does_the_same(tmp_path):
     yaml, code = told(team(tmp_path, TEAM)), told(ProfileTeam(library()))
     assert yaml == code
     assert len(yaml[0]) > 60
+
+
+def test_the_records_say_which_observers_and_rules_fired_and_where_they_stand(tmp_path):
+    found = team(tmp_path, {"Associate": ASSOCIATE})
+    model = script(Associate=["One.", "Two.", "Three."])
+
+    async def talk():
+        async with open_run(found.agents(), model=model) as run:
+            with pytest.raises(RunFailed):
+                await run.result(await run.post("Associate", "go"))
+            return RunTree.of(await run.records())
+
+    tree = asyncio.run(talk())
+    file = next(tmp_path.rglob("Associate*.yaml"))
+    text = file.read_text("utf-8").splitlines()
+    fired = [each.rules for each in tree.activations[1].turns]
+    assert [[rule.split(" ")[0] for rule in each] for each in fired] == [
+        ["silent"],
+        ["silent"],
+        ["silent", "strikes"],
+    ]
+    for rule in fired[-1]:
+        name, _, place = rule.partition(" ")
+        assert "Associate" in place
+        assert f"id: {name}" in text[int(place[:-1].rpartition(":")[2]) - 1]
+    assert {each.begun_by for each in tree.activations[1].turns} == {"prepare_input"}
+    assert {each.ended_by for each in tree.activations[1].turns} == {"end_turn"}

@@ -65,11 +65,39 @@ def test_edited_arguments_are_what_the_tool_gets(shell, waiting):
     assert sent(shell) == ["bob"]
 
 
+def test_an_edit_that_the_tool_refuses_is_told_and_can_be_mended(shell, waiting):
+    screen, run_id = waiting("one")
+    said = shell("answer", run_id, "y", "--arguments", '{"to": 3}')
+    assert said.code == 2
+    assert "does not fit, so the question stays open" in said.err
+    assert shell("answer", run_id, "y", "--arguments", '{"to": "bob", "text": "else"}').code == 0
+    screen.end()
+    assert sent(shell) == ["bob"]
+
+
 def test_a_question_takes_any_text(shell, waiting):
     screen, run_id = waiting("asks", "your answer: ")
     assert "sender asks:\n    Which colour?" in shell("answer", run_id).out
     said = shell("answer", run_id, "1/1.c1", "dark", "blue")
     assert "answered 'dark blue'" in said.out
+    screen.end()
+    assert screen.code == 0
+
+
+def test_a_question_with_form_is_listed_with_it_and_held_to_it(shell, waiting):
+    screen, run_id = waiting("chooser", "your answer: ")
+    listed = shell("answer", run_id).out
+    assert "1  red␛[2J" in listed
+    assert f"answer {run_id[:12]} 1/1.c1 1" in listed
+    (found,) = shell("answer", run_id, "--json").value
+    assert (found["options"], found["schema"]) == (["red\x1b[2J", "Blue"], None)
+    assert found["deadline"] == pytest.approx(found["since"] + 900)
+    wrong = shell("answer", run_id, "1/1.c1", "green")
+    assert (wrong.code, "expected one of red" in wrong.err) == (2, True)
+    assert "answered 'Blue'" in shell("answer", run_id, "1/1.c1", "blue").out
+    screen.until("How old?")
+    assert shell("answer", run_id, "1/2.c1", "old").code == 2
+    assert "answered '7'" in shell("answer", run_id, "1/2.c1", "7").out
     screen.end()
     assert screen.code == 0
 

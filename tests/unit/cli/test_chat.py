@@ -40,6 +40,7 @@ class Echo:
         if last.role == "user" and last.content == "stumble" and not self.cut:
             self.cut = True
             emit(Delta("text", "I stum"))
+            await asyncio.sleep(0.1)
             raise ModelError("rate_limit", "slow down", retry_after=0.01)
         if last.role == "user" and last.content == "fail":
             raise ModelError("auth", "no such key")
@@ -237,6 +238,12 @@ def test_a_result_is_read_before_it_is_whole():
     assert other.take(ReplyDelta("1/1.m1", 1, "bot", "text", "x", 0)) == "x"
 
 
+def test_a_reply_that_is_seen_from_its_middle_says_so():
+    voice = ReplyPrinter()
+    assert voice.take(ReplyDelta("1/1.m1", 1, "bot", "text", "and so on", 0, 70_000, True)) == "…and so on"
+    assert voice.take(ReplyDelta("1/1.m1", 1, "bot", "text", ".", 0, 70_009)) == "."
+
+
 # -- at a terminal ------------------------------------------------------------------------------
 
 
@@ -283,6 +290,39 @@ def test_text_streams_and_the_prompt_comes_back(shell, at_terminal):
     assert f"chat --resume {newest(shell)['run_id'][:12]} code.py:bot" in rest.replace("\r\n", "")
 
 
+PROGRESS = """
+import asyncio, os
+from antiphon import Agent, ToolContext, tool
+from antiphon.models.script import Script, call
+from antiphon.values.model import Reply
+
+@tool(effect="read")
+async def work(ctx: ToolContext) -> str:
+    "Work."
+    ctx.report_progress("half\\x1b[2J way")
+    while not os.path.exists("done"):
+        await asyncio.sleep(0.01)
+    return "ok"
+
+worker = Agent("worker", tools=[work], model=Script([Reply("I work.", (call("work"),), "calls"), "Done."]))
+"""
+
+
+@pytest.mark.slow
+def test_how_far_a_tool_has_come_is_seen(shell, at_terminal):
+    shell.write("worker.py", PROGRESS)
+    screen = at_terminal("worker.py:worker")
+    screen.type("go\n")
+    came = screen.until(" way")
+    assert "half␛[2J way" in plain(came)
+    shell.write("done", "")
+    came += screen.until(PROMPT)
+    assert "cut off" not in came
+    assert plain(came).count("I work.") == 1
+    screen.type("\x04")
+    screen.end()
+
+
 LATE = """
 import asyncio, os
 from antiphon import Agent
@@ -317,8 +357,7 @@ def test_what_is_waited_for_is_seen_until_the_reply_begins(shell, at_terminal):
     screen.until("waiting for the model, ")
     screen.type("and")
     screen.until("and")
-    came = screen.until("\x1b8")
-    assert "waiting for the model, " in came
+    came = screen.until("waiting for the model, ") + screen.until("\x1b8")
     assert "\x1b[2K" not in came
     shell.write("asked", "")
     came = screen.until("At last")

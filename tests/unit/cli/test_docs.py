@@ -43,7 +43,7 @@ def test_examples(shell, monkeypatch):
             got = [line.replace(real, RUN) for line in (said.err + said.out).splitlines()]
             for line in lines:
                 assert any(shown(line).fullmatch(each) for each in got), (command, line, got)
-    assert commands == 18
+    assert commands == 20
 
 
 def test_every_exit_code_is_told():

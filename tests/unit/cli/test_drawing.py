@@ -48,8 +48,8 @@ class Story:
                 self.tree.take(event)
                 continue
             self.seq += 1
-            self.index.learn(event)
-            record = self.index.record(self.seq, float(self.seq), "r", event)
+            self.index.learn(event, self.seq)
+            record = self.index.records(self.seq, float(self.seq), "r", [event])[0]
             assert isinstance(record, Record)
             self.tree.take(record)
             self.told.append(told(record, self.tree))
@@ -82,6 +82,18 @@ def story():
     return Story().add(*ask())
 
 
+def test_how_far_a_tool_has_come_is_shown_while_it_works(story):
+    story.add(
+        reply(ToolCall("1", "look", '{"page":3}')), EffectStarted("1/1.c1", ToolEffect("look", '{"page":3}'))
+    )
+    before = story.drawn()[-1]
+    story.add(ReplyDelta("1/1.c1", 1, "lead", "progress", "half\x1b way\nthere"))
+    assert story.drawn()[-1] == f"{before}  half␛ way there"
+    story.add(EffectFinished("1/1.c1", content="page 3"))
+    assert "half" not in story.drawn()[-1]
+    assert not story.tree.progress
+
+
 def queued(text, count):
     return ReplyDelta("1/1.m1", 1, "lead", "queued", text, count)
 
@@ -107,13 +119,6 @@ def test_what_is_waited_for(story, monkeypatch):
     assert seen(54.0) == "└─ waiting for the model, 4 s"
     story.add(ReplyDelta("1/1.m1", 1, "lead", "text", "Hel"))
     assert seen(99.0) == "└─ writing… Hel"
-
-
-def test_a_place_in_the_line_may_be_told_before_the_record_that_a_model_is_asked():
-    story = Story()
-    *before, asking = ask()
-    story.add(*before, queued("4", 1), queued("3", 2), asking)
-    assert Drawing(story.tree, 0).screen(8.0, 20)[-1].plain.strip().endswith("2 before it")
 
 
 def test_what_is_being_written(story):

@@ -6,12 +6,14 @@ import json
 import pytest
 
 from antiphon import Agent, open_journal, open_run, tool
+from antiphon.journal.listing import Labels
 from antiphon.journal.port import chain, genesis
 from antiphon.journal.sqlite import SqliteJournal
 from antiphon.kernel.facts.events import ApprovalEffect
 from antiphon.kernel.run.commands import AnswerInput, encode
 from antiphon.models.script import Script, call
 from antiphon.view import export_file
+from tests.unit.journal.writing import opened
 
 TEAM = """
 entry: bot
@@ -94,6 +96,20 @@ def test_a_row_that_says_otherwise_what_was_given_is_damaged(shell):
         found["rows"][1]["given"] = given
         (shell.folder / "bad.json").write_text(json.dumps(found))
         assert shell("runs", "verify", "./bad.json").code == 5
+
+
+def test_a_run_takes_its_labels_along(shell):
+    run_id = exported(shell)
+
+    async def labelled():
+        async with opened(shell.folder / "there.db") as journal:
+            await journal.relabel(run_id, Labels("tides", "Ada"))
+
+    asyncio.run(labelled())
+    assert shell("runs", "export", run_id, "--out", "labelled.json", "--journal", "there.db").code == 0
+    assert shell("runs", "import", "labelled.json", "--journal", "here.db").code == 0
+    (found,) = shell("runs", "ls", "--json", "--journal", "here.db", "--owner", "Ada").value
+    assert found["labels"] == {"project": "tides", "owner": "Ada", "team": ""}
 
 
 def test_a_name_that_is_none_is_refused_before_anything_is_taken_in(shell):

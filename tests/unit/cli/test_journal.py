@@ -6,6 +6,7 @@ import shutil
 import apsw
 import pytest
 
+from antiphon.journal.listing import Labels
 from antiphon.journal.port import blob_digest
 from antiphon.journal.row_writer import RowWriter
 from tests.unit.journal.writing import facts, opened, write_story
@@ -117,6 +118,29 @@ def test_a_name_that_changed_is_lost_and_an_id_that_none_can_have_costs_no_other
     assert "it must be 1 to 200 visible characters" in said.out
     assert "2 of them not whole" in said.out
     assert held(shell.folder / "new.db")[1] == {"run 0": ""}
+
+
+def test_labels_are_copied_and_those_that_changed_are_lost(shell):
+    killed(shell.folder)
+    labels = Labels("tides", "Ada", "shore")
+
+    async def labelled():
+        async with opened(shell.folder / "journal.db") as journal:
+            for run_id in ("run 0", "run 1"):
+                await journal.relabel(run_id, labels)
+
+    asyncio.run(labelled())
+    connection = apsw.Connection(str(shell.folder / "journal.db"))
+    connection.execute("update runs set label_owner = 'Bo' where run_id = 'run 1'")
+    connection.close()
+    said = shell("journal", "salvage", "--journal", "journal.db", "--out", "new.db")
+    assert [line.partition("LOST: ")[2] for line in said.out.splitlines()[:2]] == ["", "its labels"]
+
+    async def kept():
+        async with opened(shell.folder / "new.db") as journal:
+            return {each.run_id: each.labels for each in await journal.runs()}
+
+    assert asyncio.run(kept()) == {"run 0": labels, "run 1": Labels()}
 
 
 def test_the_runs_of_the_copy_begin_as_ones_from_elsewhere(shell):

@@ -10,12 +10,14 @@ import pytest
 from antiphon import Agent, Record, open_run
 from antiphon.cli import exit_codes, store
 from antiphon.cli.commands import manage, runs
-from antiphon.journal.port import Row, RunInfo, chain
+from antiphon.journal.listing import Labels, RunInfo
+from antiphon.journal.port import Row, chain
 from antiphon.journal.row_writer import RowWriter, put
 from antiphon.journal.sqlite import SqliteJournal
 from antiphon.kernel.facts.events import ModelEffect
 from antiphon.kernel.facts.summary import RunSummary
 from antiphon.models.script import Script
+from tests.unit.journal.writing import opened
 
 JOURNAL = ".antiphon/antiphon.db"
 
@@ -53,7 +55,38 @@ def test_ls(shell, run_id):
     assert shell("run", "team.yaml", "second", "--quiet").code == 0
     limited = shell("runs", "ls", "--limit", "1").out.splitlines()
     assert limited[1].endswith("second")
-    assert limited[2].startswith("1 older runs are not shown")
+    newest = limited[1].split()[0]
+    assert limited[2] == f"there are older ones; --before {newest} lists them, --limit shows more at once"
+    older = shell("runs", "ls", "--before", newest).out.splitlines()
+    assert [line.split()[0] for line in older] == ["RUN", run_id[:12]]
+    assert shell("runs", "ls", "--before", "nobody").code == 4
+
+
+def test_ls_lists_only_what_is_asked_for(shell, run_id):
+    assert shell("run", "team.yaml", "second", "--quiet").code == 0
+
+    async def labelled():
+        async with opened(shell.folder / JOURNAL) as journal:
+            await journal.relabel(run_id, Labels("tides", "Ada", "shore"))
+            held = await journal.claim("held", create=True)
+            await journal.release(held, b'{"seq":0,"state":"waiting","title":"May I?"}')
+            await journal.release(await journal.claim("killed", create=True))
+
+    asyncio.run(labelled())
+    for options, wanted in (
+        (("--project", "tides"), ["How much is 2+3?"]),
+        (("--owner", "Ada", "--team", "shore", "--state", "closed"), ["How much is 2+3?"]),
+        (("--project", "tides", "--state", "running"), []),
+        (("--owner", ""), ["", "May I?", "second"]),
+        (("--text", "MUCH"), ["How much is 2+3?"]),
+        (("--state", "closed"), ["second", "How much is 2+3?"]),
+        (("--state", "waiting"), ["May I?"]),
+        (("--state", "suspended"), [""]),
+    ):
+        assert [each["title"] for each in shell("runs", "ls", "--json", *options).value] == wanted, options
+    (found,) = shell("runs", "ls", "--json", "--team", "shore").value
+    assert found["labels"] == {"project": "tides", "owner": "Ada", "team": "shore"}
+    assert sum(found["activity"]) == found["records"]
 
 
 BODIES = {
@@ -156,7 +189,7 @@ def test_ls_lists_a_damaged_run_too(shell, run_id):
     ("state", "owner", "shown"),
     [
         ("open", "", "suspended"),
-        ("waiting", "", "suspended"),
+        ("waiting", "", "waiting"),
         ("open", "process 1", "running"),
         ("waiting", "process 1", "waiting"),
         ("idle", "", "idle"),
@@ -405,3 +438,24 @@ def test_what_is_no_export(shell, text, code):
     said = shell("runs", "verify", "run.json")
     assert said.code == code
     assert said.err.startswith("error: run.json ")
+
+
+def test_request_shows_what_a_model_was_asked(shell, run_id):
+    said = shell("runs", "request", run_id, "1/2.m1")
+    assert said.code == 0
+    assert "lead asks script" in said.out
+    assert "this is what was asked, to the letter" in said.out
+    assert 'You are "lead". You lead.' in said.out
+    assert "messages, 4 in all, the first 1 as in the request before" in said.out
+    assert "How much is 2+3?" not in said.out
+    assert 'calls calculate {"expression":"2+3"}' in said.out
+    found = shell("runs", "request", run_id, "1/2.m1", "--json").value
+    assert found["verified"]
+    assert [each["role"] for each in found["request"]["messages"]] == ["user", "assistant", "tool", "tool"]
+    assert found["request"]["system"].startswith('You are "lead".')
+
+
+def test_request_of_what_is_no_model_call_lists_those_there_are(shell, run_id):
+    said = shell("runs", "request", run_id, "9/9.m9")
+    assert said.code == exit_codes.NOT_FOUND
+    assert "1/1.m1, 1/2.m1, 2/1.m1" in said.err

@@ -44,6 +44,12 @@ both = sender([first, second], finish("done"))
 long = sender(call("send", to="ann", text="\\n".join(f"line {n}" for n in range(60))), finish("done"))
 asks = sender(call("call_agent", agent_name="user", message="Which colour?"), finish("Thanks"))
 stands = sender(call("stand"), finish("never"))
+chooser = Agent("sender", can_call=["user"], model=Script([
+    call("call_agent", agent_name="user", message="Which?", timeout_seconds=900,
+         options=["red\x1b[2J", "Blue"]),
+    call("call_agent", agent_name="user", message="How old?", schema={"type": "integer"}),
+    finish("Thanks"),
+], by="turn"))
 
 
 @tool(effect="read")
@@ -103,6 +109,24 @@ def test_what_is_waited_for_is_seen_until_the_reply_begins(shell, at_terminal):
     rest = screen.end()
     assert screen.code == 0
     assert "waiting for" not in plain(rest).split("At last")[-1]
+
+
+def test_a_question_with_form_shows_it_and_takes_a_number(shell, at_terminal):
+    screen = at_terminal("chooser")
+    asked = plain(screen.until("your answer: "))
+    assert "1  red␛[2J" in asked
+    assert "2  Blue" in asked
+    assert "(one of these, or its number)" in asked
+    assert "(until 20" in asked
+    screen.type("green\n")
+    assert "at $ expected one of red" in plain(screen.until("your answer: "))
+    screen.type("2\n")
+    assert '(JSON that fits {"type":"integer"})' in plain(screen.until("your answer: "))
+    screen.type("old\n")
+    assert "at $ expected integer, got string" in plain(screen.until("your answer: "))
+    screen.type("7\n")
+    assert "Thanks" in plain(screen.end())
+    assert screen.code == 0
 
 
 def test_yes_lets_the_tool_act(shell, at_terminal):

@@ -9,10 +9,10 @@ import subprocess
 import sys
 
 from antiphon.errors import JournalError
-from antiphon.journal import sqlite_writer
 from antiphon.journal.port import blob_digest
 from antiphon.journal.row_writer import RowWriter
 from antiphon.journal.sqlite import SqliteJournal
+from antiphon.journal.sqlite import writer as sqlite_writer
 from tests.unit.journal.writing import opened
 
 

@@ -12,10 +12,11 @@ import apsw
 import pytest
 
 from antiphon.errors import JournalError, JournalFull, LeaseLost, RunInUse, UnknownName
-from antiphon.journal import sqlite_file, sqlite_runs
-from antiphon.journal.check_runs import story
+from antiphon.journal.check.whole_runs import story
 from antiphon.journal.port import blob_digest
 from antiphon.journal.row_writer import RowWriter
+from antiphon.journal.sqlite import file as sqlite_file
+from antiphon.journal.sqlite import runs as sqlite_runs
 from tests.unit.journal.writing import opened
 
 TABLES = ("rows", "blobs", "run_blobs", "commands", "removed")
@@ -119,7 +120,7 @@ def test_it_is_deleted_in_pieces_so_that_others_write_meanwhile(tmp_path, monkey
 
 KILLED_AT = """
 import asyncio, os, signal, sys
-from antiphon.journal import sqlite_runs
+from antiphon.journal.sqlite import runs as sqlite_runs
 from antiphon.journal.sqlite import SqliteJournal
 
 left = int(sys.argv[2])

@@ -89,7 +89,7 @@ def test_the_settings_are_those_it_says(durability, synchronous, tmp_path):
 
 
 def test_a_setting_that_does_not_take_is_told(tmp_path, monkeypatch):
-    monkeypatch.setitem(__import__("antiphon.journal.sqlite_file", fromlist=["x"]).SYNCHRONOUS, "power", 77)
+    monkeypatch.setitem(__import__("antiphon.journal.sqlite.file", fromlist=["x"]).SYNCHRONOUS, "power", 77)
     with pytest.raises(JournalError, match="asked for synchronous=77, SQLite keeps"):
         SqliteJournal(tmp_path / "journal.db")
     with pytest.raises(ConfigError, match="power, process"):
@@ -216,7 +216,7 @@ def test_a_loop_that_ended_without_closing_does_not_stop_the_process(tmp_path):
 
 
 def test_waiting_for_this_process_does_not_wait_for_a_look(tmp_path, monkeypatch):
-    monkeypatch.setattr("antiphon.journal.sqlite_reader.POLL_S", 3600.0)
+    monkeypatch.setattr("antiphon.journal.sqlite.reader.POLL_S", 3600.0)
 
     async def waiting():
         async with opened(tmp_path / "journal.db") as journal:

@@ -11,7 +11,7 @@ import pytest
 from antiphon import Agent, UserError, open_run
 from antiphon.errors import JournalError
 from antiphon.journal import transfer
-from antiphon.journal.check_runs import story
+from antiphon.journal.check.whole_runs import story
 from antiphon.journal.memory import MemoryJournal
 from antiphon.journal.port import Row, StoredRun, chain, genesis
 from antiphon.journal.transfer import MAX_EPOCH
@@ -84,9 +84,9 @@ def test_rows_that_do_not_follow_are_refused():
 
 KILLED_AT = """
 import asyncio, os, signal, sys
-from antiphon.journal import sqlite_runs
+from antiphon.journal.sqlite import runs as sqlite_runs
 from antiphon.journal import transfer
-from antiphon.journal.check_runs import story
+from antiphon.journal.check.whole_runs import story
 from antiphon.journal.sqlite import SqliteJournal
 
 pack, left = sqlite_runs.pack, int(sys.argv[2])

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from antiphon import Agent, ModelError, RunFailed, ToolContext, UserError, stream, tool
+from antiphon.kernel.run.live import feed
 from antiphon.models.script import Script, call
 from antiphon.values.codec import HARMFUL
 from antiphon.values.model import Delta, Reply
@@ -139,7 +140,8 @@ def test_a_cell_awaits_it_beside_its_loop(cell):
     assert asyncio.run(a_cell()).outcome == "completed"
 
 
-def test_progress_and_text_are_shown_as_they_come():
+def test_progress_and_text_are_shown_as_they_come(monkeypatch):
+    monkeypatch.setattr(feed, "SOON", 0.0)
     entry, agents = pair([call("look", page=3), "Two lines."])
     assert any((2, "● look(page=3) · half way") in text(html) for html in pictures(entry, agents))
     seen = pictures(Agent("clerk", model=Pen("Well <", "so>", "me ", "lines.")), ())

@@ -56,7 +56,7 @@ from antiphon.view.changes import (
     TurnEnd,
     TurnStart,
 )
-from antiphon.view.nodes import ActivationNode, Cost, DeadLetter, EffectNode
+from antiphon.view.nodes import ActivationNode, Cost, DeadLetter, Decision, EffectNode
 from tests.promises import crash_scenarios
 from tests.transcript import recorded
 
@@ -266,8 +266,8 @@ class Story:
     def add(self, *events: Event) -> "Story":
         for event in events:
             self.seq += 1
-            self.index.learn(event)
-            self.changes = self.tree.add(self.index.record(self.seq, float(self.seq), "r", event))
+            self.index.learn(event, self.seq)
+            self.changes = self.tree.add(self.index.records(self.seq, float(self.seq), "r", [event])[0])
         return self
 
     def change(self, event: Event) -> Any:
@@ -383,6 +383,36 @@ def test_human_input() -> None:
     assert [each.message.content for each in tree.log] == ["go", "Which?", "blue"]
 
 
+def test_who_decided_is_told() -> None:
+    story = Story()
+    story.add(*asked()[:-1], TurnStarted(1, 1, by="prepare_input", rules=("first (a.yaml:3)",)))
+    story.add(EffectStarted("1/1.m1", ModelEffect("m", "d", 1)))
+    calls = [ToolCall(name, name, "{}") for name in ("pay", "send", "look")]
+    story.add(replied("1/1.m1", *calls))
+    story.add(EffectStarted("1/1.c1?", ApprovalEffect("pay", "{}", "", "pay acts", by="policy of a")))
+    story.add(EffectFinished("1/1.c2", "denied", reason="not now", decided_by="authorize"))
+    story.add(
+        EffectStarted("1/1.c3", CallEffect("b", "p", '{"agent_name":"b","message":"x"}', by="intercept_call"))
+    )
+    effects = story.tree.effects
+    waits = effects["1/1.c1?"].wait
+    assert waits is not None
+    assert waits.rule == "policy of a"
+    assert effects["1/1.c2"].decision == Decision(False, reason="not now", rule="authorize")
+    assert effects["1/1.c3"].decision == Decision(True, rule="intercept_call")
+    changed = story.change(StateChanged(1, {"a": 1}, by="end_turn"))
+    assert isinstance(changed, DataChange)
+    assert changed.by == "end_turn"
+    mail = Message("forward", "a", "a", "note to self")
+    arrived = story.change(MessagePosted(mail, 1, hook="end_turn"))
+    assert isinstance(arrived, MessageArrival)
+    assert arrived.by == "end_turn"
+    ended = story.change(TurnFinished(1, by="end_turn", rules=("second (a.yaml:9)",)))
+    assert isinstance(ended, TurnEnd)
+    assert (ended.turn.begun_by, ended.turn.ended_by) == ("prepare_input", "end_turn")
+    assert ended.turn.rules == ("first (a.yaml:3)", "second (a.yaml:9)")
+
+
 def test_a_handoff_at_a_limit_asks_nobody() -> None:
     story = Story().add(*asked(), EffectFinished("1/1.m1", "failed", failure=Failure("quota", "used up")))
     story.add(TurnFinished(1, another_turn=True), TurnStarted(1, 0, (ToolCall("h", "call_agent", "{}"),)))
@@ -398,7 +428,8 @@ def test_a_call_whose_arguments_nobody_can_read_asks_for_nothing(arguments: str)
 
 
 def test_records_that_cannot_follow_are_said_to_be_corrupt() -> None:
-    record = ActivationIndex().record(1, 1.0, "r", EffectStarted("0/x.c1", ToolEffect("t", "")))
+    started = EffectStarted("0/x.c1", ToolEffect("t", ""))
+    (record,) = ActivationIndex().records(1, 1.0, "r", [started])
     with pytest.raises(JournalCorrupt, match="EffectStarted does not follow"):
         RunTree.of([record])
 

@@ -15,7 +15,10 @@ export function Answer({ kind, question, asked, options, schema, keys, send }: {
   send(body: AnswerBody): Promise<void>;
 }) {
   const [way, setWay] = useState<Way>("asked");
-  const [edited, setEdited] = useState<Record<string, string>>(() => written(asked));
+  // A question whose answer has a schema is a form too, empty at first.
+  const form = kind === "question" && schema?.properties ? Object.keys(schema.properties) : [];
+  const [edited, setEdited] = useState<Record<string, string>>(() =>
+    form.length ? Object.fromEntries(form.map((each) => [each, ""])) : written(asked));
   const [words, setWords] = useState("");
   const [denying, setDenying] = useState(false);
   const [sent, setSent] = useState(false);
@@ -39,6 +42,7 @@ export function Answer({ kind, question, asked, options, schema, keys, send }: {
     event.preventDefault();
     if (denying) deny();
     else if (approval || kind === "limit") allow("yes");
+    else if (form.length) json ? post(json) : setWrong("A field is wrong; the question is still open.");
     else post(words);
   };
   useEffect(() => setWrong(""), [edited, words]);
@@ -62,7 +66,8 @@ export function Answer({ kind, question, asked, options, schema, keys, send }: {
           {way === "diff" && <Diff before={lines(asked)} after={lines(json || asked)} />}
         </>
       )}
-      {(denying || kind === "question") && options.length === 0 && (
+      {form.length > 0 && <Arguments values={edited} asked="" schema={schema} faults={wrong ? faults : {}} set={setEdited} />}
+      {(denying || kind === "question") && options.length === 0 && form.length === 0 && (
         <label><span className="label">{denying ? "Why not? The agent reads it." : "Your answer"}</span>
           <textarea className="field" rows={3} autoFocus={denying} value={words} onChange={(event) => setWords(event.target.value)} /></label>)}
       {wrong && <p className="kt k-error sm" role="alert">{wrong}</p>}
@@ -75,7 +80,7 @@ export function Answer({ kind, question, asked, options, schema, keys, send }: {
             </>
           : options.length
             ? options.map((each) => <button key={each} className="btn" type="button" disabled={sent} onClick={() => post(each)}>{each}</button>)
-            : <button className="btn ink" disabled={sent || !words.trim()}>{sent ? "Sent" : "Answer"}<kbd>⌘↵</kbd></button>}
+            : <button className="btn ink" disabled={sent || (!words.trim() && form.length === 0)}>{sent ? "Sent" : "Answer"}<kbd>⌘↵</kbd></button>}
       </div>
     </form>
   );

@@ -33,9 +33,11 @@ export function parsed(
   }
   const found: Record<string, unknown> = {};
   for (const [name, text] of Object.entries(values)) {
-    const type = typeOf(schema?.properties?.[name], before[name]);
+    const about = schema?.properties?.[name];
+    const type = typeOf(about, before[name]);
     if (type === "string") {
       found[name] = text;
+      if (about?.enum && !about.enum.includes(text)) faults[name] = `Expected one of ${about.enum.join(", ")}`;
       continue;
     }
     try {
@@ -80,7 +82,7 @@ export function Arguments({ values, asked, schema, faults, set }: {
             <span className="label"><code>{visible(name)}</code>{about?.description && <span className="faint sm cut">{line(about.description, 120)}</span>}
               {value !== before[name] && <span className="kt k-human sm">edited</span>}</span>
             {options
-              ? <select {...props}>{options.map((each) => <option key={each}>{each}</option>)}</select>
+              ? <select {...props}>{!options.includes(value) && <option value="" />}{options.map((each) => <option key={each}>{each}</option>)}</select>
               : long ? <textarea {...props} rows={Math.min(18, value.split("\n").length + 2)} /> : <input {...props} />}
             {faults[name] && <span className="kt k-error sm" role="alert">{faults[name]}. The call still waits.</span>}
           </label>

@@ -78,7 +78,7 @@ function OtherEffect({ effect, store, view }: { effect: Effect; store: Store; vi
         <Section title="Permission">
           <ul className="why">
             {effect.decision && <li><Glyph shape={effect.decision.by ? "human" : "rest"} /><span>
-              {effect.decision.allowed ? "allowed" : "denied"}{effect.decision.by ? <> by <b className="strong">{line(effect.decision.by, 40)}</b></> : " by a rule"}
+              {effect.decision.allowed ? "allowed" : "denied"}{effect.decision.by ? <> by <b className="strong">{line(effect.decision.by, 40)}</b></> : effect.decision.rule ? <> by the rule <code>{line(effect.decision.rule, 160)}</code></> : " by a rule"}
               {effect.decision.reason ? `: ${line(effect.decision.reason)}` : ""}
               {effect.decision.remembered ? " · remembered" : ""}</span></li>}
             {approval && <li><Glyph shape="human" /><span>

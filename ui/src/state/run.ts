@@ -35,6 +35,10 @@ export interface Effect {
   nanoUsd: number;
   unpriced: boolean;
   by: string;
+  /** Of a question: one of these is the answer. */
+  options: string[];
+  /** Of a question: the JSON Schema of its answer. */
+  schema: Record<string, unknown> | null;
   finishes: boolean;
 }
 
@@ -185,7 +189,8 @@ export class Run {
       ...blank(change), start: frame.seq, began: frame.at, text: change.text ?? NOTHING,
       arguments: change.arguments ?? NOTHING, callee: callee ? callee.number : -1,
       background: change.background ?? false, held: change.held_tokens ?? 0, prefix: change.prefix ?? "",
-      due: change.due_at ?? 0, decision: change.decision ?? null, failure: change.failure ?? null,
+      due: change.due_at ?? 0, options: change.options ?? [], schema: change.schema ?? null,
+      decision: change.decision ?? null, failure: change.failure ?? null,
     });
     this.held += change.held_tokens ?? 0;
     this.place(change.activation, change.turn, change.id, frame);
@@ -268,7 +273,7 @@ function blank(change: EffectStartFrame | EffectEndFrame): Effect {
     purpose: change.purpose ?? "", start: 0, end: 0, began: 0, ended: 0, text: NOTHING,
     arguments: change.arguments ?? NOTHING, callee: -1, background: false, held: 0, prefix: "", due: 0, outcome: "",
     reason: "", content: NOTHING, files: [], failure: null, decision: null, reply: null, usage: null, nanoUsd: 0,
-    unpriced: false, by: "", finishes: false,
+    unpriced: false, by: "", options: [], schema: null, finishes: false,
   };
 }
 

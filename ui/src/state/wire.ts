@@ -37,6 +37,7 @@ export interface Limits {
   on_breach?: "ask" | "degrade" | "handoff" | "stop";
   breach_target?: string;
   cached_share?: number | null;
+  answer_seconds?: number | null;
 }
 
 /** What all requests of a run may use together, beside what `Limits` say of each. None: no such limit. Raises UserError as Limits do. */
@@ -144,6 +145,8 @@ export interface EffectStartFrame {
   held_tokens?: number;
   prefix?: string;
   due_at?: number;
+  options?: string[];
+  schema?: Record<string, unknown> | null;
   decision?: Decision | null;
   failure?: Failure | null;
 }
@@ -164,6 +167,7 @@ export interface Decision {
   by?: string;
   reason?: string;
   remembered?: boolean;
+  rule?: string;
 }
 
 /** Why a model call failed. Source: `ModelError`, or `provider` for an adapter's own fault. */

@@ -1,6 +1,7 @@
 import { Glyph } from "../parts/Glyph";
 import { Whole } from "../parts/Text";
 import { Answer } from "../answer/Answer";
+import type { Schema } from "../answer/Arguments";
 import { useActions, useSchema } from "../server/actions";
 import type { Effect } from "../state/run";
 import type { Store, View } from "../state/store";
@@ -43,7 +44,8 @@ export function Ask({ effect, store, view }: { effect: Effect; store: Store; vie
       <div className="in">
         {effect.text.text && <Whole text={effect.text} className="said" first={600} />}
         {actions && view.live
-          ? <Answer kind={effect.purpose} question={effect.id} asked={effect.arguments.text ?? ""} options={[]} schema={schema} keys
+          ? <Answer kind={effect.purpose} question={effect.id} asked={effect.arguments.text ?? ""} options={effect.options} keys
+              schema={effect.purpose === "question" ? ((effect.schema as Schema | null) ?? undefined) : schema}
               send={actions.answer} />
           : <>
               <Fields json={effect.arguments.text ?? ""} />

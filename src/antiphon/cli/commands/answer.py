@@ -6,7 +6,7 @@ import asyncio
 import getpass
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -17,7 +17,7 @@ from msgspec import Struct
 from antiphon.cli import exit_codes
 from antiphon.cli.display import output, terminal_escape
 from antiphon.cli.duration import seconds_of
-from antiphon.cli.session.questions import MORE, laid_out, verdict
+from antiphon.cli.session.questions import MORE, answer_in_form, form_lines, laid_out, verdict
 from antiphon.cli.session.request import manner_of
 from antiphon.cli.store import (
     command,
@@ -30,15 +30,17 @@ from antiphon.cli.store import (
 )
 from antiphon.errors import JournalError
 from antiphon.journal import Journal
-from antiphon.journal.port import RunInfo
+from antiphon.journal.listing import RunFilter, RunInfo
 from antiphon.kernel.facts import ids
-from antiphon.kernel.run.commands import VERDICTS, AnswerInput, decode, encode, from_outside
+from antiphon.kernel.facts.events import VERDICTS
+from antiphon.kernel.run.commands import AnswerInput, decode, encode, from_outside
 from antiphon.kernel.run.rows import RecordReader
 from antiphon.values.message import USER
 from antiphon.values.policy import Grant
 from antiphon.view import RunTree
+from antiphon.view.changes import Change
 from antiphon.view.connection import OpenQuestion, answer_key, open_questions
-from antiphon.view.nodes import EffectNode
+from antiphon.view.nodes import DeadLetter, EffectNode
 
 PATIENCE = 5.0
 """Seconds that an owner gets to take an answer in before the command reports without it."""
@@ -78,11 +80,13 @@ def answer(
     ID is the id as listed; it may be left out where only one thing is asked. A run that nobody
     drives takes the answer in when it is resumed. Without RUN, what every run asks is listed.
 
+    A question with options is answered with one of them, or its number; one with a schema with JSON.
+
     With always, every later call of the same tool in the run is allowed, as far as the options say.
     """
     if not run_id:
         return asyncio.run(_inbox(journal, as_json))
-    reach = _Reach(tuple(map(_pattern, match)), agent_only, _until(span))
+    reach = _Reach(tuple(map(name_and_pattern, match)), agent_only, _until(span))
     return asyncio.run(_answer(run_id, words, arguments, reach, by, journal, as_json))
 
 
@@ -115,15 +119,16 @@ async def _answer(
             raise exit_codes.NotFound(f"Run {short_id(entry.run_id)} asks nothing now")
         content = _content(question, text)
         edited = _edited(question, text, arguments)
-        command = AnswerInput(question.id, content, edited, by or _me(), _grant(question, content, reach))
-        return await _send(journal, entry, tree, command, option)
+        command = AnswerInput(question.id, content, edited, by or my_name(), _grant(question, content, reach))
+        return await _send(journal, entry, tree, command, answer_key(question.id, question.refused), option)
 
 
 async def _inbox(option: str | None, as_json: bool) -> int:
     """Everything that any run asks."""
     found: list[tuple[RunInfo, list[OpenQuestion]]] = []
     async with opened(option) as journal:
-        for entry in await journal.runs():
+        # A run that was killed may ask more than it told: what is open is looked at, too.
+        for entry in await journal.runs(RunFilter(states=("waiting", "open"))):
             # One damaged run must not hide the others; `verify` says what is wrong with it.
             with suppress(JournalError):
                 if (await stored_summary(journal, entry)).state == "waiting":
@@ -145,7 +150,7 @@ async def _inbox(option: str | None, as_json: bool) -> int:
 
 def _ruled(question: OpenQuestion) -> str:
     """What permission is asked for: a tool, or more of a limit; empty for a plain question."""
-    return (question.tool or MORE) if question.answers else ""
+    return (question.tool or MORE) if question.takes_verdict else ""
 
 
 def _short(question: OpenQuestion) -> str:
@@ -184,7 +189,10 @@ def _how(effect: EffectNode) -> str:
 def _content(question: OpenQuestion, text: str) -> str:
     """What is answered; to a permission one of the verdicts."""
     if not _ruled(question):
-        return text
+        try:
+            return answer_in_form(text, question.options, question.schema)
+        except ValueError as error:
+            raise click.UsageError(f"The answer does not fit: {error}") from error
     found = verdict(text)
     if found is None:
         raise click.UsageError(f"A permission is answered {', '.join(VERDICTS)}; got {text!r}.")
@@ -214,7 +222,8 @@ class _Reach(Struct, frozen=True):
     until: float
 
 
-def _pattern(said: str) -> tuple[str, str]:
+def name_and_pattern(said: str) -> tuple[str, str]:
+    """What `--match` was given: the name of an argument, and a pattern."""
     name, sign, pattern = said.partition("=")
     if not name or not sign:
         raise click.UsageError(f"--match is NAME=PATTERN, such as path='docs/*'; got {said!r}.")
@@ -236,7 +245,8 @@ def _grant(question: OpenQuestion, content: str, reach: _Reach) -> Grant | None:
     return Grant(reach.arguments, question.agent if reach.agent_only else "", reach.until)
 
 
-def _me() -> str:
+def my_name() -> str:
+    """Who uses this machine, as far as it says."""
     # A process without an entry in the user database has no name.
     with suppress(OSError, KeyError):
         return getpass.getuser()
@@ -244,12 +254,12 @@ def _me() -> str:
 
 
 async def _send(
-    journal: Journal, entry: RunInfo, tree: RunTree, command: AnswerInput, option: str | None
+    journal: Journal, entry: RunInfo, tree: RunTree, command: AnswerInput, key: str, option: str | None
 ) -> int:
     """Post the answer under the question's own key, so that a question is answered once."""
     short = short_id(entry.run_id)
-    if not await journal.post(entry.run_id, answer_key(command.effect_id), encode(command)):
-        waiting = await _waiting(journal, entry.run_id, command.effect_id)
+    if not await journal.post(entry.run_id, key, encode(command)):
+        waiting = await _waiting(journal, entry.run_id, key)
         same = waiting is not None and (waiting.content, waiting.arguments, waiting.grant) == (
             command.content,
             command.arguments,
@@ -265,7 +275,7 @@ async def _send(
                 f"{command.effect_id} has an answer already, which waits to be read: {said}"
             )
     if entry.owner:
-        return await _told(journal, entry, command)
+        return await _told(journal, entry, command, tree.seq)
     output.say(f"run {short}: nobody drives it now; the answer waits for whoever resumes it")
     manner = manner_of(tree.data, option)
     if manner is not None:
@@ -273,25 +283,30 @@ async def _send(
     return exit_codes.COMPLETED
 
 
-async def _waiting(journal: Journal, run_id: str, effect_id: str) -> AnswerInput | None:
+async def _waiting(journal: Journal, run_id: str, key: str) -> AnswerInput | None:
     """The answer that was posted before."""
     for posted in await journal.commands(run_id):
-        if posted.key == answer_key(effect_id):
+        if posted.key == key:
             with suppress(msgspec.DecodeError, RecursionError):
                 found = from_outside(decode(posted.body))
                 return found if isinstance(found, AnswerInput) else None
     return None
 
 
-async def _told(journal: Journal, entry: RunInfo, command: AnswerInput) -> int:
-    """See whether the owner takes it in, or something else came first."""
+async def _told(journal: Journal, entry: RunInfo, command: AnswerInput, since: int) -> int:
+    """See whether the owner takes it in, refuses it, or something else came first.
+
+    since: the last record there was when it was given.
+    """
     short, reader, tree = short_id(entry.run_id), RecordReader(journal, entry.run_id), RunTree(recent=True)
     owner, asked = terminal_escape.line(entry.owner, 80), None
     try:
         async with asyncio.timeout(PATIENCE):
             while True:
                 for record in await reader.read():
-                    tree.add(record)
+                    changes = tree.add(record)
+                    if record.seq > since:
+                        _check_fits(command, changes)
                     asked = tree.effects.get(command.effect_id) or asked
                 if asked is not None and asked.wait is not None and asked.outcome:
                     if not asked.wait.command:
@@ -309,12 +324,22 @@ async def _told(journal: Journal, entry: RunInfo, command: AnswerInput) -> int:
         return exit_codes.TAKEN
 
 
+def _check_fits(command: AnswerInput, changes: Iterable[Change]) -> None:
+    """Raise for an answer that the run's owner has refused."""
+    for each in changes:
+        if isinstance(each, DeadLetter) and each.message.receiver == command.effect_id:
+            said = terminal_escape.line(each.reason, 500)
+            raise click.UsageError(f"The answer does not fit, so the question stays open: {said}")
+
+
 def _list(asked: list[OpenQuestion], entry: RunInfo, option: str | None) -> None:
     short = short_id(entry.run_id)
     for each in asked:
         agent = terminal_escape.line(each.agent, 60)
         if not _ruled(each):
             output.say(f"{_short(each)}  {agent} asks:\n  {each.text}".replace("\n", "\n  "))
+            for line in form_lines(each.options, each.schema, each.deadline):
+                output.say(f"    {line}")
             continue
         output.say(f"{_short(each)}  {agent} asks to use {terminal_escape.line(_ruled(each), 64)}")
         for line in laid_out(each.arguments):
@@ -322,7 +347,7 @@ def _list(asked: list[OpenQuestion], entry: RunInfo, option: str | None) -> None
         if each.text:
             output.say(f"  ({terminal_escape.line(each.text, 200)})")
     first = asked[0]
-    said = "yes" if _ruled(first) else "your answer"
+    said = "yes" if _ruled(first) else "1" if first.options else "your answer"
     output.say(f"\nto answer: {command('answer', short, _short(first), said, journal=option)}")
 
 
@@ -337,6 +362,9 @@ def _plain(entry: RunInfo, asked: list[OpenQuestion]) -> list[dict[str, Any]]:
             "arguments": _decoded(each.arguments) if each.arguments else None,
             "text": each.text,
             "since": each.since,
+            "options": list(each.options),
+            "schema": each.schema,
+            "deadline": each.deadline,
         }
         for each in asked
     ]

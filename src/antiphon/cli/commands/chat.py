@@ -23,8 +23,9 @@ from antiphon.cli.target import FORMS, Target, load_target
 from antiphon.config.dotenv import environment
 from antiphon.errors import AntiphonError, JournalError, RunSuspended
 from antiphon.journal import Journal, open_journal
-from antiphon.journal.port import RunInfo
+from antiphon.journal.listing import RunInfo
 from antiphon.kernel.run.rows import events_of
+from antiphon.kernel.run.standing import standing_rules
 
 ASSISTANT = Agent("assistant", "You are a helpful assistant.", standalone=True)
 TINY = "local:smollm2"
@@ -134,9 +135,10 @@ class _Sessions:
         policy = self._policy
         if policy is None and opening.run_id is None:
             policy = Policy("guarded")
+        standing = await standing_rules(self._journal, run=opening.run_id or "")
         async with open_run(
             target.agents, journal=self._journal, run_id=opening.run_id, model=opening.model,
-            policy=policy, interactive=person.interactive, data=manner.data,
+            policy=policy, rules=standing, interactive=person.interactive, data=manner.data,
             endpoints=target.with_endpoints(manner.endpoints, opening.model),
         ) as conversation:  # fmt: skip
             run_id = conversation.run_id

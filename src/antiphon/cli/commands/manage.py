@@ -27,11 +27,12 @@ from antiphon.cli.store import find, journal_option, opened, short_id
 from antiphon.cli.target import Target, load_target
 from antiphon.errors import AgentsMissing, UserError, visible
 from antiphon.journal import Journal
-from antiphon.journal.port import MAX_NAME, RunInfo, check_name
+from antiphon.journal.listing import MAX_NAME, RunInfo, check_name
 from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.run.commands import CancelEffect, encode
 from antiphon.kernel.run.open import cancel_run
 from antiphon.kernel.run.rows import RecordReader, fold
+from antiphon.kernel.run.standing import standing_rules
 from antiphon.view.connection import connect
 
 PATIENCE = 5.0
@@ -112,6 +113,7 @@ async def _resume(prefix: str, target: Target, manner: DisplayOptions, asked: Re
                 async with open_run(
                     target.agents, journal=journal, model=manner.model, run_id=entry.run_id,
                     interactive=interactive(), renamed=asked.renamed, missing=asked.missing,
+                    rules=await standing_rules(journal, run=entry.run_id),
                     endpoints=target.with_endpoints(manner.endpoints, manner.model),
                 ) as run:  # fmt: skip
                     await run.until_durable()

@@ -18,7 +18,7 @@ from antiphon.cli.duration import seconds_of
 from antiphon.cli.store import choose, journal_option, json_option, opened, short_id, state_of
 from antiphon.errors import JournalError, RunInUse
 from antiphon.journal import Journal
-from antiphon.journal.port import RunInfo
+from antiphon.journal.listing import RunInfo
 from antiphon.kernel.facts.summary import summary_of
 from antiphon.kernel.run.rows import fold
 

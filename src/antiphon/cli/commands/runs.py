@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
 import click
+import msgspec
 
 from antiphon import Record
 from antiphon.cli import exit_codes
@@ -20,6 +22,7 @@ from antiphon.cli.commands.verify import verify
 from antiphon.cli.display import output, terminal_escape
 from antiphon.cli.display.draw import Drawing, clock, tokens
 from antiphon.cli.display.record_line import told
+from antiphon.cli.display.request_lines import lines_of
 from antiphon.cli.display.tree import CallBranch, CallTree, Remark
 from antiphon.cli.session.request import manner_of
 from antiphon.cli.store import (
@@ -31,14 +34,24 @@ from antiphon.cli.store import (
     state_of,
     stored_summary,
 )
-from antiphon.errors import JournalError
-from antiphon.journal.port import MAX_NAME, RunInfo
+from antiphon.errors import JournalError, UnknownName
+from antiphon.journal.listing import MAX_NAME, RunFilter, RunInfo, RunStatus
 from antiphon.kernel.facts.summary import RunSummary, summary_of
 from antiphon.kernel.run.rows import RecordReader
 from antiphon.values.message import Message
 from antiphon.view.connection import connect
 from antiphon.view.nodes import Cost, EffectNode
+from antiphon.view.stored_request import request_of
 from antiphon.view.wording import cost_text, dollars, name_of, outcome_of, parts, seconds, text_of
+
+STATES: Mapping[str, tuple[tuple[RunStatus, ...], bool | None]] = {
+    "running": (("open",), True),
+    "suspended": (("open",), False),
+    "waiting": (("waiting",), None),
+    "idle": (("idle",), None),
+    "closed": (("closed",), None),
+}
+"""What `--state` asks for: as the run describes itself, and whether somebody drives it."""
 
 run_argument = click.argument("run_id", metavar="RUN")
 
@@ -57,16 +70,29 @@ def runs() -> None:
 @click.option(
     "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="The newest N.", metavar="N"
 )
-def ls(journal: str | None, as_json: bool, limit: int) -> int:
+@click.option("--before", metavar="RUN", help="Only runs that are older than this one.")
+@click.option("--project", metavar="NAME", help="Only runs of this project.")
+@click.option("--owner", metavar="NAME", help="Only runs of this owner.")
+@click.option("--team", metavar="NAME", help="Only runs of this team.")
+@click.option("--state", type=click.Choice(list(STATES)), help="Only runs in this state.")
+@click.option("--text", default="", metavar="WORDS", help="Only runs with these words in name or message.")
+def ls(
+    journal: str | None, as_json: bool, limit: int, before: str | None, project: str | None,
+    owner: str | None, team: str | None, state: str | None, text: str,
+) -> int:  # fmt: skip
     """List the newest runs: id, age, state, entry, tokens, cost, owner, and the name or the first words."""
-    return asyncio.run(_ls(journal, as_json, limit))
+    states, driven = STATES[state] if state is not None else ((), None)
+    where = RunFilter(project, owner, team, states, driven, text)
+    return asyncio.run(_ls(journal, as_json, where, before, limit))
 
 
-async def _ls(option: str | None, as_json: bool, limit: int) -> int:
+async def _ls(option: str | None, as_json: bool, where: RunFilter, before: str | None, limit: int) -> int:
     rows: list[tuple[RunInfo, RunSummary | None, str]] = []
+    found: Sequence[RunInfo] = ()
     try:
         async with opened(option) as journal:
-            found = await journal.runs()
+            first = (await find(journal, before)).number if before is not None else 0
+            found = await journal.runs(where, first, limit + 1)
             for entry in found[:limit]:
                 try:
                     known = await stored_summary(journal, entry)
@@ -75,7 +101,8 @@ async def _ls(option: str | None, as_json: bool, limit: int) -> int:
                     # One damaged run must not hide the others; `verify` says what is wrong with it.
                     rows.append((entry, None, "damaged"))
     except exit_codes.NotFound as error:
-        found = []
+        if before is not None:
+            raise
         if not as_json:
             output.say(str(error))
     if as_json:
@@ -85,7 +112,8 @@ async def _ls(option: str | None, as_json: bool, limit: int) -> int:
         for line in _table(rows, terminal_width()):
             output.say(line)
     if len(found) > limit:
-        output.say(f"{len(found) - limit:,} older runs are not shown; --limit shows more")
+        last = terminal_escape.line(short_id(found[limit - 1].run_id))
+        output.say(f"there are older ones; --before {last} lists them, --limit shows more at once")
     return exit_codes.COMPLETED
 
 
@@ -110,6 +138,11 @@ def _listed(entry: RunInfo, known: RunSummary | None, state: str) -> dict[str, A
         "unpriced_calls": known.unpriced if known is not None else 0,
         "records": entry.seq,
         "owner": entry.owner,
+        "labels": msgspec.to_builtins(entry.labels),
+        "asked": known.asked if known is not None else 0,
+        "questions": [msgspec.structs.asdict(each) for each in known.questions] if known is not None else [],
+        "activity": list(known.activity) if known is not None else [],
+        "activity_span": known.activity_span if known is not None else 0.0,
     }
 
 
@@ -269,6 +302,36 @@ def _row(row: EffectNode | Remark) -> dict[str, Any]:
         "arguments": row.arguments, "outcome": outcome_of(row), "text": text_of(row),
         "started": row.began_at, "ended": row.ended_at or 0.0,
     }  # fmt: skip
+
+
+@runs.command("request", short_help="Show exactly what a model was asked.")
+@run_argument
+@click.argument("effect_id", metavar="CALL")
+@journal_option
+@json_option
+def request(run_id: str, effect_id: str, journal: str | None, as_json: bool) -> int:
+    """Show exactly what a model was asked: system text, tools, messages, tail, settings.
+
+    CALL is the model call's id, such as 1/2.m1; `runs show --json` and `runs tail --json` have them. Messages
+    that the request before of the same agent had are left out; --json has all. The digest that was recorded
+    before the model was asked is compared with what is shown.
+    """
+    return asyncio.run(_request(run_id, effect_id, journal, as_json))
+
+
+async def _request(prefix: str, effect_id: str, option: str | None, as_json: bool) -> int:
+    async with opened(option) as journal:
+        entry = await find(journal, prefix)
+        try:
+            found = await request_of(journal, entry.run_id, effect_id)
+        except UnknownName as error:
+            raise exit_codes.NotFound(str(error)) from error
+    if as_json:
+        output.say(terminal_escape.json_text(found))
+    else:
+        for line in lines_of(found):
+            output.say(line)
+    return exit_codes.COMPLETED
 
 
 @runs.command("tail", short_help="Print a run's records; -f follows.")

@@ -9,13 +9,15 @@ from collections.abc import Sequence
 import click
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from antiphon.cli import exit_codes
 from antiphon.cli.display import output, terminal_escape
 from antiphon.cli.store import find, journal_option, json_option, load_export, opened, short_id
 from antiphon.errors import JournalCorrupt, JournalError
 from antiphon.journal import Journal
-from antiphon.journal.port import Row, RunInfo
+from antiphon.journal.listing import RunInfo
+from antiphon.journal.port import Row
 from antiphon.journal.transfer import named_blobs
 from antiphon.kernel.facts.summary import RunSummary, summary_of
 from antiphon.kernel.facts.summary import decode as decode_summary
@@ -150,7 +152,11 @@ def _compare_summary(entry: RunInfo, rows: Sequence[Row], blobs: dict[str, bytes
             raise JournalCorrupt(entry.run_id, entry.seq, f"its summary is no JSON ({error})") from error
     at = next((place for place, row in enumerate(rows, 1) if told is not None and row.seq == told.seq), 0)
     state = fold_rows(entry.run_id, rows[:at], blobs)
-    if told is not None and ((told.seq and not at) or told != summary_of(state, told.seq)):
+    found = summary_of(state, told.seq) if told is not None else None
+    if told is not None and found is not None and not told.activity:
+        # It was written before lists showed these.
+        found = replace(found, asked=0, asked_since=0.0, questions=(), activity=(), activity_span=0.0)
+    if told is not None and ((told.seq and not at) or told != found):
         raise JournalCorrupt(entry.run_id, told.seq, "its summary is not what its records say")
     fold_rows(entry.run_id, rows[at:], blobs, state)
 

@@ -165,7 +165,9 @@ class Drawing:
         else:
             text.append(f"{name}({short_arguments(row.arguments, self._room(60))})")
         if not outcome:
-            return text.append(f"  {seconds(now - row.began_at)}", "dim")
+            text.append(f"  {seconds(now - row.began_at)}", "dim")
+            come = self._tree.progress.get(row.id, "")
+            return text.append(f"  {self._cut(come, 100)}", "dim") if come else text
         if outcome != "completed":
             text.append(f"  {outcome}", STYLES.get(outcome, "red"))
         if said and row.what != "approval":

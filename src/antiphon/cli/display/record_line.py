@@ -47,7 +47,8 @@ def told(record: Record, tree: CallTree) -> str:
         case DecisionMade(_, effect_id, decision):
             word = "allowed" if decision.allowed else "not allowed"
             by = f" by {terminal_escape.line(decision.by, 40)}" if decision.by else ""
-            return f"{agent} is {word} {effect_id}{by}{' from now on' if decision.remembered else ''}"
+            rule = f" (rule {terminal_escape.line(decision.rule, 40)})" if decision.rule else ""
+            return f"{agent} is {word} {effect_id}{by}{rule}{' from now on' if decision.remembered else ''}"
         case TurnStart():
             return f"{agent} takes a turn"
         case TurnEnd(_, turn):
@@ -124,6 +125,7 @@ _STARTS: Mapping[str, Callable[[EffectNode], str]] = {
     "tool": lambda effect: f"uses {_used(effect)}",
     "approval": lambda effect: f"asks to allow {_used(effect)}",
     "limit": lambda effect: f"asks for more: {terminal_escape.line(effect.text, WIDTH)}",
+    "joined": lambda effect: f"waits for more: {terminal_escape.line(effect.text, WIDTH)}",
     "question": lambda effect: f"asks the user: {terminal_escape.line(effect.text, WIDTH)}",
     "deadline": _due,
     "retry": waiting,

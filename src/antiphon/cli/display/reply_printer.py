@@ -10,6 +10,7 @@ from rich.text import Text
 
 from antiphon import ReplyDelta
 from antiphon.cli.display import output
+from antiphon.view.wording import CUT
 
 _MESSAGE = re.compile(r'\s*\{\s*"message"\s*:\s*"')
 _WHOLE = re.compile(r'(?:[^"\\]|\\u[0-9a-fA-F]{4}|\\[^u])*')
@@ -100,7 +101,7 @@ class ReplyPrinter:
         """The text that a piece adds."""
         found = ""
         if piece.kind == "text":
-            found = piece.text
+            found = f"{CUT}{piece.text}" if piece.cut else piece.text
         elif piece.kind == "call_name":
             self._finishing = piece.index if piece.text == "finish" and not self.said else self._finishing
         elif piece.kind == "call_arguments" and piece.index == self._finishing:

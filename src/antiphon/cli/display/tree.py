@@ -60,6 +60,7 @@ class CallTree:
     """Take in a run's items in order.
 
     run: the run's tree. root: the user's branch, whose calls are the requests. branches: by activation.
+    progress: how far tools at work say that they have come, by effect.
     changes: what the last record changed. spoken: who said what at the end of its last turn, once it shows
     that its task goes on after it; only until the next record.
     """
@@ -70,8 +71,8 @@ class CallTree:
         self.branches: dict[int, CallBranch] = {0: self.root}
         self.changes: tuple[Change, ...] = ()
         self.spoken: tuple[CallBranch, str] | None = None
+        self.progress: dict[str, str] = {}
         self._calls: dict[str, CallBranch] = {}
-        self._queued: dict[str, ReplyDelta] = {}
         self._free: dict[str, list[int]] = {}
         self._ended: CallBranch | None = None
 
@@ -130,11 +131,10 @@ class CallTree:
 
     def _piece(self, piece: ReplyDelta) -> None:
         branch, effect = self.branches.get(piece.activation), self.run.effects.get(piece.effect_id)
-        if effect is None and piece.kind == "queued":
-            # A place in the line is told again only when it is another one.
-            self._queued[piece.effect_id] = piece
-        # A piece may be shown after the end of its effect, which holds all of it.
         if branch is None or effect is None or effect.ended_at is not None:
+            return
+        if piece.kind == "progress":
+            self.progress[effect.id] = piece.text
             return
         if piece.effect_id != branch.effect:
             branch.effect, branch.tail = piece.effect_id, ""
@@ -153,8 +153,6 @@ class CallTree:
         if effect.model is not None:
             branch.doing, branch.tail, branch.effect = ASKING, "", effect.id
             branch.asked_at, branch.queue_place = effect.began_at, 0
-            if queued := self._queued.pop(effect.id, None):
-                self._piece(queued)
         elif effect.has_row:
             # What an action does is shown; that it acts, or prepares, its agent's own line says.
             branch.rows.append(effect)
@@ -172,6 +170,7 @@ class CallTree:
 
     def _finished(self, branch: CallBranch, effect: EffectNode) -> None:
         called = self.called(effect)
+        self.progress.pop(effect.id, None)
         if effect.model is not None:
             self._replied(branch, effect, effect.model)
         elif called is not None:

@@ -16,9 +16,9 @@ from antiphon.cli import exit_codes
 from antiphon.cli.display import output, terminal_escape
 from antiphon.cli.display.tree import CallTree
 from antiphon.cli.display.watch import Watcher
-from antiphon.cli.session.questions import Keyboard, Question, Questions, show, verdict
+from antiphon.cli.session.questions import Keyboard, Question, Questions, answer_to, show
 from antiphon.journal import Journal
-from antiphon.kernel.run.feed import Subscription
+from antiphon.kernel.run.live.feed import Subscription
 from antiphon.view.changes import EffectEnd, EffectStart
 
 DRAIN_SECONDS = 5.0
@@ -232,9 +232,11 @@ class Driver:
         self._ask()
 
     async def _answer(self, question: Question, line: str) -> None:
-        answer: str | None = line.strip()
-        if question.tool:
-            answer = verdict(line)
+        answer: str | None = None
+        try:
+            answer = answer_to(question, line)
+        except ValueError as error:
+            output.tell(f"({error})")
         if not answer:
             whole = bool(question.tool) and line.strip().lower() in ("v", "view")
             show(output.terminal(), question, whole)

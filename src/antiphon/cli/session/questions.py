@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -14,9 +15,11 @@ from rich.console import Console
 from rich.text import Text
 
 from antiphon.cli.display import terminal_escape
+from antiphon.cli.display.draw import clock
 from antiphon.kernel.facts import ids
+from antiphon.values.form import fitted
 from antiphon.view import RunTree
-from antiphon.view.nodes import EffectNode
+from antiphon.view.nodes import EffectNode, WaitDetail
 
 LINES = 24
 """Lines of arguments shown at once; the rest on request, and never is anything left out silently."""
@@ -35,6 +38,10 @@ class Question(Struct, frozen=True):
     text: str
     tool: str = ""
     arguments: str = ""
+    options: tuple[str, ...] = ()
+    schema: dict[str, Any] | None = None
+    deadline: float | None = None
+    """Unix seconds."""
 
 
 def ruled(effect: EffectNode) -> str:
@@ -57,7 +64,11 @@ class Questions:
         for effect in self._run.human_inputs.values():
             if effect.id not in self._answered:
                 agent, tool = self._run.activations[ids.activation_of(effect.id)].agent, ruled(effect)
-                return Question(effect.id, agent, effect.text, tool, effect.arguments if tool else "")
+                wait, arguments = effect.wait or WaitDetail(), effect.arguments if tool else ""
+                return Question(
+                    effect.id, agent, effect.text, tool, arguments, wait.options, wait.schema,
+                    wait.due_at or None,
+                )  # fmt: skip
         return None
 
     def is_open(self, question: Question) -> bool:
@@ -78,6 +89,8 @@ def show(console: Console, question: Question, whole: bool = False) -> None:
     if not question.tool:
         console.print(Text.assemble((agent, "bold"), " asks you:"))
         console.print(Text(question.text))
+        for line in form_lines(question.options, question.schema, question.deadline):
+            console.print(Text("  " + line), soft_wrap=True)
         console.print(Text("your answer: ", "bold"), end="")
         return
     console.print(
@@ -94,12 +107,53 @@ def show(console: Console, question: Question, whole: bool = False) -> None:
         console.print(Text(f"  {terminal_escape.CUT} {hidden:,} more lines: v shows them", "yellow"))
     if question.text:
         console.print(Text(f"({terminal_escape.line(question.text, 200)})", "dim"))
+    for line in form_lines((), None, question.deadline):
+        console.print(Text(line, "dim"))
     console.print(Text("allow? [y]es, [n]o, [a]lways for this run: ", "bold"), end="")
+
+
+def answer_to(question: Question, line: str) -> str | None:
+    """What a typed line says to a question; None when it says nothing clear. Raises ValueError: why it does
+    not fit."""
+    if question.tool:
+        return verdict(line)
+    return answer_in_form(line.strip(), question.options, question.schema) if line.strip() else None
 
 
 def verdict(text: str) -> str | None:
     """What a typed line says to a permission: yes, no, always; None when it says nothing clear."""
     return ANSWERS.get(text.strip().lower())
+
+
+def form_lines(options: Sequence[str], schema: Mapping[str, Any] | None, deadline: float | None) -> list[str]:
+    """What an answer must be, a line each; whatever came from a model is cleaned."""
+    lines = [f"{number}  {terminal_escape.line(each, 200)}" for number, each in enumerate(options, 1)]
+    if options:
+        lines.append("(one of these, or its number)")
+    if schema is not None:
+        shown = msgspec.json.encode(schema).decode()
+        lines.append(f"(JSON that fits {terminal_escape.line(shown, 1_000)})")
+    if deadline is not None:
+        lines.append(f"(until {clock('%Y-%m-%d %H:%M:%S', deadline)})")
+    return lines
+
+
+def answer_in_form(text: str, options: Sequence[str], schema: Mapping[str, Any] | None) -> str:
+    """What a person typed as the answer: of options also the number, or other capitals.
+
+    Raises ValueError saying where it does not fit, what is expected and what was given.
+    """
+    said = text.strip()
+    if options and said not in options:
+        alike = [each for each in options if each.casefold() == said.casefold()]
+        if len(alike) == 1:
+            return alike[0]
+        if said.isdecimal() and 0 < int(said) <= len(options):
+            return options[int(said) - 1]
+    try:
+        return fitted(text, options, schema)
+    except ValueError as error:
+        raise ValueError(terminal_escape.line(str(error), 500)) from error
 
 
 def laid_out(arguments: str, width: int = 10_000) -> list[str]:

@@ -22,6 +22,7 @@ from antiphon.cli.store import SHORT, command, short_id
 from antiphon.cli.target import Target
 from antiphon.errors import RunSuspended
 from antiphon.journal import Journal
+from antiphon.kernel.run.standing import standing_rules
 from antiphon.values.policy import Preset
 from antiphon.view.wording import seconds
 
@@ -115,6 +116,8 @@ async def perform(request: Request, target: Target, manner: DisplayOptions, jour
         "renamed": request.renamed,
         "missing": request.missing,
     }
+    if request.run_id:
+        options["rules"] = await standing_rules(journal, run=request.run_id)
     if manner.endpoints or target.endpoints:
         options["endpoints"] = target.with_endpoints(manner.endpoints, manner.model)
     run_id = request.run_id or ""

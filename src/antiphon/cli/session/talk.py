@@ -20,10 +20,10 @@ from antiphon.cli.display.reply_printer import ReplyPrinter, Screen
 from antiphon.cli.display.tree import ASKING, COMPACT, CallTree
 from antiphon.cli.session.drive import WakeSignal, on_signals
 from antiphon.cli.session.line_input import Typed
-from antiphon.cli.session.questions import Question, Questions, show, verdict
+from antiphon.cli.session.questions import Question, Questions, answer_to, show
 from antiphon.cli.target import Target
 from antiphon.kernel.facts import ids
-from antiphon.kernel.run.feed import Subscription
+from antiphon.kernel.run.live.feed import Subscription
 from antiphon.view.changes import EffectEnd, EffectStart
 from antiphon.view.nodes import ActivationNode, Cost, EffectNode
 from antiphon.view.wording import cost_text, parts, seconds
@@ -102,7 +102,6 @@ class Talk:
         self.last: tuple[str, Usage] | None = None
         self._questions = Questions(self.tree.run)
         self._asking: Question | None = None
-        self._held: list[ReplyDelta] = []
         self._voice, self._writing = ReplyPrinter(), ""
         self._before = (Usage(), Cost())
         self._cancelling = self._compacting = False
@@ -170,10 +169,6 @@ class Talk:
             if self._is_ours(record.activation) and change.effect.purpose != COMPACT:
                 self.screen.status("thinking…" if self._asking is None else "")
             self._watch_model()
-            held, self._held = self._held, []
-            for piece in held:
-                if self._asked(piece) is not None:
-                    self._piece(piece)
         elif isinstance(change, EffectEnd) and change.effect.id == self.call:
             self._end(change.effect, record.at)
             return True
@@ -251,13 +246,11 @@ class Talk:
             return
         self.tree.take(piece)
         asked = self._asked(piece)
-        if asked is None:
-            # What is said can come before the record that it is being said.
-            self._held.append(piece)
+        if asked is None or not self._is_ours(piece.activation) or asked.purpose == COMPACT:
             return
-        if not self._is_ours(piece.activation) or asked.purpose == COMPACT:
-            return
-        if piece.kind == "queued":
+        if piece.kind == "progress" and self._asking is None:
+            self.screen.status(terminal_escape.line(piece.text, STATUS))
+        if asked.model is None or piece.kind in ("queued", "void"):
             return
         if piece.effect_id != self._writing:
             if self._voice.said and self._same_turn(piece.effect_id):
@@ -286,7 +279,7 @@ class Talk:
 
     def _begin(self, call: str) -> None:
         self.call, self._cancelling = call, False
-        self._voice, self._writing, self._held = ReplyPrinter(), "", []
+        self._voice, self._writing = ReplyPrinter(), ""
         totals = self.tree.run.totals
         self._before = (totals.usage, totals.cost)
 
@@ -393,9 +386,11 @@ class Talk:
         self.screen.asked()
 
     async def _answer(self, question: Question, line: str) -> None:
-        answer: str | None = line.strip()
-        if question.tool:
-            answer = verdict(line)
+        answer: str | None = None
+        try:
+            answer = answer_to(question, line)
+        except ValueError as error:
+            self.screen.note(f"({error})")
         if not answer:
             self._show(question, bool(question.tool) and line.strip().lower() in ("v", "view"))
             return

@@ -428,10 +428,12 @@ def check_end(run: AnchoredRun | None, run_id: str, epoch: int, seq: int, digest
 
 
 def check_passes(run: AnchoredRun | None, run_id: str, rows: Sequence[Row]) -> None:
-    """Raise JournalCorrupt for rows that pass by the one that the anchor names."""
-    if run is None or run.run != run_hash(run_id) or not rows or rows[0].seq > run.seq:
+    """Raise JournalCorrupt for rows that pass by the one that the anchor names; they may end before it."""
+    if run is None or run.run != run_hash(run_id) or not rows:
         return
-    named = next(row for row in reversed(rows) if row.seq <= run.seq)
+    if not rows[0].seq - rows[0].count < run.seq <= rows[-1].seq:
+        return
+    named = next(row for row in rows if row.seq >= run.seq)
     if (named.seq, named.digest) != (run.seq, run.digest):
         raise JournalCorrupt(run_id, run.seq, "it is not the record that its anchor names")
 

@@ -22,12 +22,13 @@ import msgspec
 from msgspec import Struct
 
 from antiphon.errors import JournalDamaged, JournalError, UnknownName, UserError
-from antiphon.journal import sqlite_reader as reading
 from antiphon.journal.files.log import FRAME_HEADER, HEADER, MAGIC, checksum, log_of
 from antiphon.journal.files.seal import Seal
-from antiphon.journal.port import Row, StoredCommand, check_name, follows, genesis
-from antiphon.journal.sqlite_file import open_copy, seal_of, value
-from antiphon.journal.sqlite_runs import stored_name
+from antiphon.journal.listing import Labels, check_labels, check_name
+from antiphon.journal.port import Row, StoredCommand, follows, genesis
+from antiphon.journal.sqlite import reader as reading
+from antiphon.journal.sqlite.file import open_copy, seal_of, value
+from antiphon.journal.sqlite.runs import stored_labels, stored_name
 from antiphon.journal.transfer import named_blobs
 
 PAGE = 4096
@@ -38,6 +39,7 @@ _RUN_IDS = "select run_id from runs order by key"
 _NAME = (
     "select runs.name, value from runs left join meta on meta.name = 'name of ' || run_id where run_id = ?"
 )
+_LABELS = "select label_project, label_owner, label_team, labels from runs where run_id = ?"
 _NEWEST = "select coalesce(max(last), 0) from runs"
 _ROWS = (
     "select n, seq, count, epoch, at, digest, blobs, body, given from rows where run = ? and n > ? order by n"
@@ -59,6 +61,7 @@ class SalvagedRun(Struct, frozen=True):
     blobs: dict[str, bytes]
     commands: list[StoredCommand]
     lost: str = ""
+    labels: Labels = Labels()
 
 
 def salvage(path: Path, beside: Path, seal: Seal) -> Iterator[SalvagedRun]:
@@ -121,6 +124,9 @@ def _run(connection: apsw.Connection, run_id: str, seal: Seal) -> SalvagedRun | 
     name = _name(connection, run_id, seal)
     if name is None:
         lost.append("its name")
+    labels = _labels(connection, run_id, seal)
+    if labels is None:
+        lost.append("its labels")
     try:
         rows = reading.rows(connection, run_id, 0)
     except (apsw.Error, JournalError):
@@ -137,7 +143,8 @@ def _run(connection: apsw.Connection, run_id: str, seal: Seal) -> SalvagedRun | 
         newest = newest or reading.commands_elsewhere(connection, run_id)
     if newest < head.commands:
         lost.append(f"the commands from {newest + 1:,} to {head.commands:,}")
-    return SalvagedRun(run_id, name or "", head.origin, rows, blobs, commands, "; ".join(lost))
+    what = "; ".join(lost)
+    return SalvagedRun(run_id, name or "", head.origin, rows, blobs, commands, what, labels or Labels())
 
 
 def _name(connection: apsw.Connection, run_id: str, seal: Seal) -> str | None:
@@ -148,6 +155,19 @@ def _name(connection: apsw.Connection, run_id: str, seal: Seal) -> str | None:
     except (apsw.Error, UserError, TypeError, ValueError):
         return None
     return name if given is None or given == stored_name(seal, run_id, name) else None
+
+
+def _labels(connection: apsw.Connection, run_id: str, seal: Seal) -> Labels | None:
+    """The run's labels; None when they cannot be read, or are not those that it was given."""
+    try:
+        ((*texts, given),) = connection.execute(_LABELS, (run_id,))
+        labels = Labels(*map(str, texts))
+        check_labels(labels)
+    except (apsw.Error, UserError, ValueError):
+        return None
+    if labels == Labels() and not given:
+        return labels
+    return labels if given == stored_labels(seal, run_id, labels) else None
 
 
 def _good_rows(connection: apsw.Connection, run_id: str, head: reading.RunHead) -> list[Row]:

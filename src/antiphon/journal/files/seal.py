@@ -2,7 +2,7 @@
 
 The digests of rows and commands show damage, and changes by whoever did not reckon with them; who does can
 compute them anew. A journal that is opened with a key keeps a seal beside the end of each run and beside each
-command and name. As a run's end covers everything before it, one seal covers the whole run.
+command, name, label and rule. As a run's end covers everything before it, one seal covers the whole run.
 
 A seal shows that its holder of the key wrote this once, not that it is the newest: an older copy of all files
 passes.
@@ -60,6 +60,14 @@ class Seal:
     def name(self, digest: bytes) -> bytes:
         """The seal of a run's name, by its digest."""
         return self._over(b"name", digest)
+
+    def labels(self, digest: bytes) -> bytes:
+        """The seal of a run's labels, by their digest."""
+        return self._over(b"labels", digest)
+
+    def rule(self, digest: bytes) -> bytes:
+        """The seal of a rule, by its digest."""
+        return self._over(b"rule", digest)
 
     def _over(self, what: bytes, data: bytes) -> bytes:
         if not self._key:

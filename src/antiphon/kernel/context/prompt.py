@@ -36,6 +36,23 @@ class PromptPrefix(Struct, frozen=True):
     """Bytes of `data`, an upper bound of its tokens."""
 
 
+class StoredPrefix(Struct, frozen=True):
+    """A prompt prefix as its blob has it: all that a request holds beside the conversation."""
+
+    system: str = ""
+    tools: tuple[ToolSpec, ...] = ()
+    max_output: int = 0
+    """Tokens; 0 where it was not stored, as in format 2."""
+    settings: dict[str, Any] = {}
+    tool_choice: str = "auto"
+    output_schema: dict[str, Any] | None = None
+    examples: tuple[Example, ...] = ()
+
+
+read_prefix = msgspec.json.Decoder(StoredPrefix).decode
+"""What the blob of a prefix says. Raises msgspec.MsgspecError for what is none."""
+
+
 def make_prefix(
     system: str,
     specs: tuple[ToolSpec, ...],

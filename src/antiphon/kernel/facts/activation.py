@@ -55,6 +55,8 @@ class OpenEffect(Struct):
     """Of a tool: its start rests on a permission, since it may change the world."""
     detached: ToolCall | None = None
     """The planned call that its turn no longer waits for, since a person is asked."""
+    answer: EffectFinished | None = None
+    """Of a limit that joins an earlier question: how that ended."""
 
 
 class FinishedCall(Struct, frozen=True):

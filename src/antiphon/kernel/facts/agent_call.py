@@ -82,6 +82,10 @@ class AgentCall(Struct, frozen=True, omit_defaults=True):
     """Leave the messages to the callee, which is dormant, without calling it."""
     limits: Limits | None = None
     """Of the callee and all below it, beside its own."""
+    options: tuple[str, ...] = ()
+    """Of a call of the user: one of these is the answer."""
+    schema: dict[str, Any] | None = None
+    """Of a call of the user: the JSON Schema that the answer must fit."""
 
 
 read_call = msgspec.json.Decoder(AgentCall).decode

@@ -7,7 +7,7 @@ name. History is never rewritten: events of an earlier format are read as today'
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 import msgspec
 from msgspec import Struct
@@ -19,7 +19,7 @@ from antiphon.values.codec import encode_value
 from antiphon.values.limits import Limits, RunLimits
 from antiphon.values.message import Attachment, Message, ToolCall
 from antiphon.values.model import ChatMessage, Reply, Usage
-from antiphon.values.policy import Grant, Policy
+from antiphon.values.policy import Grant, Policy, StandingRule
 from antiphon.values.result import Failure, Incomplete, Outcome
 
 FORMAT = 3
@@ -102,6 +102,8 @@ class CallEffect(Struct, frozen=True, gc=False, tag="call", tag_field="kind", om
     """Of a handoff, how many of the innermost ledger scopes the callee does not stand on."""
     breach: str = ""
     """Of a handoff, the limit that the caller has reached."""
+    by: str = ""
+    """The hook that put it in the place of a tool call."""
 
 
 class ApprovalEffect(Struct, frozen=True, gc=False, tag="approval", tag_field="kind", omit_defaults=True):
@@ -115,6 +117,10 @@ class ApprovalEffect(Struct, frozen=True, gc=False, tag="approval", tag_field="k
     detaches: tuple[str, ...] | None = ()
     """Planned calls above that go on in the background meanwhile; None in format 2, where the fold
     derived it."""
+    deadline: float | None = None
+    """Unix seconds when it ends without an answer; None: it waits for ever."""
+    by: str = ""
+    """The hook or the policy that wants a person asked."""
 
 
 class QuestionEffect(Struct, frozen=True, gc=False, tag="question", tag_field="kind", omit_defaults=True):
@@ -122,6 +128,12 @@ class QuestionEffect(Struct, frozen=True, gc=False, tag="question", tag_field="k
 
     text: str
     detaches: tuple[str, ...] | None = ()
+    """See ApprovalEffect."""
+    options: tuple[str, ...] = ()
+    """One of these is the answer; empty for no such choice."""
+    schema: dict[str, Any] | None = None
+    """The JSON Schema that an answer must fit, as JSON; None: any text is one."""
+    deadline: float | None = None
     """See ApprovalEffect."""
 
 
@@ -133,6 +145,10 @@ class LimitEffect(Struct, frozen=True, gc=False, tag="limit", tag_field="kind", 
     """Whose limit it is: 0 the innermost ledger scope, and so on outwards."""
     detaches: tuple[str, ...] | None = ()
     """See ApprovalEffect."""
+    deadline: float | None = None
+    """See ApprovalEffect."""
+    joins: str = ""
+    """The open question about the same limit whose answer is this one's too; nobody is asked again."""
 
 
 class TimerEffect(Struct, frozen=True, gc=False, tag="timer", tag_field="kind", omit_defaults=True):
@@ -186,8 +202,10 @@ Detail = (
 )  # fmt: skip
 HumanInput = ApprovalEffect | QuestionEffect | LimitEffect
 """What a person ends."""
+HUMAN_INPUTS = frozenset(get_args(HumanInput))
 Ruling = ApprovalEffect | LimitEffect
-"""What a person answers `yes`, `no` or `always`."""
+"""What a person answers with one of VERDICTS."""
+VERDICTS = ("yes", "no", "always")
 
 # -- events -------------------------------------------------------------------------------------
 
@@ -216,6 +234,8 @@ class RunStarted(Struct, frozen=True, gc=False, tag="run_started", omit_defaults
     """The user's own JSON."""
     manifest: str = ""
     """The blob that says what the team was made of."""
+    rules: tuple[StandingRule, ...] = ()
+    """Kept beside the runs, and in force in this one until it is resumed."""
 
 
 class RunResumed(Struct, frozen=True, gc=False, tag="run_resumed", omit_defaults=True):
@@ -238,6 +258,8 @@ class RunResumed(Struct, frozen=True, gc=False, tag="run_resumed", omit_defaults
     """Agents whose conversations at rest are forgotten."""
     run_limits: RunLimits | None = None
     """What all requests together may use from now on, where that is no longer what it was."""
+    rules: tuple[StandingRule, ...] = ()
+    """As of RunStarted: those that hold now."""
 
 
 class MessagePosted(Struct, frozen=True, gc=False, tag="message", omit_defaults=True):
@@ -252,6 +274,8 @@ class MessagePosted(Struct, frozen=True, gc=False, tag="message", omit_defaults=
     """Why it could not be delivered."""
     by: int = 0
     """The activation that published it, 0 for anyone else."""
+    hook: str = ""
+    """The receiver's own hook that posted it."""
 
 
 class TurnStarted(Struct, frozen=True, gc=False, tag="turn_started", omit_defaults=True):
@@ -277,6 +301,8 @@ class TurnStarted(Struct, frozen=True, gc=False, tag="turn_started", omit_defaul
     """The tools offered in this turn, None for all."""
     by: str = ""
     """The hook that decided."""
+    rules: tuple[str, ...] = ()
+    """Which of its own rules that hook followed, in order, each by its name and place."""
 
 
 class EffectStarted(Struct, frozen=True, gc=False, tag="started", omit_defaults=True):
@@ -307,7 +333,7 @@ class EffectFinished(Struct, frozen=True, gc=False, tag="finished", omit_default
     finishes: bool = False
     """Its result ends the activation."""
     decided_by: str = ""
-    """Who answered, or the hook that decided."""
+    """Who answered, or the hook or the policy that decided."""
     source: str = ""
     """Where an end comes from that nobody here performed: a run, a system."""
     arguments: str = ""
@@ -336,6 +362,8 @@ class PermissionDecided(Struct, frozen=True, gc=False, tag="permission_decided",
     remember: str = ""
     """Digest of the tool that is allowed from now on, as far as `grant` reaches."""
     grant: Grant | None = None
+    rule: str = ""
+    """The id of the rule that decided; `decided_by` made it."""
 
 
 class StateChanged(Struct, frozen=True, gc=False, tag="state_changed", omit_defaults=True):
@@ -378,6 +406,8 @@ class TurnFinished(Struct, frozen=True, gc=False, tag="turn_finished", omit_defa
     """Said to the model first."""
     by: str = ""
     """The hook that decided."""
+    rules: tuple[str, ...] = ()
+    """Which of its own rules that hook followed, in order, each by its name and place."""
 
 
 class CancelRequested(Struct, frozen=True, gc=False, tag="cancel_requested", omit_defaults=True):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Sequence
+
 from msgspec import Struct
 
 from antiphon.kernel.facts.events import (
@@ -25,7 +28,10 @@ from antiphon.values.message import USER
 class Record(Struct, frozen=True):
     """One event where it stands: its number, its time (Unix seconds), whose it is.
 
-    activation, agent: who did it; 0 and `user` for the user. parent: the caller's activation.
+    activation, agent: who did it; 0 and `user` for the user. parent: the caller's activation. callee: of a
+    call's start, the activation that the call is. last_of_row: nothing else came of what came from outside
+    with it, so that what stands in the records up to here is whole: two approvals that are asked at once are
+    two records, and only the second is the last of its row.
     """
 
     seq: int
@@ -35,6 +41,8 @@ class Record(Struct, frozen=True):
     agent: str
     parent: int
     event: Event
+    callee: int = 0
+    last_of_row: bool = True
 
     @property
     def type(self) -> str:
@@ -51,43 +59,71 @@ class Record(Struct, frozen=True):
 class ReplyDelta(Struct, frozen=True, gc=False):
     """A piece of a reply that is being written; the record of its effect's end holds all of it.
 
-    effect_id: names the attempt too; a later attempt of the turn replaces what this one said. With the kind
-    `progress` it is a tool's word on how far it has come, and with `queued` a request's place in the line
-    before its model (see `Delta`), which no record holds.
+    Whoever comes in the middle of a reply is given what it says so far as one piece, and whoever reads slowly
+    what came meanwhile; of each effect its last 65,536 characters, at least, are kept for that.
     """
 
     effect_id: str
+    """Names the attempt too: a later attempt of the turn replaces what this one said."""
     activation: int
     agent: str
     kind: str
+    """Those of `Delta`, and `void`: the attempt ended without a reply, so nothing counts of what it said.
+    That is told to those who have read some of it; nobody is given it any more. With `progress` it is a
+    tool's word on how far it has come, and with `queued` a request's place in the line before its model: no
+    record holds these, and only the latest is handed out."""
     text: str
     index: int = 0
+    """Tells the calls of one reply apart."""
+    offset: int = 0
+    """Characters that this text (of this effect, kind and index) had before, as far as they were counted."""
+    cut: bool = False
+    """Text right before it is missing: this reader came too late for it, or was too slow."""
 
 
 class ActivationIndex:
-    """Who is who: activation numbers to names and callers, learned from the events in order."""
+    """Who is who: activation numbers to names and callers, learned from the events in order.
+
+    What was learned of later events does no harm: a record of earlier ones is made as it was then.
+    """
 
     def __init__(self) -> None:
         self._names: list[tuple[str, int]] = [(USER, 0)]
+        # Of each activation the record that it began with, or the first one of that row.
+        self._born = [0]
+        # Names as they were before a record that gave agents other ones, by its number.
+        self._before: list[tuple[int, list[tuple[str, int]]]] = []
 
-    def learn(self, event: Event) -> None:
-        """Take note of an event; every call must be learned, in order."""
+    def learn(self, event: Event, seq: int) -> None:
+        """Take note of an event, record `seq` or a later one of its row; each call must be, in order."""
         if type(event) is EffectStarted:
             detail = event.detail
             if type(detail) is CallEffect and not detail.reactivates:
                 self._names.append((detail.agent, activation_of(event.id)))
+                self._born.append(seq)
         elif type(event) is RunResumed and event.renamed:
+            self._before.append((seq, self._names))
             self._names = [(event.renamed.get(name, name), caller) for name, caller in self._names]
 
     def agent(self, activation: int) -> str:
-        """The name of an activation's agent."""
+        """The name of an activation's agent, as it is now."""
         return self._names[activation][0]
 
-    def record(self, seq: int, at: float, run_id: str, event: Event) -> Record:
-        """The record of an event that was learned."""
-        number = whose(event)
-        agent, parent = self._names[number]
-        return Record(seq, at, run_id, number, agent, parent, event)
+    def records(self, last: int, at: float, run_id: str, events: Sequence[Event]) -> list[Record]:
+        """The records of a row, numbered up to `last`, whose events were learned."""
+        found, first = [], last - len(events) + 1
+        created = bisect_left(self._born, first)
+        names = self._names
+        if self._before:
+            names = next((earlier for until, earlier in self._before if last < until), names)
+        for seq, event in enumerate(events, first):
+            number, callee = whose(event), 0
+            if type(event) is EffectStarted and type(event.detail) is CallEffect:
+                callee = event.detail.reactivates or created
+                created += not event.detail.reactivates
+            agent, parent = names[number]
+            found.append(Record(seq, at, run_id, number, agent, parent, event, callee, seq == last))
+        return found
 
 
 def whose(event: Event) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
+from math import inf
 from typing import Any
 
 from msgspec import Struct, field
@@ -18,10 +19,30 @@ from antiphon.kernel.facts.ledger import LedgerScope
 from antiphon.kernel.facts.options import Options
 from antiphon.values.message import Message
 from antiphon.values.model import Usage
-from antiphon.values.policy import Grant, Policy
+from antiphon.values.policy import Grant, Policy, StandingRule
 
 LOGGED = 10_000
 """Messages of the log; when there are more, the older half is forgotten."""
+
+
+BUCKETS = 24
+"""Spans of time in which a run's records are counted, at most."""
+
+
+class Activity(Struct):
+    """How many records a run had when: in spans of equal length since its first record.
+
+    They become twice as long when there would be more than BUCKETS.
+    """
+
+    counts: list[int] = field(default_factory=list)
+    """Of each span; the last one is not over."""
+    span: float = 1.0
+    """Seconds."""
+    began: float = 0.0
+    """Unix seconds."""
+    until: float = -inf
+    """The end of the last span."""
 
 
 class Totals(Struct):
@@ -36,6 +57,7 @@ class Totals(Struct):
     """Model calls that were billed more than was held for them."""
     scopes: tuple[LedgerScope, ...] = ()
     """The ledger scope that all requests stand on, if the run has limits of its own."""
+    activity: Activity = field(default_factory=Activity)
 
 
 class ModelHistory(Struct):
@@ -62,6 +84,8 @@ class OwnerInfo(Struct, frozen=True):
     """Of its team, a blob."""
     policy: Policy | None = None
     """Beside the one of the run's options."""
+    rules: tuple[StandingRule, ...] = ()
+    """Kept beside the runs, in force in this one."""
     imported: bool = False
     """The run came from elsewhere, and has had an owner here."""
     draining: frozenset[str] | None = None
@@ -101,6 +125,19 @@ class RunState(Struct):
     closed: bool = False
     ready: deque[Activation] = field(default_factory=deque)
     freed: dict[str, None] = field(default_factory=dict)
+
+
+def open_span(activity: Activity, at: float) -> None:
+    """Make the span of an instant, past the last one's end, the last one."""
+    counts = activity.counts
+    if not counts:
+        # Records that no start of a run came before.
+        activity.began = at
+    while (place := (at - activity.began) / activity.span) >= BUCKETS:
+        activity.span *= 2
+        counts[:] = [sum(counts[first : first + 2]) for first in range(0, len(counts), 2)]
+    counts.extend([0] * (int(place) + 1 - len(counts)))
+    activity.until = activity.began + activity.span * len(counts)
 
 
 def mark_ready(run: RunState, activation: Activation) -> None:

@@ -7,11 +7,28 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from antiphon.kernel.facts.events import HumanInput
+from antiphon.kernel.facts.activation import OpenEffect
+from antiphon.kernel.facts.events import ApprovalEffect, HumanInput, QuestionEffect
 from antiphon.kernel.facts.state import RunState
 
 TITLE = 120
-"""Characters kept of the first message."""
+"""Characters kept of the first message, and of a question."""
+QUESTIONS = 3
+"""Questions that are told; of more only the number."""
+
+
+class AskedQuestion(Struct, frozen=True, gc=False, omit_defaults=True):
+    """Something that a run asks a person."""
+
+    id: str
+    kind: Literal["question", "approval", "limit"]
+    agent: str
+    text: str = ""
+    """The start of it."""
+    tool: str = ""
+    """Of an approval."""
+    since: float = 0.0
+    """Unix seconds."""
 
 
 class RunSummary(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -31,6 +48,16 @@ class RunSummary(Struct, frozen=True, gc=False, omit_defaults=True):
     nano_usd: int = 0
     unpriced: int = 0
     """Model calls whose cost is not known, and so not in `nano_usd`."""
+    asked: int = 0
+    """Questions, approvals and limits that wait for a person."""
+    asked_since: float = 0.0
+    """When the oldest of them was asked, Unix seconds."""
+    questions: tuple[AskedQuestion, ...] = ()
+    """The oldest of them, QUESTIONS at most."""
+    activity: tuple[int, ...] = ()
+    """Records in each span of time since the run began, 24 at most; empty before there was any."""
+    activity_span: float = 0.0
+    """Seconds of a span."""
 
 
 def summary_of(run: RunState, seq: int) -> RunSummary:
@@ -39,10 +66,11 @@ def summary_of(run: RunState, seq: int) -> RunSummary:
     asked = next((each.message for each in reversed(run.log) if each.message.id == each.request + ">"), None)
     user = run.activations.get(0)
     ended = list(user.done.values()) if user is not None else []
+    asks = [each for each in run.open.values() if isinstance(each.detail, HumanInput)]
     busy: Literal["open", "waiting", "idle"] = "idle"
     if user is not None and user.open:
-        asks = any(isinstance(opened.detail, HumanInput) for opened in run.open.values())
         busy = "waiting" if asks else "open"
+    activity = run.totals.activity
     return RunSummary(
         seq,
         asked.receiver if asked is not None else "",
@@ -52,7 +80,25 @@ def summary_of(run: RunState, seq: int) -> RunSummary:
         sum(each.total for each in run.totals.usage.values()),
         run.totals.nano_usd,
         run.totals.unpriced,
+        len(asks),
+        min((each.since for each in asks), default=0.0),
+        tuple(_question(run, each) for each in sorted(asks, key=_since)[:QUESTIONS]),
+        tuple(activity.counts) if any(activity.counts) else (),
+        activity.span if any(activity.counts) else 0.0,
     )
+
+
+def _since(opened: OpenEffect) -> float:
+    return opened.since
+
+
+def _question(run: RunState, opened: OpenEffect) -> AskedQuestion:
+    detail, agent = opened.detail, run.activations[opened.activation].agent
+    text = getattr(detail, "text", "")[:TITLE]
+    if isinstance(detail, ApprovalEffect):
+        return AskedQuestion(opened.id, "approval", agent, text, detail.name, opened.since)
+    kind: Literal["question", "limit"] = "question" if isinstance(detail, QuestionEffect) else "limit"
+    return AskedQuestion(opened.id, kind, agent, text, "", opened.since)
 
 
 encode = msgspec.json.Encoder().encode

@@ -43,10 +43,16 @@ def begin(
     elif isinstance(operation, QuestionOperation) or (
         isinstance(operation, CallOperation) and operation.agent == USER
     ):
-        if run.options.interactive:
-            ask_user(emit, run, activation, effect_id, operation.text)
-        else:
+        if not run.options.interactive:
             emit(EffectFinished(effect_id, "not_found", reason="nobody is there to answer"))
+        elif isinstance(operation, QuestionOperation):
+            seconds = operation.timeout_seconds
+            until = None if seconds is None else run.at + seconds
+            ask_user(
+                emit, run, activation, effect_id, operation.text, operation.options, operation.schema, until
+            )
+        else:
+            ask_user(emit, run, activation, effect_id, operation.text)
     else:
         _call(emit, run, team, activation, effect_id, operation)
 

@@ -9,12 +9,20 @@ import msgspec
 from msgspec import Struct
 
 from antiphon.kernel.facts import ids
-from antiphon.kernel.facts.activation import Activation
+from antiphon.kernel.facts.activation import Activation, OpenEffect
 from antiphon.kernel.facts.agent_call import CALL_AGENT, AgentCall
-from antiphon.kernel.facts.events import EffectStarted, Event, LimitEffect, TurnFinished, TurnStarted
+from antiphon.kernel.facts.events import (
+    EffectFinished,
+    EffectStarted,
+    Event,
+    LimitEffect,
+    TurnFinished,
+    TurnStarted,
+)
 from antiphon.kernel.facts.fold.calls import planned_above
-from antiphon.kernel.facts.ledger import no_more_calls, overspent
+from antiphon.kernel.facts.ledger import LedgerScope, no_more_calls, overspent
 from antiphon.kernel.facts.state import RunState
+from antiphon.kernel.rules.answers import deadline_of
 from antiphon.kernel.rules.builtins import call_detail
 from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam
 from antiphon.values.hooks import Return
@@ -56,9 +64,10 @@ def on_breach(
         and run.options.interactive
         and not progress.raise_declined
     ):
-        asked = LimitEffect(
-            f"{breach.reason}. Allow as much again?", breach.scope, planned_above(run, activation)
-        )
+        joins = _asked_already(run, activation.scopes[breach.scope])
+        until = None if joins else deadline_of(run, activation)
+        text = f"{breach.reason}. Allow as much again?"
+        asked = LimitEffect(text, breach.scope, planned_above(run, activation), until, joins)
         number = progress.raises + 1
         return EffectStarted(ids.limit_id(activation.id, activation.turn.number, number), asked)
     found: Any = None
@@ -74,6 +83,28 @@ def on_breach(
     if isinstance(found, Breach):
         breach, found = found, None
     return found or Return(breach.outcome, progress.best_text, breach.reason)
+
+
+def _asked_already(run: RunState, scope: LedgerScope) -> str:
+    """The open question about a limit of that scope, whoever asked it; empty when nobody did."""
+    for opened in run.open.values():
+        detail = opened.detail
+        if type(detail) is not LimitEffect or detail.joins:
+            continue
+        if run.activations[opened.activation].scopes[detail.scope] is scope:
+            return opened.id
+    return ""
+
+
+def joined_end(opened: OpenEffect) -> EffectFinished:
+    """The end of a limit that joined a question which has ended, as that did."""
+    answer = opened.answer or EffectFinished(opened.id, "cancelled")
+    reason = answer.reason
+    if answer.outcome == "cancelled":
+        reason = f"the question that it joined was taken back: {reason}"
+    return EffectFinished(
+        opened.id, answer.outcome, answer.content, reason=reason, decided_by=answer.decided_by
+    )
 
 
 def _degrade(

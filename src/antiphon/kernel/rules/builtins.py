@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
+from math import inf
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -33,12 +35,14 @@ from antiphon.kernel.facts.fold.inbox import full
 from antiphon.kernel.facts.fold.transcript_edits import read_history
 from antiphon.kernel.facts.ledger import no_more_calls
 from antiphon.kernel.facts.state import RunState
+from antiphon.kernel.rules.answers import deadline_of
 from antiphon.kernel.rules.next import Emit
 from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam
 from antiphon.schema.arguments import MAX_CHARACTERS, ArgumentParser, Invalid
 from antiphon.schema.standins import from_json, to_json
 from antiphon.values.agent import ALL
 from antiphon.values.codec import encode_value
+from antiphon.values.form import wrong_form
 from antiphon.values.limits import UNLIMITED, Limits, tightest
 from antiphon.values.message import USER, Message, ToolCall
 from antiphon.values.model import ToolSpec
@@ -74,6 +78,13 @@ def _text(description: str) -> dict[str, Any]:
 _Said = str | bool | int | float | list[Any] | dict[str, Any]
 """A message as a model may write it: a text, or a value that is handed on as JSON."""
 _Asked = TypeVar("_Asked", bound=Struct)
+_KINDS: Mapping[Any, dict[str, Any]] = {
+    bool: {"type": "boolean"},
+    tuple[str, ...]: {"type": "array", "items": {"type": "string"}},
+    dict[str, Any] | None: {"type": "object"},
+    float | None: {"type": "number"},
+}
+"""How parameters that are no text are shown where their reading is refused."""
 
 
 class _Arguments(Generic[_Asked]):
@@ -81,7 +92,7 @@ class _Arguments(Generic[_Asked]):
 
     def __init__(self, name: str, shape: type[_Asked], *required: str) -> None:
         hints = {each.name: each.type for each in msgspec.structs.fields(shape)}
-        properties = {name: {"type": "boolean" if hint is bool else "string"} for name, hint in hints.items()}
+        properties = {name: _KINDS.get(hint, {"type": "string"}) for name, hint in hints.items()}
         parameters = {"properties": properties, "required": required}
         self._reader = ArgumentParser(name, shape, parameters, from_json, to_json)
         self._decode = msgspec.json.Decoder(shape).decode
@@ -111,12 +122,15 @@ class _Delegate(Struct, frozen=True, forbid_unknown_fields=True):
     background: bool = False
     handoff: bool = False
     intent: str = ""
+    options: tuple[str, ...] = ()
+    schema: dict[str, Any] | None = None
+    timeout_seconds: float | None = None
 
 
 _read_delegate = _Arguments(CALL_AGENT, _Delegate, "agent_name", "message")
 
 
-def _read_call(caller: Activation, call: ToolCall) -> tuple[AgentCall | Invalid, str]:
+def _read_call(run: RunState, caller: Activation, call: ToolCall) -> tuple[AgentCall | Invalid, str]:
     """A call, and its canonical text where the call's own says otherwise.
 
     Users and plans may say everything; a model what its schema offers.
@@ -131,7 +145,14 @@ def _read_call(caller: Activation, call: ToolCall) -> tuple[AgentCall | Invalid,
     if isinstance(delegate, Invalid):
         return delegate, ""
     told = msgspec.structs.asdict(delegate) | {"message": _text_of(delegate.message)}
+    seconds = told.pop("timeout_seconds")
+    if seconds is not None:
+        if not 0 < seconds < inf:
+            return Invalid("timeout_seconds is a number above 0"), ""
+        told["deadline"] = run.at + seconds
     asked = msgspec.convert(told, AgentCall)
+    if asked.agent_name != USER and (asked.options or asked.schema is not None or seconds is not None):
+        return Invalid(f"options, schema and timeout_seconds go with a call of {USER} only"), ""
     try:
         same = read_call(call.arguments) == asked
     except msgspec.DecodeError:
@@ -144,7 +165,7 @@ def call_agent(
     call: ToolCall, effect_id: str,
 ) -> None:  # fmt: skip
     """Call another agent, or ask the user; `member` is None for the user's own calls."""
-    asked, canonical = _read_call(caller, call)
+    asked, canonical = _read_call(run, caller, call)
     if isinstance(asked, Invalid):
         return _invalid(emit, effect_id, asked)
     refusal = _refusal(run, team, member, caller, asked)
@@ -153,7 +174,12 @@ def call_agent(
         return
     name = asked.agent_name
     if name == USER:
-        return ask_user(emit, run, caller, effect_id, asked.message)
+        wrong = wrong_form(asked.options, asked.schema, patterns=caller.turn.planned)
+        if wrong:
+            return _invalid(emit, effect_id, Invalid(wrong))
+        return ask_user(
+            emit, run, caller, effect_id, asked.message, asked.options, asked.schema, asked.deadline
+        )
     keeps = team.members[name].agent.context == "continue"
     # One that begins anew at every call can do this beside the other.
     if caller.turn.planned and keeps:
@@ -191,9 +217,14 @@ def within(limits: Limits | None, deadline: float | None, at: float) -> Limits |
     )
 
 
-def ask_user(emit: Emit, run: RunState, caller: Activation, effect_id: str, text: str) -> None:
+def ask_user(
+    emit: Emit, run: RunState, caller: Activation, effect_id: str, text: str, options: tuple[str, ...] = (),
+    schema: dict[str, Any] | None = None, deadline: float | None = None,
+) -> None:  # fmt: skip
     """Ask the person at the other end; planned calls above do not wait for that."""
-    emit(EffectStarted(effect_id, QuestionEffect(text, planned_above(run, caller))))
+    until = deadline_of(run, caller, deadline)
+    asked = QuestionEffect(text, planned_above(run, caller), options, schema, until)
+    emit(EffectStarted(effect_id, asked))
 
 
 def _refusal(
@@ -403,15 +434,31 @@ BUILTINS: Mapping[str, Builtin] = {
     ),
 }
 
-BACKGROUND_CALL = _spec(
-    CALL_AGENT,
-    _CALL_TEXT,
-    ("agent_name", "message"),
-    agent_name=_AGENT_NAME,
-    message=_MESSAGE,
-    background={
+_BACKGROUND = {
+    "background": {
         "type": "boolean",
         "description": "Do not wait for the result; get it later with get_result",
+    }
+}
+_FORM = {
+    "options": {
+        "type": "array",
+        "items": {"type": "string"},
+        "description": f"Only for {USER}: the answers to choose from",
     },
-)
-"""`call_agent` in a run that allows calls in the background."""
+    "schema": {"type": "object", "description": f"Only for {USER}: JSON Schema of the answer"},
+    "timeout_seconds": {"type": "number", "description": f"Only for {USER}: how long to wait for the answer"},
+}
+
+
+@cache
+def call_spec(background: bool, forms: bool) -> ToolSpec:
+    """How a model is told of `call_agent`.
+
+    background: the run allows calls in the background. forms: it is told what form a question to the user may
+    have.
+    """
+    more: dict[str, Any] = {**(_BACKGROUND if background else {}), **(_FORM if forms else {})}
+    return _spec(
+        CALL_AGENT, _CALL_TEXT, ("agent_name", "message"), agent_name=_AGENT_NAME, message=_MESSAGE, **more
+    )

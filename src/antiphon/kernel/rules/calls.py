@@ -19,15 +19,17 @@ from antiphon.kernel.facts.fold.calls import planned_above
 from antiphon.kernel.facts.ledger import overspent
 from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules import cancelling, hooks
-from antiphon.kernel.rules.builtins import BUILTINS, call_detail, cannot_call, within
+from antiphon.kernel.rules.answers import deadline_of
+from antiphon.kernel.rules.builtins import BUILTINS, ask_user, call_detail, cannot_call, within
 from antiphon.kernel.rules.next import AGAIN, WAIT, Emit, Next
 from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam
 from antiphon.schema.arguments import Invalid, Repaired, is_json
 from antiphon.values.codec import clean_text, encode_value, text_of
 from antiphon.values.fields import shown
+from antiphon.values.form import wrong_form
 from antiphon.values.hooks import Authorize, DirectResult, PlannedCall
-from antiphon.values.message import ToolCall
-from antiphon.values.policy import Policy, Ruling, covers, rule, strictest
+from antiphon.values.message import USER, ToolCall
+from antiphon.values.policy import Policy, Ruling, StandingRule, covers, rule, rule_for, strictest
 from antiphon.values.tool import Tool
 
 # -- how many at once -----------------------------------------------------------------------------
@@ -189,7 +191,7 @@ def take_up(
         return
     tool = member.tools.get(call.name)
     if tool is not None:
-        begun = _use_tool(run, team, member, caller, call, effect_id, tool, permission)
+        begun = _use_tool(emit, run, team, member, caller, call, effect_id, tool, permission)
         if member.agent.hooks.intercept_call is not None and type(begun) is EffectStarted:
             _intercepted(emit, run, team, member, caller, call, begun)
         else:
@@ -222,7 +224,7 @@ def _no_such_tool(member: CompiledAgent, name: str) -> str:
 
 
 def _use_tool(
-    run: RunState, team: CompiledTeam, member: CompiledAgent, caller: Activation, call: ToolCall,
+    emit: Emit, run: RunState, team: CompiledTeam, member: CompiledAgent, caller: Activation, call: ToolCall,
     effect_id: str, tool: Tool, permission: PermissionDecided | None,
 ) -> EffectStarted | EffectFinished:  # fmt: skip
     """Check the arguments, then the permission, then start."""
@@ -235,13 +237,31 @@ def _use_tool(
     if isinstance(arguments, Invalid):
         return EffectFinished(effect_id, "invalid_arguments", reason=arguments.text)
     if permission is None:
-        ruling, reason, stop = permit(run, team, member, caller, tool, arguments)
+        if run.owner.rules:
+            ruling, reason, stop, by, standing = judge(run, team, member, caller, tool, arguments)
+            if standing is not None:
+                allowed, author = ruling == "allow", standing.author
+                permission = PermissionDecided(
+                    effect_id, allowed, author, reason, arguments, rule=standing.id
+                )
+                emit(permission)
+        else:
+            ruling, reason, stop, by = permit(run, team, member, caller, tool, arguments)
         if ruling == "ask" and not run.options.interactive:
             ruling, reason = "deny", f"{reason}, and nobody is there to ask"
         if ruling == "deny":
-            return EffectFinished(effect_id, "denied", reason=f"permission denied: {reason}", finishes=stop)
+            reason = f"permission denied: {reason}"
+            return EffectFinished(effect_id, "denied", reason=reason, finishes=stop, decided_by=by)
         if ruling == "ask":
-            asked = ApprovalEffect(tool.name, arguments, tool.digest, reason, planned_above(run, caller))
+            asked = ApprovalEffect(
+                tool.name,
+                arguments,
+                tool.digest,
+                reason,
+                planned_above(run, caller),
+                deadline_of(run, caller),
+                by,
+            )
             return EffectStarted(ids.approval_id(effect_id), asked)
     return EffectStarted(
         effect_id,
@@ -272,7 +292,8 @@ def _intercepted(
         )
     except Exception as error:  # noqa: BLE001 - a hook that raises fails this call, never the run
         emit(begun)
-        emit(EffectFinished(begun.id, "failed", reason=hooks.raised("intercept_call", caller, error).reason))
+        reason = hooks.raised("intercept_call", caller, error).reason
+        emit(EffectFinished(begun.id, "failed", reason=reason, decided_by="intercept_call"))
         return
     if found is not None and detail.repaired:
         # It is not the reading tool that follows, so nothing of the arguments may be guessed.
@@ -306,7 +327,10 @@ def _call_instead(
     """A tool call becomes a call of an agent."""
     refusal = cannot_call(run, team, member, caller, found.agent)
     if refusal is not None:
-        emit(EffectFinished(effect_id, refusal[0], reason=refusal[1]))
+        emit(EffectFinished(effect_id, refusal[0], reason=refusal[1], decided_by="intercept_call"))
+        return
+    if found.agent == USER:
+        _ask_instead(emit, run, caller, effect_id, found)
         return
     asked = AgentCall(found.agent, found.message, task_id=found.task_id, data=found.data, calls=found.calls)
     limits = within(team.members[found.agent].agent.limits, found.deadline, run.at)
@@ -316,8 +340,19 @@ def _call_instead(
     detail = call_detail(
         team, found.agent, arguments=encode_value(asked).decode(), limits=limits, background=found.background,
         shown=f"Started in the background as {effect_id}" if found.background else "",
+        by="intercept_call",
     )  # fmt: skip
     emit(EffectStarted(effect_id, detail))
+
+
+def _ask_instead(emit: Emit, run: RunState, caller: Activation, effect_id: str, found: PlannedCall) -> None:
+    """A tool call becomes a question to the user."""
+    wrong = wrong_form(found.options, found.schema)
+    if wrong:
+        emit(EffectFinished(effect_id, "invalid_arguments", reason=wrong))
+        return
+    hooks.record_changes(emit, caller, found, "intercept_call")
+    ask_user(emit, run, caller, effect_id, found.message, found.options, found.schema, found.deadline)
 
 
 def _replace(emit: Emit, run: RunState, caller: Activation, agent: str, effect_id: str) -> None:
@@ -332,37 +367,63 @@ def _replace(emit: Emit, run: RunState, caller: Activation, agent: str, effect_i
 # -- permission -----------------------------------------------------------------------------------
 
 
-def permit(
+Judged = tuple[Ruling, str, bool, str]
+"""A ruling on a call; why; whether the turn ends with it; and whose it is."""
+
+
+def judge(
     run: RunState, team: CompiledTeam, member: CompiledAgent, caller: Activation, tool: Tool, arguments: str
-) -> tuple[Ruling, str, bool]:
+) -> tuple[Ruling, str, bool, str, StandingRule | None]:
+    """`permit` where rules are in force; the last part is the rule that allowed or denied."""
+    found = rule_for(run.owner.rules, tool.name, caller.agent, arguments, run.at)
+    if found is None:
+        return *permit(run, team, member, caller, tool, arguments), None
+    name = f"rule {found.id}"
+    if found.verdict == "deny":
+        return "deny", f"the {name} denies {tool.name}", False, name, found
+    if found.verdict == "ask":
+        asked = f"the {name} asks for {tool.name}"
+        ruling, reason, stop, by = permit(run, team, member, caller, tool, arguments, asked=asked)
+        return ruling, reason, stop, name if reason == asked else by, None
+    ruling, reason, stop, by = permit(run, team, member, caller, tool, arguments, granted=True)
+    return ruling, reason, stop, by, found if ruling == "allow" else None
+
+
+def permit(
+    run: RunState, team: CompiledTeam, member: CompiledAgent, caller: Activation, tool: Tool, arguments: str,
+    granted: bool = False, asked: str = "",
+) -> Judged:  # fmt: skip
     """The ruling on a call: the strictest of the run's policy, the agent's and its callers'.
 
-    The third part says that the turn ends with it. An agent's own hook that raises denies.
+    granted, asked: what a rule says of it, see `policy.rule`. An agent's own hook that raises denies.
     """
-    granted = _granted(run, caller, tool, arguments) if run.grants else False
-    ruling = rule(run.options.policy, tool, granted)
+    if run.grants and not granted:
+        granted = _granted(run, caller, tool, arguments)
+    ruling = (*rule(run.options.policy, tool, granted, asked), "policy")
     if run.owner.policy is not None:
-        ruling = strictest((ruling, rule(run.owner.policy, tool, granted)))
+        ruling = strictest((ruling, (*rule(run.owner.policy, tool, granted, asked), "policy")))
     if not team.policies:
-        return *ruling, False
+        return ruling[0], ruling[1], False, ruling[2]
     rulings = [ruling]
     if member.agent.hooks.authorize is not None:
         own, reason, stop = _ask_judge(member.agent.hooks.authorize, tool, arguments)
         if stop:
-            return "deny", reason, True
+            return "deny", reason, True, "authorize"
         if own == "ask" and granted:
             # A person was asked, and said `always`.
             own = "allow"
         if own is not None and (own != "allow" or ruling[0] != "deny"):
-            rulings = [(own, reason)]
+            # No code of an agent's waives what a rule asks for.
+            rulings = [(own, reason, "authorize"), *([ruling] if asked else [])]
     activation: Activation | None = caller
     while activation is not None and activation.id:
         known = team.members.get(activation.agent)
         policy = known.policy if known is not None else Policy("strict")
         if policy is not None:
-            rulings.append(rule(policy, tool, granted))
+            rulings.append((*rule(policy, tool, granted, asked), f"policy of {activation.agent}"))
         activation = run.activations.get(activation.caller)
-    return *strictest(rulings), False
+    ruled, reason, by = strictest(rulings)
+    return ruled, reason, False, by
 
 
 def _granted(run: RunState, caller: Activation, tool: Tool, arguments: str) -> bool:

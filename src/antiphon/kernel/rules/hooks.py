@@ -67,10 +67,11 @@ def record_changes(
         emit(StateChanged(0, dict(found.run_data), by=hook))
 
 
-def post(emit: Emit, run: RunState, activation: Activation, messages: Sequence[Message]) -> None:
-    """Put messages into the agent's own inbox, as far as there is room."""
+def post(emit: Emit, run: RunState, activation: Activation, messages: Sequence[Message], hook: str) -> None:
+    """Put messages of a hook into the agent's own inbox, as far as there is room."""
     for message in messages:
-        emit(MessagePosted(message, activation.id, dead_letter=full(activation, run.options.limits)))
+        refused = full(activation, run.options.limits)
+        emit(MessagePosted(message, activation.id, dead_letter=refused, hook=hook))
 
 
 def planned_call(number: int, call: PlannedCall, taken: int) -> ToolCall:
@@ -82,6 +83,7 @@ def planned_call(number: int, call: PlannedCall, taken: int) -> ToolCall:
     asked = AgentCall(
         call.agent, call.message, intent=call.intent, task_id=call.task_id, data=call.data, calls=call.calls,
         forward=call.forward, deadline=call.deadline, deliver_only=call.deliver_only,
+        options=call.options, schema=call.schema,
     )  # fmt: skip
     return ToolCall(f"call_{number}", CALL_AGENT, encode_value(asked).decode())
 

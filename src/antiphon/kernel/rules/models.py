@@ -3,12 +3,10 @@ again."""
 
 from __future__ import annotations
 
-from binascii import b2a_base64
 from collections.abc import Iterable
-from hashlib import blake2b
-from typing import Literal
 
 from antiphon.kernel.context.compaction import question
+from antiphon.kernel.context.request import Purpose, request_digest
 from antiphon.kernel.facts import ids
 from antiphon.kernel.facts.activation import Activation, Attempts
 from antiphon.kernel.facts.events import (
@@ -24,7 +22,7 @@ from antiphon.kernel.facts.events import (
 from antiphon.kernel.facts.ledger import NANO, LedgerScope, fits
 from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules import compacting
-from antiphon.kernel.rules.breaches import Breach, on_breach
+from antiphon.kernel.rules.breaches import Breach, joined_end, on_breach
 from antiphon.kernel.rules.next import AGAIN, WAIT, Emit, Next
 from antiphon.kernel.rules.team.compiled import (
     CompiledAgent,
@@ -34,7 +32,6 @@ from antiphon.kernel.rules.team.compiled import (
     unwritten,
 )
 from antiphon.values.agent import Compaction
-from antiphon.values.codec import encode_value
 from antiphon.values.hooks import Return
 
 CIRCUIT_FAILURES = 5
@@ -50,7 +47,6 @@ ON_DEMAND = {
 _FRESH = Attempts()
 """Of a turn that has not begun; never changed."""
 
-Purpose = Literal["reply", "compact", "final"]
 Asked = EffectStarted | Return | Breach
 
 # -- the rules ------------------------------------------------------------------------------------
@@ -129,8 +125,14 @@ def next_turn(
 def resume(
     emit: Emit, run: RunState, team: CompiledTeam, member: CompiledAgent, activation: Activation
 ) -> Next:
-    """Ask again what a crash cut off; timers and calls in the background may be open beside it."""
+    """Ask again what a crash cut off, or take over the answer to a question that was joined.
+
+    Timers and calls in the background may be open beside it.
+    """
     for opened in activation.open.values():
+        if opened.answer is not None:
+            emit(joined_end(opened))
+            return AGAIN
         if opened.crashes and type(opened.detail) is ModelEffect:
             reason = "the process stopped during the call"
             emit(EffectFinished(opened.id, "interrupted", reason=reason))
@@ -215,7 +217,7 @@ def call_model(
     share = option.cached_share if share is None else share
     detail = ModelEffect(
         option.name,
-        _digest(option.seed, prefix.seed, conversation, purpose, suffix, offered, oldest),
+        request_digest(option.seed, prefix.seed, conversation, purpose, suffix, offered, oldest),
         tokens,
         purpose,
         prefix.digest if prefix.digest != activation.conversation.prefix else "",
@@ -238,24 +240,6 @@ def _wait_for_room(activation: Activation, tokens: int, nano_usd: int) -> Effect
     turn = activation.turn
     room = ids.room_id(activation.id, turn.number, turn.attempts.room + 1)
     return EffectStarted(room, RoomEffect(tokens, nano_usd, after_failure=activation.phase == "failed"))
-
-
-def _digest(
-    model: bytes,
-    prefix: bytes,
-    conversation: bytes,
-    purpose: str,
-    suffix: str,
-    offered: tuple[str, ...] | None,
-    oldest: int = 0,
-) -> str:
-    """The digest of exactly what a model is asked; every part before the last has a fixed length."""
-    asked = model + prefix + conversation
-    if oldest:
-        asked += encode_value((purpose, suffix, offered, oldest))
-    elif suffix or offered is not None or purpose != "reply":
-        asked += encode_value((purpose, suffix, offered))
-    return b2a_base64(blake2b(asked, digest_size=16).digest(), newline=False)[:22].decode()
 
 
 def _closed_circuit(run: RunState, options: tuple[ModelOption, ...], number: int) -> int | None:

@@ -77,13 +77,13 @@ def _plan(emit: Emit, run: RunState, agent: Agent, activation: Activation) -> Ne
         wanted = planned.calls if planned is not None else ()
         calls = tuple([hooks.planned_call(number, each, count) for number, each in enumerate(wanted, 1)])
     except Exception as error:  # noqa: BLE001 - a hook that raises fails its activation, never the run
-        emit(TurnStarted(activation.id, 0, ()))
+        emit(TurnStarted(activation.id, 0, (), by="plan_turn"))
         return hooks.raised("plan_turn", activation, error)
     if planned is None:
         emit(TurnStarted(activation.id, count, act=agent.hooks.act is not None, by="plan_turn"))
         return AGAIN
     hooks.record_changes(emit, activation, planned, "plan_turn")
-    emit(TurnStarted(activation.id, count, calls, by="plan_turn"))
+    emit(TurnStarted(activation.id, count, calls, by="plan_turn", rules=planned.rules))
     return AGAIN
 
 
@@ -98,7 +98,7 @@ def _prepare(emit: Emit, run: RunState, agent: Agent, activation: Activation) ->
             else None
         )
     except Exception as error:  # noqa: BLE001 - as above
-        emit(TurnStarted(activation.id, 0, ()))
+        emit(TurnStarted(activation.id, 0, (), by="prepare_input"))
         return hooks.raised("prepare_input", activation, error)
     if shown is None:
         emit(TurnStarted(activation.id, count, by="prepare_input"))
@@ -107,10 +107,10 @@ def _prepare(emit: Emit, run: RunState, agent: Agent, activation: Activation) ->
     emit(
         TurnStarted(
             activation.id, count, input=tuple(shown.messages), suffix=shown.suffix,
-            offered_tools=shown.offered_tools, by="prepare_input",
+            offered_tools=shown.offered_tools, by="prepare_input", rules=shown.rules,
         )
     )  # fmt: skip
-    hooks.post(emit, run, activation, shown.post)
+    hooks.post(emit, run, activation, shown.post, "prepare_input")
     return AGAIN
 
 
@@ -199,7 +199,7 @@ def _after_own(
         return _another(emit, activation, another_turn=bool(inbox))
     if found is not None:
         _publish(emit, run, team, activation, found.publish)
-        return found
+        return _given_back(emit, activation, found)
     if agent.hooks.plan_turn is None:
         # Another agent was to take over, and could not.
         last = (turn.ends or {})[0]
@@ -230,7 +230,15 @@ def _decided(emit: Emit, run: RunState, member: CompiledAgent, activation: Activ
     if found is None:
         return None
     hooks.record_changes(emit, activation, found, "end_turn")
-    return found if isinstance(found, Return) else _go_on(emit, run, member, activation, found)
+    if isinstance(found, Return):
+        return _given_back(emit, activation, found)
+    return _go_on(emit, run, member, activation, found)
+
+
+def _given_back(emit: Emit, activation: Activation, found: Return) -> Return:
+    """The turn ends with what the agent's own hook returns."""
+    emit(TurnFinished(activation.id, by="end_turn", rules=found.rules))
+    return found
 
 
 def _context(run: RunState, activation: Activation) -> TurnContext:
@@ -243,7 +251,7 @@ def _go_on(emit: Emit, run: RunState, member: CompiledAgent, activation: Activat
     progress, turn, most = activation.progress, activation.turn, member.agent.loop.max_reminders
     if found.reminder and progress.reminders >= most:
         return Return("no_progress", progress.best_text, f"{most} reminders were not followed")
-    hooks.post(emit, run, activation, found.post)
+    hooks.post(emit, run, activation, found.post, "end_turn")
     away = found.wait_for_messages and any(
         each.detached is not None or getattr(each.detail, "background", False)
         for each in activation.open.values()
@@ -252,7 +260,8 @@ def _go_on(emit: Emit, run: RunState, member: CompiledAgent, activation: Activat
     if empty and not away and progress.empty_turns >= most:
         reason = f"{most + 1} planned turns in a row had no message and made no call"
         return Return("no_progress", progress.best_text, reason)
-    return _another(emit, activation, found.reminder, another_turn=not away, by="end_turn")
+    emit(TurnFinished(activation.id, not away, found.reminder, "end_turn", found.rules))
+    return AGAIN
 
 
 def _after_model(
@@ -300,10 +309,8 @@ def _typed(emit: Emit, member: CompiledAgent, activation: Activation, text: str,
     return Return("no_progress", text, f"the answer does not fit its type: {wrong}")
 
 
-def _another(
-    emit: Emit, activation: Activation, reminder: str = "", *, another_turn: bool = True, by: str = ""
-) -> Next:
-    emit(TurnFinished(activation.id, another_turn, reminder, by))
+def _another(emit: Emit, activation: Activation, reminder: str = "", *, another_turn: bool = True) -> Next:
+    emit(TurnFinished(activation.id, another_turn, reminder))
     return AGAIN
 
 

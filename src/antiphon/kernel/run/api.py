@@ -13,7 +13,7 @@ from antiphon.errors import RunFailed, UserError
 from antiphon.kernel.facts.events import EffectFinished
 from antiphon.kernel.facts.records import Record, ReplyDelta
 from antiphon.kernel.run.blocking import run_here
-from antiphon.kernel.run.feed import Subscription
+from antiphon.kernel.run.live.feed import Subscription
 from antiphon.kernel.run.open import open_run
 from antiphon.kernel.run.options import OpenOptions, RunOptions, StreamOptions
 from antiphon.kernel.run.run import InputHandler, Run
@@ -55,8 +55,9 @@ async def run(
     outputs are joined as `[name]…[/name]`. tools: for this run and the entry agents only, after their
     own; of two of one name the agent's own stays. on_input: an async function that is shown each
     message an agent has for the user and returns the answer; a message with the intent `approval`
-    or `limit` asks for `yes`, `no` or `always`, and any other answer is no. Raises RunFailed for the outcome
-    `failed`, UserError, RunSuspended.
+    or `limit` asks for `yes`, `no` or `always`, and any other answer is no. `message.data` says what form
+    an answer has (`options`, `schema`, `deadline`); one that does not fit is asked for again, with `refused`
+    there, up to 10 times. Raises RunFailed for the outcome `failed`, UserError, RunSuspended.
     """
     team, names = _line_up(entry, agents, tuple(tools))
     async with open_run(team, interactive=on_input is not None, deps=deps, **options) as opened:

@@ -10,6 +10,8 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from antiphon.kernel.facts.events import EffectFinished
+
 LONGEST_NAP = 60.0
 """Seconds after which a sleeper looks again: an event loop does not count while the machine is asleep."""
 
@@ -46,3 +48,9 @@ class SystemClock(Struct, frozen=True):
         """See `Clock.sleep_until`."""
         while (left := instant - self.now()) > 0:  # noqa: ASYNC110 - the loop's clock is another one
             await asyncio.sleep(min(left, LONGEST_NAP))
+
+
+async def wait_until(clock: Clock, effect_id: str, due_at: float, too_late: str = "") -> EffectFinished:
+    """Let a timer's instant come; too_late: that of a person's time to answer, and what is said then."""
+    await clock.sleep_until(due_at)
+    return EffectFinished(effect_id, "limit", reason=too_late) if too_late else EffectFinished(effect_id)

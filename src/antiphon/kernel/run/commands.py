@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -14,17 +14,20 @@ from antiphon.errors import UserError
 from antiphon.journal.port import Journal
 from antiphon.kernel.facts.agent_call import AgentCall
 from antiphon.kernel.facts.events import (
-    ApprovalEffect,
     CallEffect,
     CancelRequested,
     EffectFinished,
     Event,
+    HumanInput,
     MessagePosted,
     QuestionEffect,
     Ruling,
 )
 from antiphon.kernel.facts.fold.inbox import full
 from antiphon.kernel.facts.state import RunState
+from antiphon.kernel.rules.answers import check_answer
+from antiphon.kernel.rules.team.compiled import CompiledTeam
+from antiphon.schema.arguments import Invalid
 from antiphon.values.codec import clean_fields, clean_text, encode_shallow
 from antiphon.values.fields import unchecked
 from antiphon.values.limits import Limits
@@ -119,7 +122,6 @@ Command = AskAgent | PostMessage | AnswerInput | CancelEffect | FinishEffect
 _message = unchecked(Message)
 encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Command).decode
-VERDICTS = ("yes", "no", "always")
 OUTSIDER = "outsider"
 """Who answers through the journal; a name that they gave themselves stands behind it."""
 
@@ -145,42 +147,31 @@ def request(command: AskAgent) -> Message:
     )
 
 
-def posted(command: Command) -> Command:
+_Posted = TypeVar("_Posted", bound=Command)
+
+
+def posted(command: _Posted) -> _Posted:
     """A command as it would come from the queue. Raises UserError for one that JSON cannot hold."""
     try:
-        return decode(encode_shallow(clean_fields(command)))
+        found: Any = decode(encode_shallow(clean_fields(command)))
     except (TypeError, ValueError, RecursionError) as error:
         raise UserError(f"Not posted: it must be what JSON can hold: {error}") from error
+    return found  # type: ignore[no-any-return]
 
 
-def apply_command(state: RunState, command: Command, number: int = 0) -> Event:
-    """The event that a clean command becomes; one that comes too late is a dead letter."""
+def apply_command(state: RunState, team: CompiledTeam, command: Command, at: float, number: int = 0) -> Event:
+    """The event that a clean command becomes; one that comes too late, or does not fit, is a dead letter.
+
+    at: the time, Unix seconds.
+    """
     if isinstance(command, AskAgent):
         return MessagePosted(request(command), command=number)
     if isinstance(command, CancelEffect):
         return CancelRequested(command.target, command.reason, number)
     if isinstance(command, FinishEffect):
-        return _finished(state, command, number)
+        return _finished(state, team, command, at, number)
     if isinstance(command, AnswerInput):
-        opened = state.open.get(command.effect_id)
-        detail = opened.detail if opened is not None else None
-        decides = isinstance(detail, Ruling) and command.content in VERDICTS
-        if decides or type(detail) is QuestionEffect:
-            # An answer binds the arguments that were shown, whatever the tool would make of them later.
-            shown = detail.arguments if type(detail) is ApprovalEffect else ""
-            return EffectFinished(
-                command.effect_id,
-                content=command.content,
-                arguments=command.arguments or shown,
-                decided_by=command.by,
-                command=number,
-                grant=command.grant if command.content == "always" else None,
-                reason=command.reason,
-                finishes=command.ends_turn and command.content == "no",
-            )
-        return _dead(
-            command.content, command.effect_id, f"{command.effect_id} is not an open question", number
-        )
+        return _answered(state, team, command, at, number)
     opened = state.open.get(command.call_id)
     if opened is None or not opened.child:
         return _dead(command.text, command.call_id, f"{command.call_id} is not an open call", number)
@@ -197,31 +188,61 @@ def apply_command(state: RunState, command: Command, number: int = 0) -> Event:
     return MessagePosted(message, receiver.id, number, full(receiver, state.options.limits))
 
 
-def _finished(state: RunState, command: FinishEffect, number: int) -> Event:
+def _answered(state: RunState, team: CompiledTeam, command: AnswerInput, at: float, number: int) -> Event:
+    opened = state.open.get(command.effect_id)
+    if opened is None or not isinstance(opened.detail, HumanInput):
+        reason = f"{command.effect_id} is not an open question"
+        return _dead(command.content, command.effect_id, reason, number)
+    found = check_answer(state, team, opened, command.content, command.arguments, at)
+    if isinstance(found, Invalid):
+        return _dead(command.content, command.effect_id, found.text, number)
+    content, arguments = found
+    return EffectFinished(
+        command.effect_id,
+        content=content,
+        arguments=arguments,
+        decided_by=command.by,
+        command=number,
+        grant=command.grant if content == "always" else None,
+        reason=command.reason,
+        finishes=command.ends_turn and content == "no",
+    )
+
+
+def _finished(state: RunState, team: CompiledTeam, command: FinishEffect, at: float, number: int) -> Event:
     opened = state.open.get(command.effect_id)
     if opened is None or isinstance(opened.detail, CallEffect | Ruling):
         reason = f"{command.effect_id} is no open effect that could be ended so"
         return _dead(command.content, command.effect_id, reason, number)
+    content = command.content
+    if type(opened.detail) is QuestionEffect and command.outcome == "completed":
+        found = check_answer(state, team, opened, content, at=at)
+        if isinstance(found, Invalid):
+            return _dead(content, command.effect_id, found.text, number)
+        content, _ = found
     return EffectFinished(
-        command.effect_id, command.outcome, command.content, reason=command.reason, decided_by=command.by,
+        command.effect_id, command.outcome, content, reason=command.reason, decided_by=command.by,
         source=command.source, command=number,
     )  # fmt: skip
 
 
-def apply_stored(state: RunState, body: bytes, number: int) -> Event:
+def apply_stored(state: RunState, team: CompiledTeam, body: bytes, at: float, number: int) -> Event:
     """`apply_command` for one as it was posted; what is no command is a dead letter, and stops no run."""
     try:
         command = from_outside(clean_fields(decode(body)))
     except (msgspec.DecodeError, RecursionError) as error:
         return _dead("", USER, f"command {number} cannot be read: {clean_text(str(error))}", number)
-    return apply_command(state, command, number)
+    return apply_command(state, team, command, at, number)
 
 
-async def read_commands(journal: Journal, state: RunState, record: Callable[[Event], None]) -> None:
+async def read_commands(
+    journal: Journal, state: RunState, team: CompiledTeam, now: Callable[[], float],
+    record: Callable[[Event], None],
+) -> None:  # fmt: skip
     """Take in what outsiders post, until the run is closed."""
     while not state.closed:
         for command in await journal.commands(state.run_id, state.command):
-            record(apply_stored(state, command.body, command.number))
+            record(apply_stored(state, team, command.body, now(), command.number))
             if command.number % COMMANDS_PER_YIELD == 0:
                 await asyncio.sleep(0)
         await journal.wait(state.run_id, FOREVER, state.command)

@@ -14,6 +14,7 @@ import msgspec
 
 from antiphon.errors import AgentsMissing, ConfigError, UnknownName, UserError
 from antiphon.journal import Journal, open_journal
+from antiphon.journal.listing import NO_LABELS, Labels
 from antiphon.journal.port import Lease
 from antiphon.kernel.facts import summary
 from antiphon.kernel.facts.events import CancelRequested, Event, RunResumed, RunStarted
@@ -35,25 +36,23 @@ from antiphon.values.fields import check_fields, fit, shown
 from antiphon.values.limits import DEFAULTS, OUTPUTS, Limits, OutputLimits, RunLimits
 from antiphon.values.message import new_id
 from antiphon.values.model import Model
-from antiphon.values.policy import OPEN, Policy, Preset
+from antiphon.values.policy import OPEN, Policy, Preset, StandingRule
 from antiphon.values.result import Difference
 from antiphon.values.tool import ToolContext
 
 
 @asynccontextmanager
 async def open_run(
-    agents: Iterable[AnyAgent] = (),
-    *,
+    agents: Iterable[AnyAgent] = (), *,
     journal: Journal | str | None = None, run_id: str | None = None, create: bool = False,
     model: str | Model | None = None, context_windows: Mapping[str, int] | None = None,
     limits: Limits | None = None, run_limits: RunLimits | None = None, policy: Policy | Preset | None = None,
     interactive: bool = True, background: bool = False,
-    extra_instructions: str | Mapping[str, str] = "",
-    extra_scope: Literal["entry", "all"] = "entry",
+    extra_instructions: str | Mapping[str, str] = "", extra_scope: Literal["entry", "all"] = "entry",
     disabled_tools: Iterable[str] = (), output_limits: OutputLimits | None = None,
     endpoints: Mapping[str, EndpointOptions] | None = None, deps: Any = None,
     dependency_overrides: Mapping[str, Callable[[ToolContext], Any]] | None = None,
-    data: Any = None,
+    data: Any = None, labels: Labels = NO_LABELS, rules: Iterable[StandingRule] = (),
     renamed: Mapping[str, str] | None = None, missing: Literal["rest", "drop", "refuse"] = "rest",
     clock: Clock | None = None, env: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Run]:  # fmt: skip
@@ -62,13 +61,14 @@ async def open_run(
     agents: the team, or what stands for one, such as a LoopAgent. journal: a Journal, `sqlite:///path`, or
     None for memory (ANTIPHON_HOME makes it durable). model: for every agent, instead of its own. limits: of
     each request; run_limits: of all, and a run that is there takes new ones. interactive: somebody answers.
-    background: agents may call and go on. extra_instructions: added to the prompt of the agents that the
-    user asks, or of `all`; a mapping has a text for each it names. deps: handed to tools.
-    dependency_overrides: what `ctx.resolve` makes instead, by dependency id. data: JSON kept with the run.
-    create: start it under `run_id` if the journal has none. context_windows: tokens that models take, by
-    name. endpoints: how models from strings are asked (`EndpointOptions`), by provider, model string or `*`.
-    output_limits: tool results shown to a model. policy: rules on tools, or the name of a preset; of a run
-    that is there beside its first one. renamed: new names of its agents, by their old ones. missing: what
+    background: agents may call and go on. extra_instructions: added to the prompt of the agents that the user
+    asks, or of `all`; a mapping has a text for each it names. deps: handed to tools. dependency_overrides:
+    what `ctx.resolve` makes instead, by dependency id. data: JSON kept with the run. labels: project, owner
+    and team of a new run, for lists. rules: kept beside the runs, in force in this one until it is opened
+    again. create: start it under `run_id` if the journal has none. context_windows: tokens that models take,
+    by name. endpoints: how models from strings are asked (`EndpointOptions`), by provider, model string or
+    `*`. output_limits: tool results shown to a model. policy: rules on tools, or the name of a preset; of a
+    run that is there beside its first one. renamed: new names of its agents, by their old ones. missing: what
     becomes of those at rest that the team lacks: they stay so, are forgotten (`drop`), or it is refused.
     """
     options = _options(
@@ -77,18 +77,20 @@ async def open_run(
     )  # fmt: skip
     roster = _Roster(agents, model, env, context_windows or {}, endpoints)
     store, owned, kept = _journal(journal, os.environ if env is None else env)
+    standing = fit(_names(rules), tuple[StandingRule, ...], "open_run(rules=...)") if rules else ()
     try:
         roster.team(options)
         asked_for = _run_id(run_id) if run_id else new_id()
-        lease, state, cast = await _reopen(store, asked_for, create or run_id is None)
+        lease, state, cast = await _reopen(store, asked_for, create or run_id is None, labels)
         time_of = clock or system_clock(state.at)
         runtime = Runtime(store, lease, roster.known_team, state, cast, time_of, deps, dependency_overrides)
         # A process can die between its claim and its first record: then nothing was started yet.
         try:
-            first: RunStarted | RunResumed = RunStarted(lease.run_id, options, data)
+            first: RunStarted | RunResumed = RunStarted(lease.run_id, options, data, rules=standing)
             if lease.seq or renamed or missing != "rest":
-                again = _again(lease, state, options, options.policy if policy is not None else None)
-                again = _resumed(state, cast, runtime.team.members, again, renamed or {}, missing)
+                policy = options.policy if policy is not None else None
+                again = _again(lease, state, options, policy, standing)
+                again = _resumed(state, cast, lease.seq, runtime.team.members, again, renamed or {}, missing)
                 first = again if lease.seq else first
             runtime.start(_as_read(first))
             if kept:
@@ -118,12 +120,14 @@ def _as_read(first: RunStarted | RunResumed) -> RunStarted | RunResumed:
 _read_first = msgspec.json.Decoder(RunStarted | RunResumed).decode
 
 
-def _again(lease: Lease, run: RunState, given: Options, policy: Policy | None) -> RunResumed:
+def _again(
+    lease: Lease, run: RunState, given: Options, policy: Policy | None, rules: tuple[StandingRule, ...]
+) -> RunResumed:
     """A run that came from elsewhere is guarded, unless somebody here says what it may do."""
     guarded = Policy("guarded") if lease.imported and policy is None else policy
     imported = lease.imported and not run.owner.imported
     limits = _other_limits(run, given.run_limits) if lease.seq else None
-    return RunResumed(given.interactive, policy=guarded, imported=imported, run_limits=limits)
+    return RunResumed(given.interactive, policy=guarded, imported=imported, run_limits=limits, rules=rules)
 
 
 def _other_limits(run: RunState, given: RunLimits | None) -> RunLimits | None:
@@ -146,7 +150,7 @@ def _other_limits(run: RunState, given: RunLimits | None) -> RunLimits | None:
 
 
 def _resumed(
-    run: RunState, cast: ActivationIndex, known: Collection[str], again: RunResumed,
+    run: RunState, cast: ActivationIndex, seq: int, known: Collection[str], again: RunResumed,
     renamed: Mapping[str, str], missing: str,
 ) -> RunResumed:  # fmt: skip
     """The first event of a run that is opened again, perhaps with another team that `known` names.
@@ -169,7 +173,7 @@ def _resumed(
         raise AgentsMissing(run.run_id, gone)
     dropped = tuple(gone) if missing == "drop" else ()
     resumed = msgspec.structs.replace(again, renamed=dict(renamed), dropped=dropped)
-    cast.learn(resumed)
+    cast.learn(resumed, seq + 1)
     return resumed
 
 
@@ -219,10 +223,10 @@ def _run_id(given: str) -> str:
 
 
 async def _reopen(
-    store: Journal, run_id: str, create: bool = False
+    store: Journal, run_id: str, create: bool = False, labels: Labels = NO_LABELS
 ) -> tuple[Lease, RunState, ActivationIndex]:
     """Claim a stored run and fold it; the claim is given back when that fails."""
-    lease, cast = await store.claim(run_id, create=create), ActivationIndex()
+    lease, cast = await store.claim(run_id, create=create, labels=labels), ActivationIndex()
     if not lease.seq:
         return lease, RunState(), cast
     try:
@@ -275,7 +279,7 @@ async def compare_team(
     """
     manifests: list[str] = []
 
-    def note(event: Event) -> None:
+    def note(event: Event, seq: int) -> None:
         if isinstance(event, RunStarted | RunResumed) and event.manifest:
             manifests.append(event.manifest)
 

@@ -8,26 +8,34 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, Literal, TypedDict, TypeVar
 
-from antiphon.journal import Journal
+from antiphon.journal import Journal, Labels
 from antiphon.kernel.run.clock import Clock
 from antiphon.kernel.run.run import InputHandler
 from antiphon.values.agent import AnyAgent, EndpointOptions
 from antiphon.values.limits import Limits, OutputLimits, RunLimits
 from antiphon.values.message import Attachment
 from antiphon.values.model import Model
-from antiphon.values.policy import Policy, Preset
+from antiphon.values.policy import Policy, Preset, StandingRule
 from antiphon.values.result import Result
 from antiphon.values.tool import Tool, ToolContext
 
 Item = TypeVar("Item")
 
 
-class OpenOptions(TypedDict, total=False):
-    """Arguments of `open_run` that other calls pass on; see there."""
+class StoreOptions(TypedDict, total=False):
+    """Where a run is kept, and what is kept with it."""
 
     journal: Journal | str | None
     run_id: str | None
     create: bool
+    data: Any
+    labels: Labels
+    rules: Iterable[StandingRule]
+
+
+class OpenOptions(StoreOptions, total=False):
+    """Arguments of `open_run` that other calls pass on; see there."""
+
     model: str | Model | None
     context_windows: Mapping[str, int] | None
     limits: Limits | None
@@ -40,7 +48,6 @@ class OpenOptions(TypedDict, total=False):
     output_limits: OutputLimits | None
     endpoints: Mapping[str, EndpointOptions] | None
     dependency_overrides: Mapping[str, Callable[[ToolContext], Any]] | None
-    data: Any
     renamed: Mapping[str, str] | None
     missing: Literal["rest", "drop", "refuse"]
     clock: Clock | None

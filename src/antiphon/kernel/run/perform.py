@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
-from contextlib import suppress
 from functools import partial
-from threading import get_ident
 from typing import Any
 
 import msgspec
@@ -28,9 +26,10 @@ from antiphon.kernel.facts.events import (
     ToolEffect,
 )
 from antiphon.kernel.facts.state import RunState
-from antiphon.kernel.rules.calls import permit
+from antiphon.kernel.rules.calls import judge
 from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam, ModelOption, prefix_of
-from antiphon.kernel.run.feed import Feed
+from antiphon.kernel.run.live.feed import Feed
+from antiphon.kernel.run.live.progress import ProgressReport
 from antiphon.kernel.run.log.failures import Failures, trace_of
 from antiphon.kernel.run.log.records import gave_up_thread
 from antiphon.kernel.run.stopping import Stoppable
@@ -48,28 +47,32 @@ from antiphon.values.codec import (
 )
 from antiphon.values.fields import check_fields, shown
 from antiphon.values.hooks import InstructionsContext
-from antiphon.values.model import (
-    MAX_CALLS,
-    NO_USAGE,
-    Delta,
-    Emit,
-    ModelRequest,
-    Reply,
-    Usage,
-    too_many_calls,
-)
+from antiphon.values.model import MAX_CALLS, NO_USAGE, Emit, ModelRequest, Reply, Usage, too_many_calls
 from antiphon.values.result import Failure
 from antiphon.values.tool import Done, Tool, ToolContext, result_of
 
 Failed = Callable[[BaseException, OpenEffect], str]
 """Is told of an exception in an effect; returns what the journal keeps of it."""
 PERFORMED = frozenset({ModelEffect, ToolEffect, TimerEffect, ActionEffect, InstructionsEffect})
-"""Effects that the runtime performs; the others end by an answer or another effect."""
+"""Effects that the runtime performs; the others end by an answer, a deadline or another effect."""
 
 
 def capped(activation: Activation) -> bool:
     """Whether what an activation spends is limited in USD."""
     return any(scope.limits.usd is not None for scope in activation.scopes)
+
+
+async def once(
+    ready: Callable[[], Awaitable[None]], work: Coroutine[Any, Any, EffectFinished]
+) -> EffectFinished:
+    """Do the work once something is so: money with a limit is spent only when the row that says so cannot be
+    lost any more."""
+    try:
+        await ready()
+    except BaseException:
+        work.close()
+        raise
+    return await work
 
 
 async def ask_model(
@@ -193,29 +196,6 @@ def _converted(reply: Any) -> Reply:
     return found
 
 
-class ProgressReport:
-    """What a tool says of how far it has come: shown to whoever watches, and forgotten."""
-
-    def __init__(self, feed: Feed, opened: OpenEffect, activation: Activation) -> None:
-        self._feed, self._opened, self._activation = feed, opened, activation
-        self._loop, self._thread, self._said = asyncio.get_running_loop(), get_ident(), 0
-
-    def report(self, text: str) -> None:
-        """Show a text, from whatever thread."""
-        if get_ident() == self._thread:
-            self._show(text)
-            return
-        # A thread that was given up may outlive the loop.
-        with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._show, text)
-
-    def _show(self, text: str) -> None:
-        if not self._opened.ended:
-            self._said += 1
-            told = Delta("progress", clean_text(str(text)), self._said)
-            self._feed.delta(self._opened.id, self._activation.id, self._activation.agent, told)
-
-
 class ToolExecutor:
     """Uses the tools of one run.
 
@@ -293,7 +273,7 @@ class ToolExecutor:
             1 + opened.crashes,
             self._deps,
             read_output=self._state.outputs.texts.get,
-            report_progress=ProgressReport(self._feed, opened, activation).report,
+            report_progress=ProgressReport(self._feed, opened).report,
             is_cancelled=lambda: opened.ended,
             dependency_overrides=self._overrides,
         )
@@ -327,7 +307,7 @@ class ToolExecutor:
         if await self._has_changed(tool, opened, activation):
             return not_again(opened.id, f"[{tool.name}] it has changed since this call was allowed")
         member = team.members[activation.agent]
-        ruling, reason, _ = permit(self._state, team, member, activation, tool, arguments)
+        ruling, reason, *_ = judge(self._state, team, member, activation, tool, arguments)
         if ruling == "deny":
             return not_again(opened.id, f"[{tool.name}] it is not run again: {reason}")
         return await self._act(tool, arguments, opened, context)

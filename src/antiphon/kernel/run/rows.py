@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from typing import Any
@@ -10,22 +11,24 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from antiphon.errors import AntiphonError, JournalCorrupt
-from antiphon.journal.port import Journal, Refs, Row, blob_digest
-from antiphon.kernel.facts.activation import FinishedCall
-from antiphon.kernel.facts.events import EffectFinished, Event, decode
+from antiphon.errors import JournalCorrupt
+from antiphon.journal.port import PAGE_BYTES, Journal, Refs, Row, blob_digest, follows
+from antiphon.kernel.facts.events import Event, RunClosed, decode
 from antiphon.kernel.facts.fold.apply import apply_all
-from antiphon.kernel.facts.fold.calls import KEPT
-from antiphon.kernel.facts.ids import opening_id
 from antiphon.kernel.facts.records import ActivationIndex, Record
-from antiphon.kernel.facts.state import RunState
+from antiphon.kernel.facts.state import RunState, open_span
 from antiphon.values.codec import encode_value
-from antiphon.values.message import Message
 
 NO_COMMAND = 1 << 62
 """A number of a command that never comes: to wait for records alone."""
 EVENTS_PER_YIELD = 256
 """Events that are read and folded before other work gets the event loop: a few milliseconds."""
+PAGE_ROWS = 32
+"""Rows that a reader of records has at hand at once."""
+KEPT_INDEXES = 64
+_KEPT_AS = "_antiphon_indexes"
+LARGE_PAGE = 1 << 20
+"""Bytes of rows that are read at once by who reads a whole run."""
 LARGE = 4096
 """Bytes above which a payload is stored once, by its digest, beside the rows."""
 UNREADABLE = (
@@ -94,11 +97,18 @@ def _unescape(part: str) -> str:
 
 async def events_of(journal: Journal, run_id: str, row: Row) -> list[Event]:
     """The events of one stored row, payloads in place. Raises JournalCorrupt, JournalTooNew."""
+    return decoded(run_id, row, await blobs_of(journal, run_id, row))
+
+
+async def blobs_of(journal: Journal, run_id: str, row: Row) -> dict[str, bytes]:
+    """The payloads of one stored row, by digest. Raises JournalCorrupt."""
+    return {name: await journal.blob(run_id, name) for _, name in row.refs} if row.refs else {}
+
+
+def decoded(run_id: str, row: Row, blobs: dict[str, bytes]) -> list[Event]:
+    """The events of one stored row with these payloads. Raises JournalCorrupt, JournalTooNew."""
     try:
-        if not row.refs:
-            return decode(row.body)
-        blobs = {name: await journal.blob(run_id, name) for _, name in row.refs}
-        return decode(unpack(row.body, row.refs, blobs))
+        return decode(unpack(row.body, row.refs, blobs) if row.refs else row.body)
     except UNREADABLE as error:
         raise JournalCorrupt(run_id, row.seq, f"its events cannot be read ({error})") from error
 
@@ -106,22 +116,33 @@ async def events_of(journal: Journal, run_id: str, row: Row) -> list[Event]:
 async def rows_of(journal: Journal, run_id: str, after: int = 0) -> AsyncGenerator[tuple[Row, list[Event]]]:
     """The rows of a run numbered above `after`, and their events; other work gets the event loop in between.
 
-    Raises UnknownName, JournalCorrupt, JournalTooNew.
+    No more than LARGE_PAGE bytes of them are held at once. Raises UnknownName, JournalCorrupt, JournalTooNew.
     """
-    count = 0
-    for row in await journal.read(run_id, after):
-        events = await events_of(journal, run_id, row)
-        count += len(events)
-        if count >= EVENTS_PER_YIELD:
-            count = 0
-            await asyncio.sleep(0)
-        yield row, events
+    count, last = 0, None
+    while page := await journal.read(run_id, after, LARGE_PAGE // 256, LARGE_PAGE):
+        check_goes_on(run_id, last, page[0])
+        last = page[-1]
+        after = last.seq
+        for row in page:
+            events = await events_of(journal, run_id, row)
+            count += len(events)
+            if count >= EVENTS_PER_YIELD:
+                count = 0
+                await asyncio.sleep(0)
+            yield row, events
+
+
+def check_goes_on(run_id: str, last: Row | None, row: Row) -> None:
+    """Raise JournalCorrupt unless a page that begins with `row` goes on after the one that ended with `last`:
+    another run of that id may have taken its place."""
+    if last is not None and (row.seq - row.count != last.seq or not follows(row, last.digest)):
+        raise JournalCorrupt(run_id, row.seq, "it does not follow the record that was read before it")
 
 
 async def fold(
-    journal: Journal, run_id: str, seen: Callable[[Event], None] | None = None, upto: int | None = None
+    journal: Journal, run_id: str, seen: Callable[[Event, int], None] | None = None, upto: int | None = None
 ) -> RunState:
-    """The state of a stored run, or as it was after record `upto`; `seen` is shown each event.
+    """The state of a stored run, or as it was after record `upto`; `seen` is shown each event and its number.
 
     Raises JournalCorrupt.
     """
@@ -134,66 +155,22 @@ async def fold(
                 break
             _follow(run_id, state, row, events)
             if seen is not None:
-                for event in events:
-                    seen(event)
+                for number, event in enumerate(events, row.seq - row.count + 1):
+                    seen(event, number)
     return state
 
 
-class EndedRequests:
-    """Ends of a run's requests that its state has forgotten, found in the journal again.
-
-    Whoever asks for one will ask for its neighbours: those are kept, KEPT in all, until another is wanted.
-    """
-
-    def __init__(self, journal: Journal, run_id: str) -> None:
-        self._journal, self._run_id = journal, run_id
-        self._found: dict[str, FinishedCall] = {}
-        self._reading = asyncio.Lock()
-
-    async def find(self, call_id: str) -> FinishedCall:
-        """How a request ended. Reads the run from its beginning; AntiphonError when there was none."""
-        # One after the other: whoever waits mostly finds its own beside the first one's.
-        async with self._reading:
-            if call_id not in self._found and call_id.startswith("0/"):
-                self._found = await self._around(call_id)
-            if call_id not in self._found:
-                raise AntiphonError(f"Run {self._run_id} has no request {call_id}")
-            return self._found[call_id]
-
-    async def _around(self, call_id: str) -> dict[str, FinishedCall]:
-        found: dict[str, FinishedCall] = {}
-        async with aclosing(ended_requests(self._journal, self._run_id)) as requests:
-            async for ended in requests:
-                found[ended.event.id] = ended
-                if call_id in found and len(found) >= KEPT:
-                    return found
-                if call_id not in found and len(found) > KEPT // 2:
-                    del found[next(iter(found))]
-        return found if call_id in found else {}
-
-
-async def ended_requests(journal: Journal, run_id: str) -> AsyncGenerator[FinishedCall]:
-    """How the user's requests ended, each with its messages, in that order.
+async def states_of(journal: Journal, run_id: str) -> AsyncGenerator[tuple[int, Event, RunState]]:
+    """Each event of a run, its number, and the state that it leads to: one object, which goes on changing.
 
     Raises UnknownName, JournalCorrupt, JournalTooNew.
     """
     state = RunState()
-    async for row, events in rows_of(journal, run_id):
-        for event in events:
-            _follow(run_id, state, row, (event,))
-            if type(event) is EffectFinished and (ended := state.activations[0].done.get(event.id)):
-                yield replace(ended, messages=messages_of(state, event.id))
-
-
-def messages_of(state: RunState, call_id: str) -> tuple[Message, ...]:
-    """The messages of a request that has just ended, from the last one back to the one that opened it."""
-    messages: list[Message] = []
-    for logged in reversed(state.log):
-        if logged.request == call_id:
-            messages.append(logged.message)
-            if logged.message.id == opening_id(call_id):
-                break
-    return tuple(reversed(messages))
+    async with aclosing(rows_of(journal, run_id)) as rows:
+        async for row, events in rows:
+            for seq, event in enumerate(events, row.seq - len(events) + 1):
+                _follow(run_id, state, row, (event,))
+                yield seq, event, state
 
 
 def _follow(run_id: str, state: RunState, row: Row, events: Sequence[Event]) -> None:
@@ -207,14 +184,10 @@ def fold_row(state: RunState, row: Row, events: Sequence[Event]) -> None:
     """Fold one row in, at its own time."""
     state.at = row.at
     apply_all(state, events)
-
-
-async def read(journal: Journal, run_id: str, after: int = 0) -> list[Record]:
-    """The stored records of a run numbered above `after`. Raises UnknownName, JournalCorrupt."""
-    index, records = ActivationIndex(), list[Record]()
-    async for row, events in rows_of(journal, run_id):
-        records += _records(run_id, row, events, index)
-    return [record for record in records if record.seq > after] if after else records
+    activity = state.totals.activity
+    if row.at >= activity.until:
+        open_span(activity, row.at)
+    activity.counts[-1] += len(events)
 
 
 class RecordReader:
@@ -228,27 +201,174 @@ class RecordReader:
         self.seq, self.state = 0, RunState()
         self._journal, self._run_id, self._index = journal, run_id, ActivationIndex()
 
-    async def read(self) -> list[Record]:
+    async def records(self) -> AsyncGenerator[Record]:
         """The records that are new. Raises UnknownName, JournalCorrupt, JournalTooNew."""
-        found: list[Record] = []
         async with aclosing(rows_of(self._journal, self._run_id, self.seq)) as rows:
             async for row, events in rows:
                 _follow(self._run_id, self.state, row, events)
-                found += _records(self._run_id, row, events, self._index)
+                found = records_of(self._run_id, row, events, self._index)
                 self.seq = row.seq
-        return found
+                for record in found:
+                    yield record
+
+    async def read(self) -> list[Record]:
+        """All of `records`."""
+        return [record async for record in self.records()]
 
     async def wait(self) -> None:
         """Wait until there may be new ones."""
         await self._journal.wait(self._run_id, self.seq, NO_COMMAND)
 
 
-def _records(run_id: str, row: Row, events: Sequence[Event], index: ActivationIndex) -> list[Record]:
-    records = []
+def records_of(run_id: str, row: Row, events: Sequence[Event], index: ActivationIndex) -> list[Record]:
+    """The records of a row, which the index learns."""
     try:
         for number, event in enumerate(events, row.seq - len(events) + 1):
-            index.learn(event)
-            records.append(index.record(number, row.at, run_id, event))
+            index.learn(event, number)
+        return index.records(row.seq, row.at, run_id, events)
     except UNREADABLE as error:
         raise JournalCorrupt(run_id, row.seq, f"its events do not follow ({error})") from error
-    return records
+
+
+class RunIndex:
+    """Who is who in a stored run, as far as it was read: one for all who read it in an event loop.
+
+    first: the digest of its first row, by which another run of the same id is told apart. seq: the last
+    record it knows. closed: that one closes the run.
+    """
+
+    def __init__(self) -> None:
+        self.first, self.seq, self.closed = b"", 0, False
+        self.names = ActivationIndex()
+        self._reading = asyncio.Lock()
+
+    async def reach(self, journal: Journal, run_id: str, seq: int) -> None:
+        """Know the records up to `seq`, or all there are. Raises as `rows_of`."""
+        if self.seq >= seq:
+            return
+        # One reads, the others find it done.
+        async with self._reading:
+            if self.seq >= seq:
+                return
+            async with aclosing(rows_of(journal, run_id, self.seq)) as rows:
+                async for row, events in rows:
+                    self.records(run_id, row, events)
+                    if self.seq >= seq:
+                        return
+
+    def records(self, run_id: str, row: Row, events: Sequence[Event]) -> list[Record]:
+        """The records of a row that follows what is known, or was known before. Raises JournalCorrupt."""
+        first = row.seq - len(events) + 1
+        try:
+            if row.seq > self.seq:
+                for number, event in enumerate(events, first):
+                    self.names.learn(event, number)
+                self.first, self.seq = self.first or row.digest, row.seq
+                self.closed = type(events[-1]) is RunClosed
+            return self.names.records(row.seq, row.at, run_id, events)
+        except UNREADABLE as error:
+            raise JournalCorrupt(run_id, row.seq, f"its events do not follow ({error})") from error
+
+
+async def index_of(journal: Journal, run_id: str) -> RunIndex:
+    """The index of a run that all readers in this event loop share; of KEPT_INDEXES runs, those read last.
+
+    Raises UnknownName, JournalCorrupt.
+    """
+    loop = asyncio.get_running_loop()
+    rows = await journal.read(run_id, 0, 1)
+    first = rows[0].digest if rows else b""
+    if not hasattr(loop, _KEPT_AS):
+        setattr(loop, _KEPT_AS, OrderedDict())
+    kept: OrderedDict[object, RunIndex] = getattr(loop, _KEPT_AS)
+    place = journal.place, run_id
+    known = kept.get(place)
+    if known is None or known.first not in (first, b""):
+        known = kept[place] = RunIndex()
+    kept.move_to_end(place)
+    if len(kept) > KEPT_INDEXES:
+        kept.popitem(last=False)
+    return known
+
+
+class RecordPages:
+    """The records of a stored run numbered above `position`, a page at a time. They are not folded.
+
+    It holds nothing of the run but the place where it reads, and shares the index with all who read it; so
+    it costs as little at the end of a long run as at its beginning. The first one in an event loop that
+    begins in the middle reads what lies before, once.
+    """
+
+    def __init__(self, journal: Journal, run_id: str, after: int = 0) -> None:
+        self.position = after
+        self._journal, self._run_id = journal, run_id
+        self._index: RunIndex | None = None
+        self._last: Row | None = None
+
+    @property
+    def closed(self) -> bool:
+        """Whether the run is closed with the last record that was read."""
+        return self._index is not None and self._index.closed and self.position >= self._index.seq
+
+    async def read(self) -> list[Record]:
+        """The next page, at most PAGE_ROWS rows; empty when there are no more records now.
+
+        Raises UnknownName, JournalCorrupt, JournalTooNew.
+        """
+        if self._index is None:
+            self._index = await index_of(self._journal, self._run_id)
+            await self._index.reach(self._journal, self._run_id, self.position)
+        rows = await self._journal.read(self._run_id, self.position, PAGE_ROWS)
+        if not rows:
+            return []
+        check_goes_on(self._run_id, self._last, rows[0])
+        await self._index.reach(self._journal, self._run_id, rows[0].seq - rows[0].count)
+        found: list[Record] = []
+        async for row, events in _small(self._journal, self._run_id, rows):
+            found += self._index.records(self._run_id, row, events)
+            # Without its body: that of a page would be held as long as nothing follows.
+            self._last = replace(row, body=b"", refs=(), blobs=())
+        found = [record for record in found if record.seq > self.position]
+        self.position = found[-1].seq
+        return found
+
+    async def wait(self) -> None:
+        """Wait until there may be more."""
+        await self._journal.wait(self._run_id, self.position, NO_COMMAND)
+
+
+async def _small(
+    journal: Journal, run_id: str, rows: Sequence[Row]
+) -> AsyncGenerator[tuple[Row, list[Event]]]:
+    """The rows and their events, up to the one whose payloads make them a page of PAGE_BYTES."""
+    size = 0
+    for row in rows:
+        blobs = await blobs_of(journal, run_id, row)
+        yield row, decoded(run_id, row, blobs)
+        size += len(row.body) + sum(map(len, blobs.values()))
+        if size >= PAGE_BYTES:
+            return
+
+
+async def read_page(journal: Journal, run_id: str, after: int, index: ActivationIndex) -> list[Record]:
+    """A page of the records numbered above `after` of a run that the index knows.
+
+    Raises UnknownName, JournalCorrupt.
+    """
+    found: list[Record] = []
+    async for row, events in _small(journal, run_id, await journal.read(run_id, after, PAGE_ROWS)):
+        records = index.records(row.seq, row.at, run_id, events)
+        found += [each for each in records if each.seq > after]
+    return found
+
+
+async def read(journal: Journal, run_id: str, after: int = 0) -> list[Record]:
+    """The stored records of a run numbered above `after`. Raises UnknownName, JournalCorrupt."""
+    pages, found, count = RecordPages(journal, run_id, after), list[Record](), 0
+    while page := await pages.read():
+        found += page
+        count += len(page)
+        if count >= EVENTS_PER_YIELD:
+            count = 0
+            await asyncio.sleep(0)
+    return found

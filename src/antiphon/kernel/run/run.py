@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing
 from functools import partial
@@ -18,21 +17,35 @@ from antiphon.journal import Journal
 from antiphon.kernel.context.compaction import HISTORY
 from antiphon.kernel.facts.activation import Activation, FinishedCall, OpenEffect
 from antiphon.kernel.facts.events import (
+    VERDICTS,
     ApprovalEffect,
     EffectStarted,
     Event,
     HumanInput,
+    LimitEffect,
+    QuestionEffect,
     Ruling,
 )
 from antiphon.kernel.facts.fold.inbox import full
 from antiphon.kernel.facts.fold.transcript_edits import read_history
 from antiphon.kernel.facts.ledger import NANO
 from antiphon.kernel.facts.records import Record
-from antiphon.kernel.run.commands import VERDICTS, AnswerInput, AskAgent, CancelEffect, PostMessage, Signal
-from antiphon.kernel.run.feed import Subscription
-from antiphon.kernel.run.rows import ended_requests, messages_of, read
+from antiphon.kernel.rules.answers import check_answer
+from antiphon.kernel.run.commands import (
+    AnswerInput,
+    AskAgent,
+    CancelEffect,
+    FinishEffect,
+    PostMessage,
+    Signal,
+    posted,
+)
+from antiphon.kernel.run.live.feed import Subscription
+from antiphon.kernel.run.requests import ended_requests, messages_of
+from antiphon.kernel.run.rows import read
 from antiphon.kernel.run.runtime import Runtime
 from antiphon.kernel.run.stopping import DRAINED
+from antiphon.schema.arguments import Invalid
 from antiphon.values.agent import AnyAgent, agents_of
 from antiphon.values.fields import fit
 from antiphon.values.limits import Limits
@@ -43,6 +56,8 @@ from antiphon.values.result import ActivationInfo, Outcome, Result
 
 _KEPT_AS = "_antiphon_runs"
 InputHandler = Callable[[Message], Awaitable[Any]]
+ANSWERS_TRIED = 10
+"""How often a handler is asked for an answer that fits."""
 
 
 class Run:
@@ -54,7 +69,7 @@ class Run:
         loop = asyncio.get_running_loop()
         if not hasattr(loop, _KEPT_AS):
             setattr(loop, _KEPT_AS, WeakValueDictionary())
-        getattr(loop, _KEPT_AS)[_place(journal), runtime.feed.run_id] = self
+        getattr(loop, _KEPT_AS)[journal.place, runtime.feed.run_id] = self
 
     @property
     def run_id(self) -> str:
@@ -177,19 +192,24 @@ class Run:
     ) -> None:  # fmt: skip
         """Answer an open question; or an approval, or a limit to be raised, with `yes`, `no` or `always`.
 
-        arguments: JSON that replaces the arguments asked for. grant: how far `always` reaches. reason: of a
-        `no`, told to the model; ends_turn: with the `no` the turn ends too. Raises UserError when the effect
-        asks nothing, or the answer is none of those.
+        arguments: JSON that replaces the arguments asked for; the tool must take them. grant: how far
+        `always` reaches. reason: of a `no`, told to the model; ends_turn: with the `no` the turn ends too.
+        Raises UserError when the effect asks nothing, or the answer does not fit: it says where, what is
+        expected and what was given, and the question stays open.
         """
         opened = self._runtime.state.open.get(effect_id)
-        detail = opened.detail if opened is not None else None
-        if not isinstance(detail, HumanInput):
+        if opened is None or not isinstance(opened.detail, HumanInput):
             raise UserError(f"{effect_id} is not an open question or approval")
-        if isinstance(detail, Ruling) and content not in VERDICTS:
-            raise UserError(f"An approval is answered yes, no or always; got {content!r}")
         if grant is not None and content != "always":
             raise UserError(f"Only `always` is remembered, and so takes a grant; got {content!r}")
-        self._runtime.apply_command(AnswerInput(effect_id, content, arguments, by, grant, reason, ends_turn))
+        command = posted(AnswerInput(effect_id, content, arguments, by, grant, reason, ends_turn))
+        found = check_answer(
+            self._runtime.state, self._runtime.team, opened, command.content, command.arguments,
+            self._runtime.clock.now(),
+        )  # fmt: skip
+        if isinstance(found, Invalid):
+            raise UserError(f"{effect_id} is not answered: {found.text}")
+        self._runtime.apply_command(command)
 
     async def cancel(self, target: str = "", reason: str = "") -> bool:
         """Stop a call or tool and all under it; without a target, every request.
@@ -217,7 +237,8 @@ class Run:
     def on_input(self, handler: InputHandler) -> Callable[[], object]:
         """Show questions and approvals to `handler` from now on; call the result to stop. See `run`.
 
-        One that raises refuses: an approval is answered `no`, a question with the error.
+        One that raises refuses: an approval is answered `no`, a question with the error, and one that has a
+        form fails with it.
         """
         asked, later = list(self._runtime.state.open.values()), self.events(self.seq, deltas=False)
         return self._runtime.spawn(self._answer_with(handler, asked, later)).cancel
@@ -239,22 +260,49 @@ class Run:
         detail = event.detail if isinstance(event, EffectStarted) else None
         if not isinstance(event, EffectStarted) or not isinstance(detail, HumanInput):
             return
-        approval = isinstance(detail, Ruling)
-        message = Message("forward", agent, USER, detail.text, event.id)
-        if approval:
-            asked = None
-            if type(detail) is ApprovalEffect:
-                asked = {"tool": detail.name, "arguments": detail.arguments}
-            intent = "approval" if asked else "limit"
-            message = msgspec.structs.replace(message, intent=intent, data=asked)
-        try:
-            answer, by = str(await on_input(message)), USER
-        except Exception as error:
-            if not fails:
+        if type(detail) is LimitEffect and detail.joins:
+            return
+        message, wrong = _shown(event.id, agent, detail), ""
+        for _ in range(ANSWERS_TRIED):
+            if wrong:
+                message = msgspec.structs.replace(message, data={**(message.data or {}), "refused": wrong})
+            try:
+                answer = str(await on_input(message))
+            except Exception as error:
+                if not fails:
+                    raise
+                await self._refuse(event.id, detail, f"No answer: {error}")
+                return
+            wrong = await self._give(event.id, detail, answer)
+            if not wrong:
+                return
+        said = f"{ANSWERS_TRIED} answers did not fit; the last one: {wrong}"
+        if not fails:
+            raise UserError(f"on_input: {said}")
+        await self._refuse(event.id, detail, f"No answer: {said}")
+
+    async def _give(self, effect_id: str, detail: HumanInput, answer: str) -> str:
+        """Give an answer, as the user; why it did not fit. To an approval what is no clear yes is a no."""
+        if isinstance(detail, Ruling) and answer not in VERDICTS:
+            answer = "no"
+        if effect_id in self._runtime.state.open:
+            try:
+                await self.answer(effect_id, answer)
+            except UserError as error:
+                if effect_id in self._runtime.state.open and not self.is_over:
+                    return str(error)
                 raise
-            answer, by = fails if approval else f"No answer: {error}", "nobody"
-        if event.id in self._runtime.state.open:
-            await self.answer(event.id, answer if not approval or answer in VERDICTS else "no", by=by)
+        return ""
+
+    async def _refuse(self, effect_id: str, detail: HumanInput, reason: str) -> None:
+        """What nobody can be asked: an approval is answered `no`, a question with the reason, one with a form
+        fails for it."""
+        if effect_id not in self._runtime.state.open:
+            return
+        if type(detail) is QuestionEffect and (detail.options or detail.schema is not None):
+            self._runtime.apply_command(FinishEffect(effect_id, "", "failed", reason, "nobody"))
+        else:
+            await self.answer(effect_id, "no" if isinstance(detail, Ruling) else reason, by="nobody")
 
     def transcript(self, agent: str | AnyAgent) -> tuple[ChatMessage, ...]:
         """What an agent with `context="continue"` would go on with; empty when the user never asked it."""
@@ -264,8 +312,12 @@ class Run:
         return tuple(state.activations[number].conversation.transcript.messages) if number is not None else ()
 
     def events(self, after: int = 0, *, deltas: bool = True) -> Subscription:
-        """An async iterator over records numbered above `after`, and deltas as they come."""
-        return Subscription(self._runtime.feed, self._journal, after, deltas)
+        """An async iterator over records numbered above `after`, and deltas as they come.
+
+        A reply that is being written now comes as one piece, as far as it is said. Once the iterator has
+        ended, its `ended` says why: `closed`, `suspended` (the run was left, and can be resumed), `failed`.
+        """
+        return Subscription(self._runtime.feed, self._journal, after, deltas, self._runtime.seq)
 
     async def records(self, after: int = 0) -> list[Record]:
         """The records numbered above `after`, of the whole run so far."""
@@ -318,16 +370,26 @@ class Run:
         await self._runtime.close(reason)
 
 
+def _shown(effect_id: str, agent: str, detail: HumanInput) -> Message:
+    """What a person is asked, as a message to them."""
+    intent, data = "", dict[str, Any]()
+    if type(detail) is ApprovalEffect:
+        intent, data = "approval", {"tool": detail.name, "arguments": detail.arguments}
+    elif type(detail) is QuestionEffect:
+        data = {"options": list(detail.options)} if detail.options else data
+        data = {"schema": detail.schema} if detail.schema is not None else data
+    else:
+        intent = "limit"
+    if detail.deadline is not None:
+        data["deadline"] = detail.deadline
+    return Message("forward", agent, USER, detail.text, effect_id, intent=intent, data=data or None)
+
+
 def open_here(journal: Journal, run_id: str) -> Run | None:
     """The run, if the running event loop drives it, under whatever object for the same journal."""
     known = getattr(asyncio.get_running_loop(), _KEPT_AS, {})
-    found: Run | None = known.get((_place(journal), run_id))
+    found: Run | None = known.get((journal.place, run_id))
     return found if found is not None and not found.is_over else None
-
-
-def _place(journal: Journal) -> object:
-    path = getattr(journal, "path", None)
-    return id(journal) if path is None else os.path.abspath(path)
 
 
 async def _when(signal: Signal, do: Callable[[], object]) -> None:

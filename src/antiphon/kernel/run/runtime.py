@@ -22,6 +22,7 @@ from antiphon.journal.port import Journal, Lease, Row
 from antiphon.journal.port import chain as link
 from antiphon.kernel.facts.activation import Activation, FinishedCall, OpenEffect
 from antiphon.kernel.facts.events import (
+    HUMAN_INPUTS,
     ActionEffect,
     CallEffect,
     DrainStarted,
@@ -39,18 +40,22 @@ from antiphon.kernel.facts.events import (
 from antiphon.kernel.facts.fold.apply import Folding
 from antiphon.kernel.facts.options import Options
 from antiphon.kernel.facts.records import ActivationIndex
-from antiphon.kernel.facts.state import RunState
+from antiphon.kernel.facts.state import RunState, open_span
+from antiphon.kernel.rules.answers import unanswered
 from antiphon.kernel.rules.step import step
 from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam, named_prefix
 from antiphon.kernel.rules.team.manifest import manifest_of
 from antiphon.kernel.run import commands
 from antiphon.kernel.run.actions import ActionExecutor, Given, act
-from antiphon.kernel.run.clock import Clock
-from antiphon.kernel.run.feed import Feed
+from antiphon.kernel.run.clock import Clock, wait_until
+from antiphon.kernel.run.live.deltas import WAITING
+from antiphon.kernel.run.live.feed import Feed
 from antiphon.kernel.run.log import records
 from antiphon.kernel.run.log.failures import Failures
-from antiphon.kernel.run.perform import PERFORMED, ToolExecutor, ask_model, capped, write_instructions
-from antiphon.kernel.run.rows import LARGE, EndedRequests, pack
+from antiphon.kernel.run.log.listing import SHOWN, SOON_S, Listing
+from antiphon.kernel.run.perform import PERFORMED, ToolExecutor, ask_model, capped, once, write_instructions
+from antiphon.kernel.run.requests import AwaitedRequests, EndedRequests
+from antiphon.kernel.run.rows import LARGE, pack
 from antiphon.kernel.run.stopping import DRAINED, Drain, stop
 from antiphon.values.codec import clean_text
 from antiphon.values.model import Delta, Emit
@@ -67,33 +72,26 @@ class Runtime:
     """
 
     def __init__(
-        self,
-        journal: Journal,
-        lease: Lease,
-        team: Callable[[Options], CompiledTeam],
-        state: RunState,
-        cast: ActivationIndex,
-        clock: Clock,
-        deps: Any,
+        self, journal: Journal, lease: Lease, team: Callable[[Options], CompiledTeam], state: RunState,
+        cast: ActivationIndex, clock: Clock, deps: Any,
         overrides: Mapping[str, Callable[[ToolContext], Any]] | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.state, self.journal, self.clock, self.deps = state, journal, clock, deps
         self._folding = Folding(state)
         self._lease, self._make_team = lease, team
         # The agents, compiled for the options that the run was started with.
         self.team = team(state.options) if lease.seq else CompiledTeam({}, {}, False)
-        self._seq, self._digest = lease.seq, lease.digest
-        self._durable = lease.seq
-        self.feed = Feed(lease.run_id, cast)
-        self.feed.durable = lease.seq
+        self._seq, self._durable, self._digest = lease.seq, lease.seq, lease.digest
+        self.feed = Feed(lease.run_id, cast, lease.seq)
         self._log = records.RunLog(state, lease.run_id, cast) if records.LOG.hasHandlers() else None
+        self._listing = Listing(journal, lease, state, lambda: self._seq)
         self._prefixes: set[str] = set()
         self._blobs: dict[str, bytes] = {}
         self._performing: dict[str, asyncio.Task[None]] = {}
         self._inner: dict[str, asyncio.Future[EffectFinished]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._barriers: list[tuple[int, asyncio.Future[None]]] = []
-        self._results: dict[str, list[asyncio.Future[None]]] = {}
+        self._requests = AwaitedRequests()
         self.failures = Failures(lease.run_id)
         self._tools = ToolExecutor(
             journal, lease, state, self.until_may_act, deps, overrides or {}, self.feed, self.failures
@@ -188,31 +186,48 @@ class Runtime:
     def _noted(self, batch: list[Event]) -> tuple[list[str], dict[str, bytes]]:
         """Effects to perform, and prompt prefixes to store. What ended is not performed any more."""
         started: list[str] = []
+        feed = self.feed
         prefixes, self._blobs = self._blobs, {}
+        listing, shown = self._listing, False
         for event in batch:
             kind = type(event)
             if kind is EffectStarted:
                 detail = event.detail  # type: ignore[union-attr]
                 if type(detail) is CallEffect:
-                    self.feed.index.learn(event)
+                    feed.index.learn(event, self._seq + 1)
+                    shown = shown or event.id[:2] == "0/"  # type: ignore[union-attr]
                     if detail.digest not in self._prefixes:
                         self._note_prefix(event.id, detail, prefixes)  # type: ignore[union-attr]
                 elif type(detail) in PERFORMED:
                     started.append(event.id)  # type: ignore[union-attr]
                     if type(detail) is ModelEffect and detail.prefix and detail.prefix not in self._prefixes:
                         self._note_prefix(event.id, detail, prefixes)  # type: ignore[union-attr]
+                elif type(detail) in HUMAN_INPUTS:
+                    listing.asked.add(event.id)  # type: ignore[union-attr]
+                    shown = True
+                    if detail.deadline is not None:  # type: ignore[union-attr]
+                        started.append(event.id)  # type: ignore[union-attr]
             elif kind is EffectFinished:
                 effect_id = event.id  # type: ignore[union-attr]
+                if effect_id[:2] == "0/" or effect_id in listing.asked:
+                    listing.asked.discard(effect_id)
+                    shown = True
+                if effect_id in feed.waiting and not feed.subscribers:
+                    del feed.waiting[effect_id]
+                    feed.said.pop(effect_id, None)
                 if effect_id in self._performing:
                     self._performing.pop(effect_id).cancel()
-                elif effect_id in self._inner:
+                if effect_id in self._inner:
                     waiter = self._inner.pop(effect_id)
                     if not waiter.done():
                         waiter.set_result(event)  # type: ignore[arg-type]
-                elif effect_id in self._results:
-                    for awaited in self._results.pop(effect_id):
-                        if not awaited.done():
-                            awaited.set_result(None)
+                elif effect_id in self._requests.waiting:
+                    self._requests.ended(effect_id)
+            elif kind in SHOWN:
+                shown = True
+        if shown:
+            listing.news = True
+            listing.due = listing.due or asyncio.get_running_loop().call_later(SOON_S, listing.tell)
         return started, prefixes
 
     def _append(self, batch: list[Event], given: int, blobs: dict[str, bytes]) -> None:
@@ -225,7 +240,10 @@ class Runtime:
             blobs.update(payloads)
         count = len(batch)
         self._seq += count
-        at, epoch = self.state.at, self._lease.epoch
+        at, epoch, activity = self.state.at, self._lease.epoch, self.state.totals.activity
+        if at >= activity.until:
+            open_span(activity, at)
+        activity.counts[-1] += count
         self._digest = link(self._digest, self._seq, count, epoch, at, body, refs, heads, given)
         row = Row(self._seq, count, epoch, at, body, refs, self._digest, heads, given)
         if self.feed.subscribers:
@@ -319,7 +337,10 @@ class Runtime:
     def _perform(self, opened: OpenEffect) -> Coroutine[Any, Any, EffectFinished | Given]:
         detail = opened.detail
         if type(detail) is TimerEffect:
-            return self._wait(opened.id, detail.due_at)
+            return wait_until(self.clock, opened.id, detail.due_at)
+        if type(detail) in HUMAN_INPUTS:
+            due_at = getattr(detail, "deadline", 0.0)
+            return wait_until(self.clock, opened.id, due_at, unanswered(opened))
         activation = self.state.activations[opened.activation]
         if type(detail) is ActionEffect:
             executor = ActionExecutor(
@@ -337,14 +358,17 @@ class Runtime:
     def _ask(
         self, detail: ModelEffect, opened: OpenEffect, activation: Activation, member: CompiledAgent
     ) -> Coroutine[Any, Any, EffectFinished]:
-        emit: Emit = _unheard
-        if self.feed.subscribers:
-            emit = partial(self.feed.delta, opened.id, activation.id, activation.agent)
+        feed = self.feed
+        waiting: deque[Delta] = deque((), WAITING)  # noqa: RUF037 - by keyword it takes three times as long
+        feed.waiting[opened.id] = waiting
+        emit: Emit = feed.emitter(waiting) if feed.subscribers else waiting.append
+        if feed.timer is None and not feed.subscribers:
+            feed.arm()
         option = self.team.models[activation.agent][detail.fallback]
         asking = ask_model(option, member, activation, opened, emit, self.failures, self._lease.run_id)
         # Money that has a limit is only spent on the word of a row that cannot be lost.
         if detail.held_nano_usd and self._durable < self._seq and capped(activation):
-            return self._once_durable(asking)
+            return once(self.until_durable, asking)
         return asking
 
     async def _ended(self, effect_id: str) -> EffectFinished:
@@ -353,26 +377,15 @@ class Runtime:
         self._inner[effect_id] = waiter
         return await waiter
 
-    async def _wait(self, effect_id: str, due_at: float) -> EffectFinished:
-        await self.clock.sleep_until(due_at)
-        return EffectFinished(effect_id)
-
-    async def _once_durable(self, work: Coroutine[Any, Any, EffectFinished]) -> EffectFinished:
-        """Money with a limit is spent only when the row that says so cannot be lost any more."""
-        try:
-            await self.until_durable()
-        except BaseException:
-            work.close()
-            raise
-        return await work
-
     def _resume(self) -> None:
         """After a crash: do again, or go on waiting for, what was in flight."""
+        self._listing.resume()
         for activation in list(self.state.activations.values()):
             for opened in list(activation.open.values()):
                 # A model call that was cut off is ended by the rules, and asked again.
                 known = opened.crashes or opened.carried_over
-                if known and type(opened.detail) in PERFORMED - {ModelEffect}:
+                until = getattr(opened.detail, "deadline", None)
+                if known and (until is not None or type(opened.detail) in PERFORMED - {ModelEffect}):
                     self.spawn(self._drive(opened), opened.id)
 
     def cancel_open(self, target: str, reason: str) -> None:
@@ -388,15 +401,7 @@ class Runtime:
         if call_id in user.open:
             if self._failure is not None or (self.state.owner.draining is not None and self._drain.over):
                 raise self._suspended()
-            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            waiting = self._results.setdefault(call_id, [])
-            waiting.append(waiter)
-            try:
-                await waiter
-            finally:
-                # One that gives up leaves nothing behind.
-                if waiter.cancelled():
-                    waiting.remove(waiter)
+            await self._requests.until_ended(call_id)
         ended = user.done.get(call_id)
         await self.until_durable()
         if ended is not None:
@@ -409,12 +414,13 @@ class Runtime:
 
     def apply_command(self, command: commands.Command, number: int = 0) -> None:
         """Record what a command says. Raises UserError for one that no journal can hold."""
-        self.record(commands.apply_command(self.state, commands.posted(command), number))
+        command = commands.posted(command)
+        self.record(commands.apply_command(self.state, self.team, command, self.clock.now(), number))
 
     def open_commands(self) -> None:
         """From now on take in what outsiders post, and say that this owner lives."""
-        read = partial(commands.read_commands, self.journal, self.state, self.record)
-        self._reader = self.spawn(self._or_suspend(read))
+        held = self.journal, self.state, self.team, self.clock.now, self.record
+        self._reader = self.spawn(self._or_suspend(partial(commands.read_commands, *held)))
         self.spawn(self._or_suspend(partial(commands.beat, self.journal)))
 
     async def _or_suspend(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -436,7 +442,7 @@ class Runtime:
             self.record(DrainStarted(not_begun))
         left = await self._drain.until_still(self.spawn(self.clock.sleep_until(self.clock.now() + seconds)))
         await self.until_durable()
-        self._tell_waiters()
+        self._requests.give_up(self._suspended)
         return left
 
     def _suspend(self, error: BaseException, *, left: bool = False) -> None:
@@ -444,6 +450,7 @@ class Runtime:
         if self._failure is not None:
             return
         self._failure = error
+        self._listing.end()
         if not left:
             records.suspended(self.run_id, error)
         for task in self._tasks:
@@ -453,15 +460,8 @@ class Runtime:
             if not waiter.done():
                 waiter.set_exception(self._suspended())
         self._barriers.clear()
-        self._tell_waiters()
-        self.feed.end()
-
-    def _tell_waiters(self) -> None:
-        """Nobody waits any longer for a request that does not end here."""
-        for waiter in (each for waiting in self._results.values() for each in waiting):
-            if not waiter.done():
-                waiter.set_exception(self._suspended())
-        self._results.clear()
+        self._requests.give_up(self._suspended)
+        self.feed.end("suspended" if left else "failed")
 
     def _suspended(self) -> RunSuspended:
         suspended = RunSuspended(self.run_id, DRAINED if self._failure is None else str(self._failure))
@@ -480,7 +480,7 @@ class Runtime:
         names = {task: f"effect {effect_id}" for effect_id, task in self._performing.items()}
         left = await stop(tasks, names)
         records.still_runs(self.run_id, left + self._tools.close())
-        self.feed.end()
+        self.feed.end("closed" if self.state.closed else "suspended")
         if self._failure is None:
             await self.journal.release(self._lease, summary)
             records.left(self.state, self.run_id)
@@ -491,7 +491,3 @@ class Runtime:
             # A lease that is lost, or a journal that has failed, has nothing to give back.
             with suppress(JournalError):
                 await self.journal.release(self._lease)
-
-
-_unheard: Emit = deque[Delta](maxlen=0).append
-"""Nobody watches: the reply will hold it all."""

@@ -7,7 +7,7 @@ from collections.abc import Collection, Coroutine, Generator, Mapping
 from contextlib import suppress
 from typing import Any
 
-from antiphon.kernel.facts.events import ActionEffect, StepEffect, TimerEffect
+from antiphon.kernel.facts.events import HUMAN_INPUTS, ActionEffect, StepEffect, TimerEffect
 from antiphon.kernel.facts.state import RunState
 
 GRACE = 1.0
@@ -94,8 +94,9 @@ class Drain:
             await asyncio.get_running_loop().create_future()
 
     def timers(self) -> list[str]:
-        """Timers that are waited for: nobody does so in a run that is drained."""
-        return [each for each, _ in self._effects() if type(self._state.open[each].detail) is TimerEffect]
+        """Timers and deadlines that are waited for: nobody does so in a run that is drained."""
+        waits = HUMAN_INPUTS | {TimerEffect}
+        return [each for each, _ in self._effects() if type(self._state.open[each].detail) in waits]
 
     def in_flight(self) -> tuple[str, ...]:
         """What is being performed, but for the caller, and for actions that only wait themselves."""

@@ -153,10 +153,11 @@ class FinalResponseEvent(Struct, frozen=True, tag="final"):
 class DeltaEvent(Struct, frozen=True, tag="delta"):
     """A piece of a reply that is being written; who ignores it misses nothing.
 
-    effect_id: names the attempt; what a failed one said is void. index: tells the calls of a reply apart.
+    effect_id: names the attempt; what a failed one said is void, and the kind `void` says so. index: tells
+    the calls of a reply apart.
     """
 
-    kind: Literal["text", "reasoning", "call_name", "call_arguments"]
+    kind: Literal["text", "reasoning", "call_name", "call_arguments", "void"]
     content: str
     effect_id: str
     timestamp: float

@@ -76,3 +76,11 @@ def test_a_question_stays_open_for_the_same_time() -> None:
     apply(fork, RunResumed(True, run_id="fork", fork=FORK))
     (before, *_), (after, *_) = origin.activations[1].scopes, fork.activations[1].scopes
     assert after.asked_at == before.asked_at + DAY
+
+
+def test_the_time_to_answer_is_moved_too() -> None:
+    asks = call("call_agent", agent_name="user", message="Which?", timeout_seconds=30)
+    _, fork = folded(Script([asks]), "1/1.c1 wait question user started")
+    before = fork.open["1/1.c1"].detail.deadline
+    apply(fork, RunResumed(True, run_id="fork", fork=FORK))
+    assert fork.open["1/1.c1"].detail.deadline == before + DAY

@@ -1,6 +1,10 @@
 """The summary of a run: one line of the list, from the fold alone."""
 
+import pytest
+
 from antiphon import Usage
+from antiphon.errors import JournalCorrupt
+from antiphon.journal.port import Row
 from antiphon.kernel.facts.events import (
     ApprovalEffect,
     CallEffect,
@@ -12,14 +16,18 @@ from antiphon.kernel.facts.events import (
     QuestionEffect,
     RunClosed,
     RunStarted,
+    StateChanged,
     TurnStarted,
 )
+from antiphon.kernel.facts.events import encode as encode_events
 from antiphon.kernel.facts.fold.apply import apply
 from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.facts.summary import RunSummary, decode, encode, summary_of
 from antiphon.kernel.run.commands import AskAgent, request
+from antiphon.kernel.run.rows import fold_row
 from antiphon.values.message import Message
 from antiphon.values.model import Reply
+from antiphon.view.export_file import fold_rows
 
 
 def summary(*events):
@@ -86,3 +94,53 @@ def test_a_title_has_120_characters():
 def test_a_summary_is_read_as_it_was_written():
     found = summary(*asked())
     assert decode(encode(found)) == found
+
+
+def counted(*times):
+    """The activity of a run with a row of ten records at each of these times."""
+    state = RunState()
+    for number, at in enumerate(times):
+        events = [RunStarted("r")] if not number else []
+        fold_row(state, Row(10, 10, 1, at, b"", (), b""), [*events, *[StateChanged(0)] * (10 - len(events))])
+    return summary_of(state, 10)
+
+
+def test_activity_says_how_many_records_there_were_in_each_span_of_the_run():
+    found = counted(100.0, 100.5, 101.0, 103.9)
+    assert (found.activity, found.activity_span) == ((20, 10, 0, 10), 1.0)
+
+
+def test_spans_become_longer_and_never_more_than_24():
+    found = counted(*(100.0 + n for n in range(24)))
+    assert (found.activity, found.activity_span) == ((10,) * 24, 1.0)
+    found = counted(*(100.0 + n for n in range(25)))
+    assert (found.activity, found.activity_span) == ((20,) * 12 + (10,), 2.0)
+    found = counted(*(100.0 + 3_600 * n for n in range(1_000)))
+    assert len(found.activity) <= 24
+    assert sum(found.activity) == 10_000
+    assert found.activity_span * 24 >= 3_600 * 999
+
+
+def test_a_clock_that_went_back_counts_where_it_was():
+    assert counted(100.0, 50.0, -1.0).activity == (30,)
+
+
+def test_a_time_that_never_comes_is_refused():
+    with pytest.raises(JournalCorrupt):
+        fold_rows("r", [Row(1, 1, 1, float("inf"), encode_events([RunStarted("r")]), (), b"")], {})
+
+
+def test_the_oldest_questions_are_told_and_of_more_the_number():
+    asks = [EffectStarted(f"1/1.l{n}", QuestionEffect(f"{n}? " + "x" * 200)) for n in range(1, 6)]
+    found = summary(*asked(), *asks)
+    assert (found.asked, [each.id for each in found.questions]) == (5, ["1/1.l1", "1/1.l2", "1/1.l3"])
+    assert {(each.kind, each.agent, len(each.text)) for each in found.questions} == {("question", "a", 120)}
+
+
+def test_an_approval_names_its_tool_and_a_limit_is_told_apart():
+    for asks, kind, tool in (
+        (ApprovalEffect("book", "{}", "", "it spends"), "approval", "book"),
+        (LimitEffect("more?"), "limit", ""),
+    ):
+        (question,) = summary(*asked(), EffectStarted("1/1.l1", asks)).questions
+        assert (question.kind, question.tool, bool(question.text)) == (kind, tool, True)

@@ -4,8 +4,8 @@ import asyncio
 import itertools
 
 from antiphon import Agent, Hooks, LoopOptions, open_journal, open_run, tool
+from antiphon.kernel.context.request import request_digest
 from antiphon.kernel.facts.events import CallEffect, EffectStarted, ModelEffect
-from antiphon.kernel.rules.models import _digest
 from antiphon.models.script import Script, call
 from antiphon.values.hooks import ModelInput
 from antiphon.values.model import ChatMessage
@@ -22,16 +22,17 @@ PARTS = (
 
 
 def test_any_part_that_differs_makes_another_digest():
-    found = [_digest(*parts) for parts in itertools.product(*PARTS)]
+    found = [request_digest(*parts) for parts in itertools.product(*PARTS)]
     assert len(set(found)) == len(found) == 144
     assert {len(each) for each in found} == {22}
 
 
 def test_it_is_part_of_the_format():
     """Written down: a journal of an earlier release is compared with what is asked today."""
-    assert _digest(b"m" * 16, b"p" * 16, b"c" * 16, "reply", "", None) == "B0d4Ej3BN17v5GZfvzaSjQ"
+    assert request_digest(b"m" * 16, b"p" * 16, b"c" * 16, "reply", "", None) == "B0d4Ej3BN17v5GZfvzaSjQ"
     assert (
-        _digest(b"m" * 16, b"p" * 16, b"c" * 16, "final", "Sum it up.", ("look",)) == "2f3+H0ETHCrfoPR1JjfsIA"
+        request_digest(b"m" * 16, b"p" * 16, b"c" * 16, "final", "Sum it up.", ("look",))
+        == "2f3+H0ETHCrfoPR1JjfsIA"
     )
 
 

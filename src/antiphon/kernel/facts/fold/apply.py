@@ -21,6 +21,7 @@ from antiphon.kernel.facts.events import (
     EffectFinished,
     EffectStarted,
     Event,
+    HumanInput,
     InstructionsEffect,
     LimitEffect,
     MessagePosted,
@@ -82,8 +83,10 @@ def apply_all(run: RunState, events: Iterable[Event]) -> None:
 
 def _run_started(run: RunState, event: RunStarted) -> None:
     run.run_id, run.options, run.data = event.run_id, event.options, event.data
-    run.owner = OwnerInfo(event.manifest)
+    run.owner = OwnerInfo(event.manifest, rules=event.rules)
     run.activations[0] = Activation(0, USER)
+    activity = run.totals.activity
+    activity.counts, activity.began, activity.until = [0], run.at, run.at + activity.span
     if event.options.run_limits is not None:
         run.totals.scopes = (run_scope(event.options.run_limits),)
 
@@ -112,7 +115,7 @@ def _run_resumed(run: RunState, event: RunResumed) -> None:
         run.options = msgspec.structs.replace(run.options, run_limits=event.run_limits)
     if event.imported:
         run.grants.clear()
-    run.owner = OwnerInfo(event.manifest, event.policy, run.owner.imported or event.imported)
+    run.owner = OwnerInfo(event.manifest, event.policy, event.rules, run.owner.imported or event.imported)
     run.freed.update(dict.fromkeys(run.waiting))
 
 
@@ -123,6 +126,8 @@ def _forked(run: RunState, run_id: str, shift: float) -> None:
         opened.since += shift
         if type(opened.detail) is TimerEffect:
             opened.detail = msgspec.structs.replace(opened.detail, due_at=opened.detail.due_at + shift)
+        elif isinstance(opened.detail, HumanInput) and opened.detail.deadline is not None:
+            opened.detail = msgspec.structs.replace(opened.detail, deadline=opened.detail.deadline + shift)
     scopes = {id(scope): scope for each in run.activations.values() for scope in each.scopes}
     for scope in scopes.values():
         scope.asked_at += shift

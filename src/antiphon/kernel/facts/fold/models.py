@@ -169,18 +169,21 @@ def limit_asked(run: RunState, activation: Activation, opened: OpenEffect, detai
 
 
 def limit_answered(run: RunState, activation: Activation, opened: OpenEffect, event: EffectFinished) -> None:
-    """As much again is allowed, or not."""
+    """As much again is allowed, or not; for those who joined the question too."""
     people_answered(run, activation)
-    if (
-        event.outcome == "completed"
-        and event.content in ("yes", "always")
-        and type(opened.detail) is LimitEffect
-    ):
-        raise_limits(activation.scopes[opened.detail.scope])
+    joins = type(opened.detail) is LimitEffect and opened.detail.joins
+    if event.outcome == "completed" and event.content in ("yes", "always"):
+        if type(opened.detail) is LimitEffect and not joins:
+            raise_limits(activation.scopes[opened.detail.scope])
         room_made(run, activation)
-    else:
+    elif not joins or event.outcome != "cancelled":
+        # Who joined a question that was taken back asks one of their own.
         activation.progress.raise_declined = True
     activation.phase = "asking"
+    for each in run.open.values() if not joins else ():
+        if type(each.detail) is LimitEffect and each.detail.joins == opened.id:
+            each.answer = event
+            mark_ready(run, run.activations[each.activation])
 
 
 def room_awaited(run: RunState, activation: Activation, opened: OpenEffect, detail: RoomEffect) -> None:

@@ -11,7 +11,7 @@ from antiphon.errors import DuplicateName, UnknownName, UserError
 from antiphon.kernel.context.prompt import PromptPrefix, make_prefix, write_prompt
 from antiphon.kernel.facts.agent_call import CALL_AGENT, FINISH
 from antiphon.kernel.facts.options import Options
-from antiphon.kernel.rules.builtins import BACKGROUND_CALL, BUILTINS
+from antiphon.kernel.rules.builtins import BUILTINS, call_spec
 from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam, ModelOption
 from antiphon.kernel.rules.team.manifest import declared
 from antiphon.schema.output_type import answer_of
@@ -91,10 +91,12 @@ def _member(
         tools[tool.name] = tool
     builtins = frozenset(_builtins(agent, reachable, options) - set(tools))
     finishing = {name for name, tool in tools.items() if tool.finishes or name == FINISH}
-    specs = (*[tool.spec for tool in tools.values()], *_builtin_specs(builtins, options.background))
     offered = builtins | tools.keys()
     rules = [each.prompt for name, each in BUILTINS.items() if name in offered and each.prompt]
     user = options.interactive and (USER in reachable or tuple(agent.can_call) == ALL)
+    # Only where the user is named: of who may call everybody no request shall cost more.
+    forms = options.interactive and USER in reachable
+    specs = (*[tool.spec for tool in tools.values()], *_builtin_specs(builtins, options.background, forms))
     colleagues = [told for name, told in introductions.items() if name != agent.name and name in reachable]
     examples = tuple(agent.examples) + tuple(each for tool in tools.values() for each in tool.examples)
     answer = answer_of(agent.output_type) if agent.output_type is not None else None
@@ -151,10 +153,10 @@ def _reachable(agent: Agent, everyone: frozenset[str]) -> frozenset[str]:
 
 
 @functools.cache
-def _builtin_specs(builtins: frozenset[str], background: bool) -> tuple[ToolSpec, ...]:
+def _builtin_specs(builtins: frozenset[str], background: bool, forms: bool) -> tuple[ToolSpec, ...]:
     return tuple(
         [
-            BACKGROUND_CALL if background and name == CALL_AGENT else builtin.spec
+            call_spec(background, forms) if name == CALL_AGENT else builtin.spec
             for name, builtin in BUILTINS.items()
             if name in builtins
         ]

@@ -53,6 +53,11 @@ class CompiledAgent(Struct, frozen=True, eq=False):
     """Its part of the manifest, JSON."""
 
 
+def model_seed(name: str) -> bytes:
+    """What stands for a model's name in the digest of a request."""
+    return blake2b(name.encode(), digest_size=16).digest()
+
+
 class ModelOption(Struct, frozen=True, eq=False):
     """A model that an agent may ask, and what is known of it."""
 
@@ -89,7 +94,7 @@ class ModelOption(Struct, frozen=True, eq=False):
         if not self.name:
             force_setattr(self, "name", self.model.name)
         if not self.seed:
-            force_setattr(self, "seed", blake2b(self.name.encode(), digest_size=16).digest())
+            force_setattr(self, "seed", model_seed(self.name))
 
     def most(self, tokens_in: int, tokens_out: int) -> int | None:
         """The most that a call may cost, in nano-USD; None when the price is unknown."""

@@ -177,7 +177,10 @@ class RunLog:
         self._say(INFO, event, "a person is asked")
 
     def _limit(self, event: EffectStarted, detail: LimitEffect) -> None:
-        self._say(WARNING, event, "a limit is reached, a person is asked whether to go on")
+        if detail.joins:
+            self._say(INFO, event, "a limit is reached, waits for the answer to %s", detail.joins)
+        else:
+            self._say(WARNING, event, "a limit is reached, a person is asked whether to go on")
 
     def _finished(self, event: EffectFinished) -> None:
         detail, outcome = self._open.pop(event.id, None), event.outcome

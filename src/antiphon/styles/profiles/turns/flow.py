@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from antiphon.styles.profiles.conditions.expression import holds
 from antiphon.styles.profiles.conditions.grammar import ExpressionError
 from antiphon.styles.profiles.files.profile import (
@@ -16,7 +18,7 @@ from antiphon.styles.profiles.files.profile import (
     Rule,
 )
 from antiphon.styles.profiles.turns.ingestors import cut
-from antiphon.styles.profiles.turns.observers import add, observe
+from antiphon.styles.profiles.turns.observers import add, named, observe
 from antiphon.styles.profiles.work.launch import returned
 from antiphon.styles.profiles.world.binding import ProfileBinding
 from antiphon.styles.profiles.world.shape import ARCHIVE, shown_state
@@ -105,9 +107,7 @@ def _ruled(view: RuleContext) -> Continue | Return:
     if isinstance(action, AwaitUserInput):
         _reset(view)
         if view.context.background_agents:
-            return Continue(
-                activation_data=view.private.changed, run_data=view.team.changed, wait_for_messages=True
-            )
+            return replace(_go_on(view), wait_for_messages=True)
         return _end(view, Return("completed", last_said(view.context.messages)))
     loops = int(view.private.values.get(LOOPS, 0)) + 1
     view.private.put(LOOPS, loops)
@@ -128,6 +128,7 @@ def _first(view: RuleContext) -> Rule | None:
     for rule in view.seat.profile.flow_decider:
         try:
             if holds(rule.condition, view.world):
+                view.fired.append(named(rule))
                 return rule
         except ExpressionError as error:
             add(
@@ -146,14 +147,17 @@ def _reset(view: RuleContext) -> None:
 
 
 def _go_on(view: RuleContext) -> Continue:
-    return Continue(activation_data=view.private.changed, run_data=view.team.changed)
+    return Continue(activation_data=view.private.changed, run_data=view.team.changed, rules=tuple(view.fired))
 
 
 def _end(view: RuleContext, ending: Return) -> Return:
     """The end, with what the agent leaves to the team."""
     _reset(view)
     leave(view, ending.output)
-    return Return(ending.outcome, ending.output, ending.reason, view.private.changed, view.team.changed)
+    return Return(
+        ending.outcome, ending.output, ending.reason, view.private.changed, view.team.changed,
+        rules=tuple(view.fired),
+    )  # fmt: skip
 
 
 def leave(view: RuleContext, said: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from antiphon.styles.profiles.conditions.expression import holds
 from antiphon.styles.profiles.conditions.grammar import ExpressionError
-from antiphon.styles.profiles.files.profile import AddToInbox, Observer, UpdateState
+from antiphon.styles.profiles.files.profile import AddToInbox, Observer, Rule, UpdateState
 from antiphon.styles.profiles.files.template import Template
 from antiphon.styles.profiles.turns.item import Item, Metadata, kept, recorded
 from antiphon.styles.profiles.work.admission import without_messages
@@ -19,11 +19,18 @@ def observe(observers: Iterable[Observer], view: RuleContext) -> None:
     for observer in observers:
         try:
             if observer.condition is None or holds(observer.condition, view.world):
+                view.fired.append(named(observer))
                 _act(observer, view)
         except (ExpressionError, KeyError) as error:
             said = str(error.args[0] if error.args else error)
             failure = {"observer_id": observer.id, "place": str(observer.place), "error": said}
             add(view, "OBSERVER_FAILURE", failure, observer.id)
+
+
+def named(rule: Observer | Rule) -> str:
+    """An observer or a rule as the records name it: its id, and where it stands."""
+    where = f"{rule.place.file}:{rule.place.line}" if rule.place.line else rule.place.file
+    return f"{rule.id} ({where})"
 
 
 def add(view: RuleContext, source: str, payload: Any, by: str = "", *, persistent: bool = False) -> None:

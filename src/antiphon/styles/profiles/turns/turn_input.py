@@ -61,8 +61,9 @@ def take(seat: ProfileBinding, context: TurnContext) -> ModelInput:
     allowed = allowance(seat, context)
     tail = "\n\n".join([*dynamic_text(view), *reading.transient, *allowed.notes])
     return ModelInput(
-        reading.messages, tail, allowed.only, activation_data=view.private.changed, run_data=view.team.changed
-    )
+        reading.messages, tail, allowed.only,
+        activation_data=view.private.changed, run_data=view.team.changed, rules=tuple(view.fired),
+    )  # fmt: skip
 
 
 def _questioned(view: RuleContext, items: list[Item]) -> None:

@@ -30,12 +30,14 @@ class RuleContext:
     """What one rule sees and changes.
 
     private: its own data. team: the team's. action: the call that the model made, None without one.
+    fired: the observers and rules that held, in order, each with its place.
     """
 
     def __init__(
         self, seat: ProfileBinding, context: TurnContext, action: Mapping[str, Any] | None = None
     ) -> None:
         self.seat, self.context, self.action = seat, context, action
+        self.fired: list[str] = []
         self.private = EditableData(context.data)
         self.team = EditableData(context.run_data)
         self._messages = seat.recalled.of(context.messages, RECALLED) if seat.reads_messages else []

@@ -5,20 +5,26 @@ The anchor is asked first, the journal after: it may only have got further.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import apsw
 
 from antiphon.errors import JournalCorrupt, UnknownName
-from antiphon.journal import sqlite_reader as reading
 from antiphon.journal.files.anchor import Anchor, AnchoredRun, check_end, check_passes, run_hash
 from antiphon.journal.files.seal import Seal
+from antiphon.journal.listing import Labels
 from antiphon.journal.port import Row, StoredCommand, genesis
-from antiphon.journal.sqlite_file import check_seal
-from antiphon.journal.sqlite_runs import stored_name
+from antiphon.journal.sqlite import reader as reading
+from antiphon.journal.sqlite.file import check_seal
+from antiphon.journal.sqlite.runs import stored_labels, stored_name
 
 _NAMES = "select run_id, runs.name, value from runs join meta on meta.name = 'name of ' || run_id"
 
+_LABELS = (
+    "select run_id, label_project, label_owner, label_team, labels from runs"
+    " where labels != x'' or label_project != '' or label_owner != '' or label_team != ''"
+)
 _LAST_ROW = "select seq, digest from rows where n = ? and run = ?"
 
 
@@ -43,14 +49,20 @@ def _check_seal(seal: Seal, run_id: str, top: reading.RunHead, connection: apsw.
         )
 
 
-def rows(anchor: Anchor, seal: Seal, run_id: str, after: int, connection: apsw.Connection) -> list[Row]:
-    """As `sqlite_reader.rows`, of a run that is sealed and reaches as far as its anchor says. Raises
+def rows(
+    anchor: Anchor,
+    seal: Seal,
+    run_id: str,
+    read: Callable[[apsw.Connection], list[Row]],
+    connection: apsw.Connection,
+) -> list[Row]:
+    """What `read` reads of a run's rows, if that is sealed and reaches as far as its anchor says. Raises
     JournalCorrupt."""
     _, must = _anchored(anchor, run_id, connection)
     top = reading.head(connection, run_id)
     _check_seal(seal, run_id, top, connection)
     check_end(must, run_id, top.epoch, top.seq, top.digest)
-    found = reading.rows(connection, run_id, after)
+    found = read(connection)
     check_passes(must, run_id, found)
     return found
 
@@ -80,6 +92,12 @@ def audit(
         f"the name of run {each} is not the one that it was given"
         for each, name, given in named
         if run_id in ("", each) and given != stored_name(seal, each, name)
+    )
+    labels: list[tuple[str, str, str, str, bytes]] = list(connection.execute(_LABELS))
+    names += tuple(
+        f"the labels of run {each} are not those that it was given"
+        for each, project, owner, team, given in labels
+        if run_id in ("", each) and given != stored_labels(seal, each, Labels(project, owner, team))
     )
     if run_id:
         return names, ()

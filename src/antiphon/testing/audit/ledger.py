@@ -2,11 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+from math import inf
+
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from antiphon.kernel.facts.events import EffectFinished, ModelEffect, RunResumed
+from antiphon.kernel.facts.events import (
+    CallEffect,
+    Detail,
+    EffectFinished,
+    EffectStarted,
+    Event,
+    HumanInput,
+    LimitEffect,
+    MessagePosted,
+    ModelEffect,
+    QuestionEffect,
+    RunResumed,
+    StateChanged,
+    TurnFinished,
+    TurnStarted,
+)
 from antiphon.kernel.facts.ledger import NANO, raised
+from antiphon.values.form import fitted
 from antiphon.values.limits import Limits
 from antiphon.values.message import Message, ToolCall
 
@@ -132,6 +151,24 @@ class AuditedActivation(Struct):
     results: list[int] = field(default_factory=list)
     open: set[str] = field(default_factory=set)
 
+    def misfit(self, detail: Detail, end: EffectFinished, at: float, open_now: Container[str]) -> str:
+        """Why something that people were asked should not have ended so at that time; empty where it may."""
+        if not isinstance(detail, HumanInput):
+            return ""
+        if type(detail) is LimitEffect and detail.joins:
+            early = detail.joins in open_now and end.outcome != "cancelled"
+            return f"{end.id} ended before {detail.joins}, whose answer it waits for" if early else ""
+        nobody = not (end.decided_by or end.source or end.command)
+        if end.outcome == "limit" and nobody and at < (inf if detail.deadline is None else detail.deadline):
+            return f"{end.id} ended for want of an answer while there was time for one"
+        if type(detail) is QuestionEffect and end.outcome == "completed":
+            try:
+                if fitted(end.content, detail.options, detail.schema) != end.content:
+                    return f"{end.id} is answered in another form than it is read in"
+            except ValueError as error:
+                return f"{end.id} is answered by what does not fit: {error}"
+        return ""
+
 
 INVARIANTS = {
     "gapless": "rows are numbered without a gap, count their events, and their epochs never fall",
@@ -145,14 +182,25 @@ INVARIANTS = {
     "results": "when a turn ends, every call of it has exactly one result",
     "inbox": "a delivered message is taken, or waits while its receiver rests, or becomes a dead letter",
     "action": "an action and what it began stand in its own turn; what it published came before its end",
+    "decided": "what a hook decided names a hook that decides such things, and its rules stand with it alone",
     "instructions": "instructions are written once in a call, before its model is first asked in that turn",
     "command": "a command is applied once, in order",
     "view": "only a living activation's view of its conversation is shortened",
     "permission": "no acting tool starts unless allowed, with the arguments that were allowed",
+    "answers": "an answer fits the form that was asked for, and comes before it counts for those who joined; "
+    "who has time to answer has all of it",
     "limits": "whenever something starts, tokens and money spent and held, calls and activations are within "
     "every scope's limits; only what a provider billed beyond its hold may exceed them",
 }
 """What is checked, by name."""
+
+
+class InvariantBroken(AssertionError):
+    """A journal tells of something that must not be; `invariant` is a key of INVARIANTS."""
+
+    def __init__(self, run_id: str, seq: int, invariant: str, text: str) -> None:
+        super().__init__(f"Run {run_id}, record {seq}, {invariant}: {text} ({INVARIANTS[invariant]})")
+        self.run_id, self.seq, self.invariant = run_id, seq, invariant
 
 
 def place(effect_id: str) -> tuple[int, int, str, int] | None:
@@ -165,6 +213,27 @@ def place(effect_id: str) -> tuple[int, int, str, int] | None:
         return int(activation), int(turn), where[0], int(where[1:].removesuffix("?"))
     except (ValueError, IndexError):
         return None
+
+
+HOOKS: dict[type, frozenset[str]] = {
+    TurnStarted: frozenset({"plan_turn", "prepare_input"}),
+    TurnFinished: frozenset({"end_turn"}),
+    StateChanged: frozenset({"plan_turn", "prepare_input", "intercept_call", "end_turn"}),
+    CallEffect: frozenset({"intercept_call"}),
+}
+"""By event or detail, the hooks that may have decided it."""
+
+
+def misattributed(event: Event) -> str:
+    """What an event says of who decided and cannot be; empty for nothing."""
+    what = event.detail if isinstance(event, EffectStarted) else event
+    by, known = getattr(what, "by", ""), HOOKS.get(type(what))
+    if known is not None and by and by not in known:
+        return f"{type(what).__name__} by {by!r}"
+    if isinstance(event, TurnStarted | TurnFinished) and event.rules and not by:
+        return f"{type(event).__name__} with rules and no hook"
+    hook = event.hook if isinstance(event, MessagePosted) else ""
+    return f"a message of the hook {hook!r}" if hook and hook not in ("prepare_input", "end_turn") else ""
 
 
 def ran(outcome: str, called: str = "") -> bool:

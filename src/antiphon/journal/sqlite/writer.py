@@ -14,7 +14,7 @@ import msgspec
 
 from antiphon.errors import JournalError, LeaseLost
 from antiphon.journal.port import Done, Row
-from antiphon.journal.sqlite_file import (
+from antiphon.journal.sqlite.file import (
     CHECKPOINT_PAGES,
     OpenedFile,
     is_fatal,

@@ -86,7 +86,7 @@ def _hash(text: str) -> str:
 
 def _asset(name: str) -> str:
     try:
-        return (files("antiphon.view") / "assets" / name).read_text("utf-8")
+        return (files("antiphon.view.page") / "assets" / name).read_text("utf-8")
     except FileNotFoundError:
         raise UserError(
             "The program that draws a run was not built here. It comes with the wheel; in a clone,"

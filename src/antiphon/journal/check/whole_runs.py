@@ -10,13 +10,13 @@ from contextlib import AbstractAsyncContextManager
 from msgspec.structs import replace
 
 from antiphon.errors import JournalError, RunInUse, UnknownName, UserError
+from antiphon.journal.listing import MAX_NAME, RunInfo
 from antiphon.journal.port import (
     MAX_ID,
-    MAX_NAME,
     Journal,
     Lease,
     Row,
-    RunInfo,
+    StoredRule,
     StoredRun,
     blob_digest,
     chain,
@@ -258,6 +258,40 @@ async def compacting(open_store: OpenStore) -> None:
         same((await journal.claim("compacting")).epoch, 2, "the next lease")
 
 
+async def standing_rules(open_store: OpenStore) -> None:
+    """Rules are kept beside the runs, once per id, until they are dropped; those for a run go with it."""
+    given = [
+        StoredRule(f"standing {number}", scope, key, b'{"n":%d}' % number, 1e9 + number)
+        for number, (scope, key) in enumerate(
+            [("project", "shop"), ("owner", "ann"), ("run", "standing"), ("run", "standing too")]
+        )
+    ]
+    async with open_store() as journal:
+        for each in reversed(given):
+            same(await journal.add_rule(each), True, f"adding {each.id}")
+        same(await journal.add_rule(replace(given[0], body=b"other")), False, "adding an id twice")
+        same(await _standing(journal), given, "rules, oldest first")
+        for wrong in ({"id": ""}, {"scope": ""}, {"scope": "world"}, {"key": ""}, {"key": "a\nb"}):
+            await raises(UserError, f"a rule with {wrong}", journal.add_rule(replace(given[0], **wrong)))
+        await journal.release(await journal.claim("standing", create=True))
+        await journal.delete("standing")
+        await raises(UnknownName, "a rule for a run that was deleted", journal.drop_rule(given[2].id))
+        await journal.drop_rule(given[1].id)
+        await raises(UnknownName, "a rule that was dropped", journal.drop_rule(given[1].id))
+        same(await _standing(journal), [given[0], given[3]], "rules that are left")
+        durable = journal.durability != "none"
+    if durable:
+        async with open_store() as journal:
+            same(await _standing(journal), [given[0], given[3]], "rules of the store when it is opened again")
+    async with open_store() as journal:
+        for each in await _standing(journal):
+            await journal.drop_rule(each.id)
+
+
+async def _standing(journal: Journal) -> list[StoredRule]:
+    return [each for each in await journal.rules() if each.id.startswith("standing ")]
+
+
 async def _entry(journal: Journal, run_id: str) -> RunInfo:
     return next(entry for entry in await journal.runs() if entry.run_id == run_id)
 
@@ -273,4 +307,5 @@ CASES: tuple[Case, ...] = (
     foreign_runs,
     deleting,
     compacting,
+    standing_rules,
 )

@@ -14,27 +14,35 @@ from typing import Any
 
 import apsw
 
-from antiphon.errors import JournalError, JournalFull
+from antiphon.errors import JournalDamaged, JournalError, JournalFull, UnknownName
 from antiphon.journal.files.seal import Seal
-from antiphon.journal.port import StoredRun, genesis, name_digest
-from antiphon.journal.sqlite_file import SET_MARK, meaning, open_file, value
-from antiphon.journal.sqlite_reader import RunHead
-from antiphon.journal.sqlite_writer import ADD_BLOB, ADD_ROW, KEEP_BLOB, NEWEST, WriteJob, pack, stored
+from antiphon.journal.listing import Labels, labels_digest, listed, name_digest
+from antiphon.journal.port import StoredRule, StoredRun, genesis, rule_digest
+from antiphon.journal.sqlite.file import SET_MARK, meaning, open_file, value
+from antiphon.journal.sqlite.reader import RunHead
+from antiphon.journal.sqlite.writer import ADD_BLOB, ADD_ROW, KEEP_BLOB, NEWEST, WriteJob, pack, stored
 from antiphon.journal.transfer import named_blobs, present
 
 # A key is never used again: an owner that was away too long still names the deleted run by it.
 _ADD_RUN = (
     "insert into runs"
-    "(key, run_id, created, updated, epoch, seq, last, digest, commands, owner, summary, origin, seal)"
+    "(key, run_id, created, updated, epoch, seq, last, digest, commands, owner, summary, origin, seal,"
+    " label_project, label_owner, label_team, labels)"
     " select 1 + max(value, coalesce((select max(key) from runs), 0)),"
-    " ?, ?, ?, 0, 0, 0, ?, ?, null, x'', ?, ? from meta where name = 'newest_removed_run' returning key"
+    " ?, ?, ?, 0, 0, 0, ?, ?, null, x'', ?, ?, ?, ?, ?, ? from meta"
+    " where name = 'newest_removed_run' returning key"
 )
 _IS_HERE = "select count(*) from runs where run_id = ?"
 _SET_HEAD = (
-    "update runs set seq = ?, last = ?, epoch = ?, digest = ?, updated = ?, name = ?, summary = ?,"
-    " seal = ?, imported = 1 where key = ?"
+    "update runs set seq = ?, last = ?, epoch = ?, digest = ?, updated = ?, name = ?, called = ?,"
+    " summary = ?, state = ?, words = ?, seal = ?, imported = 1 where key = ?"
 )
 NAME_GIVEN = "insert or replace into meta values('name of ' || ?, ?)"
+_RENAME = "update runs set name = ?, called = ? where key = ?"
+_RELABEL = "update runs set label_project = ?, label_owner = ?, label_team = ?, labels = ? where key = ?"
+_DESCRIBE = "update runs set summary = ?, state = ?, words = ? where key = ? and epoch = ?"
+_LABELLED = "select key, run_id, label_project, label_owner, label_team from runs where labels != x''"
+_SEAL_LABELS = "update runs set labels = ? where key = ?"
 _ELSEWHERE = "insert or replace into meta values('commands before ' || ?, ?)"
 _FORGET_NOTES = "delete from meta where name in ('name of ' || ?1, 'commands before ' || ?1)"
 _TAKE_OUT = "insert into removed(run, last, seq, sweep) values(?, ?, ?, 0)"
@@ -62,6 +70,14 @@ _SEAL_RUN = "update runs set seal = ? where key = ?"
 _COMMAND_DIGESTS = "select run, number, digest from commands"
 _SEAL_COMMAND = "update commands set seal = ? where run = ? and number = ?"
 _NAMED = "select run_id, runs.name from runs join meta on meta.name = 'name of ' || run_id"
+_ADD_RULE = (
+    "insert or ignore into rules(id, scope, key, body, created, digest, seal) values(?, ?, ?, ?, ?, ?, ?)"
+)
+_RULES = "select id, scope, key, body, created, digest, seal from rules order by created, id"
+_DROP_RULE = "delete from rules where id = ?"
+_DROP_RULES_OF = "delete from rules where scope = 'run' and key = ?"
+_RULE_DIGESTS = "select id, digest from rules"
+_SEAL_RULE = "update rules set seal = ? where id = ?"
 _BYTES_IN_USE = (
     "select (page_count - freelist_count) * page_size"
     " from pragma_page_count, pragma_freelist_count, pragma_page_size"
@@ -74,13 +90,20 @@ BLOBS, BYTES = 500, 32 << 20
 
 
 def add_run(
-    connection: apsw.Connection, seal: Seal, run_id: str, origin: str, now: float, commands: int = 0
+    connection: apsw.Connection,
+    seal: Seal,
+    run_id: str,
+    origin: str,
+    now: float,
+    labels: Labels,
+    commands: int = 0,
 ) -> int:
     """Add a run without rows; its key. origin: empty where it is the run's own id. commands: the newest one
     that it took in elsewhere."""
     start = genesis(run_id, origin)
     sealed = seal.end(seal.head(run_id, origin, 0), 0, start)
-    key: int = value(connection, _ADD_RUN, (run_id, now, now, start, commands, origin, sealed))
+    made = run_id, now, now, start, commands, origin, sealed, *_labelled(seal, run_id, labels)
+    key: int = value(connection, _ADD_RUN, made)
     if commands:
         connection.execute(_ELSEWHERE, (run_id, commands))
     return key
@@ -91,7 +114,7 @@ def restore(connection: apsw.Connection, seal: Seal, run: StoredRun, now: float)
     if value(connection, _IS_HERE, (run.run_id,)):
         raise present(run.run_id)
     origin = run.origin if run.origin != run.run_id else ""
-    key = add_run(connection, seal, run.run_id, origin, now, run.commands)
+    key = add_run(connection, seal, run.run_id, origin, now, run.labels, run.commands)
     if run.name:
         connection.execute(NAME_GIVEN, (run.run_id, stored_name(seal, run.run_id, run.name)))
     newest: int = value(connection, NEWEST)
@@ -105,7 +128,9 @@ def restore(connection: apsw.Connection, seal: Seal, run: StoredRun, now: float)
         row, last = run.rows[-1], newest + len(run.rows)
         seq, epoch, end, updated = row.seq, row.epoch, row.digest, row.at
     sealed = seal.end(seal.head(run.run_id, origin, 1), seq, end)
-    connection.execute(_SET_HEAD, (seq, last, epoch, end, updated, run.name, run.summary, sealed, key))
+    told = listed(run.summary)
+    words = run.name, run.name.casefold(), run.summary, told.state, told.title.casefold()
+    connection.execute(_SET_HEAD, (seq, last, epoch, end, updated, *words, sealed, key))
 
 
 def _rows(run: StoredRun, key: int, newest: int) -> Iterator[tuple[apsw.SQLiteValue, ...]]:
@@ -122,6 +147,7 @@ def take_out(connection: apsw.Connection, run_id: str, top: RunHead) -> None:
     connection.execute(_NO_ROW_AGAIN, (value(connection, NEWEST),))
     connection.execute(_DROP_HEAD, (top.key,))
     connection.execute(_FORGET_NOTES, (run_id,))
+    connection.execute(_DROP_RULES_OF, (run_id,))
 
 
 def clear(connection: apsw.Connection, job: WriteJob) -> bool:
@@ -173,6 +199,61 @@ def _let_blobs_go(connection: apsw.Connection, run: int) -> bool:
     return len(found) == BLOBS
 
 
+def rename(connection: apsw.Connection, seal: Seal, run_id: str, key: int, name: str) -> None:
+    """Give a run a name, inside the caller's transaction."""
+    connection.execute(_RENAME, (name, name.casefold(), key))
+    connection.execute(NAME_GIVEN, (run_id, stored_name(seal, run_id, name)))
+
+
+def relabel(connection: apsw.Connection, seal: Seal, run_id: str, key: int, labels: Labels) -> None:
+    """Give a run other labels, inside the caller's transaction."""
+    connection.execute(_RELABEL, (*_labelled(seal, run_id, labels), key))
+
+
+def describe(connection: apsw.Connection, key: int, epoch: int, summary: bytes) -> None:
+    """Keep a summary, and what the run is found by in it, inside the caller's transaction."""
+    told = listed(summary)
+    connection.execute(_DESCRIBE, (summary, told.state, told.title.casefold(), key, epoch))
+
+
+def _labelled(seal: Seal, run_id: str, labels: Labels) -> tuple[str, str, str, bytes]:
+    kept = stored_labels(seal, run_id, labels) if labels != Labels() else b""
+    return labels.project, labels.owner, labels.team, kept
+
+
+def stored_labels(seal: Seal, run_id: str, labels: Labels) -> bytes:
+    """What is stored beside a run's labels: their digest, or where there is a key their seal."""
+    digest = labels_digest(run_id, labels)
+    return seal.labels(digest) or digest
+
+
+def add_rule(connection: apsw.Connection, seal: Seal, rule: StoredRule) -> bool:
+    """Add a rule, inside the caller's transaction; False when there is one of that id."""
+    digest = rule_digest(rule)
+    row = (rule.id, rule.scope, rule.key, rule.body, rule.created_at, digest, seal.rule(digest))
+    connection.execute(_ADD_RULE, row)
+    return bool(connection.changes())
+
+
+def drop_rule(connection: apsw.Connection, rule_id: str) -> None:
+    """Delete a rule, inside the caller's transaction. Raises UnknownName."""
+    connection.execute(_DROP_RULE, (rule_id,))
+    if not connection.changes():
+        raise UnknownName("rule", rule_id, [name for name, _ in connection.execute(_RULE_DIGESTS)])
+
+
+def rules(seal: Seal, path: Path, connection: apsw.Connection) -> list[StoredRule]:
+    """Every rule, verified. Raises JournalDamaged."""
+    found = []
+    for rule_id, scope, key, body, created, digest, sealed in connection.execute(_RULES):
+        rule = StoredRule(rule_id, scope, key, body, created)
+        if rule_digest(rule) != digest or sealed != seal.rule(digest):
+            what = "is not as it was written; look at it, drop it and add it anew"
+            raise JournalDamaged(path, f"the rule {rule_id!a} {what}")
+        found.append(rule)
+    return found
+
+
 def stored_name(seal: Seal, run_id: str, name: str) -> bytes:
     """What is stored beside a run's name: its digest, or where there is a key its seal."""
     digest = name_digest(run_id, name)
@@ -180,7 +261,7 @@ def stored_name(seal: Seal, run_id: str, name: str) -> bytes:
 
 
 def seal_all(connection: apsw.Connection, seal: Seal) -> int:
-    """Seal every run, command and name anew, inside the caller's transaction; how many runs there are.
+    """Seal runs, commands, names, labels and rules anew, inside the caller's transaction; how many runs.
 
     Nobody who lives holds any of them. Who held one and stands still must claim it again, with the new key.
     """
@@ -195,6 +276,12 @@ def seal_all(connection: apsw.Connection, seal: Seal) -> int:
     names: list[tuple[Any, ...]] = connection.execute(_NAMED).fetchall()
     for run_id, name in names:
         connection.execute(NAME_GIVEN, (run_id, stored_name(seal, run_id, name)))
+    labelled: list[tuple[Any, ...]] = connection.execute(_LABELLED).fetchall()
+    for key, run_id, *labels in labelled:
+        connection.execute(_SEAL_LABELS, (stored_labels(seal, run_id, Labels(*labels)), key))
+    digests: list[tuple[Any, ...]] = connection.execute(_RULE_DIGESTS).fetchall()
+    for rule_id, digest in digests:
+        connection.execute(_SEAL_RULE, (seal.rule(digest), rule_id))
     connection.execute(SET_MARK, (seal.mark,))
     return len(runs)
 

@@ -17,9 +17,19 @@ from collections.abc import Awaitable, Sequence
 from functools import partial
 
 from antiphon.errors import JournalCorrupt, JournalError, LeaseLost, RunInUse, UnknownName, UserError
-from antiphon.journal.check_runs import CASES as WHOLE_RUNS
-from antiphon.journal.check_runs import Case, OpenStore
-from antiphon.journal.port import MAX_NAME, Lease, Row, StoredRun, blob_digest, chain, genesis
+from antiphon.journal.check.listing import CASES as LISTING
+from antiphon.journal.check.pages import CASES as PAGES
+from antiphon.journal.check.whole_runs import CASES as WHOLE_RUNS
+from antiphon.journal.check.whole_runs import Case, OpenStore
+from antiphon.journal.listing import MAX_NAME
+from antiphon.journal.port import (
+    Lease,
+    Row,
+    StoredRun,
+    blob_digest,
+    chain,
+    genesis,
+)
 from antiphon.journal.row_writer import PATIENCE_S, RowWriter, put
 from antiphon.journal.row_writer import raises as _raises
 from antiphon.journal.row_writer import same as _same
@@ -336,9 +346,12 @@ async def naming(open_store: OpenStore) -> None:
             await _raises(UserError, "a name that is none", journal.rename("naming", name))
         await journal.rename("naming", "kept")
         await journal.release(lease, b"summary")
+        place = journal.place
+        _same((type(place), bool(place)), (str, True), "where its runs are: the type, and whether it says so")
     async with open_store() as journal:
         if journal.durability == "none":
             return
+        _same(journal.place, place, "where its runs are, opened again")
         entry = next(entry for entry in await journal.runs() if entry.run_id == "naming")
         _same((entry.name, entry.summary, entry.seq), ("kept", b"summary", 1), "its entry, opened again")
         _same(list(await journal.read("naming")), rows, "its rows")
@@ -466,5 +479,7 @@ CASES: tuple[Case, ...] = (
     closing,
     reopening,
     two_openings,
+    *PAGES,
+    *LISTING,
     *WHOLE_RUNS,
 )

@@ -15,8 +15,8 @@ import msgspec
 from antiphon.errors import JournalCorrupt, JournalError, UnknownName
 from antiphon.journal.files.seal import Seal
 from antiphon.journal.port import Refs, Row, StoredCommand, blob_digest, chain, follows, genesis
-from antiphon.journal.sqlite_file import meaning, value
-from antiphon.journal.sqlite_writer import stored
+from antiphon.journal.sqlite.file import meaning, value
+from antiphon.journal.sqlite.writer import stored
 
 POLL_S = 0.1
 """How often other processes' commits are looked for while somebody waits."""
@@ -27,8 +27,8 @@ WINDOW = 256
 
 _HEAD = "select key, epoch, seq, last, digest, commands, origin, imported, seal from runs where run_id = ?"
 _KNOWN = "select run_id from runs order by key desc limit 20"
-_ROW = "select n, step, seq, count, epoch, at, digest, blobs, body, given from rows where n = ? and run = ?"
-_ROWS = (
+ROW = "select n, step, seq, count, epoch, at, digest, blobs, body, given from rows where n = ? and run = ?"
+ROWS = (
     "select n, step, seq, count, epoch, at, digest, blobs, body, given from rows"
     " where n between ? and ? and run = ?"
 )
@@ -72,10 +72,10 @@ def rows(connection: apsw.Connection, run_id: str, after: int) -> list[Row]:
         while n and seq > after:
             row = window.get(n)
             if row is None and step < NEAR:
-                near = connection.execute(_ROWS, (n - WINDOW, n, top.key))
+                near = connection.execute(ROWS, (n - WINDOW, n, top.key))
                 window = {each[0]: each for each in near}
                 row = window.get(n)
-            row = row or connection.execute(_ROW, (n, top.key)).fetchone()
+            row = row or connection.execute(ROW, (n, top.key)).fetchone()
             if row is None:
                 raise JournalCorrupt(run_id, seq, "the row is missing")
             found.append(row)
@@ -83,15 +83,21 @@ def rows(connection: apsw.Connection, run_id: str, after: int) -> list[Row]:
             if step < 0 or row[3] < 1 or (step == 0) != (seq == 0):
                 raise JournalCorrupt(run_id, row[2], "the row before it cannot be found")
             n = n - step if step else 0
-        anchor = connection.execute(_ROW, (n, top.key)).fetchone() if n else None
-    return _verify(run_id, top, anchor, found)
+        anchor = connection.execute(ROW, (n, top.key)).fetchone() if n else None
+    return verified(run_id, top, anchor, found)
 
 
-def _verify(
-    run_id: str, top: RunHead, anchor: tuple[Any, ...] | None, found: list[tuple[Any, ...]]
+def verified(
+    run_id: str,
+    top: RunHead,
+    anchor: tuple[Any, ...] | None,
+    found: list[tuple[Any, ...]],
+    *,
+    to_head: bool = True,
 ) -> list[Row]:
-    """The rows, verified. found: newest first, and emptied on the way: freed at once, that of a long run
-    would hold up every thread."""
+    """The rows, verified, as `ROW` reads them. anchor: the one before them. to_head: they end where the run
+    does. found: newest first, and emptied on the way: freed at once, that of a long run would hold up every
+    thread."""
     is_empty = not found and anchor is None
     if anchor is None:
         seq, epoch, digest = 0, 1, genesis(run_id, top.origin)
@@ -113,7 +119,7 @@ def _verify(
             raise JournalCorrupt(run_id, number, "the digest does not match")
         seq, epoch, digest = number, at_epoch, stored_digest
         result.append(row)
-    if (top.seq, top.digest) != (seq, digest) and not (is_empty and top.last):
+    if to_head and (top.seq, top.digest) != (seq, digest) and not (is_empty and top.last):
         raise JournalCorrupt(run_id, top.seq, f"the run's head names record {top.seq}, its rows end at {seq}")
     return result
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from antiphon.errors import RunInUse
 from antiphon.journal.owner import Owner, is_dead, this_process
-from antiphon.journal.sqlite_file import value
+from antiphon.journal.sqlite.file import value
 
 _OWNER_OF = "select owner from runs where key = ?"
 _OWNER = "select host, boot, pid, started, wall, steady from owners where key = ?"

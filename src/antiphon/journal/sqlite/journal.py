@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -12,45 +13,53 @@ from typing import Any, TypeVar
 import apsw
 
 from antiphon.errors import ConfigError, JournalError, LeaseLost, RunInUse, UnknownName
-from antiphon.journal import sqlite_anchored as anchored
-from antiphon.journal import sqlite_reader as reading
-from antiphon.journal import sqlite_runs as storing
 from antiphon.journal.files.anchor import Anchor
 from antiphon.journal.files.seal import Seal
+from antiphon.journal.listing import (
+    EVERY_RUN,
+    NO_LABELS,
+    Labels,
+    RunFilter,
+    RunInfo,
+    check_labels,
+    check_name,
+)
 from antiphon.journal.owner import HeldLeases
 from antiphon.journal.port import (
+    PAGE_BYTES,
     Done,
     Lease,
     Row,
-    RunInfo,
     StoredCommand,
+    StoredRule,
     StoredRun,
     check_id,
-    check_name,
+    check_limit,
     check_origin,
+    check_rule,
     wrong_given,
 )
-from antiphon.journal.sqlite_file import SYNCHRONOUS, check_seal, meaning, open_file, open_reading
-from antiphon.journal.sqlite_owners import Clocks, SqliteOwners
-from antiphon.journal.sqlite_reader import ReadQuery, SqliteReader
-from antiphon.journal.sqlite_writer import Append, Ended, SqliteWriter, Tail, WriteJob
+from antiphon.journal.sqlite import anchored
+from antiphon.journal.sqlite import reader as reading
+from antiphon.journal.sqlite import runs as storing
+from antiphon.journal.sqlite.file import SYNCHRONOUS, check_seal, meaning, open_file, open_reading
+from antiphon.journal.sqlite.listing import entries
+from antiphon.journal.sqlite.owners import Clocks, SqliteOwners
+from antiphon.journal.sqlite.pages import RowMarks, page
+from antiphon.journal.sqlite.reader import ReadQuery, SqliteReader
+from antiphon.journal.sqlite.waiters import Waiters
+from antiphon.journal.sqlite.writer import Append, Ended, SqliteWriter, Tail, WriteJob
 from antiphon.journal.transfer import check_run
 
 T = TypeVar("T")
 
 _HELD = "select epoch, owner from runs where key = ?"
 _RELEASE = "update runs set owner = null where key = ? and epoch = ?"
-_DESCRIBE = "update runs set summary = ? where key = ? and epoch = ?"
 _POST = (
     "insert into commands(run, number, key, digest, body, seal)"
     " select ?1, ?2, ?3, ?4, ?5, ?6 where not exists(select 1 from commands where run = ?1 and key = ?3)"
 )
 _COUNT_COMMANDS = "update runs set commands = ? where key = ?"
-_RENAME = "update runs set name = ? where key = ?"
-_RUNS = (
-    "select run_id, created, updated, seq, epoch, owner, summary, name, origin, imported from runs"
-    " order by key desc"
-)
 
 
 class SqliteJournal:
@@ -82,11 +91,11 @@ class SqliteJournal:
         if durability not in SYNCHRONOUS:
             raise ConfigError(f"durability is {durability!r}; it is one of: {', '.join(sorted(SYNCHRONOUS))}")
         self.path, self.durability, self._vfs = Path(path), durability, vfs
+        self.place = os.path.abspath(path)
         self._clocks = Clocks(ttl, wall, steady)
         self._owners = SqliteOwners(self.path, self._clocks)
         self._leases = HeldLeases(ttl, steady)
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._waiting: dict[str, list[tuple[int, int, asyncio.Future[None]]]] = {}
         self._closing: asyncio.Future[None] | None = None
         file = open_file(self.path, durability, vfs, Seal(key))
         try:
@@ -98,11 +107,15 @@ class SqliteJournal:
             file.connection.close(force=True)
             raise meaning(error, self.path, "opening") from error
         self._writer = SqliteWriter(file, self.path, self._ended)
+        self._marks = RowMarks()
         self._reader = SqliteReader(beside, self.path, self._seen)
+        self._waiters = Waiters(self._reader.watched)
 
-    async def claim(self, run_id: str, *, create: bool = False, origin: str = "") -> Lease:
+    async def claim(
+        self, run_id: str, *, create: bool = False, origin: str = "", labels: Labels = NO_LABELS
+    ) -> Lease:
         """See `port.Journal.claim`."""
-        return self._leases.hold(await self._heard(partial(self._claim, run_id, create, origin)))
+        return self._leases.hold(await self._heard(partial(self._claim, run_id, create, origin, labels)))
 
     def append(self, lease: Lease, row: Row, blobs: Mapping[str, bytes], done: Done) -> None:
         """See `port.Journal.append`; `done` is called on the loop, in the order of the calls."""
@@ -113,9 +126,16 @@ class SqliteJournal:
             return
         self._writer.put(Append(lease.run_id, row, blobs, done, lease.epoch))
 
-    async def read(self, run_id: str, after: int = 0) -> Sequence[Row]:
+    async def read(
+        self, run_id: str, after: int = 0, limit: int | None = None, size: int = PAGE_BYTES
+    ) -> Sequence[Row]:
         """See `port.Journal.read`."""
-        return await self._read(partial(anchored.rows, self._anchor, self._writer.seal, run_id, after))
+        check_limit(limit)
+        if limit is None:
+            rows = partial(reading.rows, run_id=run_id, after=after)
+        else:
+            rows = partial(page, marks=self._marks, run_id=run_id, after=after, limit=limit, size=size)
+        return await self._read(partial(anchored.rows, self._anchor, self._writer.seal, run_id, rows))
 
     async def blob(self, run_id: str, digest: str) -> bytes:
         """See `port.Journal.blob`."""
@@ -142,24 +162,20 @@ class SqliteJournal:
 
     async def wait(self, run_id: str, seq: int, command: int) -> None:
         """See `port.Journal.wait`: at once for this instance's writes, within 0.25 s for others'."""
-        waiter = (seq, command, asyncio.get_running_loop().create_future())
-        self._waiting.setdefault(run_id, []).append(waiter)
-        self._reader.watched[run_id] = len(self._waiting[run_id])
-        try:
+        with self._waiters.one(run_id, seq, command) as moved:
             now = await self._read(lambda connection: reading.position(connection, run_id))
-            self._wake({run_id: now})
-            await waiter[2]
-        finally:
-            left = self._waiting[run_id]
-            left.remove(waiter)
-            if not left:
-                del self._waiting[run_id]
-                self._reader.watched.pop(run_id, None)
+            self._waiters.wake({run_id: now})
+            await moved
 
     async def rename(self, run_id: str, name: str) -> None:
         """See `port.Journal.rename`; needs no lease."""
         check_name(name)
         await self._write(partial(self._rename, run_id, name))
+
+    async def relabel(self, run_id: str, labels: Labels) -> None:
+        """See `port.Journal.relabel`; needs no lease."""
+        check_labels(labels)
+        await self._write(partial(self._relabel, run_id, labels))
 
     async def restore(self, run: StoredRun) -> None:
         """See `port.Journal.restore`."""
@@ -169,7 +185,7 @@ class SqliteJournal:
     async def delete(self, run_id: str) -> None:
         """See `port.Journal.delete`."""
         more = await self._write(partial(self._delete, run_id))
-        self._wake({run_id: reading.GONE})
+        self._waiters.wake({run_id: reading.GONE})
         if more:
             await self._clear()
 
@@ -211,13 +227,30 @@ class SqliteJournal:
             more = await self._write(partial(storing.clear, self._writer.connection))
             await asyncio.sleep(min(loop.time() - began, 0.1) if more else 0)
 
-    async def runs(self) -> Sequence[RunInfo]:
+    async def runs(
+        self, where: RunFilter = EVERY_RUN, before: int = 0, limit: int | None = None
+    ) -> Sequence[RunInfo]:
         """See `port.Journal.runs`."""
-        return await self._read(self._entries)
+        check_limit(limit)
+        return await self._read(partial(self._entries, where, before, limit))
+
+    async def rules(self) -> Sequence[StoredRule]:
+        """See `port.Journal.rules`."""
+        return await self._read(partial(storing.rules, self._writer.seal, self.path))
+
+    async def add_rule(self, rule: StoredRule) -> bool:
+        """See `port.Journal.add_rule`."""
+        check_rule(rule)
+        held = self._writer.connection
+        return await self._write(lambda job: storing.add_rule(held, self._checked_seal(), rule))
+
+    async def drop_rule(self, rule_id: str) -> None:
+        """See `port.Journal.drop_rule`."""
+        await self._write(lambda job: storing.drop_rule(self._writer.connection, rule_id))
 
     async def audit(self, run_id: str = "") -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Check what lies beside the rows: names, and, unless one run is meant, that no run is gone and every
-        index fits what it points to. What is damaged, and what cannot be known."""
+        """Check what lies beside the rows: names and labels, and, unless one run is meant, that no run is
+        gone and every index fits what it points to. What is damaged, and what cannot be known."""
         return await self._read(partial(anchored.audit, self._anchor, self._writer.seal, run_id))
 
     async def beat(self) -> None:
@@ -246,10 +279,7 @@ class SqliteJournal:
         if self._closing is None:
             farewell = self._write(self._give_up)
             self._closing = asyncio.get_running_loop().create_future()
-            for waiters in self._waiting.values():
-                for _, _, waiter in waiters:
-                    if not waiter.done():
-                        waiter.set_exception(_closed(self.path))
+            self._waiters.fail(_closed(self.path))
             self._reader.put(ReadQuery(lambda _: self._anchor.close(), lambda ask, error: None))
             self._reader.put(None)
             self._writer.stop(after=self._reader.thread, gone=partial(self._call, self._gone, farewell))
@@ -267,17 +297,19 @@ class SqliteJournal:
 
     # What the writer's thread runs, inside a transaction.
 
-    def _claim(self, run_id: str, create: bool, origin: str, job: WriteJob) -> Lease:
+    def _claim(self, run_id: str, create: bool, origin: str, labels: Labels, job: WriteJob) -> Lease:
         connection, seal = self._writer.connection, self._checked_seal()
         if create:
             check_id("run_id", run_id)
+            check_labels(labels)
         try:
             top = reading.head(connection, run_id)
         except UnknownName:
             if not create:
                 self._writer.anchor.missing(run_id)
                 raise
-            storing.add_run(connection, seal, run_id, origin if origin != run_id else "", self._clocks.wall())
+            start = origin if origin != run_id else ""
+            storing.add_run(connection, seal, run_id, start, self._clocks.wall(), labels)
             top = reading.head(connection, run_id)
             self._writer.anchor.tide(runs=top.key)
         if origin:
@@ -317,8 +349,9 @@ class SqliteJournal:
 
     def _describe(self, lease: Lease, summary: bytes, job: WriteJob) -> None:
         tail = self._writer.tails.get(lease.run_id)
-        if tail is not None and tail.epoch == lease.epoch:
-            self._writer.connection.execute(_DESCRIBE, (summary, tail.key, tail.epoch))
+        # What a refused row said is not so.
+        if tail is not None and tail.epoch == lease.epoch and tail.refusal is None:
+            storing.describe(self._writer.connection, tail.key, tail.epoch, summary)
 
     def _post(self, run_id: str, key: str, body: bytes, job: WriteJob) -> bool:
         connection = self._writer.connection
@@ -334,11 +367,12 @@ class SqliteJournal:
         return True
 
     def _rename(self, run_id: str, name: str, job: WriteJob) -> None:
-        connection = self._writer.connection
-        connection.execute(_RENAME, (name, reading.head(connection, run_id).key))
-        connection.execute(
-            storing.NAME_GIVEN, (run_id, storing.stored_name(self._checked_seal(), run_id, name))
-        )
+        key = reading.head(self._writer.connection, run_id).key
+        storing.rename(self._writer.connection, self._checked_seal(), run_id, key, name)
+
+    def _relabel(self, run_id: str, labels: Labels, job: WriteJob) -> None:
+        key = reading.head(self._writer.connection, run_id).key
+        storing.relabel(self._writer.connection, self._checked_seal(), run_id, key, labels)
 
     def _restore(self, run: StoredRun, job: WriteJob) -> None:
         connection, anchor = self._writer.connection, self._writer.anchor
@@ -381,16 +415,12 @@ class SqliteJournal:
 
     # What the reader's thread runs.
 
-    def _entries(self, connection: apsw.Connection) -> list[RunInfo]:
+    def _entries(
+        self, where: RunFilter, before: int, limit: int | None, connection: apsw.Connection
+    ) -> list[RunInfo]:
         with connection:
-            names = self._owners.names(connection)
-            found: list[tuple[Any, ...]] = connection.execute(_RUNS).fetchall()
-        return [
-            RunInfo(
-                run_id, created, updated, seq, epoch, names.get(owner, ""), summary, name, origin, bool(moved)
-            )
-            for run_id, created, updated, seq, epoch, owner, summary, name, origin, moved in found
-        ]
+            found = entries(connection, self._owners.names(connection), where, before, limit)
+        return found
 
     # Between the threads and the loop.
 
@@ -437,27 +467,12 @@ class SqliteJournal:
             except Exception as raised:  # noqa: BLE001 - reported; the callbacks after it are still owed their end
                 text = "a callback of Journal.append raised"
                 self._on_loop().call_exception_handler({"message": text, "exception": raised})
-        if self._waiting:
-            self._wake(moved)
+        if self._waiters:
+            self._waiters.wake(moved)
 
     def _seen(self, moved: dict[str, tuple[int, int]] | JournalError) -> None:
-        self._call(self._wake, moved)
-
-    def _wake(self, moved: dict[str, tuple[int, int]] | JournalError) -> None:
-        if isinstance(moved, JournalError):
-            for waiters in self._waiting.values():
-                for _, _, waiter in waiters:
-                    if not waiter.done():
-                        waiter.set_exception(moved)
-            return
-        for run_id, (seq, command) in moved.items():
-            for after, read, waiter in self._waiting.get(run_id, ()):
-                if waiter.done():
-                    continue
-                if (seq, command) == reading.GONE:
-                    waiter.set_exception(UnknownName("run", run_id))
-                elif seq > after or command > read:
-                    waiter.set_result(None)
+        told = self._waiters.fail if isinstance(moved, JournalError) else self._waiters.wake
+        self._call(told, moved)
 
 
 def _resolve(future: asyncio.Future[Any], ended: WriteJob | ReadQuery, error: BaseException | None) -> None:

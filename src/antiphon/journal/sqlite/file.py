@@ -4,15 +4,19 @@ The tables of the newest format:
 
     meta     format, and when the file was created
     runs     the head of each run: epoch, seq, digest, `last` (its newest row), `commands` (its newest one),
-             `name`, what people call it, `origin`, the run from whose id its chain starts, and `imported`
+             `name`, what people call it, `origin`, the run from whose id its chain starts, and `imported`;
+             its labels, with `labels`, their digest; and what it is found by: of its summary `state` and, in
+             small letters, `words`, its title; `called`, its name
     rows     every run's rows in the order they were committed; `step` leads back to the run's row before,
              `given` of its `count` events came from outside
     blobs    large texts, each once; run_blobs says which runs keep it
     commands what outsiders posted for the owner, a key once per run
     owners   the processes that hold runs, and when they were last heard
     removed  runs that were deleted, until the last of their rows is gone
+    rules    what holds for tools in more than one run, beside the runs
 
-`seal`, of runs and commands, is empty in a journal without a key (see `journal.files.seal`).
+`seal`, of runs, commands and rules, is empty in a journal without a key (see `journal.files.seal`), and
+`labels` in a run that has none.
 
 Keys of runs and numbers of rows only grow: `meta` says which were the highest when something was deleted.
 
@@ -24,6 +28,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,6 +40,7 @@ from antiphon.journal.files.in_use import OpenFiles
 from antiphon.journal.files.log import damaged, empty, judge_log, scan_log
 from antiphon.journal.files.private import keep_out_of_git, tighten
 from antiphon.journal.files.seal import UNSEALED, VARIABLE, Seal
+from antiphon.journal.listing import listed
 from antiphon.journal.owner import this_process
 
 APPLICATION = 0x416E7470
@@ -94,7 +100,33 @@ FORMAT_6 = (
     "alter table commands add column seal blob not null default x''",
     "update meta set value = 6 where name = 'format'",
 )
-MIGRATIONS: tuple[tuple[str, ...], ...] = (FORMAT_1, FORMAT_2, FORMAT_3, FORMAT_4, FORMAT_5, FORMAT_6)
+FORMAT_7 = (
+    "alter table runs add column state text not null default 'open'",
+    "alter table runs add column words text not null default ''",
+    "alter table runs add column called text not null default ''",
+    "alter table runs add column label_project text not null default ''",
+    "alter table runs add column label_owner text not null default ''",
+    "alter table runs add column label_team text not null default ''",
+    "alter table runs add column labels blob not null default x''",
+    "update runs set state = listed_state(summary), words = listed_words(summary), called = folded(name)",
+    # The key ends every entry of an index: each is in the order of the list.
+    "create index runs_by_state on runs(state)",
+    "create index runs_by_project on runs(label_project, state) where label_project != ''",
+    "create index runs_by_owner_label on runs(label_owner, state) where label_owner != ''",
+    "create index runs_by_team on runs(label_team, state) where label_team != ''",
+    "create index runs_by_words on runs(key, words, called)",
+    "create index runs_by_created on runs(created)",
+    "update meta set value = 7 where name = 'format'",
+)
+FORMAT_8 = (
+    "create table rules(id text primary key, scope text not null, key text not null, body blob not null,"
+    " created real not null, digest blob not null, seal blob not null) without rowid",
+    "update meta set value = 8 where name = 'format'",
+)
+MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    FORMAT_1, FORMAT_2, FORMAT_3, FORMAT_4, FORMAT_5, FORMAT_6, FORMAT_7,
+    FORMAT_8,
+)  # fmt: skip
 """Entry k leads from format k to k + 1. Released entries never change; the last statement that
 touches `meta` names the new format."""
 
@@ -386,9 +418,29 @@ def _set_wal(connection: apsw.Connection, path: Path) -> None:
         return
 
 
+def _listed_state(summary: Any) -> str:
+    return listed(summary).state
+
+
+def _listed_words(summary: Any) -> str:
+    return listed(summary).title.casefold()
+
+
+def _folded(name: Any) -> str:
+    return str(name).casefold()
+
+
+_FUNCTIONS: Mapping[str, Callable[..., str]] = {
+    "listed_state": _listed_state, "listed_words": _listed_words, "folded": _folded,
+}  # fmt: skip
+"""What a migration asks of Python."""
+
+
 def _migrate(connection: apsw.Connection, path: Path) -> None:
     if _format(connection, path) == len(MIGRATIONS):
         return
+    for name, function in _FUNCTIONS.items():
+        connection.create_scalar_function(name, function, 1)
     connection.execute("begin immediate")
     try:
         for statements in MIGRATIONS[_format(connection, path) :]:

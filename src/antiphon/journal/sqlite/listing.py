@@ -1,0 +1,169 @@
+"""The list of runs of an SQLite journal, a page at a time and by index.
+
+First the keys of a page are found, by the index that tells the most of what is asked for; then those runs
+alone are read. An index is in the order of the list for one value only, so what is asked of several values
+(states, owners) is found for each and put together.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from heapq import nlargest
+from typing import Any, get_args
+
+import apsw
+
+from antiphon.journal.listing import Labels, RunFilter, RunInfo, RunStatus
+from antiphon.journal.sqlite.file import value
+
+_KEYS: Mapping[str, str] = {
+    # All that is asked for is in each; they differ in the index they go by.
+    "owner": (
+        "select key from runs where label_owner = :owner and label_owner != '' and state = :one"
+        " and key < :before and key >= :first and created >= :since"
+        " and (:project is null or label_project = :project)"
+        " and (:owner is null or label_owner = :owner)"
+        " and (:team is null or label_team = :team)"
+        " and (:states is null or state in (select value from json_each(:states)))"
+        " and (:text = '' or instr(words, :text) or instr(called, :text))"
+        " and (:driven is null or :driven ="
+        " (runs.owner is not null and runs.owner in (select value from json_each(:living))))"
+        " order by key desc limit :limit"
+    ),
+    "project": (
+        "select key from runs where label_project = :project and label_project != '' and state = :one"
+        " and key < :before and key >= :first and created >= :since"
+        " and (:project is null or label_project = :project)"
+        " and (:owner is null or label_owner = :owner)"
+        " and (:team is null or label_team = :team)"
+        " and (:states is null or state in (select value from json_each(:states)))"
+        " and (:text = '' or instr(words, :text) or instr(called, :text))"
+        " and (:driven is null or :driven ="
+        " (runs.owner is not null and runs.owner in (select value from json_each(:living))))"
+        " order by key desc limit :limit"
+    ),
+    "team": (
+        "select key from runs where label_team = :team and label_team != '' and state = :one"
+        " and key < :before and key >= :first and created >= :since"
+        " and (:project is null or label_project = :project)"
+        " and (:owner is null or label_owner = :owner)"
+        " and (:team is null or label_team = :team)"
+        " and (:states is null or state in (select value from json_each(:states)))"
+        " and (:text = '' or instr(words, :text) or instr(called, :text))"
+        " and (:driven is null or :driven ="
+        " (runs.owner is not null and runs.owner in (select value from json_each(:living))))"
+        " order by key desc limit :limit"
+    ),
+    "state": (
+        "select key from runs where state = :one"
+        " and key < :before and key >= :first and created >= :since"
+        " and (:project is null or label_project = :project)"
+        " and (:owner is null or label_owner = :owner)"
+        " and (:team is null or label_team = :team)"
+        " and (:states is null or state in (select value from json_each(:states)))"
+        " and (:text = '' or instr(words, :text) or instr(called, :text))"
+        " and (:driven is null or :driven ="
+        " (runs.owner is not null and runs.owner in (select value from json_each(:living))))"
+        " order by key desc limit :limit"
+    ),
+    "driven": (
+        "select key from runs where runs.owner = :one"
+        " and key < :before and key >= :first and created >= :since"
+        " and (:project is null or label_project = :project)"
+        " and (:owner is null or label_owner = :owner)"
+        " and (:team is null or label_team = :team)"
+        " and (:states is null or state in (select value from json_each(:states)))"
+        " and (:text = '' or instr(words, :text) or instr(called, :text))"
+        " and (:driven is null or :driven ="
+        " (runs.owner is not null and runs.owner in (select value from json_each(:living))))"
+        " order by key desc limit :limit"
+    ),
+    "text": (
+        "select key from runs indexed by runs_by_words where key > 0"
+        " and key < :before and key >= :first and created >= :since"
+        " and (:project is null or label_project = :project)"
+        " and (:owner is null or label_owner = :owner)"
+        " and (:team is null or label_team = :team)"
+        " and (:states is null or state in (select value from json_each(:states)))"
+        " and (:text = '' or instr(words, :text) or instr(called, :text))"
+        " and (:driven is null or :driven ="
+        " (runs.owner is not null and runs.owner in (select value from json_each(:living))))"
+        " order by key desc limit :limit"
+    ),
+    "all": (
+        "select key from runs not indexed where key > 0"
+        " and key < :before and key >= :first and created >= :since"
+        " and (:project is null or label_project = :project)"
+        " and (:owner is null or label_owner = :owner)"
+        " and (:team is null or label_team = :team)"
+        " and (:states is null or state in (select value from json_each(:states)))"
+        " and (:text = '' or instr(words, :text) or instr(called, :text))"
+        " and (:driven is null or :driven ="
+        " (runs.owner is not null and runs.owner in (select value from json_each(:living))))"
+        " order by key desc limit :limit"
+    ),
+}
+_FIRST = "select coalesce(min(key), 0) from runs indexed by runs_by_created where created >= ?"
+_ENTRY = (
+    "select run_id, created, updated, seq, epoch, owner, summary, name, origin, imported,"
+    " label_project, label_owner, label_team, key from runs where key = ?"
+)
+NO_END = 1 << 62
+
+
+def entries(
+    connection: apsw.Connection, living: Mapping[int, str], where: RunFilter, before: int, limit: int | None
+) -> list[RunInfo]:
+    """See `port.Journal.runs`. living: every owner that lives, in words, by key."""
+    keys = _keys(connection, living, where, before, NO_END if limit is None else min(limit, NO_END))
+    return [_entry(connection, living, key) for key in keys]
+
+
+def _keys(
+    connection: apsw.Connection, living: Mapping[int, str], where: RunFilter, before: int, limit: int
+) -> list[int]:
+    first = value(connection, _FIRST, (where.since,)) if where.since > 0 else 0
+    asked = {
+        "before": min(before, NO_END) or NO_END,
+        "first": first,
+        "since": where.since,
+        "project": where.project,
+        "owner": where.owner,
+        "team": where.team,
+        "states": json.dumps(where.states) if where.states else None,
+        "text": where.text.casefold(),
+        "driven": None if where.driven is None else int(where.driven),
+        "living": json.dumps(list(living)),
+        "limit": limit,
+    }
+    found: list[int] = []
+    for by, one in _ways(where, living):
+        found += [key for (key,) in connection.execute(_KEYS[by], {**asked, "one": one})]
+    return nlargest(min(limit, len(found)), found)
+
+
+def _ways(where: RunFilter, living: Mapping[int, str]) -> Iterator[tuple[str, Any]]:
+    """The statements that together find what is asked for, each with its one value."""
+    states = where.states or get_args(RunStatus)
+    by = next((label for label in ("owner", "project", "team") if getattr(where, label)), "")
+    if by:
+        yield from ((by, state) for state in states)
+    elif where.driven:
+        yield from (("driven", owner) for owner in living)
+    elif where.text:
+        yield "text", None
+    elif where.states:
+        yield from (("state", state) for state in where.states)
+    else:
+        yield "all", None
+
+
+def _entry(connection: apsw.Connection, living: Mapping[int, str], key: int) -> RunInfo:
+    (found,) = connection.execute(_ENTRY, (key,))
+    row: tuple[Any, ...] = found
+    run_id, created, updated, seq, epoch, owner, summary, name, origin, imported, *labels, number = row
+    return RunInfo(
+        run_id, created, updated, seq, epoch, living.get(owner, ""), summary, name, origin, bool(imported),
+        Labels(*labels), number,
+    )  # fmt: skip

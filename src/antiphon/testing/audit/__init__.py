@@ -1,0 +1,1 @@
+"""What the invariants are checked with: books of their own, and nothing of the fold that they judge."""
