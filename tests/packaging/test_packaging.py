@@ -27,6 +27,7 @@ def test_the_wheel_holds_the_source_tree(wheel: zipfile.ZipFile) -> None:
     }
     found = {name: wheel.read(name) for name in wheel.namelist() if ".dist-info/" not in name}
     assert found.keys() == wanted.keys()
+    assert "antiphon/view/page/assets/file.js" in found
     assert [name for name in wanted if found[name] != wanted[name]] == []
 
 

@@ -178,6 +178,8 @@ class EffectStartFrame(Struct, frozen=True, tag="effect_started", omit_defaults=
     callee: CalleeFrame | None = None
     background: bool = False
     held_tokens: int = 0
+    prefix: str = ""
+    """Of a model call: the digest of its system prompt and tools, a blob of the run."""
     due_at: float = 0.0
     """When a timer ends, or a person's time to answer, Unix seconds; 0 for never."""
     options: tuple[str, ...] = ()
@@ -273,10 +275,13 @@ encode = msgspec.json.Encoder().encode
 
 
 class FrameReader:
-    """Makes frames of a run's records, given from the first one on, each once."""
+    """Makes frames of a run's records, given from the first one on, each once.
 
-    def __init__(self) -> None:
-        self._tree = RunTree(recent=True)
+    text: characters of a text before it is cut; value: bytes of a value before it is left out.
+    """
+
+    def __init__(self, *, text: int = TEXT, value: int = VALUE) -> None:
+        self._tree, self._painter = RunTree(recent=True), _Painter(text, value)
 
     @property
     def seq(self) -> int:
@@ -287,115 +292,122 @@ class FrameReader:
         """The frame of the next record. Raises JournalCorrupt for one that cannot follow."""
         event = record.event
         started = event if isinstance(event, RunStarted) else None
-        found = [_change(each, started) for each in self._tree.add(record)]
+        found = [self._painter.change(each, started) for each in self._tree.add(record)]
         return Frame(record.seq, record.at, tuple(found))
 
 
-def _change(change: changes.Change, started: RunStarted | None) -> ChangeFrame:
-    match change:
-        case changes.EffectStart(activation, effect):
-            return _effect_start(activation, effect)
-        case changes.EffectEnd(activation, effect):
-            return _effect_end(activation, effect)
-        case changes.TurnStart(activation, turn):
-            return _turn_start(activation, turn)
-        case changes.TurnEnd(activation, turn):
-            return TurnEndFrame(activation.id, turn.number, turn.another_turn, turn.reminder)
-        case changes.MessageArrival(activation, message):
-            return ArrivalFrame(activation.id, _message(message))
-        case DeadLetter(number, message, reason):
-            return DeadLetterFrame(number, _message(message), reason)
-        case changes.DecisionMade(activation, effect_id, decision):
-            return DecisionFrame(activation.id, effect_id, decision)
-        case changes.DataChange(activation, replaced, appended):
-            return _data(activation, replaced, appended)
-        case changes.TranscriptChange(activation, trimmed, compacted):
-            return TranscriptFrame(activation.id, trimmed, compacted)
-        case changes.CancelRequest(target, reason):
-            return CancelFrame(target, reason)
-        case changes.RunStart() if started is not None:
-            options = started.options
-            return RunStartFrame(started.run_id, options.limits, options.run_limits, options.policy.preset)
-        case changes.RunClose(reason):
-            return RunCloseFrame(reason)
-        case changes.RunDrain():
-            return RunDrainFrame()
-        case _:
-            return RunResumeFrame()
+class _Painter:
+    """What a change is in a frame, with texts and values up to a size."""
 
+    def __init__(self, text: int, value: int) -> None:
+        self._text, self._value = text, value
 
-def _effect_start(activation: ActivationNode, effect: EffectNode) -> EffectStartFrame:
-    callee, use, wait = effect.callee, effect.model, effect.wait
-    return EffectStartFrame(
-        activation.id, ids.turn_of(effect.id), effect.id, effect.kind, effect.name, effect.purpose,
-        cut(effect.text), cut(effect.arguments or (effect.call.arguments if effect.call is not None else "")),
-        callee=_callee(callee) if callee is not None else None,
-        background=effect.background, held_tokens=use.held_tokens if use is not None else 0,
-        due_at=wait.due_at if wait is not None else 0.0, options=wait.options if wait is not None else (),
-        schema=wait.schema if wait is not None else None, decision=effect.decision, failure=effect.failure,
-    )  # fmt: skip
+    def change(self, change: changes.Change, started: RunStarted | None) -> ChangeFrame:
+        match change:
+            case changes.EffectStart(activation, effect):
+                return self.effect_start(activation, effect)
+            case changes.EffectEnd(activation, effect):
+                return self.effect_end(activation, effect)
+            case changes.TurnStart(activation, turn):
+                return self.turn_start(activation, turn)
+            case changes.TurnEnd(activation, turn):
+                return TurnEndFrame(activation.id, turn.number, turn.another_turn, turn.reminder)
+            case changes.MessageArrival(activation, message):
+                return ArrivalFrame(activation.id, self.message(message))
+            case DeadLetter(number, message, reason):
+                return DeadLetterFrame(number, self.message(message), reason)
+            case changes.DecisionMade(activation, effect_id, decision):
+                return DecisionFrame(activation.id, effect_id, decision)
+            case changes.DataChange(activation, replaced, appended):
+                return self.data(activation, replaced, appended)
+            case changes.TranscriptChange(activation, trimmed, compacted):
+                return TranscriptFrame(activation.id, trimmed, compacted)
+            case changes.CancelRequest(target, reason):
+                return CancelFrame(target, reason)
+            case changes.RunStart() if started is not None:
+                options = started.options
+                return RunStartFrame(
+                    started.run_id, options.limits, options.run_limits, options.policy.preset
+                )
+            case changes.RunClose(reason):
+                return RunCloseFrame(reason)
+            case changes.RunDrain():
+                return RunDrainFrame()
+            case _:
+                return RunResumeFrame()
 
+    def effect_start(self, activation: ActivationNode, effect: EffectNode) -> EffectStartFrame:
+        callee, use, wait = effect.callee, effect.model, effect.wait
+        return EffectStartFrame(
+            activation.id, ids.turn_of(effect.id), effect.id, effect.kind, effect.name, effect.purpose,
+            self.cut(effect.text),
+            self.cut(effect.arguments or (effect.call.arguments if effect.call is not None else "")),
+            callee=self.callee(callee) if callee is not None else None,
+            background=effect.background, held_tokens=use.held_tokens if use is not None else 0,
+            prefix=use.prefix if use is not None else "",
+            due_at=wait.due_at if wait is not None else 0.0,
+            options=wait.options if wait is not None else (),
+            schema=wait.schema if wait is not None else None,
+            decision=effect.decision, failure=effect.failure,
+        )  # fmt: skip
 
-def _callee(callee: ActivationNode) -> CalleeFrame:
-    opening = (
-        callee.opening if callee.opening is not None else Message("forward", "", callee.agent, "", id="")
-    )
-    return CalleeFrame(
-        callee.id, callee.agent, callee.path, _message(opening), callee.task_id, callee.reactivated
-    )
+    def callee(self, callee: ActivationNode) -> CalleeFrame:
+        opening = (
+            callee.opening if callee.opening is not None else Message("forward", "", callee.agent, "", id="")
+        )
+        return CalleeFrame(
+            callee.id, callee.agent, callee.path, self.message(opening), callee.task_id, callee.reactivated
+        )
 
+    def effect_end(self, activation: ActivationNode, effect: EffectNode) -> EffectEndFrame:
+        use, wait, never = effect.model, effect.wait, effect.started_at is None
+        reply = use.reply if use is not None else None
+        return EffectEndFrame(
+            activation.id, ids.turn_of(effect.id), effect.id, effect.kind, effect.name, effect.purpose,
+            effect.outcome, effect.reason, self.cut(effect.content),
+            self.cut(effect.arguments) if never else CutText(),
+            tuple(map(_file, effect.attachments)), effect.failure, effect.decision,
+            reply=None if reply is None else ReplyFrame(
+                self.cut(reply.content), self.cut(reply.reasoning), tuple(map(self.call, reply.calls)),
+                reply.stop, reply.model,
+            ),
+            usage=use.usage if use is not None else None,
+            nano_usd=use.cost.nano_usd if use is not None else 0,
+            unpriced=use is not None and use.cost.unpriced > 0,
+            by=wait.by if wait is not None else "", finishes=effect.finishes,
+        )  # fmt: skip
 
-def _effect_end(activation: ActivationNode, effect: EffectNode) -> EffectEndFrame:
-    use, wait, never = effect.model, effect.wait, effect.started_at is None
-    reply = use.reply if use is not None else None
-    return EffectEndFrame(
-        activation.id, ids.turn_of(effect.id), effect.id, effect.kind, effect.name, effect.purpose,
-        effect.outcome, effect.reason, cut(effect.content), cut(effect.arguments) if never else CutText(),
-        tuple(map(_file, effect.attachments)), effect.failure, effect.decision,
-        reply=None if reply is None else ReplyFrame(
-            cut(reply.content), cut(reply.reasoning), tuple(map(_call, reply.calls)), reply.stop, reply.model
-        ),
-        usage=use.usage if use is not None else None,
-        nano_usd=use.cost.nano_usd if use is not None else 0,
-        unpriced=use is not None and use.cost.unpriced > 0,
-        by=wait.by if wait is not None else "", finishes=effect.finishes,
-    )  # fmt: skip
+    def turn_start(self, activation: ActivationNode, turn: TurnNode) -> TurnStartFrame:
+        messages = tuple(map(self.message, turn.messages))
+        return TurnStartFrame(
+            activation.id, turn.number, messages, turn.planned, turn.acts, self.cut(turn.suffix)
+        )
 
+    def data(
+        self, activation: ActivationNode, replaced: Mapping[str, Any], appended: Mapping[str, list[Any]]
+    ) -> DataFrame:
+        sizes = {name: len(encode(value)) for name, value in (*replaced.items(), *appended.items())}
+        large = {name: size for name, size in sizes.items() if size > self._value}
+        return DataFrame(
+            activation.id,
+            {name: value for name, value in replaced.items() if name not in large},
+            {name: value for name, value in appended.items() if name not in large},
+            large,
+        )
 
-def _turn_start(activation: ActivationNode, turn: TurnNode) -> TurnStartFrame:
-    messages = tuple(map(_message, turn.messages))
-    return TurnStartFrame(activation.id, turn.number, messages, turn.planned, turn.acts, cut(turn.suffix))
+    def message(self, message: Message) -> MessageFrame:
+        return MessageFrame(
+            message.id, message.type, message.sender, message.receiver, self.cut(message.content),
+            message.call_id, message.task_id, message.intent, message.topic, message.source,
+            tuple(map(_file, message.attachments)),
+        )  # fmt: skip
 
+    def call(self, call: ToolCall) -> CallFrame:
+        return CallFrame(call.id, call.name, self.cut(call.arguments))
 
-def _data(
-    activation: ActivationNode, replaced: Mapping[str, Any], appended: Mapping[str, list[Any]]
-) -> DataFrame:
-    sizes = {name: len(encode(value)) for name, value in (*replaced.items(), *appended.items())}
-    large = {name: size for name, size in sizes.items() if size > VALUE}
-    return DataFrame(
-        activation.id,
-        {name: value for name, value in replaced.items() if name not in large},
-        {name: value for name, value in appended.items() if name not in large},
-        large,
-    )
-
-
-def _message(message: Message) -> MessageFrame:
-    return MessageFrame(
-        message.id, message.type, message.sender, message.receiver, cut(message.content), message.call_id,
-        message.task_id, message.intent, message.topic, message.source,
-        tuple(map(_file, message.attachments)),
-    )  # fmt: skip
-
-
-def _call(call: ToolCall) -> CallFrame:
-    return CallFrame(call.id, call.name, cut(call.arguments))
+    def cut(self, text: str) -> CutText:
+        return CutText(text) if len(text) <= self._text else CutText(text[: self._text], len(text))
 
 
 def _file(file: Attachment) -> FileFrame:
     return FileFrame(file.media_type, file.name, file.url, len(file.data) * 3 // 4)
-
-
-def cut(text: str) -> CutText:
-    """A text for a frame."""
-    return CutText(text) if len(text) <= TEXT else CutText(text[:TEXT], len(text))

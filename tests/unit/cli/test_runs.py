@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 
 import apsw
 import pytest
@@ -351,6 +352,18 @@ def test_verify_finds_every_change(shell, run_id, sql):
     assert "DAMAGED" in said.out
     assert "1 damaged" in said.out
     assert shell("runs", "verify", "--json").value["damaged"] == 1
+
+
+def test_export_as_a_page(shell, run_id, monkeypatch):
+    monkeypatch.setattr("antiphon.view.page._asset", lambda name: f"/* {name} */")
+    said = shell("runs", "export", run_id, "--html", "--out", "run.html")
+    assert said.code == 0
+    assert re.search(r"run \w{12}: \d+ records in run.html; open it in a browser", said.err)
+    page = (shell.folder / "run.html").read_text()
+    assert page.startswith("<!doctype html>")
+    assert run_id in page
+    assert (shell.folder / "run.html").stat().st_mode & 0o077 == 0
+    assert shell("runs", "export", run_id, "--html").out.startswith("<!doctype html>")
 
 
 def test_export_is_checked_anywhere(shell, run_id):

@@ -179,3 +179,9 @@ def test_a_file_is_named_without_its_bytes():
     frames = frames_of(Agent("a", model=Script(["ok"])), "read it", attachments=[file])
     (shown,) = changes(frames, "effect_started")[0].callee.opening.files
     assert (shown.media_type, shown.name, shown.bytes) == ("text/plain", "n.txt", 12)
+
+
+def test_a_model_call_names_the_prompt_that_it_was_sent():
+    frames = frames_of(Agent("a", "Be brief.", model=Script(["ok"])), "go")
+    started = [each for each in changes(frames, "effect_started") if each.kind == "model"]
+    assert [len(each.prefix) for each in started] == [64]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 
 import click
@@ -14,36 +15,59 @@ from antiphon.config.dotenv import environment
 from antiphon.errors import JournalError
 from antiphon.journal import open_journal
 from antiphon.journal.port import StoredRun
-from antiphon.view import export_file
+from antiphon.kernel.run.rows import read
+from antiphon.view import export_file, page
 from antiphon.view.export_file import Export
 
 
-@click.command("export", short_help="Write a run as one JSON file.")
+@click.command("export", short_help="Write a run as one JSON or HTML file.")
 @click.argument("run_id", metavar="RUN")
 @journal_option
+@click.option("--html", "as_html", is_flag=True, help="Write a page that any browser opens, without network.")
 @click.option(
     "--out", metavar="FILE", help="Write to a new file that only you can read. [default: standard output]"
 )
 @click.option("--yes", "-y", is_flag=True, help="Replace FILE when it exists.")
-def export(run_id: str, journal: str | None, out: str | None, yes: bool) -> int:
-    """Write a run as one JSON file, with its blobs and digests; `runs verify FILE` checks it anywhere."""
+def export(run_id: str, journal: str | None, as_html: bool, out: str | None, yes: bool) -> int:
+    """Write a run as one JSON file, with its blobs and digests; `runs verify FILE` checks it anywhere.
+
+    With --html it is a page to look at instead: who called whom, what was said, when, and what it cost.
+    """
     if out is not None and Path(out).exists() and not yes:
         raise click.UsageError(f"{out} exists; say --yes to replace it, or name another file.")
+    if as_html:
+        run, records, data = asyncio.run(_page(run_id, journal))
+        return _write(data, out, f"run {short_id(run)}: {records:,} records in {out}; open it in a browser")
     found, waiting = asyncio.run(_export(run_id, journal))
-    data = terminal_escape.json_text(found) + "\n"
     if waiting:
         exit_codes.remark(
             f"{waiting:,} {'command waits' if waiting == 1 else 'commands wait'} for the run's owner and"
             f" {'is' if waiting == 1 else 'are'} not exported; after `runs resume` they are in its records"
         )
+    data = (terminal_escape.json_text(found) + "\n").encode()
+    told = f"run {short_id(found.run_id)}: {len(found.rows):,} rows and {len(found.blobs):,} blobs in {out}"
+    return _write(data, out, told)
+
+
+def _write(data: bytes, out: str | None, told: str) -> int:
     if out is None:
-        output.say(data, end="")
-        return exit_codes.COMPLETED
-    export_file.write(Path(out), data.encode())
-    output.tell(
-        f"run {short_id(found.run_id)}: {len(found.rows):,} rows and {len(found.blobs):,} blobs in {out}"
-    )
+        output.say(data.decode(), end="")
+    else:
+        export_file.write(Path(out), data)
+        output.tell(told)
     return exit_codes.COMPLETED
+
+
+async def _page(prefix: str, option: str | None) -> tuple[str, int, bytes]:
+    """The run's id, how many records it has, and the page."""
+    async with opened(option) as journal:
+        entry = await find(journal, prefix)
+        records = await read(journal, entry.run_id)
+        prefixes = {
+            name: await journal.blob(entry.run_id, name) for name in sorted(page.prefixes_of(records))
+        }
+        made = page.page(records, prefixes, name=entry.name, made_at=time.time())
+        return entry.run_id, len(records), made
 
 
 async def _export(prefix: str, option: str | None) -> tuple[Export, int]:

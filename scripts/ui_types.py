@@ -1,0 +1,106 @@
+"""The types of the web page, made of the structs that it is sent.
+
+    python -m scripts.ui_types          # writes ui/src/state/wire.ts and ui/src/server/wire.ts
+    python -m scripts.ui_types --check  # fails when they are not what would be written
+
+The second file is the server's, and is left alone where the server's packages are not installed.
+
+JSON Schema in, TypeScript out: what `msgspec` says of a struct, and what a server says of itself alike.
+"""
+
+import importlib
+import json
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from antiphon.view.page import PageRun
+
+SOURCE = Path(__file__).resolve().parents[1] / "ui" / "src"
+SERVED = (
+    "AnswerBody", "AskBody", "CancelBody", "CommandReceipt", "CreateRun", "Inbox", "ResumeBody",
+    "RunCreated", "RunLine", "RunPage", "TeamView", "Teams", "TellBody",
+)  # fmt: skip
+"""What the page sends to the server and is answered, of `antiphon.server.routes.bodies`."""
+CHANGE = '\nexport type ChangeFrame = Frame["changes"][number];\n'
+HEAD = "// What a run is as JSON. Written by `python -m scripts.ui_types`; do not edit.\n"
+PLAIN = {"string": "string", "integer": "number", "number": "number", "boolean": "boolean", "null": "null"}
+
+
+def typescript(definitions: Mapping[str, Mapping[str, Any]]) -> str:
+    """One exported type for each schema."""
+    return HEAD + "".join(f"\n{declared(name, each)}" for name, each in definitions.items())
+
+
+def declared(name: str, schema: Mapping[str, Any]) -> str:
+    """A schema as a named type, with its description above it."""
+    if "properties" not in schema:
+        return f"export type {name} = {written(schema)};\n"
+    told = " ".join(str(schema.get("description", "")).split())
+    needed = set(schema.get("required", ()))
+    lines = [f"/** {told} */", f"export interface {name} {{"] if told else [f"export interface {name} {{"]
+    for key, each in schema["properties"].items():
+        lines.append(f"  {key}{'' if key in needed else '?'}: {written(each)};")
+    return "\n".join([*lines, "}", ""])
+
+
+def written(schema: Mapping[str, Any]) -> str:
+    """A schema as a type in place."""
+    if "$ref" in schema:
+        return str(schema["$ref"]).rpartition("/")[2]
+    if "enum" in schema:
+        return " | ".join(json.dumps(each) for each in schema["enum"])
+    if "const" in schema:
+        return json.dumps(schema["const"])
+    for joined in ("anyOf", "oneOf"):
+        if joined in schema:
+            return " | ".join(dict.fromkeys(written(each) for each in schema[joined]))
+    kind = schema.get("type")
+    if "prefixItems" in schema:
+        return f"[{', '.join(written(each) for each in schema['prefixItems'])}]"
+    if kind == "array" and isinstance(schema.get("items"), bool):
+        return "unknown[]"
+    if kind == "array":
+        inner = written(schema.get("items", {}))
+        return f"{inner}[]" if re.fullmatch(r"\w+", inner) else f"({inner})[]"
+    if kind == "object":
+        extra = schema.get("additionalProperties")
+        return f"Record<string, {written(extra) if isinstance(extra, Mapping) else 'unknown'}>"
+    return PLAIN.get(str(kind), "unknown")
+
+
+def files() -> dict[Path, str]:
+    """Each file, and what belongs in it."""
+    found = {SOURCE / "state" / "wire.ts": written_for([PageRun]) + CHANGE}
+    try:
+        bodies = importlib.import_module("antiphon.server.routes.bodies")
+    except ModuleNotFoundError:
+        return found
+    found[SOURCE / "server" / "wire.ts"] = written_for([getattr(bodies, name) for name in SERVED])
+    return found
+
+
+def written_for(structs: list[Any]) -> str:
+    """The types of these structs and of all that they hold."""
+    _, definitions = msgspec.json.schema_components(structs, ref_template="#/$defs/{name}")
+    return typescript(definitions)
+
+
+def main() -> int:
+    """Write or check the files: 0, or 1 when one is out of date."""
+    stale = 0
+    for path, text in files().items():
+        if "--check" not in sys.argv:
+            path.write_text(text)
+        elif not path.exists() or path.read_text() != text:
+            print(f"{path} is not what `python -m scripts.ui_types` writes")
+            stale = 1
+    return stale
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,302 @@
+"""The runs that the page's own tests and its pictures draw, as files.
+
+    python -m tests.page.shown FOLDER
+
+writes `research.html` and `question.html`, the same as `antiphon runs export --html`, `hostile.html`, whose
+every text attacks the page, `large.html` of 10,000 records, and `frames/*.json`, the frames of every oracle
+scenario beside what the run tree says at their end. Time is virtual: each takes as long as its records say.
+"""
+
+import asyncio
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from antiphon import Agent, ModelError, RunLimits, open_run, tool
+from antiphon.journal.memory import MemoryJournal
+from antiphon.kernel.run.rows import read
+from antiphon.models.script import call, finish
+from antiphon.testing.clock import VirtualClock
+from antiphon.values.model import Reply, Usage
+from antiphon.values.policy import Policy
+from antiphon.view.frames import FrameReader
+from antiphon.view.page import page, prefixes_of
+from antiphon.view.tree import RunTree
+from tests.oracle.play import SCENARIOS
+from tests.oracle.stage import Stage
+
+QUESTION = "What happens to a tool call when the process dies in the middle of it? Write it up for operators."
+REPORT = """# When the process dies: what operators need to know
+
+A run is a journal. Kill the process at any moment and resume it: no *finished* tool call is repeated.
+
+## What was in flight
+- `read` runs again, `idempotent` runs again with the same key [loop.md:141].
+- `once` asks its `reconcile`, or ends *unknown*: it may or may not have happened.
+
+## What you type
+`antiphon runs resume RUN TARGET` [cli.md:141]
+"""
+
+
+class Paced:
+    """A model that takes its time, thinks aloud and counts its tokens; lines are `(seconds, reply)`."""
+
+    def __init__(self, clock: VirtualClock, lines: dict[str, list[tuple[float, Any, str]]]) -> None:
+        self.name, self._clock, self._lines = "openai:gpt-4.1-mini", clock, lines
+
+    async def complete(self, request: Any, emit: Callable[[Any], None]) -> Reply:
+        """The next line of whoever asks."""
+        who = request.system.partition('You are "')[2].partition('"')[0]
+        said = sum(each.role == "assistant" for each in request.messages)
+        attempt = int(request.effect_id.partition(".m")[2] or 1)
+        lines = self._lines[who]
+        if callable(lines):
+            lines = lines(request)
+        options = lines[said] if isinstance(lines[said], list) else [lines[said]]
+        seconds, line, thought = options[min(attempt, len(options)) - 1]
+        await self._clock.sleep_until(self._clock.now() + seconds)
+        if isinstance(line, Exception):
+            raise line
+        calls = tuple(line) if isinstance(line, list) else ()
+        calls = tuple(msgspec.structs.replace(each, id=f"{who}_{said}_{n}") for n, each in enumerate(calls))
+        text = line if isinstance(line, str) else ""
+        sent = len(request.system) // 4 + 260 + sum(len(each.content) // 4 for each in request.messages)
+        usage = Usage(sent, 24 + len(text) // 4 + 40 * len(calls), sent * 3 // 4 if said else 0)
+        return Reply(text, calls, "calls" if calls else "stop", usage, reasoning=thought)
+
+
+@tool(effect="read")
+async def search_documents(query: str, count: int = 5) -> str:
+    """Search the documents: lines that hold the words, with file and number."""
+    return f"cli.md:263: An open question is asked again after a resume.\nloop.md:141: {query}\n3 of {count}"
+
+
+@tool(effect="read")
+async def read_lines(path: str, first: int, last: int) -> str:
+    """Read lines of a document."""
+    if path == "crash.md":
+        raise ValueError("There is no file crash.md. Near: tasks.md, crash-recovery.md")
+    return f"{path}, lines {first}-{last}:\n" + "\n".join(
+        f"{n}: what stands there" for n in range(first, last + 1)
+    )
+
+
+@tool(effect="once", requires_approval=True)
+async def write_report(path: str, text: str) -> str:
+    """Write the report beside the run."""
+    return f"{len(text)} characters in {path}"
+
+
+LOOP = call("read_lines", path="loop.md", first=136, last=142)
+FOUND = "the tool's own contract [loop.md:141]."
+ACTS = "The report shall be kept beside the run. Writing a file acts on the world, so somebody will be asked."
+
+
+def reader(subject: str, *, stumbles: bool = False, misreads: bool = False) -> list[Any]:
+    """What a reader says about a subject."""
+    first = (
+        0.9,
+        [call("search_documents", query=subject)],
+        f"My part is {subject!r}. I search the documents first.",
+    )
+    if stumbles:
+        first = [(1.1, ModelError("overloaded", "The provider is overloaded", status=529), ""), first]
+    path = "crash.md" if misreads else "cli.md"
+    return [
+        first,
+        (1.2, [call("read_lines", path=path, first=88, last=96), LOOP], ""),
+        (0.9, [call("read_lines", path="cli.md", first=208, last=214)], "I read around the best hit."),
+        (1.6, [finish(f"{subject}: what was in flight is resolved by {FOUND}")], ""),
+    ]  # fmt: skip
+
+
+SUBJECTS = ("Effect contracts", "Recovery of a run", "Questions that were open")
+
+
+def lines() -> dict[str, Any]:
+    """All that the team says."""
+    parts = {
+        SUBJECTS[0]: reader(SUBJECTS[0]),
+        SUBJECTS[1]: reader(SUBJECTS[1], stumbles=True),
+        SUBJECTS[2]: reader(SUBJECTS[2], misreads=True),
+    }
+    asked = [call("call_agent", agent_name="Reader", message=each) for each in SUBJECTS]
+    writing = call("write_report", path="reports/when-the-process-dies.md", text=REPORT)
+    return {
+        "Partner": [
+            (2.1, [call("call_agent", agent_name="Principal", message=QUESTION)],
+             "The question has three parts that can be looked up apart from each other."),
+            (1.8, [finish(REPORT)], ""),
+        ],
+        "Principal": [
+            (2.6, asked, "Three readers at once; each quotes with file and lines."),
+            (1.4, [call("search_documents", query="operators resume")], ""),
+            (2.4, [writing], ACTS),
+            (1.7, [finish("The report is written and filed.")], ""),
+        ],
+        "Reader": lambda request: next(
+            said
+            for subject, said in parts.items()
+            if any(subject in each.content for each in request.messages)
+        ),
+    }  # fmt: skip
+
+
+def team(model: Any) -> list[Agent]:
+    """A partner, a principal and readers."""
+    reading = [search_documents, read_lines]
+    return [
+        Agent("Partner", "You talk with the user and plan.", can_call=["Principal"], model=model),
+        Agent(
+            "Principal",
+            "You give out the work and write the report.",
+            tools=[search_documents, write_report],
+            can_call=["Reader"],
+            model=model,
+        ),
+        Agent("Reader", "You search the documents.", tools=reading, can_call=(), model=model),
+    ]
+
+
+async def research(journal: MemoryJournal, *, answered: bool) -> str:
+    """The research run; unanswered it ends with the open approval."""
+    clock = VirtualClock()
+    limits = RunLimits(tokens=150_000, usd=0.25)
+    async with open_run(
+        team(Paced(clock, lines())),
+        journal=journal,
+        clock=clock,
+        env={},
+        run_limits=limits,
+        policy=Policy("guarded"),
+    ) as run:
+        request = await run.post("Partner", QUESTION)
+        async for record in run.events(deltas=False):
+            if getattr(record.event, "id", "").endswith("?"):
+                if not answered:
+                    break
+                await clock.sleep_until(clock.now() + 6)
+                edited = {
+                    "path": "reports/when-the-process-dies.md",
+                    "text": REPORT + "\nAnd nothing is lost.\n",
+                }
+                await run.answer(
+                    record.event.id, "yes", arguments=msgspec.json.encode(edited).decode(), by="operator"
+                )
+                await run.result(request)
+                break
+        return run.run_id
+
+
+ATTACK = (
+    "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
+    "\u202egnp.exe\u2066 \x1b[31m\x00 javascript:alert(1) &lt;b&gt; <!-- "
+)
+
+
+@tool(effect="read")
+async def attacked(text: str) -> str:
+    """Give back something hostile."""
+    return ATTACK + "x" * 1_000_000
+
+
+async def hostile(journal: MemoryJournal) -> str:
+    """A run in which every text that a model, a tool or a user writes attacks the page."""
+    clock = VirtualClock()
+    said = {
+        "Guest": [(0.5, [call("attacked", text=ATTACK)], ATTACK), (0.5, ATTACK + "y" * 1_000_000, ATTACK)]
+    }
+    agent = Agent("Guest", ATTACK, tools=[attacked], model=Paced(clock, said))
+    async with open_run([agent], journal=journal, clock=clock, env={}, interactive=False) as run:
+        await run.result(await run.post("Guest", ATTACK))
+        return run.run_id
+
+
+async def large(journal: MemoryJournal, records: int = 10_000) -> str:
+    """A run of that many records: one lead and fifty readers at once, over and over."""
+    clock = VirtualClock()
+    lap = [call("call_agent", agent_name="Reader", message=f"{SUBJECTS[0]} {n}") for n in range(50)]
+    per_lap = 50 * 21
+    laps = records // per_lap + 1
+    said = {
+        "Lead": [*[(1.0, lap, "") for _ in range(laps)], (1.0, [finish("done")], "")],
+        "Reader": reader(SUBJECTS[0]),
+    }
+    model = Paced(clock, said)
+    agents = [
+        Agent("Lead", "You give out the work.", can_call=["Reader"], model=model),
+        Agent("Reader", "You search.", tools=[search_documents, read_lines], can_call=(), model=model),
+    ]
+    async with open_run(agents, journal=journal, clock=clock, env={}, interactive=False) as run:
+        await run.result(await run.post("Lead", "Read everything"))
+        return run.run_id
+
+
+async def exported(journal: MemoryJournal, run_id: str, name: str) -> bytes:
+    """The page of a run."""
+    records = await read(journal, run_id)
+    prefixes = {each: await journal.blob(run_id, each) for each in prefixes_of(records)}
+    return page(records, prefixes, name=name, made_at=records[-1].at)
+
+
+def told(tree: RunTree) -> dict[str, Any]:
+    """What a page must say at the end of a run."""
+    return {
+        "closed": tree.closed, "asked": list(tree.human_inputs), "state": tree.state,
+        "tokens": sum(each.usage.total for each in tree.models.values()),
+        "nano_usd": sum(each.cost.nano_usd for each in tree.models.values()),
+        "effects": {
+            each.id: [each.kind, each.name, each.purpose, each.started_at, each.ended_at, each.outcome]
+            for each in tree.effects.values()
+        },
+        "activations": {
+            each.id: [each.agent, each.call, [[turn.number, turn.started_at] for turn in each.turns]]
+            for each in tree.activations.values()
+        },
+    }  # fmt: skip
+
+
+async def frames_of(journal: Any, run_id: str) -> dict[str, Any]:
+    """A run's frames, what is asked after each, and what the tree says at their end."""
+    reading, tree, asked = FrameReader(), RunTree(), []
+    records = await read(journal, run_id)
+    for each in records:
+        tree.add(each)
+        asked.append(list(tree.human_inputs))
+    return {"frames": [reading.add(each) for each in records], "asked": asked, "told": told(tree)}
+
+
+async def oracle(folder: Path) -> None:
+    """The frames of every oracle scenario."""
+    for name, play in SCENARIOS.items():
+        with tempfile.TemporaryDirectory() as place:
+            stage = Stage(Path(place))
+            await play(stage)
+            runs = [await frames_of(stage.journal, each.run_id) for each in await stage.journal.runs()]
+        (folder / f"{name}.json").write_bytes(msgspec.json.encode(runs))
+
+
+async def main(folder: Path) -> None:
+    """Write all of it."""
+    (folder / "frames").mkdir(parents=True, exist_ok=True)
+    journal = MemoryJournal()
+    runs = {
+        "research": await research(journal, answered=True),
+        "question": await research(journal, answered=False),
+        "hostile": await hostile(journal), "large": await large(journal),
+    }  # fmt: skip
+    for name, run_id in runs.items():
+        (folder / f"{name}.html").write_bytes(
+            await exported(journal, run_id, "" if name == "research" else name)
+        )
+        (folder / f"{name}.json").write_bytes(msgspec.json.encode(await frames_of(journal, run_id)))
+    await oracle(folder / "frames")
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Path(sys.argv[1])))

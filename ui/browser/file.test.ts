@@ -1,0 +1,195 @@
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { until } from "../tests/fake";
+import { launch, open, serious } from "./page";
+
+let browser: Browser;
+beforeAll(async () => { browser = await launch(); });
+afterAll(() => browser.close());
+
+const record = (page: Page) => page.locator(".pos b").innerText();
+const looked = (page: Page) => page.locator(".p-look .bar-top code").innerText();
+
+test("an exported file shows the question, its state, what it cost, and who was at work", async () => {
+  const { page, faults } = await open(browser, "research");
+  expect(await page.locator("h1").innerText()).toContain("What happens to a tool call");
+  expect(await page.locator(".head .state").innerText()).toContain("Completed");
+  expect(await page.locator(".meters").innerText()).toMatch(/Tokens\s+[\d,]+ of 150k/);
+  await page.locator(".react-flow__node", { hasText: "Reader #3" }).waitFor();
+  expect(await page.locator(".turn .name").allInnerTexts()).toContain("Principal");
+  expect(faults).toEqual([]);
+  await page.close();
+});
+
+test("a click on a bar looks at it, and every pane follows", async () => {
+  const { page } = await open(browser, "research");
+  const box = (await page.locator(".tracks").boundingBox())!;
+  // Reader #2's first model call failed: its bar is the first in the fourth lane.
+  await page.mouse.click(box.x + box.width * 0.26, box.y + 3 * 30 + 10);
+  expect(await looked(page)).toBe("4/1.m1");
+  expect(await page.locator(".p-look .insp").innerText()).toContain("The provider is overloaded");
+  expect(await page.locator(".turn.sel .name").innerText()).toBe("Reader #2");
+  expect(page.url()).toContain("effect=4%2F1.m1");
+  await page.goBack();
+  await until(async () => (await looked(page)) === "1/2.m1");
+  await page.close();
+});
+
+test("a drag over the lanes scrubs, and every pane is as it was then", async () => {
+  const { page } = await open(browser, "research");
+  const box = (await page.locator(".strip .over").boundingBox())!;
+  await page.mouse.move(box.x + box.width * 0.9, box.y + 10);
+  await page.mouse.down();
+  for (const at of [0.8, 0.6, 0.4, 0.3]) await page.mouse.move(box.x + box.width * at, box.y + 10);
+  await page.mouse.up();
+  const seq = Number(await record(page));
+  expect(seq).toBeGreaterThan(20);
+  expect(seq).toBeLessThan(60);
+  expect(await page.locator(".head .state").innerText()).toContain("Running at +");
+  expect(await page.locator(".node.on").count()).toBeGreaterThan(0);
+  await page.keyboard.press("l");
+  expect(await record(page)).toBe("100");
+  expect(await page.locator(".head .state").innerText()).toContain("Completed");
+  await page.close();
+});
+
+test("everything is reached with keys", async () => {
+  const { page } = await open(browser, "research");
+  await page.keyboard.press("Home");
+  expect(await record(page)).toBe("1");
+  await page.keyboard.press("ArrowRight");
+  expect(await record(page)).toBe("2");
+  await page.keyboard.press("Shift+ArrowRight");
+  expect(await record(page)).toBe("12");
+  await page.keyboard.press("]");
+  expect(await looked(page)).toBe("4/1.m1");
+  await page.keyboard.press("]");
+  expect(await looked(page)).toBe("4/1.w1");
+  await page.keyboard.press("[");
+  expect(await looked(page)).toBe("4/1.m1");
+  await page.keyboard.press("Alt+ArrowRight");
+  expect(await looked(page)).toBe("4/2.m1");
+  await page.keyboard.press("Space");
+  await page.getByRole("button", { name: "Pause" }).waitFor();
+  await page.keyboard.press("Space");
+  await page.keyboard.press("?");
+  await page.getByRole("dialog", { name: "Keys" }).waitFor();
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("3");
+  expect(await page.evaluate(() => document.activeElement?.getAttribute("role"))).toBe("slider");
+  await page.close();
+});
+
+test("words are found in all of the run, and lead to where they stand", async () => {
+  const { page } = await open(browser, "large");
+  await page.keyboard.press("Control+f");
+  await page.getByLabel("Find in this run").fill("effect contracts 17");
+  await page.getByRole("status").filter({ hasText: /^10$/ }).waitFor();
+  await page.keyboard.press("Enter");
+  await page.getByText("1 of 10", { exact: true }).waitFor();
+  expect(await page.locator(".p-look .insp").innerText()).toContain("Effect contracts 17");
+  await page.keyboard.press("Shift+Enter");
+  await page.getByText("10 of 10", { exact: true }).waitFor();
+  await page.keyboard.press("Escape");
+  expect(await page.getByLabel("Find in this run").count()).toBe(0);
+  await page.close();
+});
+
+test("a link leads to a record, a call and a list", async () => {
+  const { page } = await open(browser, "research", { hash: "record=55&effect=5/2.c1&tab=records" });
+  expect(await record(page)).toBe("55");
+  expect(await looked(page)).toBe("5/2.c1");
+  expect(await page.locator(".rec[aria-current=true]").innerText()).toContain("55");
+  await page.locator(".rec", { hasText: "retry" }).first().click();
+  expect(await looked(page)).toBe("4/1.w1");
+  await page.close();
+});
+
+test("what asks a person is there, with the command that answers it", async () => {
+  const { page } = await open(browser, "question");
+  expect(await page.locator(".head .state").innerText()).toContain("Asks you");
+  expect(await page.locator(".ask").innerText()).toContain("asks to use write_report");
+  expect(await page.locator(".ask").innerText()).toMatch(/antiphon answer \w{12}/);
+  await page.close();
+});
+
+test("hostile texts are shown, and nothing of them acts", async () => {
+  const { page, faults } = await open(browser, "hostile");
+  expect(await page.title()).toBe("hostile · Antiphon");
+  expect(await page.locator("img, iframe, object").count()).toBe(0);
+  const text = await page.locator("body").innerText();
+  expect(text).toContain("</script><script>document.title='owned'</script><img src=x");
+  expect(text).toContain("\\u202egnp.exe");
+  expect(text).not.toMatch(/[\u202e\u2066\u0000\u001b]/);
+  await page.locator(".react-flow__node", { hasText: "Guest" }).click();
+  await page.getByRole("button", { name: /show more of/ }).first().click();
+  expect(await page.title()).toBe("hostile · Antiphon");
+  expect(faults).toEqual([]);
+  await page.close();
+});
+
+test("rows of the transcript never overlap and leave no gap, also when one of them grows", async () => {
+  for (const [name, hash] of [["large", "record=4000"], ["hostile", ""], ["question", "record=60"]] as const) {
+    const { page } = await open(browser, name, { hash });
+    await page.waitForTimeout(200);
+    for (const each of await page.locator(".talk").getByRole("button", { name: /show more of/ }).all()) await each.click().catch(() => undefined);
+    await page.waitForTimeout(100);
+    const boxes = await page.locator(".talk > div > div").evaluateAll((rows) =>
+      rows.map((each) => each.getBoundingClientRect()).map((each) => [each.top, each.bottom] as const));
+    expect(boxes.length).toBeGreaterThan(1);
+    boxes.slice(1).forEach(([top], index) => expect(Math.abs(top - boxes[index]![1])).toBeLessThan(2));
+    await page.close();
+  }
+});
+
+test("the policy of the file lets no other program run, and nothing be fetched", async () => {
+  const { page } = await open(browser, "research");
+  const done = await page.evaluate(async () => {
+    const script = document.createElement("script");
+    script.textContent = "document.title = 'owned'";
+    document.body.append(script);
+    const fetched = await fetch("https://example.invalid/").then(() => true, () => false);
+    return [document.title, fetched];
+  });
+  expect(done).toEqual(["A run · Antiphon", false]);
+  const policy = await page.locator("meta[http-equiv]").getAttribute("content");
+  expect(policy).toContain("default-src 'none'");
+  expect(policy).not.toContain("unsafe");
+  await page.close();
+});
+
+test("10,000 records open within two seconds and scrub without a task over 100 ms", async () => {
+  const start = Date.now();
+  const { page, faults } = await open(browser, "large");
+  await page.locator(".turn").first().waitFor();
+  expect(Date.now() - start).toBeLessThan(4_000); // two on a machine that does nothing else
+  const steps = await page.evaluate(async () => {
+    const took: number[] = [];
+    const frame = () => new Promise((done) => requestAnimationFrame(done));
+    document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "Home", bubbles: true }));
+    await frame();
+    for (let step = 0; step < 40; step++) {
+      const before = performance.now();
+      document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight", shiftKey: true, bubbles: true }));
+      await Promise.resolve();
+      took.push(performance.now() - before);
+      await frame();
+    }
+    return took.sort((one, other) => one - other);
+  });
+  expect(steps[Math.floor(steps.length * 0.9)]).toBeLessThan(100);
+  expect(faults).toEqual([]);
+  await page.close();
+});
+
+for (const [name, hash, width, dark] of [
+  ["research", "", 1600, false], ["research", "record=55&effect=4/4.m1", 1280, true], ["research", "tab=records", 1280, false],
+  ["question", "", 1600, true], ["question", "", 390, false], ["hostile", "", 1280, true],
+] as const) {
+  test(`axe finds nothing serious: ${name} ${hash} at ${width}, ${dark ? "dark" : "light"}`, async () => {
+    const { page } = await open(browser, name, { hash, width, dark });
+    await page.waitForTimeout(400);
+    expect(await serious(page)).toEqual([]);
+    await page.close();
+  });
+}

@@ -1,0 +1,223 @@
+import type { Browser, Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { Fake, until } from "../tests/fake";
+import { fixture } from "../tests/fixtures";
+import type { Frame } from "../src/state/wire";
+import { launch, serious } from "./page";
+
+let browser: Browser;
+let fake: Fake;
+let root = "";
+beforeAll(async () => { browser = await launch(); });
+afterAll(() => browser.close());
+beforeEach(async () => {
+  // Of the run whose approval is still open; the first model call has just begun.
+  fake = new Fake(recently(fixture("question").frames), 7);
+  root = await fake.open();
+});
+afterEach(() => fake.close());
+
+async function open(hash = "", { width = 1600, dark = false } = {}): Promise<{ page: Page; faults: string[] }> {
+  const page = await browser.newPage({ viewport: { width, height: width < 900 ? 844 : 900 }, colorScheme: dark ? "dark" : "light", reducedMotion: "reduce" });
+  const faults: string[] = [];
+  page.on("pageerror", (error) => faults.push(String(error)));
+  await page.goto(`${root}/#token=secret`);
+  await page.goto(`${root}/#${hash}`);
+  return { page, faults };
+}
+/** The same as if it had begun a minute ago. */
+function recently(frames: Frame[]): Frame[] {
+  const later = Date.now() / 1000 - frames.at(-1)!.at - 40;
+  return frames.map((each) => ({ ...each, at: each.at + later }));
+}
+
+const live = () => `/run/${fake.run}`;
+const record = (page: Page) => page.locator(".pos b").innerText();
+
+test("the list of runs leads to a run, which is drawn as it goes on", async () => {
+  const { page, faults } = await open();
+  await page.getByRole("link", { name: "What happens to a tool call?" }).click();
+  await until(() => fake.connections === 1);
+  expect(await record(page)).toBe("7");
+  fake.record(4);
+  await until(async () => (await record(page)) === "11");
+  expect(await page.locator(".head .state").innerText()).toContain("Running");
+  await page.getByText("Live", { exact: true }).waitFor();
+  expect(faults).toEqual([]);
+});
+
+test("a page that opens in the middle of a reply has its beginning, and then each piece", async () => {
+  const { page } = await open(live());
+  await until(() => fake.connections === 1);
+  const id = "1/1.m1";
+  fake.delta({ effect_id: id, kind: "text", text: "The beginning, and ", offset: 0 });
+  fake.delta({ effect_id: id, kind: "text", text: "more of it", offset: 19 });
+  await page.getByText("The beginning, and more of it").waitFor();
+  fake.cut();
+  await until(() => fake.connections === 1);
+  fake.delta({ effect_id: id, kind: "text", text: "The beginning, and more of it, <b>whole</b>", offset: 0 });
+  await page.getByText("The beginning, and more of it, <b>whole</b>", { exact: true }).waitFor();
+});
+
+test("2,000 pieces a second are drawn without falling behind", async () => {
+  const { page } = await open(live());
+  await until(() => fake.connections === 1);
+  const start = Date.now();
+  for (let at = 0; at < 4_000; at++) fake.delta({ effect_id: "1/1.m1", kind: "text", text: "word ", offset: 5 * at });
+  await until(async () => (await page.locator(".open-text .said").innerText()).trim().split(/\s+/).length >= 3_900);
+  expect(Date.now() - start).toBeLessThan(2_000);
+});
+
+test("an edited call: a wrong edit is refused at the field, a refusal of the server leaves it open, then it is allowed", async () => {
+  fake.recorded = fake.frames.length;
+  fake.refuse = (_, body) => String(body.arguments).includes("refused")
+    ? { status: 422, title: "The arguments do not fit", detail: "Expected a file below reports/" } : null;
+  const { page } = await open(live());
+  const ask = page.locator(".ask");
+  await ask.getByRole("tab", { name: "Edit" }).click();
+  const path = ask.getByLabel("path");
+  await path.fill("refused.md");
+  await ask.getByRole("button", { name: /Allow as edited/ }).click();
+  await ask.getByText("The arguments do not fit. Expected a file below reports/").waitFor();
+  expect(await path.inputValue()).toBe("refused.md");
+  await path.fill("reports/better.md");
+  await ask.getByRole("tab", { name: "Difference" }).click();
+  expect(await ask.locator(".diff").innerText()).toContain("path: reports/better.md");
+  await ask.getByRole("button", { name: /Allow as edited/ }).click();
+  await ask.getByText("Sent").waitFor();
+  const { path: where, body } = fake.posted.at(-1)!;
+  expect(where).toBe(`/runs/${fake.run}/answers`);
+  expect(body.content).toBe("yes");
+  expect(JSON.parse(String(body.arguments)).path).toBe("reports/better.md");
+});
+
+test("a call is denied with a reason, from the keyboard", async () => {
+  fake.recorded = fake.frames.length;
+  const { page } = await open(live());
+  await page.locator(".ask").getByRole("tab", { name: "Asked" }).focus();
+  await page.keyboard.press("d");
+  await page.getByLabel(/Why not/).fill("Not there");
+  await page.keyboard.press("Control+Enter");
+  await until(() => fake.posted.length === 1);
+  expect(fake.posted[0]!.body).toMatchObject({ content: "no", reason: "Not there", question: "2/3.c1?" });
+});
+
+test("a question of the inbox is answered with one of its options", async () => {
+  fake.asks = [{
+    run_id: fake.run, name: "", team: "research",
+    question: { id: "2/3.c1", kind: "question", agent: "Principal", text: "North or <b>south</b>?", answers: ["north", "south"], since: 1 },
+  }];
+  const { page } = await open("/inbox");
+  await page.getByText("North or <b>south</b>?").first().waitFor();
+  await page.getByRole("button", { name: "south", exact: true }).click();
+  await until(() => fake.posted.length === 1);
+  expect(fake.posted[0]!.body).toMatchObject({ question: "2/3.c1", content: "south" });
+});
+
+test("a question with a schema is a form, whose answer is checked before it is sent", async () => {
+  const at = Date.now() / 1000;
+  const frames: Frame[] = fake.frames.slice(0, 11);
+  frames.push({ seq: 12, at, changes: [{
+    type: "effect_started", activation: 2, turn: 1, id: "2/1.c9", kind: "wait", purpose: "question", name: "user",
+    text: { text: "How many, and of what?" },
+    schema: { type: "object", properties: { what: { type: "string", enum: ["tea", "coffee"] }, many: { type: "integer" } } },
+  }] });
+  await fake.close();
+  fake = new Fake(frames, 12);
+  root = await fake.open();
+  const { page } = await open(live());
+  const ask = page.locator(".ask");
+  await ask.getByLabel("what").selectOption("coffee");
+  await ask.getByLabel("many").fill("two");
+  await ask.getByRole("button", { name: /Answer/ }).click();
+  await ask.getByText("Expected a value of type integer, got \"two\"").waitFor();
+  expect(fake.posted).toEqual([]);
+  await ask.getByLabel("many").fill("2");
+  await ask.getByRole("button", { name: /Answer/ }).click();
+  await until(() => fake.posted.length === 1);
+  expect(fake.posted[0]!.body).toMatchObject({ question: "2/1.c9", content: '{"what":"coffee","many":2}' });
+});
+
+test("the server is killed and comes back: the page says so, stays readable, and misses nothing", async () => {
+  const { page } = await open(live());
+  await until(() => fake.connections === 1);
+  const port = Number(new URL(root).port);
+  await fake.close();
+  await page.getByText("Reconnecting.").waitFor();
+  expect(await record(page)).toBe("7");
+  fake = new Fake(fake.frames, 30);
+  await fake.open(port);
+  await until(async () => (await record(page)) === "30");
+  await page.getByText("Reconnecting.").waitFor({ state: "detached" });
+  fake.record(2);
+  await until(async () => (await record(page)) === "32");
+  await page.keyboard.press("Home");
+  for (let at = 1; at < 10; at++) await page.keyboard.press("ArrowRight");
+  expect(await record(page)).toBe("10");
+});
+
+test("what is looked at in the past stays while the run goes on, and live is one key away", async () => {
+  const { page } = await open(live());
+  await until(() => fake.connections === 1);
+  await page.keyboard.press("ArrowLeft");
+  expect(await record(page)).toBe("6");
+  fake.record(10);
+  await page.getByText("of 17").waitFor();
+  expect(await record(page)).toBe("6");
+  await page.keyboard.press("l");
+  expect(await record(page)).toBe("17");
+});
+
+test("two tabs see the same", async () => {
+  const one = await open(live());
+  const other = await open(live(), { width: 390 });
+  await until(() => fake.connections === 2);
+  fake.record(20);
+  await until(async () => (await record(one.page)) === "27" && (await record(other.page)) === "27");
+});
+
+test("a run is stopped, and told something while it works", async () => {
+  const { page } = await open(live());
+  await until(() => fake.connections === 1);
+  await page.getByRole("combobox", { name: "To" }).selectOption({ label: "Partner, at work" });
+  await page.getByLabel("Message").fill("Be brief");
+  await page.keyboard.press("Enter");
+  await until(() => fake.posted.length === 1);
+  expect(fake.posted[0]).toMatchObject({ path: `/runs/${fake.run}/messages`, body: { call_id: "0/1.c1", message: "Be brief" } });
+  await page.getByRole("button", { name: "Stop" }).click();
+  await until(() => fake.posted.length === 2);
+  expect(fake.posted[1]!.path).toBe(`/runs/${fake.run}/cancel`);
+});
+
+test("a run is started with limits and a file, and opens", async () => {
+  const { page } = await open("/new");
+  await page.getByLabel("Message").fill("How do tides work?");
+  await page.getByLabel("Tokens, at most").fill("150,000");
+  await page.getByLabel("Files").setInputFiles({ name: "a.txt", mimeType: "text/plain", buffer: Buffer.from("hello") });
+  await page.getByRole("button", { name: /Start/ }).click();
+  await page.locator(".p-lanes").waitFor();
+  expect(fake.posted[0]).toMatchObject({
+    path: "/runs", body: {
+      team: "research", message: "How do tides work?", limits: { tokens: 150_000, on_breach: "ask" },
+      attachments: [{ name: "a.txt", media_type: "text/plain", data: "aGVsbG8=" }],
+    },
+  });
+});
+
+for (const [hash, width, dark] of [
+  ["/runs", 1600, false], ["/runs", 390, true], ["/inbox", 1280, true], ["/inbox", 390, false], ["/new", 1280, false], ["/new", 390, true],
+  ["/teams", 1280, true], ["live", 1600, false], ["live", 1280, true], ["live", 390, false],
+] as const) {
+  test(`axe finds nothing serious: ${hash} at ${width}, ${dark ? "dark" : "light"}`, async () => {
+    fake.recorded = fake.frames.length;
+    const question = { id: "2/3.c1?", kind: "approval", agent: "Principal", tool: "write_report", text: "write_report needs approval", arguments: '{"path":"a.md","text":"one\\ntwo"}', since: Date.now() / 1000 - 70, answers: ["yes", "no", "always"] };
+    fake.asks = [{ run_id: fake.run, name: "", team: "research", question }];
+    const { page, faults } = await open(hash === "live" ? live() : hash, { width, dark });
+    await page.locator("h1").first().waitFor();
+    await page.waitForTimeout(400);
+    if (process.env.LOOK) await page.screenshot({ path: `${process.env.LOOK}/${hash.replace("/", "")}-${width}-${dark ? "dark" : "light"}.png` });
+    expect(await serious(page)).toEqual([]);
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+}

@@ -1,0 +1,19 @@
+// The program of an exported file: the run stands in the page.
+import { createRoot } from "react-dom/client";
+import "./styles/fonts.css";
+import "./styles/tokens.css";
+import "./styles/parts.css";
+import "./styles/run.css";
+import "./styles/narrow.css";
+import type { Prefix } from "./inspect/Inspector";
+import { RunView } from "./RunView";
+import { bindAddress, Store } from "./state/store";
+import type { PageRun } from "./state/wire";
+
+const data = JSON.parse(document.getElementById("run")!.textContent) as PageRun;
+const store = new Store();
+store.add(data.frames);
+bindAddress(store);
+createRoot(document.getElementById("root")!).render(
+  <RunView store={store} name={data.name} prefixes={(digest) => data.prefixes[digest] as Prefix | undefined} />,
+);

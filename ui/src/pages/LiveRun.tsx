@@ -1,0 +1,84 @@
+import { useEffect, useMemo, useState } from "react";
+import type { Prefix } from "../inspect/Inspector";
+import { Glyph } from "../parts/Glyph";
+import { RunView } from "../RunView";
+import { ActionsContext, type Actions } from "../server/actions";
+import type { Api } from "../server/api";
+import { Follower, type Connection } from "../server/follow";
+import { reason } from "../server/problem";
+import { Deltas } from "../state/deltas";
+import { stateOf } from "../state/doing";
+import { bindAddress, Store, useView } from "../state/store";
+import { useLoaded } from "./load";
+import { Compose } from "./Compose";
+import { Trouble } from "./states";
+
+/** A run of the server, as it goes on. */
+export function LiveRun({ api, run }: { api: Api; run: string }) {
+  const store = useMemo(() => new Store(), []);
+  const deltas = useMemo(() => new Deltas(), []);
+  const [connection, say] = useState<Connection>({ state: "loading", why: "" });
+  const [wrong, setWrong] = useState("");
+  const [prefixes, setPrefixes] = useState<Record<string, Prefix>>({});
+  const info = useLoaded(() => api.run(run), 5);
+  const view = useView(store);
+
+  useEffect(() => {
+    const follower = new Follower(api, run, store, deltas, say);
+    const release = bindAddress(store, `/run/${run}`);
+    void follower.follow();
+    return () => {
+      follower.stop();
+      release();
+    };
+  }, [api, run, store, deltas]);
+
+  // A prompt is fetched when a call is looked at that was sent it.
+  const looked = view.whole.effect(view.effect);
+  const turn = looked && view.whole.turn(looked.activation, looked.turn);
+  const wanted = turn?.effects.map((id) => view.whole.effect(id)!.prefix).findLast(Boolean) ?? "";
+  useEffect(() => {
+    if (!wanted || prefixes[wanted]) return;
+    api.blob(run, wanted).then((found) => setPrefixes((old) => ({ ...old, [wanted]: found as Prefix })), () => undefined);
+  }, [api, run, wanted, prefixes]);
+
+  const actions = useMemo((): Actions => ({
+    deltas,
+    answer: async (body) => { await api.answer(run, body); },
+    schema: (effect) => {
+      const turn = store.history.latest.turn(effect.activation, effect.turn);
+      const model = turn?.effects.map((id) => store.history.latest.effect(id)!).findLast((each) => each.kind === "model");
+      return prefixes[model?.prefix ?? ""]?.tools?.find((each) => each.name === effect.name)?.parameters;
+    },
+  }), [api, run, deltas, store, prefixes]);
+  const doIt = (what: Promise<unknown>): void => {
+    setWrong("");
+    what.then(() => info.again(), (error: unknown) => setWrong(reason(error)));
+  };
+  const state = info.value?.state ?? "";
+  const open = view.whole.requests.some((id) => !view.whole.effect(id)!.end);
+  const suspended = state === "suspended" || (open && info.value !== undefined && !info.value.driven_by);
+  return (
+    <ActionsContext value={actions}>
+      <RunView store={store} name={info.value?.name || info.value?.title || ""} prefixes={(digest) => prefixes[digest]}
+        actions={open && view.live && !suspended && (
+          <button className="btn danger" onClick={() => doIt(api.cancel(run, {}))}>Stop</button>)}
+        notice={<>
+          {connection.state === "lost" && view.seq > 0 && (
+            <div className="notice" role="status"><Glyph shape="wait" />
+              <span><b className="strong">Reconnecting.</b> {connection.why}. All that came stays; what is missed will be filled in.</span></div>)}
+          {connection.state !== "live" && connection.why && view.history.seq === 0 && <Trouble>{connection.why}</Trouble>}
+          {suspended && (
+            <div className="notice"><Glyph shape="wait" />
+              <span className="grow"><b className="strong">Suspended.</b> Nobody drives this run. Nothing is lost: finished calls are not repeated.{" "}
+                {info.value?.reason}</span>
+              <button className="btn" onClick={() => doIt(api.resume(run, {}))}>Resume</button></div>)}
+          {wrong && <Trouble>{wrong}</Trouble>}
+          {!view.live && connection.state === "live" && stateOf(view.whole, view.now).kind === "human" && (
+            <div className="notice k-human"><Glyph shape="human" /><span>It asks you something now.</span>
+              <button className="btn" onClick={() => store.seek(null)}>Show</button></div>)}
+        </>}
+        compose={view.live && !view.whole.closed && <Compose api={api} run={run} view={view} entry={info.value?.entry ?? ""} />} />
+    </ActionsContext>
+  );
+}

@@ -1,0 +1,69 @@
+import { useEffect } from "react";
+import { Glyph, Icon } from "../parts/Glyph";
+import type { Api } from "../server/api";
+import { useLoaded } from "./load";
+import { LiveRun } from "./LiveRun";
+import { NewRun } from "./NewRun";
+import { useRoute, type Route } from "./route";
+import { Runs } from "./Runs";
+import { Teams } from "./Teams";
+import { Waiting } from "./Waiting";
+
+const PLACES = [["runs", "Runs"], ["inbox", "Inbox"], ["teams", "Teams"], ["new", "New run"]] as const;
+const KEYS: Record<string, string> = { r: "runs", i: "inbox", t: "teams", n: "new" };
+
+/** The rail, and the page beside it. */
+export function Shell({ api }: { api: Api }) {
+  const route = useRoute();
+  const inbox = useLoaded(api.inbox, 3);
+  const waiting = inbox.value?.items.length ?? 0;
+  useEffect(() => {
+    let went = 0;
+    const press = (event: KeyboardEvent): void => {
+      if ((event.target as HTMLElement).closest("input, textarea, select, dialog")) return;
+      if (event.ctrlKey || event.metaKey || event.altKey) return;
+      if (event.key === "g") went = Date.now();
+      else if (Date.now() - went < 1500 && KEYS[event.key]) {
+        went = 0;
+        location.hash = `#/${KEYS[event.key]}`;
+      } else if (event.key === "n") location.hash = "#/new";
+    };
+    window.addEventListener("keydown", press);
+    return () => window.removeEventListener("keydown", press);
+  }, []);
+  return (
+    <div className="shell">
+      <nav className="rail" aria-label="Main">
+        <a className="brand" href="#/runs" aria-label="Antiphon">
+          <svg viewBox="0 0 18 18" fill="currentColor" aria-hidden="true">
+            <rect x="1" y="1" width="3" height="9" rx="1.5" /><rect x="5.3" y="8" width="3" height="9" rx="1.5" />
+            <rect x="9.6" y="1" width="3" height="9" rx="1.5" /><rect x="13.9" y="8" width="3" height="9" rx="1.5" />
+          </svg>
+          <span>Antiphon</span>
+        </a>
+        {PLACES.map(([page, title]) => (
+          <a key={page} href={`#/${page}`} title={title} aria-current={at(route, page) ? "page" : undefined}>
+            <Icon name={page === "new" ? "plus" : page} /><span>{title}</span>
+            {page === "inbox" && waiting > 0 && <b className="count k-human">{waiting}</b>}
+          </a>
+        ))}
+        <div className="foot">
+          <div className="row"><Glyph shape={inbox.error ? "error" : "agent"} kind={inbox.error ? "error" : "tool"} />
+            {inbox.error ? "no answer" : "connected"}</div>
+          {location.host}
+        </div>
+      </nav>
+      <Page route={route} api={api} inbox={inbox} />
+    </div>
+  );
+}
+
+const at = (route: Route, page: string): boolean => route.page === page || (route.page === "run" && page === "runs");
+
+function Page({ route, api, inbox }: { route: Route; api: Api; inbox: ReturnType<typeof useLoaded<Awaited<ReturnType<Api["inbox"]>>>> }) {
+  if (route.page === "run") return <LiveRun key={route.run} api={api} run={route.run} />;
+  if (route.page === "inbox") return <Waiting api={api} inbox={inbox} />;
+  if (route.page === "new") return <NewRun api={api} />;
+  if (route.page === "teams") return <Teams api={api} />;
+  return <Runs api={api} />;
+}

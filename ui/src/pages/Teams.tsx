@@ -1,0 +1,54 @@
+import { useEffect, useState } from "react";
+import { Glyph } from "../parts/Glyph";
+import type { Api } from "../server/api";
+import { reason } from "../server/problem";
+import type { TeamView } from "../server/wire";
+import { line, plural, visible } from "../state/words";
+import { useLoaded } from "./load";
+import { Empty, Loading, Trouble } from "./states";
+
+/** The teams that are served: who is in them, who reaches whom, what their tools do. */
+export function Teams({ api }: { api: Api }) {
+  const { value, error, again } = useLoaded(api.teams, 30);
+  return (
+    <main className="main"><div className="page"><div className="in">
+      <h1 className="toolbar">Teams</h1>
+      {error && <Trouble again={again}>{error}</Trouble>}
+      {!value && !error && <Loading />}
+      {value?.teams.length === 0 && <Empty title="No team is served" todo={<code className="faint">antiphon serve examples/research</code>}>Serve one to see it here.</Empty>}
+      <div className="form">{value?.teams.map((each) => <Team key={each.name} api={api} name={each.name} />)}</div>
+    </div></div></main>
+  );
+}
+
+function Team({ api, name }: { api: Api; name: string }) {
+  const [team, setTeam] = useState<TeamView>();
+  const [wrong, setWrong] = useState("");
+  useEffect(() => { api.team(name).then(setTeam, (error: unknown) => setWrong(reason(error))); }, [api, name]);
+  return wrong ? <Trouble>{wrong}</Trouble> : team ? <TeamSheet team={team} title={team.name} /> : <Loading />;
+}
+
+const EFFECTS: Record<string, string> = { read: "only reads", idempotent: "may be repeated", once: "acts once" };
+
+export function TeamSheet({ team, title }: { team: TeamView; title: string }) {
+  return (
+    <section className="sheet pad" aria-label={visible(title)}>
+      <h2>{visible(title)}</h2>
+      <p className="dim sm">{plural(team.agents.length, "agent")}; {visible(team.entry)} is asked. Policy: {team.policy || "open"}.</p>
+      <ul className="agents">
+        {team.agents.map((agent) => (
+          <li key={agent.name}>
+            <p><Glyph shape="agent" /> <b className="strong">{visible(agent.name)}</b>{" "}
+              <span className="dim">{line(agent.description, 160)}</span></p>
+            {team.edges.some(([from]) => from === agent.name) && (
+              <p className="faint sm">reaches {team.edges.filter(([from]) => from === agent.name).map(([, to]) => visible(to)).join(", ")}</p>)}
+            {agent.tools.map((tool) => (
+              <p key={tool.name} className="sm tool"><Glyph shape="tool" /> <code>{visible(tool.name)}</code>{" "}
+                <span className="faint">{EFFECTS[tool.effect] ?? tool.effect}</span></p>))}
+          </li>
+        ))}
+      </ul>
+      {team.findings.length > 0 && <ul className="why">{team.findings.map((each) => <li key={each}><Glyph shape="human" /><span>{visible(each)}</span></li>)}</ul>}
+    </section>
+  );
+}

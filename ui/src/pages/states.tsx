@@ -1,0 +1,20 @@
+import type { ReactNode } from "react";
+import { Glyph } from "../parts/Glyph";
+
+/** Nothing is there: why, and what to do. */
+export const Empty = ({ title, children, todo }: { title: string; children: ReactNode; todo?: ReactNode }) => (
+  <div className="empty"><div><h2>{title}</h2><p className="dim">{children}</p></div>{todo && <div className="row">{todo}</div>}</div>
+);
+
+/** It is being fetched; shown only when that takes a moment. */
+export const Loading = () => (
+  <div className="empty late" aria-busy="true" aria-label="Loading">
+    {[86, 64, 72, 40].map((each) => <div key={each} className="sk" style={{ width: `${each}%` }} />)}
+  </div>
+);
+
+/** What went wrong, and what to do about it. What was there before stays. */
+export const Trouble = ({ children, again }: { children: ReactNode; again?: () => void }) => (
+  <div className="notice k-error" role="alert"><Glyph shape="error" /><span className="grow">{children}</span>
+    {again && <button className="btn" onClick={again}>Try again</button>}</div>
+);

@@ -1,0 +1,28 @@
+import { useEffect, useRef } from "react";
+
+const ALL: [string, string][] = [
+  ["← →", "a record back, forward; with ⇧ ten, with ⌥ a turn of this agent"],
+  ["[ ]", "previous, next failure, question or retry"],
+  ["J K", "next, previous effect"],
+  ["Space", "play, pause"],
+  ["Home, L", "to the start, to the end or live"],
+  ["W S, A D, F", "zoom, pan, fit the lanes"],
+  ["1 2 3 4", "to team, transcript, lanes, inspector"],
+  ["/, ⌘F", "find in this run; ↵ to the next place"],
+  ["C", "copy a link to what is looked at"],
+  ["Esc", "back to the whole transcript"],
+  ["?", "this list"],
+];
+
+/** All keys there are. */
+export function Keys({ close }: { close(): void }) {
+  const box = useRef<HTMLDialogElement>(null);
+  useEffect(() => box.current?.showModal(), []);
+  return (
+    <dialog ref={box} className="keys" aria-label="Keys" onClose={close} onClick={(event) => { if (event.target === box.current) close(); }}>
+      <h2>Keys</h2>
+      <dl>{ALL.map(([key, what]) => <div key={key}><dt><kbd>{key}</kbd></dt><dd>{what}</dd></div>)}</dl>
+      <button className="btn" onClick={close}>Close</button>
+    </dialog>
+  );
+}

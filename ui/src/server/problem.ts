@@ -1,0 +1,27 @@
+/** Why the server refused: what is wrong, where, and what to do. RFC 9457. */
+export class Refused extends Error {
+  constructor(
+    readonly status: number, readonly code: string, title: string, readonly what: string,
+    readonly places: { path: string; expected: string; got?: string }[],
+  ) {
+    super(title);
+  }
+
+  get told(): string {
+    const places = this.places.map((each) => `${each.path}: expected ${each.expected}${each.got ? `, got ${each.got}` : ""}`);
+    return [this.message, ...places, this.what].filter(Boolean).join(". ");
+  }
+}
+
+export async function refusal(response: Response): Promise<Refused> {
+  try {
+    const found = (await response.json()) as { type?: string; title?: string; detail?: string; errors?: [] };
+    const code = (found.type ?? "").split(":").at(-1) ?? "";
+    return new Refused(response.status, code, found.title ?? response.statusText, found.detail ?? "", found.errors ?? []);
+  } catch {
+    return new Refused(response.status, "", `The server said ${response.status} ${response.statusText}`, "", []);
+  }
+}
+
+export const reason = (error: unknown): string =>
+  error instanceof Refused ? error.told : error instanceof Error ? error.message : String(error);

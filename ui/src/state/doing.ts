@@ -1,0 +1,71 @@
+// What somebody does as of a record, in a word: for the graph, the lanes and the head.
+import type { Activation, Effect, Run } from "./run";
+import { lasted } from "./words";
+
+export type Kind = "agent" | "model" | "tool" | "human" | "error" | "wait";
+export interface Doing {
+  kind: Kind;
+  state: "open" | "waits" | "done" | "failed" | "rests";
+  text: string;
+}
+
+const GOOD = new Set(["", "completed", "cancelled", "returned"]);
+const PEOPLE = new Set(["approval", "question", "limit"]);
+
+export const asksPerson = (effect: Effect): boolean => effect.kind === "wait" && PEOPLE.has(effect.purpose);
+export const failed = (effect: Effect): boolean => effect.kind !== "wait" && effect.end > 0 && !GOOD.has(effect.outcome);
+/** Whether a reader wants to see it as a thing of its own. */
+export const shown = (effect: Effect): boolean =>
+  effect.purpose !== "deadline" && effect.kind !== "action" && effect.kind !== "instructions";
+
+export function kindOf(effect: Effect): Kind {
+  if (asksPerson(effect)) return "human";
+  if (effect.kind === "call") return "agent";
+  if (effect.kind === "model") return "model";
+  return effect.kind === "wait" ? "wait" : "tool";
+}
+
+/** The open effects of an activation's last turns. */
+export function openOf(run: Run, activation: Activation): Effect[] {
+  const found: Effect[] = [];
+  for (const turn of activation.turns.slice(-8)) {
+    for (const id of turn.effects) {
+      const effect = run.effects.get(id)!;
+      if (!effect.end && shown(effect)) found.push(effect);
+    }
+  }
+  return found;
+}
+
+export function doing(run: Run, activation: Activation, now: number): Doing {
+  if (activation.number === 0) return { kind: "human", state: "rests", text: run.asked.length ? "is asked" : "you" };
+  const open = openOf(run, activation);
+  const since = (effect: Effect): string => lasted(now - effect.began);
+  const ask = open.find(asksPerson);
+  if (ask) return { kind: "human", state: "open", text: `asks you · ${since(ask)}` };
+  const model = open.find((each) => each.kind === "model");
+  if (model) return { kind: "model", state: "open", text: `thinking · ${since(model)}` };
+  const tool = open.find((each) => each.kind === "tool" || each.kind === "step");
+  if (tool) return { kind: "tool", state: "open", text: `${tool.name} · ${since(tool)}` };
+  const retry = open.find((each) => each.purpose === "retry");
+  if (retry) return { kind: "error", state: "open", text: `tries again in ${lasted(retry.due - now)}` };
+  const calls = open.filter((each) => each.kind === "call" && !each.background);
+  if (calls.length > 1) return { kind: "wait", state: "waits", text: `waits for ${calls.length} calls` };
+  if (calls[0]) return { kind: "wait", state: "waits", text: `waits for ${run.activation(calls[0].callee)?.label ?? "a call"}` };
+  if (!activation.outcome) return { kind: "agent", state: "open", text: "works" };
+  if (!GOOD.has(activation.outcome)) return { kind: "error", state: "failed", text: activation.outcome };
+  return { kind: "wait", state: "done", text: activation.outcome === "completed" ? "done" : activation.outcome };
+}
+
+/** The state of the whole run: a word, and its kind. */
+export function stateOf(run: Run, now: number): { kind: Kind; word: string; more: string } {
+  const ask = run.asked[0] ? run.effect(run.asked[0]) : undefined;
+  if (ask) return { kind: "human", word: "Asks you", more: now > ask.began ? lasted(now - ask.began) : "" };
+  if (run.drained) return { kind: "wait", word: "Suspended", more: "" };
+  const requests = run.requests.map((id) => run.effect(id)!);
+  if (requests.some((each) => !each.end)) return { kind: "agent", word: "Running", more: "" };
+  const last = requests.at(-1);
+  if (!last) return { kind: "wait", word: run.closed ? "Closed" : "Idle", more: "" };
+  const word = last.outcome.charAt(0).toUpperCase() + last.outcome.slice(1);
+  return { kind: GOOD.has(last.outcome) ? "wait" : "error", word, more: "" };
+}

@@ -1,0 +1,85 @@
+import { Glyph } from "../parts/Glyph";
+import { Whole } from "../parts/Text";
+import { Answer } from "../answer/Answer";
+import type { Schema } from "../answer/Arguments";
+import { useActions, useSchema } from "../server/actions";
+import type { Effect } from "../state/run";
+import type { Store, View } from "../state/store";
+import { lasted, line, visible } from "../state/words";
+
+const ASKS: Record<string, string> = {
+  approval: "asks to use",
+  question: "asks you",
+  limit: "asks for a higher limit",
+};
+
+/** What a person is asked, or was: open it is a card, answered a line. */
+export function Ask({ effect, store, view }: { effect: Effect; store: Store; view: View }) {
+  const actions = useActions();
+  const schema = useSchema(effect);
+  const who = view.run.activation(effect.activation)?.label ?? "";
+  const what = ASKS[effect.purpose] ?? "asks";
+  if (effect.end) {
+    const said = effect.decision
+      ? effect.decision.allowed ? "allowed" : "denied"
+      : effect.content.text ? `“${line(effect.content.text, 160)}”` : effect.outcome;
+    return (
+      <button className="call" aria-current={view.effect === effect.id} onClick={() => store.select(effect.id)}>
+        <Glyph shape="human" />
+        <span className="nm">{what} {line(effect.name, 40)}</span>
+        <span className="out cut">{said}{effect.by ? ` by ${line(effect.by, 24)}` : ""} · {lasted(effect.ended - effect.began)}</span>
+      </button>
+    );
+  }
+  return (
+    <section className="ask k-human" aria-label={`${visible(who)} ${what} ${line(effect.name, 40)}`}>
+      <header>
+        <Glyph shape="human" />
+        <button className="plain strong cut" onClick={() => store.select(effect.id)}>
+          {visible(who)} {what} {effect.purpose === "question" ? "" : line(effect.name, 40)}
+        </button>
+        <span className="grow" />
+        <span className="sm kt">{lasted(view.now - effect.began)}</span>
+      </header>
+      <div className="in">
+        {effect.text.text && <Whole text={effect.text} className="said" first={600} />}
+        {actions && view.live
+          ? <Answer kind={effect.purpose} question={effect.id} asked={effect.arguments.text ?? ""} options={effect.options} keys
+              schema={effect.purpose === "question" ? ((effect.schema as Schema | null) ?? undefined) : schema}
+              send={actions.answer} />
+          : <>
+              <Fields json={effect.arguments.text ?? ""} />
+              <p className="faint sm">
+                Answer it in a terminal: <code>antiphon answer {view.run.id.slice(0, 12)}</code>
+              </p>
+            </>}
+      </div>
+    </section>
+  );
+}
+
+/** Arguments as names and values; a long value by its size. */
+export function Fields({ json }: { json: string }) {
+  let value: unknown;
+  try {
+    value = json.length > 262_144 ? null : JSON.parse(json || "null");
+  } catch {
+    value = null;
+  }
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return json ? <Whole text={{ text: json }} /> : null;
+  return (
+    <dl className="kv sm">
+      {Object.entries(value).map(([name, each]) => {
+        const text = typeof each === "string" ? each : JSON.stringify(each);
+        return (
+          <div key={name}>
+            <dt className="cut">{line(name, 40)}</dt>
+            <dd>{text.length > 160 || text.includes("\n")
+              ? <Whole text={{ text }} first={400} />
+              : <code>{visible(text)}</code>}</dd>
+          </div>
+        );
+      })}
+    </dl>
+  );
+}

@@ -1,0 +1,70 @@
+import { useEffect, useMemo, useState } from "react";
+import { Board } from "../board/Board";
+import { modulesOf } from "../board/modules";
+import { Virtual } from "../parts/Virtual";
+import { Icon } from "../parts/Glyph";
+import { Records } from "../records/Records";
+import type { Store, Tab, View } from "../state/store";
+import { Find } from "./Find";
+import { itemsOf } from "./items";
+import { Request, TurnItem } from "./Turn";
+
+/** What was said and done, as a story: of everybody, or of the agent that is looked at; or record by record. */
+export function Transcript({ store, view }: { store: Store; view: View }) {
+  const { run, tab } = view;
+  const effect = run.effect(view.effect) ?? view.whole.effect(view.effect);
+  const agent = effect ? run.activation(effect.activation) : undefined;
+  const [opened, setOpened] = useState<ReadonlySet<number>>(new Set());
+  const [chosen, setChosen] = useState("");
+
+  // What is looked at is opened, however deep it stands.
+  useEffect(() => {
+    if (!effect || effect.id === chosen) return;
+    setChosen(effect.id);
+    const more = new Set(opened);
+    for (let at = view.whole.activation(effect.activation); at && at.number > 0; at = view.whole.activation(at.caller)) {
+      more.add(at.number);
+    }
+    if (more.size !== opened.size) setOpened(more);
+  }, [effect, chosen, opened, view.whole]);
+
+  const items = useMemo(
+    () => (tab === "records" || tab === "board" ? [] : itemsOf(run, opened, tab === "agent" ? (effect?.activation ?? null) : null)),
+    [run, run.seq, opened, tab, effect?.activation],
+  );
+  const toggle = (number: number): void => {
+    const next = new Set(opened);
+    if (!next.delete(number)) next.add(number);
+    setOpened(next);
+  };
+  const tabs: [Tab, string][] = [["all", "All"], ["agent", agent?.label ?? "Agent"], ["records", "Records"]];
+  if (modulesOf(view.whole).length) tabs.splice(2, 0, ["board", "Board"]);
+  const wanted = chosen && effect && effect.start <= view.seq ? `${effect.activation}/${effect.turn}` : undefined;
+  return (
+    <section className="pane p-talk" aria-label="Transcript" id="pane-talk">
+      <div className="bar-top">
+        <h2 className="grow">Transcript</h2>
+        <button className="btn plain sq" aria-label="Find" aria-pressed={view.finding} onClick={() => store.find(!view.finding)}>
+          <Icon name="search" /></button>
+        <div className="seg sm" role="tablist" aria-label="What is shown">
+          {tabs.map(([name, title]) => (
+            <button key={name} role="tab" aria-selected={tab === name} onClick={() => store.show(name)}>
+              <span className="cut">{title}</span>
+            </button>
+          ))}
+        </div>
+      </div>
+      {view.finding && <Find store={store} view={view} close={() => store.find(false)} />}
+      {tab === "records"
+        ? <Records store={store} view={view} />
+        : tab === "board"
+        ? <Board store={store} view={view} />
+        : items.length === 0
+          ? <div className="empty"><p className="dim">Nothing was said yet at this record.</p></div>
+          : <Virtual items={items} label="Transcript" className="talk" wanted={wanted} follow={view.live && view.connected}
+              render={(item) => item.kind === "request"
+                ? <Request item={item} view={view} />
+                : <TurnItem item={item} view={view} store={store} opened={opened} toggle={toggle} />} />}
+    </section>
+  );
+}

@@ -1,0 +1,189 @@
+import { useLayoutEffect, useRef } from "react";
+import { Glyph } from "../parts/Glyph";
+import { Prose, Whole } from "../parts/Text";
+import { doing, failed, type Kind } from "../state/doing";
+import { useActions } from "../server/actions";
+import type { Effect, Run } from "../state/run";
+import type { Store, View } from "../state/store";
+import { briefly, count, lasted, line, plural, usd, visible } from "../state/words";
+import { Ask } from "./Ask";
+import { openingOf, type Said, type Taken } from "./items";
+
+const indent = (depth: number) => ({ marginLeft: Math.min(depth, 8) * 14 });
+
+/** What the user asked. */
+export function Request({ item, view }: { item: Said; view: View }) {
+  return (
+    <div className="turn k-human">
+      <div className="who">
+        <span className="name">You</span>
+        <span className="meta">+{lasted(item.began - view.run.began)}</span>
+      </div>
+      <Whole text={item.message.content} className="said" />
+      {item.message.files?.map((each, index) => (
+        <p key={index} className="faint sm">{visible(each.name || each.media_type)} · {count(each.bytes ?? 0)} bytes</p>
+      ))}
+    </div>
+  );
+}
+
+interface Props {
+  item: Taken;
+  view: View;
+  store: Store;
+  opened: ReadonlySet<number>;
+  toggle(number: number): void;
+}
+
+/** One turn of an agent: what it thought, said, did and asked. */
+export function TurnItem({ item, view, store, opened, toggle }: Props) {
+  const { run, now, effect: selected } = view;
+  const { activation, turn } = item;
+  const ids = turn.effects;
+  const open = ids.some((id) => !run.effects.get(id)!.end);
+  const kind: Kind = open ? doing(run, activation, now).kind : "wait";
+  let tokens = 0;
+  let cost = 0;
+  for (const each of item.models) {
+    tokens += (each.usage?.input_tokens ?? 0) + (each.usage?.output_tokens ?? 0);
+    cost += each.nanoUsd;
+  }
+  const meta = [
+    tokens ? `${count(tokens)} tok` : "", cost ? usd(cost) : "", `+${lasted(turn.began - run.began)}`,
+  ].filter(Boolean).join(" · ");
+  return (
+    <div className={`turn ${open ? `k-${kind}` : ""} ${ids.includes(selected) ? "sel" : ""}`} style={indent(item.depth)}>
+      <div className="who">
+        <span className="name cut">{visible(activation.label)}</span>
+        <span className="faint xs">turn {turn.number}{activation.task ? ` · ${line(activation.task, 24)}` : ""}</span>
+        <span className="meta">{meta}</span>
+      </div>
+      {turn.messages.filter((each) => each.id !== activation.opening?.id && each.kind !== "return").map((each) => (
+        <p key={each.id} className="call"><Glyph shape="agent" /><span className="faint cut">
+          {line(each.sender, 30)}: {line(each.content.text ?? "")}</span></p>
+      ))}
+      {turn.suffix.text && <Told who="told for this turn" text={turn.suffix.text} />}
+      {item.models.map((each) => <ModelLine key={each.id} effect={each} store={store} view={view} />)}
+      {item.tools.map((each) => <CallLine key={each.id} effect={each} store={store} view={view} />)}
+      {item.asks.map((each) => <Ask key={each.id} effect={each} store={store} view={view} />)}
+      {item.calls.length === 1 && <CallLine effect={item.calls[0]!} store={store} view={view} />}
+      {item.calls.length > 1 && (
+        <div className="group">
+          {item.calls.map((each) => (
+            <Member key={each.id} call={each} run={run} now={now} open={opened.has(each.callee)}
+              toggle={() => toggle(each.callee)} />
+          ))}
+        </div>
+      )}
+      {turn.reminder && <Told who="reminded" text={turn.reminder} />}
+    </div>
+  );
+}
+
+const Told = ({ who, text }: { who: string; text: string }) => (
+  <p className="call"><Glyph shape="rest" /><span className="faint cut">{who}: {line(text)}</span></p>
+);
+
+function ModelLine({ effect, store, view }: { effect: Effect; store: Store; view: View }) {
+  if (effect.purpose === "retry") {
+    return effect.end ? null : (
+      <p className="call"><Glyph shape="wait" /><span className="faint">tries again in {lasted(effect.due - view.now)}</span></p>
+    );
+  }
+  if (failed(effect)) {
+    const why = effect.failure ? `${effect.failure.kind}: ${effect.failure.text}` : effect.reason || effect.outcome;
+    return (
+      <button className="call" aria-current={view.effect === effect.id} onClick={() => store.select(effect.id)}>
+        <Glyph shape="error" /><span className="kt k-error cut">{line(why)}</span>
+      </button>
+    );
+  }
+  const reply = effect.reply;
+  if (!effect.end) {
+    return <OpenReply effect={effect} live={view.live} />;
+  }
+  return (
+    <>
+      {reply?.reasoning?.text && <p className="think">{visible(reply.reasoning.text.slice(0, 600))}</p>}
+      {reply?.content.text && <div className="short"><Prose text={reply.content} /></div>}
+    </>
+  );
+}
+
+/** A reply that comes; its text is written from outside, piece by piece. */
+function OpenReply({ effect, live }: { effect: Effect; live: boolean }) {
+  const deltas = useActions()?.deltas;
+  const box = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => {
+    if (!deltas || !live) return;
+    deltas.bind(effect.id, box.current);
+    return () => deltas.bind(effect.id, null);
+  }, [deltas, effect.id, live]);
+  return (
+    <div className="open-text" ref={box}>
+      <p className="think" data-text="reasoning" />
+      <div className="said" data-text="text" />
+      <p className="args faint sm cut" data-text="other" />
+      <span className="faint sm">{effect.purpose ? `${effect.purpose}: ` : ""}thinking<span className="caret live" /></span>
+    </div>
+  );
+}
+
+/** One call in one line: shape, name, arguments, result. */
+export function CallLine({ effect, store, view }: { effect: Effect; store: Store; view: View }) {
+  const bad = failed(effect);
+  const kind = bad ? "error" : effect.kind === "call" ? "agent" : "tool";
+  const said = effect.kind === "call" ? (openingOf(view.run, effect)?.content.text ?? "") : "";
+  const answer = effect.end ? effect.reason && bad ? effect.reason : (effect.content.text ?? "") : "";
+  return (
+    <button className="call" aria-current={view.effect === effect.id} onClick={() => store.select(effect.id)}>
+      <Glyph shape={kind} />
+      <span className={`nm ${bad ? "kt k-error" : ""}`}>{line(effect.name, 60)}</span>
+      <span className="args cut">{said ? line(said) : briefly(effect.arguments.text ?? "")}</span>
+      <span className={`out cut ${bad ? "kt k-error" : ""}`}>
+        {effect.end
+          ? line(answer || effect.outcome)
+          : <span className="faint" data-open={effect.id}>{lasted(view.now - effect.began)}</span>}
+        {effect.decision?.by ? <span className="kt k-human"> · {effect.decision.allowed ? "allowed" : "denied"} by {line(effect.decision.by, 24)}</span> : null}
+      </span>
+    </button>
+  );
+}
+
+/** One of several calls at once. */
+function Member({ call, run, now, open, toggle }: {
+  call: Effect; run: Run; now: number; open: boolean; toggle(): void;
+}) {
+  const callee = run.activation(call.callee);
+  if (!callee) return null;
+  const state = doing(run, callee, now);
+  let fails = 0;
+  let retries = 0;
+  let lastTool: Effect | undefined;
+  for (const turn of callee.turns) {
+    for (const id of turn.effects) {
+      const each = run.effects.get(id)!;
+      if (each.kind === "tool") lastTool = each;
+      if (failed(each)) each.kind === "model" ? retries++ : fails++;
+    }
+  }
+  const took = lasted((call.end ? call.ended : now) - call.began);
+  const shape = state.state === "done" ? "done" : state.state === "failed" ? "error" : state.state === "waits" ? "rest" : state.kind;
+  return (
+    <button className="member" aria-expanded={open} onClick={toggle}>
+      <Glyph shape={shape} />
+      <span className="strong cut">{visible(callee.label)}</span>
+      <span className="cut dim">{line(openingOf(run, call)?.content.text ?? "", 120)}</span>
+      <span className="faint sm">
+        {fails ? <span className="kt k-error">{fails} failed · </span> : null}
+        {retries ? `${plural(retries, "retry", "retries")} · ` : ""}
+        {plural(callee.turns.length, "turn")} · {took}
+      </span>
+      <span className="res cut">
+        {call.end
+          ? line(call.content.text || call.reason || call.outcome)
+          : lastTool ? <>{line(lastTool.name, 40)} <code>{briefly(lastTool.arguments.text ?? "", 120)}</code></> : state.text}
+      </span>
+    </button>
+  );
+}

@@ -1,0 +1,89 @@
+// The transcript as a list: turns nested by call. Calls at once are one group; its members open in place.
+import { asksPerson, shown } from "../state/doing";
+import type { Activation, Effect, MessageFrame, Run, Turn } from "../state/run";
+import type { Row } from "../parts/Virtual";
+
+export interface Said extends Row {
+  kind: "request";
+  depth: number;
+  message: MessageFrame;
+  began: number;
+  call: string;
+}
+
+export interface Taken extends Row {
+  kind: "turn";
+  depth: number;
+  activation: Activation;
+  turn: Turn;
+  models: Effect[];
+  tools: Effect[];
+  asks: Effect[];
+  calls: Effect[];
+  /** There is a group of calls, of which these are opened. */
+  open: boolean;
+}
+
+export type Item = Said | Taken;
+
+/** opened: activations whose turns are shown under the group of calls that they belong to. */
+export function itemsOf(run: Run, opened: ReadonlySet<number>, only: number | null): Item[] {
+  const found: Item[] = [];
+  if (only !== null) {
+    const alone = run.activation(only);
+    if (alone) for (const turn of alone.turns) found.push(taken(run, alone, turn, 0));
+    return found;
+  }
+  const put = new Set<number>();
+  for (const id of run.requests) {
+    const call = run.effect(id)!;
+    const callee = run.activation(call.callee);
+    if (!callee) continue;
+    const asked = openingOf(run, call);
+    found.push({
+      kind: "request", key: id, guess: 64, depth: 0, began: call.began, call: id,
+      message: asked ?? { id: "", kind: "forward", sender: "user", receiver: callee.agent, content: call.arguments },
+    });
+    if (!put.has(callee.number)) nest(run, callee, 0, opened, found, put);
+  }
+  return found;
+}
+
+function nest(
+  run: Run, activation: Activation, depth: number, opened: ReadonlySet<number>, found: Item[], put: Set<number>,
+): void {
+  put.add(activation.number);
+  for (const turn of activation.turns) {
+    const item = taken(run, activation, turn, depth);
+    found.push(item);
+    for (const call of item.calls) {
+      const callee = run.activation(call.callee);
+      if (!callee || put.has(callee.number)) continue;
+      if (item.calls.length === 1 || opened.has(callee.number)) nest(run, callee, depth + 1, opened, found, put);
+    }
+  }
+}
+
+function taken(run: Run, activation: Activation, turn: Turn, depth: number): Taken {
+  const effects = turn.effects.map((id) => run.effects.get(id)!).filter(shown);
+  const asks = effects.filter(asksPerson);
+  const asked = new Set(asks.filter((each) => !each.end).map((each) => each.id.replace(/\?$/, "")));
+  const calls = effects.filter((each) => each.kind === "call");
+  const tools = effects.filter((each) => each.kind === "tool" || each.kind === "step").filter((each) => !asked.has(each.id));
+  const models = effects.filter((each) => each.kind === "model" || each.purpose === "retry");
+  const key = `${turn.activation}/${turn.number}`;
+  const guess = 44 + 26 * tools.length + 54 * calls.length + 44 * models.length + 160 * asked.size;
+  return { kind: "turn", key, guess, depth, activation, turn, models, tools, asks, calls, open: calls.length > 1 };
+}
+
+/** What a call opened with. */
+export function openingOf(run: Run, call: Effect): MessageFrame | null {
+  const callee = run.activation(call.callee);
+  if (!callee) return null;
+  if (callee.call === call.id) return callee.opening;
+  for (const turn of callee.turns) {
+    const found = turn.messages.find((each) => each.call_id === call.id);
+    if (found) return found;
+  }
+  return null;
+}
