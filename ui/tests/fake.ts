@@ -89,7 +89,7 @@ export class Fake {
       tools: name === "Reader" ? [{ name: "read_lines", description: "Read lines.", effect: "read", parameters: {} }] : [],
     }));
     switch (url.pathname) {
-      case "/runs": return { runs: [line, ...others], next: "" };
+      case "/runs": return { runs: [line, ...others], next: 0 };
       case `/runs/${this.run}`: return line;
       case `/runs/${this.run}/frames`: {
         const after = Number(url.searchParams.get("after"));

@@ -21,7 +21,7 @@ from antiphon.host import Host
 from antiphon.server import problems, socket
 from antiphon.server.gate import LOOPBACK, MAX_BODY, Bounds, CallerRates, Gate
 from antiphon.server.permissions import DeclaredPermissions, allowed, check_permission
-from antiphon.server.routes import events, operation, reading, runs, teams, transfer
+from antiphon.server.routes import events, operation, page, reading, runs, teams, transfer
 from antiphon.server.routes.loading import run_of, subject_of
 from antiphon.server.served import Served
 from antiphon.server.subjects import AccessToken, Subjects
@@ -33,7 +33,7 @@ ROUTES: tuple[Any, ...] = (
     runs.answer, runs.cancel, runs.resume, runs.close, runs.inbox,
     reading.tree, reading.records, reading.frames, reading.request, reading.activation, reading.questions,
     reading.blob, reading.context,
-    transfer.export_run, transfer.import_run, events.events, socket.websocket_route,
+    transfer.export_run, transfer.import_run, events.events, socket.websocket_route, page.page, page.asset,
 )  # fmt: skip
 
 

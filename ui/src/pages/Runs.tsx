@@ -51,7 +51,7 @@ export function Runs({ api }: { api: Api }) {
           <thead><tr><th>State</th><th>Run</th><th className="hide">Team</th><th className="num hide">Tokens</th><th className="num hide">Cost</th><th className="num">Changed</th></tr></thead>
           <tbody>{sorted.map((each) => <Line key={each.run_id} run={each} />)}</tbody>
         </table></div>}
-        {value?.next && <p className="faint sm">These are the newest 100; search in a terminal for older ones: <code>antiphon runs ls</code></p>}
+        {value !== undefined && value.next > 0 && <p className="faint sm">These are the newest 100; search in a terminal for older ones: <code>antiphon runs ls</code></p>}
       </div></div>
     </main>
   );

@@ -1,5 +1,6 @@
 import { useState } from "react";
 import { Answer } from "../answer/Answer";
+import type { Schema } from "../answer/Arguments";
 import { Glyph } from "../parts/Glyph";
 import { Whole } from "../parts/Text";
 import type { Api } from "../server/api";
@@ -41,7 +42,7 @@ export function Waiting({ api, inbox }: { api: Api; inbox: Loaded<Inbox> }) {
                 {line(item.name || item.team || item.run_id.slice(0, 12), 80)}</a> · {since(item)}</p></div>
             <Whole text={{ text: item.question.text }} className="said" />
             <Answer kind={item.question.kind} question={item.question.id} asked={item.question.arguments ?? ""}
-              options={item.question.answers ?? []} keys={false}
+              options={item.question.options ?? []} schema={(item.question.schema as Schema | null) ?? undefined} keys={false}
               send={async (body) => { await api.answer(item.run_id, body); inbox.again(); }} />
           </div>
         </div>

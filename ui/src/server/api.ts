@@ -14,7 +14,7 @@ export interface FramePage {
 export class Api {
   constructor(private readonly root: string, private readonly token: string) {}
 
-  runs = (before = ""): Promise<RunPage> => this.get(`/runs?limit=100${before ? `&before=${encodeURIComponent(before)}` : ""}`);
+  runs = (before = 0): Promise<RunPage> => this.get(`/runs?limit=100&before=${before}`);
   run = (id: string): Promise<RunLine> => this.get(`/runs/${id}`);
   inbox = (): Promise<Inbox> => this.get("/inbox");
   teams = (): Promise<Teams> => this.get("/teams");

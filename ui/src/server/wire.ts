@@ -47,6 +47,7 @@ export interface Limits {
   on_breach?: "ask" | "degrade" | "handoff" | "stop";
   breach_target?: string;
   cached_share?: number | null;
+  answer_seconds?: number | null;
 }
 
 /** A stop. */
@@ -96,7 +97,11 @@ export interface OpenQuestion {
   tool?: string;
   arguments?: string;
   since?: number;
-  answers?: string[];
+  options?: string[];
+  schema?: Record<string, unknown> | null;
+  deadline?: number | null;
+  refused?: number;
+  takes_verdict?: boolean;
 }
 
 /** Take up a run that nobody drives. */
@@ -134,7 +139,7 @@ export interface RunLine {
 /** Runs, newest first. */
 export interface RunPage {
   runs: RunLine[];
-  next: string;
+  next: number;
 }
 
 /** A team. */

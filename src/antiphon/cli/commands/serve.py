@@ -183,6 +183,7 @@ async def _serve(
         output.say(f"serving {terminal_escape.line(names, 200)} at {url}")
         if token:
             output.say(f"token: {token}")
+            output.say(f"in a browser: {url}/#token={token}")
         sys.stdout.flush()
 
     logging.getLogger("antiphon.server").addHandler(logging.StreamHandler(sys.stderr))
