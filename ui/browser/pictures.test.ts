@@ -33,7 +33,7 @@ test.skipIf(!FOLDER)("pictures of every view", async () => {
         const json = written?.type === "effect_started" ? (written.arguments?.text ?? "") : "";
         fake.asks = [{ run_id: fake.run, name: "", team: "research", question: {
           id: "2/3.c1?", kind: "approval", agent: "Principal", tool: "write_report", text: "write_report needs approval",
-          arguments: json, since: Date.now() / 1000 - 42, answers: ["yes", "no", "always"],
+          arguments: json, since: Date.now() / 1000 - 42, options: ["yes", "no", "always"],
         } }];
         const root = await fake.open();
         const page = await browser.newPage({ viewport: { width, height: width < 900 ? 844 : 900 }, colorScheme: look, reducedMotion: "reduce" });

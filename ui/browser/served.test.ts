@@ -105,7 +105,7 @@ test("a call is denied with a reason, from the keyboard", async () => {
 test("a question of the inbox is answered with one of its options", async () => {
   fake.asks = [{
     run_id: fake.run, name: "", team: "research",
-    question: { id: "2/3.c1", kind: "question", agent: "Principal", text: "North or <b>south</b>?", answers: ["north", "south"], since: 1 },
+    question: { id: "2/3.c1", kind: "question", agent: "Principal", text: "North or <b>south</b>?", options: ["north", "south"], since: 1 },
   }];
   const { page } = await open("/inbox");
   await page.getByText("North or <b>south</b>?").first().waitFor();
@@ -210,7 +210,7 @@ for (const [hash, width, dark] of [
 ] as const) {
   test(`axe finds nothing serious: ${hash} at ${width}, ${dark ? "dark" : "light"}`, async () => {
     fake.recorded = fake.frames.length;
-    const question = { id: "2/3.c1?", kind: "approval", agent: "Principal", tool: "write_report", text: "write_report needs approval", arguments: '{"path":"a.md","text":"one\\ntwo"}', since: Date.now() / 1000 - 70, answers: ["yes", "no", "always"] };
+    const question = { id: "2/3.c1?", kind: "approval", agent: "Principal", tool: "write_report", text: "write_report needs approval", arguments: '{"path":"a.md","text":"one\\ntwo"}', since: Date.now() / 1000 - 70, options: ["yes", "no", "always"] };
     fake.asks = [{ run_id: fake.run, name: "", team: "research", question }];
     const { page, faults } = await open(hash === "live" ? live() : hash, { width, dark });
     await page.locator("h1").first().waitFor();
