@@ -23,7 +23,7 @@ _REFUSALS = {
     401: "No valid token.",
     403: "The token does not allow this, or the request comes from another site.",
     400: "A parameter or the body is not what is expected.",
-    404: "There is no such run, team or part of one.",
+    404: "There is no such run, team or part of one, or no such file of the page.",
     409: "It cannot be done now: somebody drives the run, it is closed, or it was done before.",
     413: "The body is larger than 1 MiB.",
     429: "Too many requests or connections.",
@@ -38,7 +38,7 @@ def allowed(permission: Permission) -> dict[str, Any]:
     if permission == "first_frame":
         return {"opt": {_DECLARED: permission}}
     open_to_all = permission == "public"
-    codes = (400, 403, 413, 429, 500, 503) if open_to_all else tuple(_REFUSALS)
+    codes = (400, 403, 404, 413, 429, 500, 503) if open_to_all else tuple(_REFUSALS)
     return {
         "opt": {_DECLARED: permission},
         "security": [] if open_to_all else [{"token": []}],

@@ -56,7 +56,8 @@ def ways(app):
 def wanted(path, permission, who):
     """The statuses that a subject may get."""
     if permission == "public":
-        return (401,) if who in ("unknown", "expired", "revoked") else (200,)
+        found = 404 if path == "/assets/{name}" else 200  # no file of the page has the name that is tried
+        return (401,) if who in ("unknown", "expired", "revoked") else (found,)
     if who in ("anonymous", "unknown", "expired", "revoked"):
         return (401,)
     if who == "reader" and permission == "write":
