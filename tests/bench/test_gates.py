@@ -25,10 +25,10 @@ def test_turn_1000_costs_what_turn_10_costs() -> None:
 
 
 class Counting(Fake):
-    """Walks the whole conversation in every call, as an adapter that encodes it anew would."""
+    """Writes the whole conversation out in every call: 100 ns a message, where the gate lets 5 by."""
 
     async def complete(self, request: ModelRequest, emit: Emit) -> Reply:
-        sum(len(message.content) for message in request.messages)
+        "".join(f"{message.role}: {message.content}" for message in request.messages)
         return await super().complete(request, emit)
 
 

@@ -2,6 +2,7 @@
 
 import ast
 import os
+import re
 import shutil
 import subprocess
 from functools import cache
@@ -245,3 +246,17 @@ def test_a_module_name_is_judged() -> None:
 def test_public_names_are_read(text: str, names: list[str], unlisted: set[str]) -> None:
     source = Source.parse("src/antiphon/__init__.py", text)
     assert (rules.public_names(source), rules.unlisted_names(source)) == (names, unlisted)
+
+
+# What is looked at once after a click is there on a quick machine, and not yet on a busy one.
+LOOKED_ONCE = re.compile(r"expect\(\s*await |waitForSelector|Date\.now\(\) - ")
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "ui/browser").glob("*.test.ts")), ids=lambda path: path.name)
+def test_what_a_page_shows_is_waited_for_and_never_timed(path: Path) -> None:
+    found = [
+        f"{path.name}:{n}"
+        for n, line in enumerate(path.read_text().splitlines(), 1)
+        if LOOKED_ONCE.search(line)
+    ]
+    assert found == [], "use `await expect.poll(() => …)`"
