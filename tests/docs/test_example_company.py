@@ -355,7 +355,11 @@ def kill_at(process: "subprocess.Popen[str]", moment: int) -> str:
 
 
 OPTIONS = ("--folder", "out", "--model", f"script:{SCRIPT}")
-MOMENTS = [(12, 40), (25, 33, 60), pytest.param((18, 30, 36, 48, 54, 70, 78), marks=pytest.mark.deep)]
+MOMENTS = [
+    (12, 40),
+    pytest.param((25, 33, 60), marks=pytest.mark.deep),
+    pytest.param((18, 30, 36, 48, 54, 70, 78), marks=pytest.mark.deep),
+]
 
 
 @pytest.mark.slow

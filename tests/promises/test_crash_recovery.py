@@ -28,13 +28,13 @@ def test_a_sample_of_points(tmp_path):
 
 @pytest.mark.slow
 def test_a_sample_of_a_loop_with_compaction_approval_retry_and_fallback(tmp_path):
-    report = enumerate_crashes(LOOP, tmp_path, commit="deferred", every=5)
+    report = enumerate_crashes(LOOP, tmp_path, commit="deferred", every=11)
     assert not report.bad, str(report)
 
 
 @pytest.mark.slow
 def test_a_sample_of_rounds_with_steps_asks_calls_and_what_they_publish(tmp_path):
-    report = enumerate_crashes(ACTION, tmp_path, commit="deferred", every=7)
+    report = enumerate_crashes(ACTION, tmp_path, commit="deferred", every=13)
     assert not report.bad, str(report)
     assert {"step", "step done"} <= set(report.names)
 
@@ -42,14 +42,14 @@ def test_a_sample_of_rounds_with_steps_asks_calls_and_what_they_publish(tmp_path
 @pytest.mark.slow
 @pytest.mark.parametrize("commit", MODES)
 def test_a_sample_of_rounds(commit, tmp_path):
-    report = enumerate_crashes(ENVIRONMENT, tmp_path, commit=commit, every=23)
+    report = enumerate_crashes(ENVIRONMENT, tmp_path, commit=commit, every=47)
     assert not report.bad, str(report)
     assert {"step", "step done"} <= set(report.names)
 
 
 @pytest.mark.slow
 def test_a_sample_of_a_pool_and_a_join(tmp_path):
-    report = enumerate_crashes(JOIN, tmp_path, every=7)
+    report = enumerate_crashes(JOIN, tmp_path, every=13)
     assert not report.bad, str(report)
 
 

@@ -261,8 +261,8 @@ def play_all(seeds, folder, monkeypatch):
     "seeds",
     [
         range(20),
-        pytest.param(range(20, 120), marks=pytest.mark.slow),
-        pytest.param(range(120, 2_000), marks=pytest.mark.deep),
+        pytest.param(range(20, 60), marks=pytest.mark.slow),
+        pytest.param(range(60, 2_000), marks=pytest.mark.deep),
     ],
     ids=lambda seeds: f"{seeds.start}-{seeds.stop - 1}",
 )

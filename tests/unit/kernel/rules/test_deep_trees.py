@@ -86,10 +86,10 @@ def acted(bottom: Bottom) -> Tree:
 
 
 def ways(*found):
-    """The first way in every check, others in all but the fast one."""
+    """The first way in every check, others in the deep one."""
     first, *others = found
     return pytest.mark.parametrize(
-        "way", [first, *(pytest.param(each, marks=pytest.mark.slow) for each in others)]
+        "way", [first, *(pytest.param(each, marks=pytest.mark.deep) for each in others)]
     )
 
 
