@@ -5,7 +5,8 @@
 Every keyword of draft 2020-12 that limits a value is checked, and those of draft 7 that it replaced;
 `format` says what a text is for and limits nothing, as in the standard. What would not be checked is
 refused when the schema is read, so that whatever a model is told holds: references out of the schema,
-`unevaluatedProperties`, `unevaluatedItems` and dynamic references.
+`unevaluatedProperties`, `unevaluatedItems` and dynamic references; and what is above 256 KiB or nested
+deeper than 64 levels.
 """
 
 from __future__ import annotations
@@ -16,12 +17,18 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from urllib.parse import unquote
 
+import msgspec
 from msgspec import Struct
 
 from antiphon.schema.constraints import limits_check
 from antiphon.schema.leniences import Leniences, identity
+from antiphon.schema.plain_check import plain_check
 from antiphon.schema.standins import Hook, StandIn, kind_of
 
+SIZE = 256 * 1024
+"""Bytes of a schema, as JSON."""
+DEPTH = 64
+"""Levels of a schema, its lists and objects."""
 _REASON = 200
 """Characters that each alternative may say."""
 _ONE = (
@@ -65,7 +72,7 @@ class JsonSchema:
     """A schema that is ready to check values. Raises ValueError for what is no schema, or is not checked."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
-        self.schema: dict[str, Any] = copy.deepcopy(dict(schema))
+        self.schema: dict[str, Any] = _bounded(schema)
         self.targets: dict[int, Any] = {}
         """What each reference leads to, by the identity of the schema that has it."""
         self.limits: dict[int, tuple[Callable[[Any], None], Callable[[Any], None]]] = {}
@@ -152,6 +159,24 @@ class JsonSchema:
             yield from held if isinstance(held, list) else (held,)
 
 
+def _bounded(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of its own, of JSON's own types. Raises ValueError."""
+    depth, level = 0, list[Any]([schema])
+    while level := [each for each in level if isinstance(each, Mapping | list | tuple)]:
+        depth += 1
+        if depth > DEPTH:
+            raise ValueError(f"it is nested deeper than {DEPTH} levels")
+        level = [part for each in level for part in (each.values() if isinstance(each, Mapping) else each)]
+    try:
+        written = msgspec.json.encode(dict(schema))
+    except (TypeError, UnicodeEncodeError) as error:
+        raise ValueError(f"it is not JSON: {error}") from error
+    if len(written) > SIZE:
+        raise ValueError(f"it has {len(written):,} bytes, and {SIZE:,} are allowed")
+    found: dict[str, Any] = msgspec.json.decode(written)
+    return found
+
+
 def _inner(schema: Mapping[str, Any], where: str) -> Iterable[tuple[str, Any]]:
     """The schemas right inside of one, each with its place. Raises ValueError."""
     for keyword, held in schema.items():
@@ -179,6 +204,8 @@ def _check_keywords(schema: Mapping[str, Any], where: str) -> None:
     for keyword in ("enum", "required"):
         if not isinstance(schema.get(keyword, []), list):
             raise ValueError(f"{where}/{keyword}: expected a list, got {kind_of(schema[keyword])}")
+    if not all(isinstance(each, str) for each in schema.get("required", ())):
+        raise ValueError(f"{where}/required: expected names, got {schema['required']!r:.80}")
     for keyword in _COUNTS:
         count = schema.get(keyword, 0)
         if isinstance(count, bool) or not isinstance(count, int | float) or count < 0 or count % 1:
@@ -372,6 +399,8 @@ class DeclaredObject(metaclass=StandIn):
 
     parts: tuple[Any, ...] = ()
     checked: JsonSchema
+    plainly: Callable[[Any], bool]
+    """Whether a value fits beyond doubt and is written as the schema means it; see `plain_check`."""
     written: Leniences
     """Writes what fits as the schema means it: 1 where 1.0 was given for an integer."""
     defaults: Mapping[str, Any] = {}
@@ -379,13 +408,14 @@ class DeclaredObject(metaclass=StandIn):
 
     @classmethod
     def read(cls, value: Any, inner: Hook) -> Any:
-        fault = cls.checked.fault(value)
-        if fault is not None:
-            raise ValueError(str(fault))
-        value = cls.written.mended(value, cls.checked.schema)
+        if not cls.plainly(value):
+            fault = cls.checked.fault(value)
+            if fault is not None:
+                raise ValueError(str(fault))
+            value = cls.written.mended(value, cls.checked.schema)
         known = cls.checked.schema.get("properties", {})
         filled = {**cls.defaults, **value}
-        if len(filled) > len(value) and cls.checked.fault(filled) is not None:
+        if len(filled) > len(value) and not cls.plainly(filled) and cls.checked.fault(filled) is not None:
             filled = value
         # In the declared order, so that the same arguments are the same text.
         names = [*(name for name in known if name in filled), *(name for name in filled if name not in known)]
@@ -394,6 +424,10 @@ class DeclaredObject(metaclass=StandIn):
     @classmethod
     def schema(cls, parts: list[dict[str, Any]]) -> dict[str, Any]:
         return cls.checked.schema
+
+
+def _never(value: Any) -> bool:
+    return False
 
 
 def declared_arguments(schema: Mapping[str, Any]) -> type[DeclaredObject]:
@@ -409,6 +443,12 @@ def declared_arguments(schema: Mapping[str, Any]) -> type[DeclaredObject]:
         and "default" in each
         and _Checking(checked).fault(each["default"], each) is None
     }
-    held = {"checked": checked, "written": Leniences(checked.schema, None), "defaults": defaults}
+    plainly = staticmethod(plain_check(checked.schema, checked.limits) or _never)
+    held = {
+        "checked": checked,
+        "plainly": plainly,
+        "written": Leniences(checked.schema, None),
+        "defaults": defaults,
+    }
     found: Any = type("Arguments", (DeclaredObject,), held)
     return found  # type: ignore[no-any-return]

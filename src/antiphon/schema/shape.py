@@ -10,11 +10,12 @@ from msgspec import Struct
 class Shape(Struct, frozen=True, eq=False):
     """A signature as arguments.
 
-    type: a Struct type with one field per shown parameter, in declared order; of `**arguments` with a schema
-    of their own the stand-in that reads them, as a dictionary.
+    type: a Struct type with one field per shown parameter, in declared order; of a schema that somebody wrote
+    the stand-in that reads the arguments, as a dictionary.
     parameters: the JSON Schema of type object.
     described: the docstring without its section about parameters.
     context: the name of the injected parameter, or empty.
+    whole: the function takes all arguments as one dictionary.
     plain: the arguments can be given by position, after the injected one.
     sparse: some default cannot be written as JSON; its field is UNSET unless it is given.
     method: the first parameter is `self`, still to be bound.
@@ -26,6 +27,7 @@ class Shape(Struct, frozen=True, eq=False):
     parameters: dict[str, Any]
     described: str
     context: str
+    whole: bool
     plain: bool
     sparse: bool
     method: bool

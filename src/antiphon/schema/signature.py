@@ -13,7 +13,7 @@ import functools
 import inspect
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 import msgspec
@@ -21,11 +21,12 @@ from msgspec import Struct
 
 from antiphon.errors import ToolDefinitionError
 from antiphon.schema.constraints import field_info, stated
+from antiphon.schema.declared import declared_arguments
 from antiphon.schema.docstring import documented
 from antiphon.schema.fitted import fitted, holds_sets, nullable
 from antiphon.schema.json_schema import schemas_of
 from antiphon.schema.shape import Shape
-from antiphon.schema.standins import SCALARS, StandIn, enumeration, from_json, written_default
+from antiphon.schema.standins import SCALARS, enumeration, from_json, written_default
 from antiphon.schema.structured import is_annotated, is_union, unwrapped
 
 
@@ -39,9 +40,6 @@ def shape_of(function: Callable[..., Any], name: str, context: type) -> Shape:
     except (TypeError, ValueError) as error:
         raise ToolDefinitionError(f"{name}: its signature cannot be read: {error}") from error
     described, texts = documented(inspect.getdoc(function) or "")
-    last = parameters[-1] if parameters else None
-    if last is not None and last.kind is last.VAR_KEYWORD and isinstance(last.annotation, StandIn):
-        return _declared_shape(last.annotation, described)
     method = bool(parameters) and parameters[0].name == "self"
     parameters = parameters[1:] if method else parameters
     injected = ""
@@ -74,6 +72,7 @@ def shape_of(function: Callable[..., Any], name: str, context: type) -> Shape:
         parameters=schema,
         described=described,
         context=injected,
+        whole=False,
         plain=plain and not sparse,
         sparse=sparse,
         method=method,
@@ -82,13 +81,32 @@ def shape_of(function: Callable[..., Any], name: str, context: type) -> Shape:
     )
 
 
-def _declared_shape(kind: Any, described: str) -> Shape:
-    """The shape of `**arguments` whose schema somebody wrote, see `schema.declared`."""
+def shape_of_schema(schema: Any, call: Callable[..., Any], name: str) -> Shape:
+    """The arguments that a JSON Schema of type object describes, for a call that takes them as one dict.
+
+    Raises ToolDefinitionError for what is no such schema or would not be checked, and a call that takes
+    something else.
+    """
+    if not isinstance(schema, Mapping) or schema.get("type", "object") != "object":
+        raise ToolDefinitionError(f"{name}: parameters must be a JSON Schema of type object")
+    try:
+        kind = declared_arguments({"type": "object", **schema})
+    except (TypeError, ValueError) as error:
+        raise ToolDefinitionError(f"{name}: its parameters are no JSON Schema: {error}") from error
+    try:
+        taken = inspect.signature(call)
+        injected = next(iter(taken.parameters), "") == "ctx"
+        taken.bind(*((None, {}) if injected else ({},)))
+    except (TypeError, ValueError) as error:
+        raise ToolDefinitionError(
+            f"{name}: call takes its arguments as one dictionary, after `ctx` if it has it: {error}"
+        ) from error
     return Shape(
         type=kind,
         parameters=kind.checked.schema,
-        described=described,
-        context="",
+        described="",
+        context="ctx" if injected else "",
+        whole=True,
         plain=False,
         sparse=False,
         method=False,

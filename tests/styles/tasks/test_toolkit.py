@@ -177,7 +177,7 @@ def test_an_object_may_hold_its_schema_as_parameters_or_have_none() -> None:
     [
         ([], "JSON Schema of type object"),
         ({"properties": []}, "JSON Schema of type object"),
-        ({"properties": {"a": 5}}, "is no JSON Schema"),
+        ({"properties": {"a": 5}}, "are no JSON Schema"),
         ({"properties": {}, "required": ["a"]}, "requires a, which it does not describe"),
         ({"properties": {"elsewhere": {"type": "string"}}}, "execute does not take"),
     ],

@@ -20,9 +20,10 @@ import pytest
 from msgspec import Meta
 
 from antiphon.errors import ToolDefinitionError, ToolError
+from antiphon.schema.arguments import Invalid
 from antiphon.values.message import Attachment, ToolResult
 from antiphon.values.model import Example
-from antiphon.values.tool import Invalid, Tool, ToolContext, as_tool, result_of, tool
+from antiphon.values.tool import Tool, ToolContext, as_tool, result_of, tool
 
 CTX = ToolContext("run", "1/1.c0", "writer", "key")
 

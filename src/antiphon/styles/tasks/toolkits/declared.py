@@ -6,15 +6,14 @@ alternatives, nested objects, properties of any name.
 
 from __future__ import annotations
 
-import functools
 import inspect
-from collections.abc import Mapping
-from inspect import Parameter, Signature
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeGuard
 
 from antiphon import Tool, tool
 from antiphon.errors import ToolDefinitionError
-from antiphon.schema.declared import declared_arguments
+from antiphon.schema.docstring import documented
+from antiphon.values.tool import tool_from
 
 
 class ExecutableTool(Protocol):
@@ -41,13 +40,9 @@ def declared_tool(obj: ExecutableTool) -> Tool:
     if written is None:
         return offered(obj.execute)
     schema = _closed(written)
-    try:
-        annotation = declared_arguments(schema)
-    except (AttributeError, LookupError, TypeError, ValueError) as error:
-        raise ToolDefinitionError(f"{obj.name}: its schema is no JSON Schema: {error}") from error
+    made = tool_from(obj.name, getattr(obj, "description", None) or _documented(obj), schema, _call(obj))
     _check_taken(obj, schema)
-    arguments = Parameter("arguments", Parameter.VAR_KEYWORD, annotation=annotation)
-    return offered(_signed(obj.execute, Signature([arguments])))
+    return made
 
 
 def _parameters(obj: ExecutableTool) -> Mapping[str, Any] | None:
@@ -99,19 +94,17 @@ def _check_taken(obj: ExecutableTool, schema: Mapping[str, Any]) -> None:
         )
 
 
-def _signed(execute: Any, signature: Signature) -> Any:
-    """`execute` with the signature that its schema declares."""
-    if inspect.iscoroutinefunction(execute):
+def _documented(obj: ExecutableTool) -> str:
+    return documented(inspect.getdoc(obj.execute) or "")[0]
 
-        @functools.wraps(execute)
-        async def run(**arguments: Any) -> Any:
-            return await execute(**arguments)
 
-    else:
+def _call(obj: ExecutableTool) -> Callable[[dict[str, Any]], Any]:
+    """`execute` with its arguments as one dictionary."""
+    if inspect.iscoroutinefunction(obj.execute):
 
-        @functools.wraps(execute)
-        def run(**arguments: Any) -> Any:
-            return execute(**arguments)
+        async def run(arguments: dict[str, Any]) -> Any:
+            return await obj.execute(**arguments)
 
-    run.__signature__ = signature  # type: ignore[attr-defined]
-    return run
+        return run
+
+    return lambda arguments: obj.execute(**arguments)
