@@ -41,19 +41,16 @@ class ModelString(Struct, frozen=True):
 def parse(text: str) -> ModelString:
     """The parts of a model string; both are empty when there is nothing in it."""
     text = text.strip()
-    prefix, colon, rest = text.partition(":")
-    if not colon or not rest:
-        prefix, slash, rest = text.partition("/")
-        # A plain id may hold a slash (vendor/model on a compatible server): only known prefixes count.
-        if not slash or prefix.lower() not in {*COMPATIBLE, "local", *KNOWN}:
-            prefix, rest = "", text
-    prefix, rest = prefix.lower().strip(), rest.strip()
-    if not text or not (rest or text):
+    if not text:
         return ModelString("", "")
-    if prefix not in {*COMPATIBLE, *IN_PROCESS, *KNOWN}:
-        # Ollama writes its tags with a colon (llama3:8b), so an unknown prefix may be a plain id.
-        return ModelString("openai", text, plain=True)
-    return ModelString(prefix, rest)
+    # A plain id may hold a slash (vendor/model on a compatible server) or a colon (llama3:8b, a tag of
+    # Ollama), so only known prefixes count.
+    for mark, known in ((":", {*COMPATIBLE, *IN_PROCESS, *KNOWN}), ("/", {*COMPATIBLE, "local", *KNOWN})):
+        prefix, found, rest = text.partition(mark)
+        prefix, rest = prefix.lower().strip(), rest.strip()
+        if found and prefix in known and (rest or mark == "/"):
+            return ModelString(prefix, rest)
+    return ModelString("openai", text, plain=True)
 
 
 def provider_of(prefix: str) -> str:

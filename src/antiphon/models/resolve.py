@@ -116,7 +116,7 @@ def _pairs(settings: Mapping[str, str]) -> Iterator[str]:
 
 def _ollama(string: ModelString, text: str, env: Mapping[str, str]) -> tuple[str, str, str]:
     found = paired(env, Endpoint(text, ("OLLAMA_API_KEY",), ("OLLAMA_HOST",)))
-    return _ollama_url(found), found.get("OLLAMA_API_KEY", ""), text
+    return _ollama_url(found), found.get("OLLAMA_API_KEY", ""), string.text
 
 
 def _openrouter(string: ModelString, text: str, env: Mapping[str, str]) -> tuple[str, str, str]:
@@ -125,7 +125,7 @@ def _openrouter(string: ModelString, text: str, env: Mapping[str, str]) -> tuple
     key = env.get("OPENROUTER_API_KEY", "")
     if not key:
         raise ConfigError(f"{text} needs a key: set OPENROUTER_API_KEY")
-    return env.get("OPENROUTER_BASE_URL", "") or OPENROUTER_URL, key, text
+    return env.get("OPENROUTER_BASE_URL", "") or OPENROUTER_URL, key, string.text
 
 
 def _openai(string: ModelString, text: str, env: Mapping[str, str]) -> tuple[str, str, str]:
