@@ -26,7 +26,7 @@ from antiphon.config.endpoint import Endpoint, paired
 from antiphon.errors import ConfigError
 from antiphon.models.model_string import ModelString, parse
 from antiphon.models.providers import KNOWN, ProviderModel
-from antiphon.models.providers.known import check_settings, own_settings
+from antiphon.models.providers.known import check_settings, key_setting, own_settings
 from antiphon.models.timeouts import DEFAULT, Timeouts
 from antiphon.values.model import Model
 from antiphon.values.secret import Secret
@@ -143,6 +143,21 @@ def _openai(string: ModelString, text: str, env: Mapping[str, str]) -> tuple[str
 
 _ADDRESS = {"ollama": _ollama, "openrouter": _openrouter, "openai": _openai}
 """By prefix: the address, the key, and what the journal calls the model."""
+
+
+def settings_of(spec: str) -> tuple[str, str]:
+    """The variables in which a model's address and its key are looked for; empty for one that it has not."""
+    prefix = parse(spec).prefix
+    if prefix in KNOWN:
+        return KNOWN[prefix].url, key_setting(KNOWN[prefix])
+    return _VARIABLES.get(prefix, ("", ""))
+
+
+_VARIABLES = {
+    "openai": ("OPENAI_BASE_URL", "OPENAI_API_KEY"),
+    "ollama": ("OLLAMA_HOST", "OLLAMA_API_KEY"),
+    "openrouter": ("OPENROUTER_BASE_URL", "OPENROUTER_API_KEY"),
+}
 
 
 def _compatible(model: str, url: str, key: Secret, name: str, timeouts: Timeouts) -> Model:

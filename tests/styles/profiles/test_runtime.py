@@ -6,8 +6,9 @@ import pytest
 
 from antiphon import UserError, open_run, tool
 from antiphon.errors import ConfigError, DuplicateName
+from antiphon.models.resolve import settings_of
 from antiphon.models.script import call
-from antiphon.styles.profiles import load_profiles
+from antiphon.styles.profiles import load_profiles, model_config
 from antiphon.styles.profiles.files.diagnostics import SourceLocation
 from antiphon.styles.profiles.files.llm_config import LlmConfig
 from antiphon.styles.profiles.limits import ProfileLimits
@@ -248,8 +249,24 @@ def test_an_address_and_a_key_make_a_model_of_its_own():
 
 
 @pytest.mark.parametrize(
+    "model", ["openai:m", "vendor/m", "openrouter:a/b", "ollama/m:8b", "google:gemini-x", "azure:m", "groq:m"]
+)
+def test_an_address_is_that_of_its_provider_whichever_setting_that_has_for_it(model, monkeypatch):
+    looked = []
+    monkeypatch.setattr(model_config, "ConfiguredModel", lambda name, env: looked.append(env))
+    thinking(config(model=model, base_url="http://127.0.0.1:9/v1", api_key=Secret("k")), {})
+    address, key = settings_of(model)
+    assert (looked[0][address], looked[0][key]) == ("http://127.0.0.1:9/v1", "k")
+
+
+@pytest.mark.parametrize(
     ("values", "said"),
     [
+        ({"model": "mistral:m", "base_url": "http://x"}, "config.base_url: mistral:m has no other address"),
+        (
+            {"model": "bedrock:m", "api_key": Secret("k")},
+            "config.api_key: bedrock:m takes no key",
+        ),
         ({"max_tokens": "many"}, "config.max_tokens: expected a number"),
         ({"model": 3}, "config.model: expected a text"),
         ({"extra_token": Secret("k")}, "config.extra_token is a secret"),

@@ -95,6 +95,12 @@ KNOWN: dict[str, ProviderSpec] = {
 """By the prefix of a model string."""
 
 
+def key_setting(known: ProviderSpec) -> str:
+    """The variable that its one key is in; empty where it takes none, or several things instead."""
+    names = [each[0] for each in known.settings if each[0] in known.secrets]
+    return names[0] if len(names) == 1 else ""
+
+
 def check_settings(known: ProviderSpec, text: str, env: Mapping[str, str]) -> None:
     """`ConfigError` that names what is not set, and the extra, unless all is there."""
     missing = [" or ".join(names) for names in known.settings if not any(env.get(name) for name in names)]

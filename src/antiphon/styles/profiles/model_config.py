@@ -11,6 +11,7 @@ from antiphon import Model, RetryPolicy
 from antiphon.config.dotenv import layered
 from antiphon.errors import ConfigError
 from antiphon.models.endpoints.shared import ConfiguredModel
+from antiphon.models.resolve import settings_of
 from antiphon.styles.profiles.files.llm_config import LlmConfig
 from antiphon.values.secret import Secret
 
@@ -67,14 +68,19 @@ def _model(config: LlmConfig, given: Mapping[str, Any], env: Mapping[str, str]) 
     key = given.get("api_key")
     if not field and key is None:
         return name
-    provider = name.partition(":")[0] if ":" in name else name.partition("/")[0] if "/" in name else "openai"
-    prefix = provider.upper().replace("-", "_")
+    address, secret = settings_of(name)
     own: dict[str, str] = {}
     taken: dict[str, str] = {}
     if field:
-        _place(config, env, field, f"{prefix}_BASE_URL", str(given[field]), own, taken)
+        if not address:
+            raise _wrong(config, f"{field}: {name} has no other address; leave it out, or name another model")
+        _place(config, env, field, address, str(given[field]), own, taken)
     if isinstance(key, Secret):
-        _place(config, env, "api_key", f"{prefix}_API_KEY", key.reveal(), own, taken)
+        if not secret:
+            raise _wrong(
+                config, f"api_key: {name} takes no key of this kind; set what it needs in the environment"
+            )
+        _place(config, env, "api_key", secret, key.reveal(), own, taken)
     return ConfiguredModel(name, layered(env).overlaid(config.place.file, own, taken))
 
 
