@@ -1,4 +1,5 @@
-"""A tool: a function that models may call, what they are shown of it, and the contract of its effect.
+"""A tool: a function that models may call, what they are shown of it and of what it returns, and the contract
+of its effect.
 
 The effect says what happens when the process dies in the middle: `read` runs again, `idempotent` runs
 again with the same key, `once` asks `reconcile` or ends unknown.
@@ -7,20 +8,90 @@ again with the same key, `once` asks `reconcile` or ends unknown.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 from typing import Any, Generic, Literal, cast
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from antiphon.errors import ToolError
 from antiphon.schema.arguments import ArgumentParser, ArgumentsRejected, Invalid, Repaired, check_length
 from antiphon.schema.shape import Shape
-from antiphon.values.generic import Given, Returned
+from antiphon.schema.standins import to_json
+from antiphon.values.codec import clean_fields, clean_text, stored
+from antiphon.values.fields import check_fields
+from antiphon.values.generic import Given, Held, Returned
+from antiphon.values.message import Attachment, ToolResult
 from antiphon.values.model import Example, ToolSpec
-from antiphon.values.tool.context import ToolContext
 
 Effect = Literal["read", "idempotent", "once"]
+
+
+def _gone(handle: str) -> str | None:
+    """No output is kept."""
+    return None
+
+
+def _never() -> bool:
+    """Nobody stops it."""
+    return False
+
+
+def _silent(text: str) -> None:
+    """Progress that nobody listens to."""
+
+
+class Dependency(Struct, frozen=True):
+    """Something tools need: `create(ctx)` makes it when a tool asks for it, `id` is its name."""
+
+    id: str
+    create: Callable[[ToolContext], Any]
+
+
+class ToolContext(Struct, Generic[Held], frozen=True):
+    """What a tool may know about its own call; injected into a first parameter named `ctx`."""
+
+    run_id: str = ""
+    effect_id: str = ""
+    """Where in the run the call stands; unique."""
+    agent: str = ""
+    """Name of the agent that called."""
+    idempotency_key: str = ""
+    """The same on every attempt of this effect; hand it to the outside system."""
+    attempt: int = 1
+    """1, and one more each time the effect is run again after a crash."""
+    deps: Held = None  # type: ignore[assignment]
+    """Whatever the caller of the run passed for its tools."""
+    deadline: float | None = None
+    """When the call is abandoned, seconds on the event loop's clock. None: no timeout."""
+    read_output: Callable[[str], str | None] = _gone
+    """The whole text of a tool result that was cut or removed, by its handle; None when it is gone."""
+    report_progress: Callable[[str], None] = _silent
+    """Tells whoever watches the run how far the tool has come; the model is not shown it."""
+    is_cancelled: Callable[[], bool] = _never
+    """Whether the call was given up, for functions in threads that nothing else can stop."""
+    dependency_overrides: Mapping[str, Callable[[ToolContext], Any]] = {}
+    """What `resolve` makes instead, by the id of the dependency."""
+    resolved: dict[str, Any] = field(default_factory=dict)
+    """What `resolve` has made in this call, by id."""
+
+    def resolve(self, key: Dependency) -> Any:
+        """The dependency, made once in a call of a tool, however often it is asked for."""
+        if key.id not in self.resolved:
+            self.resolved[key.id] = self.dependency_overrides.get(key.id, key.create)(self)
+        return self.resolved[key.id]
+
+
+class Done(Exception):
+    """Raise it from a tool to end the agent's reaction; `result` is then what the agent returns.
+
+    Anything but text becomes JSON; raises ToolError when it cannot.
+    """
+
+    def __init__(self, result: Any = "") -> None:
+        super().__init__(result)
+        self.result = result_of(result).content
 
 
 class Tool(Struct, Generic[Given, Returned], frozen=True, eq=False, weakref=True, kw_only=True):
@@ -154,3 +225,70 @@ def bound(unbound: Tool, function: Callable[..., Any]) -> Tool:
     """A tool of a method, bound to an instance by `function`."""
     shape = msgspec.structs.replace(unbound._shape, method=False)
     return msgspec.structs.replace(unbound, function=function, _shape=shape)
+
+
+def result_of(value: Any) -> ToolResult:
+    """What a tool returned, as the model is shown it.
+
+    Text stays text, None is empty, an Attachment or a list that holds one is split into text and
+    attachments, anything else is JSON. Raises ToolError naming the type that JSON cannot carry.
+    """
+    if type(value) is str and value.isascii():
+        return ToolResult(value)
+    if isinstance(value, str):
+        return ToolResult(clean_text(value))
+    if isinstance(value, ToolResult):
+        check_fields(value)
+        return stored(clean_fields(value))
+    if value is None:
+        return ToolResult("")
+    if isinstance(value, Attachment):
+        return ToolResult("", (stored(clean_fields(value)),))
+    if isinstance(value, (list, tuple)) and any(isinstance(item, Attachment) for item in value):
+        parts = [result_of(item) for item in value]
+        files = tuple(file for part in parts for file in part.attachments)
+        return ToolResult("\n".join(part.content for part in parts if part.content), files)
+    return ToolResult(_json_of(value))
+
+
+_encode = msgspec.json.Encoder(enc_hook=to_json).encode
+
+
+def _json_of(value: Any) -> str:
+    try:
+        return str(_encode(value), "utf-8")
+    except UnicodeEncodeError:
+        plain = msgspec.to_builtins(value, enc_hook=to_json, str_keys=True)
+        return clean_text(json.dumps(plain, ensure_ascii=False, separators=(",", ":")))
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        path, culprit = _culprit(value)
+        raise ToolError(
+            f"The tool returned a {type(culprit).__qualname__} at {path}, which JSON cannot carry: {error}"
+        ) from error
+
+
+def _culprit(value: Any) -> tuple[str, Any]:
+    """The innermost part of a result that cannot be written as JSON, and the path to it."""
+    path = "$"
+    for _ in range(100):
+        parts: list[tuple[str, Any]] = []
+        if isinstance(value, dict):
+            parts = [(f"[{key!r}]", part) for key, part in value.items()]
+        elif isinstance(value, (list, tuple, set, frozenset)):
+            parts = [(f"[{place}]", part) for place, part in enumerate(value)]
+        elif hasattr(value, "__struct_fields__") or hasattr(value, "__dataclass_fields__"):
+            names = getattr(value, "__struct_fields__", None) or value.__dataclass_fields__
+            parts = [(f".{name}", getattr(value, name)) for name in names]
+        found = next(((step, part) for step, part in parts if not _writable(part)), None)
+        if found is None:
+            return path, value
+        path, value = path + found[0], found[1]
+    return path, value
+
+
+def _writable(value: Any) -> bool:
+    try:
+        msgspec.json.encode(value, enc_hook=to_json)
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return False
+    return True
