@@ -1,11 +1,17 @@
 """Every test is watched: its runs are folded twice, audited and replayed, and it leaves nothing behind."""
 
 import pytest
+from hypothesis import settings
 
 from antiphon.testing.census import census
 from antiphon.testing.witness import watching
 
 IMPURE = "impure(why): a hook rests on more than its context, so that a replay goes another way, and must"
+
+
+# How long an example takes says how busy the machine is.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 
 def pytest_configure(config):

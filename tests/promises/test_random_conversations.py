@@ -236,7 +236,7 @@ async def converse(run: Run, dice: random.Random) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 2**32))
 def test_every_request_is_valid_for_its_provider(seed: int) -> None:
     asyncio.run(live(seed))

@@ -254,7 +254,7 @@ def compare(play: Play) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(plays)
 def test_rounds_are_what_the_model_says(play: Play) -> None:
     compare(play)

@@ -133,7 +133,7 @@ OVERALL = r"SUCCESS|(PARTIAL_SUCCESS|TOTAL_FAILURE)_(PREPARATION|EXECUTION)|TOTA
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(seed=st.integers(0, 2**32))
 def test_a_team_keeps_its_promises(seed, tmp_path_factory):
     judge(*asyncio.run(plays(seed, tmp_path_factory.mktemp("team"))))

@@ -314,7 +314,7 @@ def is_prefix(part: Any, whole: Any) -> bool:
 
 @pytest.mark.slow
 @given(value=st.dictionaries(st.text(), JSON, max_size=5), ascii_only=st.booleans(), data=st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_a_truncated_object_is_mended_to_a_prefix_of_it(
     value: dict[str, Any], ascii_only: bool, data: Any
 ) -> None:
@@ -325,7 +325,7 @@ def test_a_truncated_object_is_mended_to_a_prefix_of_it(
 
 @pytest.mark.slow
 @given(value=st.dictionaries(st.text(), JSON, max_size=5))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_reading_is_the_identity_on_canonical_text(value: dict[str, Any]) -> None:
     first = ANYTHING.prepare(json.dumps({"value": value}, indent=1))
     assert isinstance(first, str)
@@ -348,7 +348,7 @@ PIECES = st.lists(
 )
 def test_no_text_raises_and_reading_again_changes_nothing(examples: int) -> None:
     texts = st.text(alphabet=st.characters(exclude_categories=()), max_size=60) | PIECES
-    settings(max_examples=examples, deadline=None)(given(texts)(reads_without_raising))()
+    settings(max_examples=examples)(given(texts)(reads_without_raising))()
 
 
 def reads_without_raising(raw: str) -> None:

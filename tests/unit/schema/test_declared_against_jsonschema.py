@@ -91,7 +91,7 @@ def check(schema: dict[str, Any], arguments: dict[str, Any]) -> None:
         assert taken == arguments or not allowed
 
 
-ANY = settings(deadline=None, suppress_health_check=list(HealthCheck))
+ANY = settings(suppress_health_check=list(HealthCheck))
 
 
 @pytest.mark.slow
