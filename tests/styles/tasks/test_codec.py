@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon import UserError
@@ -41,7 +41,6 @@ VALUES = st.recursive(
 
 @pytest.mark.slow
 @given(VALUES)
-@settings(deadline=None)
 def test_whatever_is_written_is_read(value: Any) -> None:
     text = to_json(value)
     back = from_json(text)

@@ -286,7 +286,7 @@ def expected(tasks: list[Given]) -> tuple[set[tuple[str, str, float]], dict[str,
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(SOME, max_size=12))
 def test_any_tasks_begin_and_end_as_on_paper(tasks: list[Given]) -> None:
     messages = []

@@ -145,7 +145,7 @@ def test_decoded() -> None:
             decoded(data, "a")
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=200)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
 @given(
     st.lists(
         st.sampled_from(["..", ".", "docs", "away", "link.txt", "secret.txt", "", "/", "\\", "~"]), max_size=6
