@@ -24,6 +24,10 @@ def pytest_configure(config):
 def pytest_collection_modifyitems(items):
     # Who begins with the longest does not wait for one of them at the end.
     items.sort(key=lambda item: (not item.get_closest_marker("longest"), not item.get_closest_marker("deep")))
+    # Coverage costs a third of their time, and the quick ones cover all that is asked for.
+    for item in items:
+        if item.get_closest_marker("slow"):
+            item.add_marker("no_cover")
 
 
 @pytest.fixture(autouse=True)
