@@ -22,10 +22,15 @@ from antiphon.view.page import PageRun
 
 SOURCE = Path(__file__).resolve().parents[1] / "ui" / "src"
 SERVED = (
-    "AnswerBody", "AskBody", "CancelBody", "CommandReceipt", "CreateRun", "Inbox", "ResumeBody",
+    "AnswerBody", "AskBody", "CancelBody", "ChangeRun", "CommandReceipt", "CreateRun", "Inbox", "ResumeBody",
     "RunCreated", "RunLine", "RunPage", "TeamView", "Teams", "TellBody",
 )  # fmt: skip
 """What the page sends to the server and is answered, of `antiphon.server.routes.bodies`."""
+SERVED_OF_PROJECTS = (
+    "ChangeProject", "CreateProject", "FileBody", "FileList", "ModelChoices", "ProjectBody", "ProjectList",
+    "ProjectView",
+)  # fmt: skip
+"""The same of `antiphon.server.routes.project_bodies`."""
 CHANGE = '\nexport type ChangeFrame = Frame["changes"][number];\n'
 HEAD = "// What a run is as JSON. Written by `python -m scripts.ui_types`; do not edit.\n"
 PLAIN = {"string": "string", "integer": "number", "number": "number", "boolean": "boolean", "null": "null"}
@@ -80,7 +85,10 @@ def files() -> dict[Path, str]:
         bodies = importlib.import_module("antiphon.server.routes.bodies")
     except ModuleNotFoundError:
         return found
-    found[SOURCE / "server" / "wire.ts"] = written_for([getattr(bodies, name) for name in SERVED])
+    projects = importlib.import_module("antiphon.server.routes.project_bodies")
+    sent = [getattr(bodies, name) for name in SERVED]
+    sent += [getattr(projects, name) for name in SERVED_OF_PROJECTS]
+    found[SOURCE / "server" / "wire.ts"] = written_for(sent)
     return found
 
 

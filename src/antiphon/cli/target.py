@@ -106,9 +106,33 @@ def _of_folder(text: str, folder: str | None, entry: str | None = None) -> Targe
         raise ConfigError(
             f"{text} is a folder without a {IN_CODE} and without profiles/; a target is {FORMS}"
         )
-    box = toolbox(folder or ".")
+    found = _of_profiles(home, folder or ".", entry)
+    return replace(found, text=f"{text}:{entry}" if entry else text)
+
+
+def load_declared(path: Path, folder: Path) -> Target:
+    """The team that a YAML file or a folder of profiles declares; nothing of it is ever imported.
+
+    Raises ConfigError, also where it is, or brings, Python.
+    """
+    text = os.fspath(path)
+    if path.is_dir():
+        if (path / IN_CODE).exists():
+            raise ConfigError(f"holds {IN_CODE}; what is not on the command line is never imported", text)
+        if not (path / "profiles").is_dir():
+            raise ConfigError("is a folder without profiles/", text)
+        return _of_profiles(path, os.fspath(folder))
+    if not text.endswith((".yaml", ".yml")):
+        raise ConfigError("is neither a team file (YAML) nor a folder of profiles", text)
+    found = read_team(text, os.fspath(folder))
+    return Target(text, found.entry, found.agents, endpoints=found.endpoints)
+
+
+def _of_profiles(home: Path, folder: str, entry: str | None = None) -> Target:
+    """The team that the profiles of a folder describe, with the tools that ship."""
+    box = toolbox(folder)
     team = ProfileTeam(home, tools={name: box[name]() for name in SETS}, entry=entry)
-    return _drawn(f"{text}:{entry}" if entry else text, team)
+    return _drawn(f"{home}:{entry}" if entry else os.fspath(home), team)
 
 
 def _entered(target: Target, entry: str | None) -> Target:

@@ -11,10 +11,15 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from antiphon.errors import JournalError, RunInUse, RunIsClosed, UnknownName, UserError
+from antiphon.host.choices import check_model, enclosed, no_looser
 from antiphon.host.hosted import FirstRequest, HostedRun
+from antiphon.host.known_teams import KnownTeams
 from antiphon.host.labels import checked, first_key, known_first
+from antiphon.host.projects import Projects
+from antiphon.host.removal import Removal
 from antiphon.host.slots import Slots
 from antiphon.host.summaries import current_summary
 from antiphon.host.team import HostedTeam, Team, teams_of
@@ -23,9 +28,11 @@ from antiphon.journal.listing import NO_LABELS, Labels, RunFilter, RunInfo
 from antiphon.kernel.run.clock import Clock
 from antiphon.kernel.run.commands import AskAgent, encode, posted
 from antiphon.kernel.run.open import cancel_run, system_clock
+from antiphon.kernel.run.standing import standing_rules
 from antiphon.values.fields import fit
 from antiphon.values.limits import Limits
 from antiphon.values.message import Attachment, new_id
+from antiphon.values.policy import Preset, StandingRule
 from antiphon.view.connection import RunConnection, connect
 
 WATCHED = 500
@@ -54,28 +61,41 @@ class HostDraining(UserError):
     """A host is being left, and starts nothing more."""
 
 
+class NotMoved(UserError):
+    """A run's team is not where the run was to be moved."""
+
+
 class Host:
     """Runs of teams, many at once. Use it as an async context manager, in one event loop.
 
     journal: a Journal, which stays open, or the URL of one. teams: by name. max_runs: driven at once; more
     wait in a line. idle_seconds: after so long at rest a run is let go; what is posted takes it up again.
     drain_seconds: what is in flight gets so long to end when the host is left. clock: of the runs, too.
+    projects: folders with teams, rules and files that runs share. models: strings, of which a run may be
+    started with one for all of its agents.
     """
 
     def __init__(
         self, journal: Journal | str, teams: Mapping[str, Team], *, max_runs: int = 100,
         idle_seconds: float = 60.0, drain_seconds: float = 8.0, clock: Clock | None = None,
+        projects: Projects | None = None, models: Iterable[str] = (),
     ) -> None:  # fmt: skip
-        self._teams = teams_of(teams)
+        self.known = KnownTeams(teams_of(teams), projects)
+        """The teams that runs may be of, and the projects."""
+        self.models = tuple(dict.fromkeys(models))
+        """What a run may be started with instead of its agents' own models."""
         self._max_runs = fit(max_runs, int, "Host(max_runs)")
         self._idle_seconds = fit(idle_seconds, float, "Host(idle_seconds)")
         self._drain_seconds = fit(drain_seconds, float, "Host(drain_seconds)")
         if self._max_runs < 1 or self._idle_seconds < 0 or self._drain_seconds < 0:
             raise UserError("Host takes max_runs of at least 1, and seconds that are not below 0")
         self._given, self._clock = journal, clock
+        self.clock: Clock = clock or system_clock()
+        """What time it is here."""
         self._opened: Journal | None = None
         self._runs: dict[str, HostedRun] = {}
         self._starting: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._removal = Removal()
         self._surveying: asyncio.Task[None] | None = None
         self.draining = False
         """Nothing is started or taken up any more."""
@@ -108,13 +128,13 @@ class Host:
     @property
     def teams(self) -> Mapping[str, HostedTeam]:
         """What can be started, by name."""
-        return self._teams
+        return self.known.served
 
     def team(self, name: str) -> HostedTeam:
         """A team. Raises UnknownName."""
-        if name not in self._teams:
-            raise UnknownName("team", name, self._teams)
-        return self._teams[name]
+        if name not in self.known.served:
+            raise UnknownName("team", name, self.known.served)
+        return self.known.served[name]
 
     @property
     def runs(self) -> Mapping[str, HostedRun]:
@@ -126,31 +146,49 @@ class Host:
     async def start(
         self, team: str, message: str, *, entry: str = "", attachments: Iterable[Attachment] = (),
         data: Any = None, limits: Limits | None = None, key: str = "", run_id: str = "",
-        labels: Labels = NO_LABELS,
+        labels: Labels = NO_LABELS, files: Iterable[str] = (), model: str = "", policy: Preset | None = None,
     ) -> StartedRun:  # fmt: skip
         """Start a run with a request to `entry`, or the team's first agent; durable on return.
 
         It may have to wait for a slot. key: starts it once, however often it is asked for by the same owner.
-        data, limits: of the request. labels: its owner and project. Raises UnknownName, KeyUsed when the key
-        came with another request, UserError for what JSON cannot hold, JournalError.
+        data, limits: of the request. labels: its owner and project; in a project of this host the team may be
+        the project's own. files: of the project, enclosed in the request. model: of `models`, for every
+        agent; policy: one that allows no more than the team's; both hold as long as the run does. Raises
+        UnknownName, KeyUsed when the key came with another request, UserError for what JSON cannot hold or
+        is not to be chosen, JournalError.
         """
         self._refuse_when_draining()
-        known = self.team(team)
-        agent = entry or known.entry
-        if agent not in (names := [each.name for each in known.agents]):
-            raise UnknownName(f"agent of team {team}", agent, names)
         found = checked(Labels(labels.project, labels.owner, team))
-        asked = posted(AskAgent(agent, message, tuple(attachments), data=data, limits=limits))
-        first = FirstRequest(first_key(found, encode(asked)), encode(asked))
+        with self._removal.starting(found.project):
+            known = await self.known.to_start(found)
+            agent = entry or known.entry
+            if agent not in (names := [each.name for each in known.agents]):
+                raise UnknownName(f"agent of team {team}", agent, names)
+            given = (*attachments, *await self._enclosed(found.project, files))
+            asked = encode(posted(AskAgent(agent, message, given, data=data, limits=limits)))
+            first = FirstRequest(
+                first_key(found, asked, model, policy or ""), asked, found,
+                check_model(model, self.models) if model else "",
+                no_looser(known, policy) if policy is not None else None,
+            )  # fmt: skip
+            return await self._start_once(first, known, key, run_id)
+
+    async def _enclosed(self, project: str, files: Iterable[str]) -> tuple[Attachment, ...]:
+        named = tuple(files)
+        if not named:
+            return ()
+        return await asyncio.to_thread(enclosed, await self.known.project(project), named)
+
+    async def _start_once(self, first: FirstRequest, known: HostedTeam, key: str, run_id: str) -> StartedRun:
         if not key:
-            return await self._start(run_id or new_id(), known, found, first)
-        named = _run_of(found.owner, key)
+            return await self._start(run_id or new_id(), known, first)
+        named = _run_of(first.labels.owner, key)
         lock = self._starting.setdefault(named, asyncio.Lock())
         async with lock:
-            return await self._start(named, known, found, first, again=True)
+            return await self._start(named, known, first, again=True)
 
     async def _start(
-        self, run_id: str, team: HostedTeam, labels: Labels, first: FirstRequest, *, again: bool = False
+        self, run_id: str, team: HostedTeam, first: FirstRequest, *, again: bool = False
     ) -> StartedRun:
         try:
             before = await known_first(self.journal, run_id)
@@ -161,7 +199,7 @@ class Host:
                 raise KeyUsed(f"Run {run_id} has begun with another request; use a new key for a new run")
             await self.watch(run_id)
             return StartedRun(run_id, False)
-        hosted = self._host(run_id, team, labels)
+        hosted = self._host(run_id, team)
         hosted.begin(f"run {run_id}", first)
         try:
             # Whoever asked may leave meanwhile; the run is begun all the same.
@@ -189,18 +227,19 @@ class Host:
         name = team or info.labels.team
         if not name:
             name = await self._guess(run_id)
-        self._take_up(run_id, self.team(name), drives=True)
+        known = await self.known.of(replace(info.labels, team=name))
+        self._take_up(run_id, known, drives=True)
 
     async def _guess(self, run_id: str) -> str:
         """The only team that has all of a run's agents."""
         async with connect(self.journal, run_id) as run:
             tree = await run.tree()
         agents = {each.agent for each in tree.activations.values() if each.id}
-        fits = [name for name, each in self._teams.items() if agents <= {one.name for one in each.agents}]
+        fits = [name for name, each in self.teams.items() if agents <= {one.name for one in each.agents}]
         if len(fits) != 1:
             raise UserError(
                 f"Not resumed: {len(fits)} teams have the agents of run {run_id}; say which one it is of:"
-                f" {', '.join(sorted(self._teams))}"
+                f" {', '.join(sorted(self.teams))}"
             )
         return fits[0]
 
@@ -220,8 +259,19 @@ class Host:
         if self.draining or (hosted is not None and not hosted.is_done):
             return
         info = await self.info(run_id)
-        if not info.owner and not is_closed(info) and info.labels.team in self._teams:
-            self._take_up(run_id, self._teams[info.labels.team])
+        if not info.owner and not is_closed(info) and info.labels.team:
+            await self._take_up_of(info)
+
+    async def _take_up_of(self, info: RunInfo) -> None:
+        """Take up a run that nobody drives, or know why it cannot be."""
+        try:
+            team = await self.known.of(info.labels)
+        except UserError as error:
+            hosted = self._runs.get(info.run_id) or self._host(info.run_id, HostedTeam(()))
+            if hosted.is_done:
+                hosted.refuse(str(error))
+        else:
+            self._take_up(info.run_id, team)
 
     async def close(self, run_id: str, reason: str = "") -> None:
         """End a run for good; what is still open in it is cancelled first.
@@ -246,7 +296,94 @@ class Host:
             await self._end(hosted)
         await self.journal.delete(run_id)
 
+    async def move(self, run_id: str, project: str) -> None:
+        """Make a run part of another project, or of none. Raises UnknownName, UserError for a run of a team
+        that the project does not have, RunInUse while such a run is at work."""
+        info = await self.info(run_id)
+        labels = replace(info.labels, project=project)
+        if project:
+            checked(labels)
+        with self._removal.starting(project):
+            if project and self.known.projects is not None:
+                await self.known.project(project)
+            if self.known.is_own(info.labels) or self.known.is_own(labels):
+                await self._check_movable(info, labels)
+            await self.journal.relabel(run_id, labels)
+        hosted = self._runs.get(run_id)
+        if hosted is not None and hosted.run is None:
+            # It may be of another project's team now.
+            await self._end(hosted)
+            await self.watch(run_id)
+
+    async def _check_movable(self, info: RunInfo, labels: Labels) -> None:
+        if is_closed(info) or self.known.projects is None:
+            return
+        try:
+            await self.known.of(labels)
+        except UserError as error:
+            raise NotMoved(f"Not moved: {error}") from None
+        hosted = self._runs.get(info.run_id)
+        if info.owner and not (hosted is not None and hosted.run is None):
+            raise RunInUse(info.run_id, f"{info.owner}; move it once it rests")
+
+    async def delete_project(self, project: str) -> None:
+        """Remove a project, its files and the rules kept for it.
+
+        Its runs stay, and those of a team of its own cannot go on. Raises UnknownName, RunInUse while one of
+        them is at work.
+        """
+        with self._removal.of(project):
+            found = await self.known.project(project)
+            async for info in self._of_project(project):
+                if await self._is_at_work(info):
+                    owner = f"{info.owner or 'this host'}; stop the runs of project {project} first"
+                    raise RunInUse(info.run_id, owner)
+            if self.known.projects is not None:
+                await asyncio.to_thread(self.known.projects.delete, found.id)
+            for rule in await self.journal.rules():
+                if (rule.scope, rule.key) == ("project", project):
+                    with suppress(UnknownName):
+                        await self.journal.drop_rule(rule.id)
+            async for info in self._of_project(project):
+                hosted = self._runs.get(info.run_id)
+                if hosted is not None and self.known.is_own(info.labels):
+                    await self._end(hosted)
+
+    async def _is_at_work(self, info: RunInfo) -> bool:
+        """Whether a request of a run is open, and somebody drives it or is about to."""
+        hosted = self._runs.get(info.run_id)
+        if hosted is not None and hosted.run is not None:
+            return bool(await hosted.run.open_requests())
+        known = current_summary(info)
+        asked = known is None or known.state in ("open", "waiting")
+        return asked and (bool(info.owner) or (hosted is not None and hosted.state == "queued"))
+
+    async def _of_project(self, project: str) -> AsyncIterator[RunInfo]:
+        """The runs of a project, newest first, a page at a time."""
+        before = 0
+        while page := await self.journal.runs(RunFilter(project=project), before, SURVEYED):
+            for info in page:
+                yield info
+            before = page[-1].number
+
     # -- what it knows --------------------------------------------------------------------------
+
+    async def rules_of(self, run_id: str, labels: Labels) -> tuple[StandingRule, ...]:
+        """The rules for a run: those kept for it, its project and its owner, and of the project's file."""
+        project, owner = labels.project, labels.owner
+        kept = await standing_rules(self.journal, run=run_id, project=project, owner=owner)
+        if not project or self.known.projects is None:
+            return kept
+        try:
+            found = await self.known.project(project)
+        except UnknownName:
+            return kept
+        if found.findings:
+            raise UserError(
+                f"The rules of project {project} cannot be read, so nobody knows what they deny: "
+                f"{found.findings[0]}"
+            )
+        return (*kept, *found.rules)
 
     async def info(self, run_id: str) -> RunInfo:
         """A run's line of the list of runs. Raises UnknownName, which names no others."""
@@ -254,8 +391,10 @@ class Host:
 
     # -- taking up, and leaving -------------------------------------------------------------------
 
-    def _host(self, run_id: str, team: HostedTeam, labels: Labels = NO_LABELS) -> HostedRun:
-        hosted = HostedRun(self.journal, run_id, team, self._slots, self._clock, self._idle_seconds, labels)
+    def _host(self, run_id: str, team: HostedTeam) -> HostedRun:
+        hosted = HostedRun(
+            self.journal, run_id, team, self._slots, self._clock, self._idle_seconds, self.rules_of
+        )
         self._runs.pop(run_id, None)
         self._runs[run_id] = hosted
         return hosted
@@ -278,7 +417,7 @@ class Host:
             self._forget(each)
 
     async def _survey_on(self) -> None:
-        clock = self._clock or system_clock()
+        clock = self.clock
         while True:
             await clock.sleep_until(clock.now() + SURVEY_SECONDS)
             # A journal that cannot be read now may be the next time; runs that are driven say so themselves.
@@ -298,14 +437,9 @@ class Host:
             rests = known is not None and known.state != "open"
             if rests and (not first or watched >= WATCHED):
                 continue
-            team = info.labels.team
             watched += rests
-            if team in self._teams:
-                self._take_up(info.run_id, self._teams[team])
-            elif team:
-                served = ", ".join(sorted(self._teams)) or "(none)"
-                refused = self._host(info.run_id, HostedTeam(()))
-                refused.refuse(f"It is a run of the team {team}, which is not here. Here: {served}")
+            if info.labels.team:
+                await self._take_up_of(info)
 
     async def _undriven(self) -> AsyncIterator[RunInfo]:
         """What is not closed and nobody drives. One whose owner has died may have gone on since it said that

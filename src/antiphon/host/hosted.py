@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AbstractAsyncContextManager
-from typing import Literal
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -18,6 +19,7 @@ from antiphon.kernel.run.open import open_run, system_clock
 from antiphon.kernel.run.rows import fold
 from antiphon.kernel.run.run import Run, next_due, rests
 from antiphon.values.codec import type_and_text
+from antiphon.values.policy import Policy, Preset, StandingRule
 
 NO_RECORD = 1 << 62
 """A record's number that never comes: to wait for commands alone."""
@@ -27,11 +29,20 @@ HostedState = Literal["queued", "running", "resting", "suspended", "elsewhere", 
 posted. `suspended`: it stopped with the reason. `elsewhere`: another process drives it."""
 
 
+RulesOf = Callable[[str, Labels], Awaitable[tuple[StandingRule, ...]]]
+"""The rules that hold for a run with these labels."""
+
+
 class FirstRequest(Struct, frozen=True):
-    """The request that a run begins with, as it is posted."""
+    """The request that a run begins with, as it is posted, and how the run is opened for it."""
 
     key: str
     body: bytes
+    labels: Labels = NO_LABELS
+    model: str = ""
+    """For every agent, instead of what the team says."""
+    policy: Policy | Preset | None = None
+    """Instead of the team's."""
 
 
 class HostedRun:
@@ -43,7 +54,7 @@ class HostedRun:
 
     def __init__(
         self, journal: Journal, run_id: str, team: HostedTeam, slots: Slots, clock: Clock | None,
-        idle_seconds: float, labels: Labels = NO_LABELS,
+        idle_seconds: float, rules: RulesOf,
     ) -> None:  # fmt: skip
         self.run_id = run_id
         self.state: HostedState = "queued"
@@ -54,7 +65,7 @@ class HostedRun:
         self.cut_off: tuple[str, ...] = ()
         self._journal, self._team, self._slots = journal, team, slots
         self._given_clock, self._clock = clock, clock or system_clock()
-        self._idle_seconds, self._labels = idle_seconds, labels
+        self._idle_seconds, self._rules = idle_seconds, rules
         self._first: FirstRequest | None = None
         self._command = 0
         self._due_at: float | None = None
@@ -151,13 +162,22 @@ class HostedRun:
             finally:
                 self.run = None
 
-    def _open(self) -> AbstractAsyncContextManager[Run]:
-        new, team = self._first is not None, self._team
-        return open_run(
-            team.agents, journal=self._journal, run_id=self.run_id, create=new, model=team.model,
-            limits=team.limits, policy=team.policy if new else None, endpoints=team.endpoints,
-            deps=team.deps, clock=self._given_clock, labels=self._labels,
-        )  # fmt: skip
+    @asynccontextmanager
+    async def _open(self) -> AsyncIterator[Run]:
+        first, team = self._first, self._team
+        labels = first.labels if first is not None else (await self._journal.info(self.run_id)).labels
+        options: dict[str, Any] = {"model": team.model}
+        if first is not None:
+            policy = team.policy if first.policy is None else first.policy
+            options = {"model": first.model or team.model, "policy": policy, "labels": labels}
+        elif chosen := await chosen_model(self._journal, self.run_id):
+            options = {"model": chosen}
+        async with open_run(
+            team.agents, journal=self._journal, run_id=self.run_id, create=first is not None,
+            limits=team.limits, endpoints=team.endpoints, deps=team.deps, clock=self._given_clock,
+            rules=await self._rules(self.run_id, labels), **options,
+        ) as run:  # fmt: skip
+            yield run
 
     async def _post_first(self) -> None:
         """Post the first request in the run, which is there to keep it."""
@@ -227,3 +247,13 @@ class HostedRun:
         self._signal.set()
         if self.run is None and self.task is not None:
             self.task.cancel()
+
+
+async def chosen_model(journal: Journal, run_id: str) -> str:
+    """The model string that a run was started with for all of its agents; empty without one.
+
+    What came from elsewhere does not choose what is asked here. Raises JournalError.
+    """
+    if (await journal.info(run_id)).imported:
+        return ""
+    return (await fold(journal, run_id, upto=1)).options.model

@@ -19,9 +19,14 @@ def checked(labels: Labels) -> Labels:
     return labels
 
 
-def first_key(labels: Labels, request: bytes) -> str:
-    """The key under which the first request of a run is posted; it says what was asked, and for whom."""
+def first_key(labels: Labels, request: bytes, *choices: str) -> str:
+    """The key under which the first request of a run is posted; it says what was asked, and for whom.
+
+    choices: what else was chosen for the run; empty texts say nothing.
+    """
     told = repr((labels.project, labels.owner, labels.team)).encode()
+    if any(choices):
+        told += repr(choices).encode()
     return _FIRST + blake2b(told + request, digest_size=16).hexdigest()
 
 

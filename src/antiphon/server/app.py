@@ -21,7 +21,17 @@ from antiphon.host import Host
 from antiphon.server import problems, socket
 from antiphon.server.gate import LOOPBACK, MAX_BODY, Bounds, CallerRates, Gate
 from antiphon.server.permissions import DeclaredPermissions, allowed, check_permission
-from antiphon.server.routes import events, operation, page, reading, runs, teams, transfer
+from antiphon.server.routes import (
+    events,
+    operation,
+    page,
+    project_files,
+    projects,
+    reading,
+    runs,
+    teams,
+    transfer,
+)
 from antiphon.server.routes.loading import run_of, subject_of
 from antiphon.server.served import Served
 from antiphon.server.subjects import AccessToken, Subjects
@@ -34,6 +44,7 @@ ROUTES: tuple[Any, ...] = (
     reading.tree, reading.records, reading.frames, reading.request, reading.activation, reading.questions,
     reading.blob, reading.context,
     transfer.export_run, transfer.import_run, events.events, socket.websocket_route, page.page, page.asset,
+    *projects.ROUTES, *project_files.ROUTES,
 )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from antiphon.server.routes.bodies import CommandReceipt, RunLine, TeamView, Too
 from antiphon.styles.profiles import RunContext
 from antiphon.values.limits import Limits
 from antiphon.values.model import Usage
-from antiphon.values.policy import Grant
+from antiphon.values.policy import Grant, Preset, Scope
 from antiphon.view.connection import OpenQuestion
 
 # -- from the client ---------------------------------------------------------------------------------
@@ -70,7 +70,13 @@ class StartRun(Struct, frozen=True, tag="start_run", tag_field="type", forbid_un
     name: str = ""
     """What people call the run."""
     project: str = ""
-    """What it is a part of."""
+    """What it is a part of; the team may be the project's own then."""
+    files: tuple[str, ...] = ()
+    """Files of the project that go with the request."""
+    model: str = ""
+    """Of GET /models, for every agent."""
+    policy: Preset | None = None
+    """What tools may do; not more than the team's."""
     key: str = ""
     """Starts it once, however often it is sent: an idempotency key."""
 
@@ -107,6 +113,8 @@ class AnswerQuestion(Struct, frozen=True, tag="answer", tag_field="type", forbid
     """Of an approval: JSON that replaces the arguments asked for."""
     grant: Grant | None = None
     """How far `always` reaches."""
+    scope: Scope = "run"
+    """Where `always` to a tool holds."""
     reason: str = ""
     """Of a `no`: why, told to the model."""
     ends_turn: bool = False
@@ -124,6 +132,19 @@ class StopRun(Struct, frozen=True, tag="stop_run", tag_field="type", forbid_unkn
     """The call or tool. Default: every request."""
     reason: str = ""
     """Why; recorded."""
+
+
+class ChangeRunRequest(Struct, frozen=True, tag="change_run", tag_field="type", forbid_unknown_fields=True):
+    """Rename a run, or move it to another project. As PATCH /runs/{id}."""
+
+    request_id: str
+    """Repeated in the reply."""
+    run_id: str
+    """The run."""
+    name: str | None = None
+    """What people call it; empty takes the name away."""
+    project: str | None = None
+    """What it is a part of; empty: of nothing."""
 
 
 class RequestRunContext(
@@ -157,11 +178,13 @@ class RequestAvailableToolsets(
     """Repeated in the reply."""
     team: str
     """The team."""
+    project: str = ""
+    """Where it can be started, of a project's own team."""
 
 
 ClientRequest = (
-    Hello | Subscribe | Unsubscribe | StartRun | SendToRun | AnswerQuestion | StopRun | RequestRunContext
-    | RequestRunProfiles | RequestAvailableToolsets
+    Hello | Subscribe | Unsubscribe | StartRun | SendToRun | AnswerQuestion | StopRun | ChangeRunRequest
+    | RequestRunContext | RequestRunProfiles | RequestAvailableToolsets
 )  # fmt: skip
 """What a client may send."""
 
@@ -247,6 +270,17 @@ class StopReply(Struct, frozen=True, tag="stop_run_response", tag_field="type"):
     """The run."""
     receipt: CommandReceipt
     """What became of it."""
+
+
+class ChangeRunReply(Struct, frozen=True, tag="change_run_response", tag_field="type"):
+    """The run is renamed or moved."""
+
+    request_id: str
+    """Of the request."""
+    run_id: str
+    """The run."""
+    run: RunLine
+    """As it is now."""
 
 
 class RunContextReply(Struct, frozen=True, tag="run_context_response", tag_field="type"):
@@ -436,7 +470,7 @@ class StreamEnded(Struct, frozen=True, tag="stream_ended", tag_field="type"):
 
 ServerReply = (
     HelloReply | SubscribeReply | UnsubscribeReply | RunReady | SendReply | AnswerReply | StopReply
-    | RunContextReply | RunProfilesReply | ToolsetsReply | ErrorMessage
+    | ChangeRunReply | RunContextReply | RunProfilesReply | ToolsetsReply | ErrorMessage
 )  # fmt: skip
 """What answers a request."""
 RunUpdate = (

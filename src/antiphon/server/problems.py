@@ -23,7 +23,9 @@ from antiphon.errors import (
     UnknownName,
     UserError,
 )
-from antiphon.host.host import HostDraining, KeyUsed
+from antiphon.host.host import HostDraining, KeyUsed, NotMoved
+from antiphon.host.projects.files import FolderFull, NameTaken
+from antiphon.host.removal import ProjectBusy
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -108,6 +110,8 @@ def refusal_of(error: Exception) -> Refusal:
             return Refusal(409, "key_used", text, "Use a new key")
         case UnknownName(what="run"):
             return Refusal(404, "unknown_run", text, "See GET /runs")
+        case UnknownName(what="project"):
+            return Refusal(404, "unknown_project", text, "See GET /projects")
         case UnknownName():
             return Refusal(404, "unknown_name", text, "Use one of those that are known")
         case RunInUse() | LeaseLost():
@@ -122,6 +126,14 @@ def refusal_of(error: Exception) -> Refusal:
             return Refusal(409, "closed", text, "Start a new run")
         case AnsweredAlready():
             return Refusal(409, "answered", text)
+        case NameTaken():
+            return Refusal(409, "name_taken", text, "Use another name")
+        case FolderFull():
+            return Refusal(409, "full", text, "Delete some first")
+        case ProjectBusy():
+            return Refusal(409, "in_use", text, "Ask again in a moment")
+        case NotMoved():
+            return Refusal(409, "not_moved", text, "Move it to a project that has its team")
         case HostDraining():
             return Refusal(503, "draining", text, "Ask again in a moment")
         case UserError():

@@ -9,6 +9,7 @@ import traceback
 from antiphon.host import Host
 from antiphon.server.gate import CallerRates
 from antiphon.server.subjects import Subjects
+from antiphon.server.uploads import Uploads
 
 
 class Served:
@@ -16,7 +17,7 @@ class Served:
 
     def __init__(self, host: Host, subjects: Subjects, rates: CallerRates) -> None:
         self.host, self.subjects, self.rates = host, subjects, rates
-        self.leaving = asyncio.Event()
+        self.leaving, self.uploads = asyncio.Event(), Uploads()
         self.log = logging.getLogger("antiphon.server")
 
     def tell_fault(self, error: Exception) -> None:

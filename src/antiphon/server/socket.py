@@ -21,11 +21,13 @@ from antiphon.server.following import Follower
 from antiphon.server.gate import MAX_BODY, caller_of
 from antiphon.server.permissions import Permission, allowed
 from antiphon.server.problems import Refusal, invalid, refusal_of
-from antiphon.server.routes.bodies import AnswerBody, AskBody
+from antiphon.server.routes.answers import answered, receipt
+from antiphon.server.routes.bodies import AnswerBody, AskBody, ChangeRun
 from antiphon.server.routes.loading import FromHost, FromServed, loaded
+from antiphon.server.routes.projects import check_project
 from antiphon.server.routes.reading import run_context_of
-from antiphon.server.routes.runs import answered, once, receipt, run_line
-from antiphon.server.routes.teams import team_view
+from antiphon.server.routes.runs import changed, once, run_line
+from antiphon.server.routes.teams import startable, team_view
 from antiphon.server.served import Served
 from antiphon.server.subjects import Subject
 from antiphon.view import RunConnection
@@ -267,9 +269,11 @@ class SocketConnection:
     async def start_run(self, request: messages.StartRun) -> None:
         """Start a run."""
         check_name(request.name)
+        await check_project(self._host, self._subject, request.project)
         started = await self._host.start(
             request.team, request.message, entry=request.entry, data=request.data, limits=request.limits,
-            key=request.key, labels=Labels(request.project, self._subject.name),
+            key=request.key, labels=Labels(request.project, self._subject.name), files=request.files,
+            model=request.model, policy=request.policy,
         )  # fmt: skip
         if request.name and started.created:
             await self._host.journal.rename(started.run_id, request.name)
@@ -302,11 +306,12 @@ class SocketConnection:
             request.content,
             request.arguments,
             request.grant,
+            request.scope,
             request.reason,
             request.ends_turn,
         )
         async with loaded(self._host, self._subject, request.run_id) as run:
-            posted = await answered(run, given, self._subject.name)
+            posted = await answered(self._host, self._subject, run, given)
             await self._send(messages.AnswerReply(request.request_id, run.run_id, posted))
 
     async def stop_run(self, request: messages.StopRun) -> None:
@@ -314,6 +319,13 @@ class SocketConnection:
         async with loaded(self._host, self._subject, request.run_id) as run:
             posted = await receipt(run, await run.cancel(request.target, request.reason))
             await self._send(messages.StopReply(request.request_id, run.run_id, posted))
+
+    async def change_run(self, request: messages.ChangeRunRequest) -> None:
+        """Rename a run, or move it."""
+        given = ChangeRun(request.name, request.project)
+        async with loaded(self._host, self._subject, request.run_id) as run:
+            line = await changed(self._host, self._subject, run.run_id, given)
+            await self._send(messages.ChangeRunReply(request.request_id, run.run_id, line))
 
     async def run_context(self, request: messages.RequestRunContext) -> None:
         """A run's RunContext."""
@@ -324,13 +336,14 @@ class SocketConnection:
     async def run_profiles(self, request: messages.RequestRunProfiles) -> None:
         """The agents of a run's team."""
         async with loaded(self._host, self._subject, request.run_id) as run:
-            name = (await self._host.info(run.run_id)).labels.team
-            view = team_view(name, self._host.team(name))
+            labels = (await self._host.info(run.run_id)).labels
+            view = team_view(labels.team, await self._host.known.of(labels))
             await self._send(messages.RunProfilesReply(request.request_id, run.run_id, view))
 
     async def toolsets(self, request: messages.RequestAvailableToolsets) -> None:
         """The tools of a team."""
-        view = team_view(request.team, self._host.team(request.team))
+        team = await startable(self._host, self._subject, request.team, request.project)
+        view = team_view(request.team, team)
         by_agent = {each.name: each.tools for each in view.agents}
         await self._send(messages.ToolsetsReply(request.request_id, request.team, by_agent))
 
@@ -353,6 +366,7 @@ ACTIONS: Mapping[type[Any], tuple[Permission, Action]] = {
     messages.SendToRun: ("write", SocketConnection.send_to_run),
     messages.AnswerQuestion: ("write", SocketConnection.answer),
     messages.StopRun: ("write", SocketConnection.stop_run),
+    messages.ChangeRunRequest: ("write", SocketConnection.change_run),
     messages.RequestRunContext: ("read", SocketConnection.run_context),
     messages.RequestRunProfiles: ("read", SocketConnection.run_profiles),
     messages.RequestAvailableToolsets: ("read", SocketConnection.toolsets),

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import httpx2
 import pytest
 
-from antiphon.cli.commands.serve import hosted_teams
+from antiphon.cli.commands.serve import TeamOptions, hosted_teams
 from antiphon.errors import ConfigError
 from tests.unit.cli.shell import PATIENCE
 
@@ -223,8 +223,8 @@ def test_a_team_is_named_by_its_folder_file_object_or_word(shell):
     shell.write("team.py", TEAM)
     given = ["desk", "team.py:payer", "team.yaml", "other=team.yaml"]
     shell.write("a/b.yaml", (shell.folder / "team.yaml").read_text().replace("script.yaml", "../script.yaml"))
-    found = hosted_teams([*given, "a/b.yaml"], None, None, (), "strict")
+    found = hosted_teams([*given, "a/b.yaml"], None, TeamOptions(policy="strict"))
     assert list(found) == ["desk", "payer", shell.folder.name, "other", "b"]
     assert {each.policy for each in found.values()} == {"strict"}
     with pytest.raises(ConfigError, match="Two teams are called x; give one another name"):
-        hosted_teams(["x=team.yaml", "x=desk"], None, None, (), "open")
+        hosted_teams(["x=team.yaml", "x=desk"], None, TeamOptions())

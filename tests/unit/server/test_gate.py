@@ -5,6 +5,7 @@ from litestar import get
 from litestar.routes import HTTPRoute, WebSocketRoute
 
 from antiphon import UserError
+from antiphon.host.projects import Projects
 from antiphon.server.gate import Bounds, CallerRates
 from antiphon.server.permissions import allowed, permission_of
 from antiphon.server.problems import Refusal
@@ -35,8 +36,10 @@ BODIES = {
     "/runs/{run_id}/close": {},
     "/runs/{run_id}/resume": {},
     "/runs/{run_id}": {"name": "x"},
+    "/projects": {"project": "new"},
+    "/projects/{project}": {"name": "x"},
 }
-PARTS = {"number": "0", "digest": "0" * 64, "name": "desk"}
+PARTS = {"number": "0", "digest": "0" * 64, "name": "desk", "path": "a.txt"}
 SUBJECTS = {
     "owner": ADA, "other tenant": BOB, "anonymous": "", "unknown": "x" * 30, "expired": OLD,
     "revoked": "a revoked token", "reader": READER,
@@ -64,6 +67,8 @@ def wanted(path, permission, who):
         return (403,)
     if "{run_id}" in path and who == "other tenant":
         return (404,)
+    if "{project}" in path and who == "other tenant":
+        return (404,)
     if path == "/runs/import":
         # Only who sees every run may; a body that is no run is refused before that is looked at.
         return (400, 403)
@@ -72,18 +77,23 @@ def wanted(path, permission, who):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("who", SUBJECTS)
-def test_every_route_and_method_answers_each_subject_as_it_declares(who):
+def test_every_route_and_method_answers_each_subject_as_it_declares(who, tmp_path):
+    projects = Projects(tmp_path, None)
+
     async def work():
-        async with served({"desk": payer()}, tokens=USERS, bounds=MANY) as (client, _):
+        async with served({"desk": payer()}, tokens=USERS, bounds=MANY, projects=projects) as (client, _):
             ada, mine = client.as_(ADA), client.as_(SUBJECTS[who])
             found = {}
             for path, method, permission in sorted(ways(client.app), key=lambda each: each[1] == "DELETE"):
                 run_id = await started(ada)
                 await until_asked(ada, run_id)
+                project = f"p{len(found)}"
+                assert (await ada("POST", "/projects", {"project": project})).status == 201
+                assert (await ada("PUT", f"/projects/{project}/files/a.txt", b"a")).status == 200
                 address = path
-                for part, value in ({"run_id": run_id} | PARTS).items():
+                for part, value in ({"run_id": run_id, "project": project} | PARTS).items():
                     address = address.replace(f"{{{part}}}", value)
-                body = BODIES.get(path, {}) if method in ("POST", "PATCH") else None
+                body = BODIES.get(path, {}) if method in ("POST", "PATCH", "PUT") else None
                 async with mine.stream(method, address, body) as reply:
                     status = reply.status
                 found[path, method] = status
@@ -91,7 +101,11 @@ def test_every_route_and_method_answers_each_subject_as_it_declares(who):
                 line = await ada("GET", f"/runs/{run_id}")
                 if who not in ("owner",):
                     # Whoever may not has changed nothing, and a reader nothing either.
-                    assert (line.status, line.json["state"], line.json["name"]) == (200, "waiting", "")
+                    assert (line.status, line.json["name"]) == (200, "")
+                    assert line.json["state"] in ("waiting", "running")
+                    kept = (await ada("GET", f"/projects/{project}")).json
+                    assert (kept["name"], kept["owner"], kept["files"]) == (project, "ada", 1)
+                    assert (await ada("GET", f"/projects/{project}/files/a.txt")).body == b"a"
             assert len(found) > 25
 
     in_time(work)

@@ -6,6 +6,7 @@ export interface AnswerBody {
   content: string;
   arguments?: string;
   grant?: Grant | null;
+  scope?: "owner" | "project" | "run";
   reason?: string;
   ends_turn?: boolean;
 }
@@ -56,6 +57,12 @@ export interface CancelBody {
   reason?: string;
 }
 
+/** What may be changed of a run that is there. */
+export interface ChangeRun {
+  name?: string | null;
+  project?: string | null;
+}
+
 /** What became of something that was posted in a run. */
 export interface CommandReceipt {
   command: number;
@@ -73,6 +80,9 @@ export interface CreateRun {
   limits?: Limits | null;
   name?: string;
   project?: string;
+  files?: string[];
+  model?: string;
+  policy?: "guarded" | "open" | "strict" | null;
 }
 
 /** What all runs ask people, oldest first. */
@@ -187,4 +197,72 @@ export interface TellBody {
   call_id: string;
   message: string;
   attachments?: Attachment[];
+}
+
+/** What may be changed of a project. */
+export interface ChangeProject {
+  name: string;
+}
+
+/** A new project. */
+export interface CreateProject {
+  project: string;
+  name?: string;
+}
+
+/** A file of a project. */
+export interface FileBody {
+  path: string;
+  size: number;
+  modified: number;
+}
+
+/** The files of a project. */
+export interface FileList {
+  files: FileBody[];
+}
+
+/** Models that a run may be started with. */
+export interface ModelChoices {
+  models: string[];
+}
+
+/** A project in a list. */
+export interface ProjectBody {
+  project: string;
+  name: string;
+  owner: string;
+  teams: string[];
+  runs: number;
+  files: number;
+  findings: string[];
+}
+
+/** The projects that the subject may see. */
+export interface ProjectList {
+  projects: ProjectBody[];
+}
+
+/** A project. */
+export interface ProjectView {
+  project: string;
+  name: string;
+  owner: string;
+  teams: string[];
+  runs: number;
+  files: number;
+  findings: string[];
+  rules: StandingRule[];
+}
+
+/** A decision on calls of tools that is kept beside the runs, and holds in all that its scope covers. An explicit deny beats an explicit allow, which beats what asks, which beats a preset: of a policy and of a rule alike. Raises UserError for one that says nothing. */
+export interface StandingRule {
+  id: string;
+  scope: "owner" | "project" | "run";
+  key: string;
+  tool: string;
+  verdict: "allow" | "ask" | "deny";
+  grant?: Grant;
+  author?: string;
+  created_at?: number;
 }

@@ -8,21 +8,26 @@ import os
 import secrets
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec import Struct
 
 from antiphon.cli import exit_codes
 from antiphon.cli.commands.run import endpoint_option, folder_option, model_option
 from antiphon.cli.display import output, terminal_escape
 from antiphon.cli.session.drive import on_signals
 from antiphon.cli.store import journal_option, url_of
-from antiphon.cli.target import FORMS, Target, load_target
+from antiphon.cli.target import FORMS, Target, load_declared, load_target
 from antiphon.config.dotenv import environment
 from antiphon.errors import ConfigError, UserError
 from antiphon.host import Host, HostedTeam
+from antiphon.host.projects import Projects
 from antiphon.host.team import check_label
+from antiphon.models import default_model
+from antiphon.models.resolve import locate
 
 if TYPE_CHECKING:
     from antiphon.server.app import ServerSettings
@@ -35,7 +40,13 @@ DRAIN_SECONDS = 8.0
 
 
 @click.command(epilog=f"TARGET is {FORMS}; NAME=TARGET says what the team is called here.")
-@click.argument("targets", metavar="TARGET...", nargs=-1, required=True)
+@click.argument("targets", metavar="[TARGET...]", nargs=-1)
+@click.option(
+    "--projects",
+    metavar="DIR",
+    type=click.Path(file_okay=False),
+    help="A folder of projects, each with teams of its own, rules and files; made when it is not there.",
+)
 @click.option(
     "--port", type=click.IntRange(0, 65_535), default=PORT, show_default=True, help="0: any free one."
 )
@@ -72,13 +83,15 @@ DRAIN_SECONDS = 8.0
     help="Runs at work at once; more wait.",
 )
 def serve(
-    targets: tuple[str, ...], port: int, address: str, journal: str | None, model: str | None,
-    endpoints: tuple[str, ...], folder: str | None, policy: Any, max_runs: int, users: str | None,
+    targets: tuple[str, ...], projects: str | None, port: int, address: str, journal: str | None,
+    model: str | None, endpoints: tuple[str, ...], folder: str | None, policy: Any, max_runs: int,
+    users: str | None,
 ) -> int:  # fmt: skip
     """Serve teams over HTTP and WebSocket: start runs, watch them, answer what they ask.
 
-    It prints an address and a token, which every request names in a header. ANTIPHON_SERVER_TOKEN sets one
-    that outlives restarts. Ctrl-C and SIGTERM leave runs in good order; the next start takes them up.
+    A TARGET may be left out where projects bring teams. It prints an address and a token, which every request
+    names in a header; ANTIPHON_SERVER_TOKEN sets one that outlives restarts. Ctrl-C and SIGTERM leave runs in
+    good order; the next start takes them up.
     """
     try:
         import antiphon.server.app  # noqa: F401 - the extra is there, or is asked for before anything is loaded
@@ -86,10 +99,17 @@ def serve(
         raise ConfigError(
             f"`antiphon serve` needs {error.name}, of the extra `server`: pip install 'antiphon[server]'"
         ) from error
-    teams = hosted_teams(targets, folder, model, endpoints, policy)
+    if not targets and projects is None:
+        raise click.UsageError("There is nothing to serve: give a TARGET, or --projects DIR.")
+    opening = TeamOptions(model, endpoints, policy)
+    teams = hosted_teams(targets, folder, opening)
     settings, token = _settings(users, address)
+    hosting: dict[str, Any] = {
+        "teams": teams, "max_runs": max_runs, "models": offered_models(teams.values(), model),
+        "projects": Projects(projects, opening.load) if projects is not None else None,
+    }  # fmt: skip
     where = url_of(journal, environment())
-    return asyncio.run(_serve(teams, settings, address, port, where, max_runs, token))
+    return asyncio.run(_serve(hosting, settings, address, port, where, token))
 
 
 def _new_token(context: click.Context, option: click.Parameter, name: str | None) -> None:
@@ -130,9 +150,44 @@ def _settings(users: str | None, address: str) -> tuple[ServerSettings, str]:
     return ServerSettings((one_token(token),)), "" if environment().get(TOKEN) else token
 
 
-def hosted_teams(
-    targets: Iterable[str], folder: str | None, model: str | None, endpoints: tuple[str, ...], policy: Any
-) -> dict[str, HostedTeam]:
+class TeamOptions(Struct, frozen=True):
+    """What the command line says of every team."""
+
+    model: str | None = None
+    endpoints: tuple[str, ...] = ()
+    policy: Any = "guarded"
+
+    def team(self, target: Target) -> HostedTeam:
+        """A target as a host knows it. Raises ConfigError."""
+        return HostedTeam(
+            target.agents, target.entry, self.model, target.with_endpoints(self.endpoints, self.model),
+            self.policy, findings=target.findings, source=target.source,
+        )  # fmt: skip
+
+    def load(self, path: Path, folder: Path) -> HostedTeam:
+        """A team of a project; see LoadTeam."""
+        return self.team(load_declared(path, folder))
+
+
+def offered_models(teams: Iterable[HostedTeam], model: str | None) -> list[str]:
+    """Models that a run may be started with: those of the environment, the command line and the teams that
+    can be reached with the settings there are. A script is none of them: it answers its own team."""
+    env, named = environment(), list[str]()
+    with suppress(ConfigError):
+        named.append(default_model(env))
+    named += [model] if model else []
+    for team in teams:
+        for agent in team.agents:
+            named += [each for each in (agent.model, *agent.asking.fallback_models) if isinstance(each, str)]
+    found: list[str] = []
+    for each in dict.fromkeys(named):
+        with suppress(ConfigError):
+            if locate(each, env).string.prefix != "script":
+                found.append(each)
+    return found
+
+
+def hosted_teams(targets: Iterable[str], folder: str | None, opening: TeamOptions) -> dict[str, HostedTeam]:
     """The teams of targets, by name. Raises ConfigError."""
     found: dict[str, HostedTeam] = {}
     for text in targets:
@@ -140,10 +195,7 @@ def hosted_teams(
         if name in found:
             raise ConfigError(f"Two teams are called {name}; give one another name: NAME={target.text}")
         target.tell_findings()
-        found[name] = HostedTeam(
-            target.agents, target.entry, model, target.with_endpoints(endpoints, model), policy,
-            findings=target.findings, source=target.source,
-        )  # fmt: skip
+        found[name] = opening.team(target)
     return found
 
 
@@ -163,8 +215,7 @@ def _named(text: str, folder: str | None) -> tuple[str, Target]:
 
 
 async def _serve(
-    teams: dict[str, HostedTeam], settings: ServerSettings, address: str, port: int, journal: str,
-    max_runs: int, token: str,
+    hosting: dict[str, Any], settings: ServerSettings, address: str, port: int, journal: str, token: str
 ) -> int:  # fmt: skip
     from antiphon.server.app import make_app
     from antiphon.server.serve import listen, serve
@@ -179,7 +230,7 @@ async def _serve(
         stop.set()
 
     def ready(url: str) -> None:
-        names = ", ".join(sorted(teams))
+        names = ", ".join(sorted(hosting["teams"])) or "projects"
         output.say(f"serving {terminal_escape.line(names, 200)} at {url}")
         if token:
             output.say(f"token: {token}")
@@ -188,7 +239,7 @@ async def _serve(
 
     logging.getLogger("antiphon.server").addHandler(logging.StreamHandler(sys.stderr))
     with listen(address, port) as listening:
-        async with Host(journal, teams, max_runs=max_runs, drain_seconds=DRAIN_SECONDS) as host:
+        async with Host(journal, drain_seconds=DRAIN_SECONDS, **hosting) as host:
             on_signals(leave, "SIGINT", "SIGTERM", "SIGHUP")
             await serve(make_app(host, settings), listening, stop, DRAIN_SECONDS, ready)
     return exit_codes.COMPLETED

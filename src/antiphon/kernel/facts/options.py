@@ -31,3 +31,5 @@ class Options(Struct, frozen=True, omit_defaults=True):
     outputs: OutputLimits = OUTPUTS
     run_limits: RunLimits | None = None
     """Of all requests together."""
+    model: str = ""
+    """The model string that every agent asks instead of its own, where the run was started with one."""

@@ -73,7 +73,7 @@ async def open_run(
     """
     options = _options(
         limits, policy, interactive, background, disabled_tools, output_limits, extra_instructions,
-        extra_scope, run_limits,
+        extra_scope, run_limits, model,
     )  # fmt: skip
     roster = _Roster(agents, model, env, context_windows or {}, endpoints)
     store, owned, kept = _journal(journal, os.environ if env is None else env)
@@ -193,6 +193,7 @@ def _options(
     limits: Limits | None, policy: Policy | Preset | None, interactive: bool, background: bool,
     disabled: Iterable[str], outputs: OutputLimits | None, extra: str | Mapping[str, str],
     scope: Literal["entry", "all"], run_limits: RunLimits | None,
+    model: str | Model | None,
 ) -> Options:  # fmt: skip
     """What a run is opened with, checked."""
     found = Options(
@@ -204,6 +205,7 @@ def _options(
         disabled=_names(disabled),
         outputs=OUTPUTS if outputs is None else outputs,
         run_limits=run_limits,
+        model=clean_text(model) if isinstance(model, str) else "",
     )
     told: dict[str, Any] = (
         {"extra_for": tuple(extra.items())} if isinstance(extra, Mapping) else {"extra": extra}

@@ -10,7 +10,7 @@ from antiphon.kernel.facts.records import Record
 from antiphon.values.limits import Limits
 from antiphon.values.message import Attachment, Message
 from antiphon.values.model import Usage
-from antiphon.values.policy import Grant
+from antiphon.values.policy import Grant, Preset, Scope
 from antiphon.view.connection import OpenQuestion
 from antiphon.view.frames import Frame
 
@@ -33,7 +33,13 @@ class CreateRun(Struct, frozen=True, forbid_unknown_fields=True):
     name: str = ""
     """What people call the run."""
     project: str = ""
-    """What it is a part of."""
+    """What it is a part of; the team may be the project's own then."""
+    files: tuple[str, ...] = ()
+    """Files of the project that go with the request, 10 and 8 MB at most."""
+    model: str = ""
+    """Of GET /models, for every agent as long as the run lives. Default: each agent's own."""
+    policy: Preset | None = None
+    """What tools may do, as long as the run lives; not more than the team's. Default: the team's."""
 
 
 class AskBody(Struct, frozen=True, forbid_unknown_fields=True):
@@ -73,6 +79,9 @@ class AnswerBody(Struct, frozen=True, forbid_unknown_fields=True):
     """Of an approval: JSON that replaces the arguments asked for."""
     grant: Grant | None = None
     """How far `always` reaches."""
+    scope: Scope = "run"
+    """Where `always` to a tool holds: in this run, or also in those of its project or owner that are opened
+    from now on."""
     reason: str = ""
     """Of a `no`: why, told to the model."""
     ends_turn: bool = False
@@ -98,8 +107,10 @@ class ResumeBody(Struct, frozen=True, forbid_unknown_fields=True):
 class ChangeRun(Struct, frozen=True, forbid_unknown_fields=True):
     """What may be changed of a run that is there."""
 
-    name: str
-    """What people call it; empty takes the name away."""
+    name: str | None = None
+    """What people call it; empty takes the name away. Default: as it is."""
+    project: str | None = None
+    """What it is a part of from now on; empty: of nothing. Default: as it is."""
 
 
 # -- what is answered -------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from litestar import Response, get
 from litestar.params import FromPath, QueryParameter
 
-from antiphon.errors import JournalError
+from antiphon.errors import JournalError, UserError
 from antiphon.host import Host
 from antiphon.kernel.facts.records import Record
 from antiphon.kernel.run.rows import fold
@@ -121,14 +121,23 @@ async def context(run: FromRun, host: FromHost) -> RunContext:
 
 async def run_context_of(run: RunConnection, host: Host) -> RunContext:
     """A run's RunContext. Raises Refusal for a run that is of no team of profiles."""
-    known = host.teams.get((await host.info(run.run_id)).labels.team)
-    if known is None or not isinstance(known.source, ProfileTeam):
+    profiles = await profiles_of(run, host)
+    if profiles is None:
         raise Refusal(
             404, "no_context", "Only a run of a team of profiles that is served here has a RunContext"
         )
     state = await fold(host.journal, run.run_id)
     live = [activation_info(each) for _, each in sorted(state.activations.items())]
-    return context_of(await run.records(), live, known.source)
+    return context_of(await run.records(), live, profiles)
+
+
+async def profiles_of(run: RunConnection, host: Host) -> ProfileTeam | None:
+    """The profiles that a run's agents are of, where its team is known here and is one of profiles."""
+    try:
+        known = await host.known.of((await host.info(run.run_id)).labels)
+    except UserError:
+        return None
+    return known.source if isinstance(known.source, ProfileTeam) else None
 
 
 def _check_cursor(at: int, seq: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Annotated, Any
@@ -11,7 +10,7 @@ import msgspec
 from litestar import delete, get, patch, post
 from litestar.params import FromPath, FromQuery, HeaderParameter, JSONBody, QueryParameter
 
-from antiphon.errors import AnsweredAlready, JournalError, UserError
+from antiphon.errors import JournalError
 from antiphon.host import Host
 from antiphon.host.host import KEY_LENGTH, KeyUsed
 from antiphon.host.summaries import state_word, stored_summary
@@ -19,6 +18,7 @@ from antiphon.journal.listing import Labels, RunFilter, RunInfo, RunStatus, chec
 from antiphon.kernel.facts.summary import RunSummary
 from antiphon.server.permissions import allowed
 from antiphon.server.problems import Refusal
+from antiphon.server.routes.answers import answered, receipt
 from antiphon.server.routes.bodies import (
     AnswerBody,
     AskBody,
@@ -34,8 +34,9 @@ from antiphon.server.routes.bodies import (
     RunPage,
     TellBody,
 )
-from antiphon.server.routes.loading import TAKEN_SECONDS, FromHost, FromRun, FromSubject, check_owner
-from antiphon.view import RunConnection
+from antiphon.server.routes.loading import FromHost, FromRun, FromSubject, check_owner
+from antiphon.server.routes.projects import check_project
+from antiphon.server.subjects import Subject
 from antiphon.view.nodes import Cost
 
 Key = Annotated[str, HeaderParameter(name="Idempotency-Key", max_length=KEY_LENGTH)]
@@ -48,9 +49,11 @@ async def create_run(
 ) -> RunCreated:
     """Start a run with a request. With an Idempotency-Key it is started once, however often it is sent."""
     check_name(data.name)
+    await check_project(host, subject, data.project)
     started = await host.start(
         data.team, data.message, entry=data.entry, attachments=data.attachments, data=data.data,
-        limits=data.limits, key=key, labels=Labels(data.project, subject.name),
+        limits=data.limits, key=key, labels=Labels(data.project, subject.name), files=data.files,
+        model=data.model, policy=data.policy,
     )  # fmt: skip
     if data.name and started.created:
         await host.journal.rename(started.run_id, data.name)
@@ -121,11 +124,25 @@ async def show_run(run: FromRun, host: FromHost) -> RunLine:
     return await run_line(host, await host.info(run.run_id))
 
 
-@patch("/runs/{run_id:str}", summary="Rename a run", **allowed("write"))
-async def change_run(data: JSONBody[ChangeRun], run: FromRun, host: FromHost) -> RunLine:
-    """Give a run a name, or take it away; a closed one too."""
-    await host.journal.rename(run.run_id, data.name.strip())
-    return await run_line(host, await host.info(run.run_id))
+@patch("/runs/{run_id:str}", summary="Rename or move a run", **allowed("write"))
+async def change_run(
+    data: JSONBody[ChangeRun], run: FromRun, host: FromHost, subject: FromSubject
+) -> RunLine:
+    """Give a run a name, or another project; a closed one too. A run of a project's own team stays where that
+    team is."""
+    return await changed(host, subject, run.run_id, data)
+
+
+async def changed(host: Host, subject: Subject, run_id: str, data: ChangeRun) -> RunLine:
+    """Rename a run, move it, or both. Raises UnknownName, UserError, RunInUse."""
+    if data.name is not None:
+        check_name(data.name.strip())
+    if data.project is not None and data.project != (await host.info(run_id)).labels.project:
+        await check_project(host, subject, data.project)
+        await host.move(run_id, data.project)
+    if data.name is not None:
+        await host.journal.rename(run_id, data.name.strip())
+    return await run_line(host, await host.info(run_id))
 
 
 @delete("/runs/{run_id:str}", summary="Delete a run", **allowed("write"))
@@ -163,28 +180,11 @@ async def tell(data: JSONBody[TellBody], run: FromRun) -> CommandReceipt:
 
 
 @post("/runs/{run_id:str}/answers", status_code=202, summary="Answer a question", **allowed("write"))
-async def answer(data: JSONBody[AnswerBody], run: FromRun, subject: FromSubject) -> CommandReceipt:
+async def answer(
+    data: JSONBody[AnswerBody], run: FromRun, host: FromHost, subject: FromSubject
+) -> CommandReceipt:
     """Answer an open question, or decide on an approval. The second answer is refused, and told the first."""
-    return await answered(run, data, subject.name)
-
-
-async def answered(run: RunConnection, given: AnswerBody, by: str) -> CommandReceipt:
-    """Post an answer. Raises Refusal when there is one already."""
-    try:
-        number = await run.answer(
-            given.question, given.content, arguments=given.arguments, by=by, grant=given.grant,
-            reason=given.reason, ends_turn=given.ends_turn,
-        )  # fmt: skip
-    except AnsweredAlready:
-        raise
-    except UserError:
-        effect = (await run.tree()).effects.get(given.question)
-        if effect is not None and effect.asks_person and effect.ended_at is not None:
-            by_whom = effect.wait.by if effect.wait is not None and effect.wait.by else "nobody"
-            said = f"{given.question} was answered {effect.content!r} by {by_whom}"
-            raise Refusal(409, "answered", said, "It is settled; look at the run") from None
-        raise
-    return await receipt(run, number)
+    return await answered(host, subject, run, data)
 
 
 @post("/runs/{run_id:str}/cancel", status_code=202, summary="Stop a run or a call", **allowed("write"))
@@ -207,17 +207,6 @@ async def close(data: JSONBody[CancelBody], run: FromRun, host: FromHost) -> Run
         raise Refusal(400, "refused", "A run is closed as a whole", "Leave target out, or cancel the call")
     await host.close(run.run_id, data.reason)
     return await run_line(host, await host.info(run.run_id))
-
-
-async def receipt(run: RunConnection, number: int) -> CommandReceipt:
-    """What became of a command, as far as that shows soon. Raises Refusal when it came too late."""
-    try:
-        async with asyncio.timeout(TAKEN_SECONDS):
-            return CommandReceipt(number, True, await run.taken(number))
-    except TimeoutError:
-        return CommandReceipt(number, False)
-    except UserError as error:
-        raise Refusal(409, "too_late", str(error), "Look at the run: it went on meanwhile") from None
 
 
 @get("/inbox", summary="What all runs ask", **allowed("read"))

@@ -2,34 +2,56 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 from litestar import get
-from litestar.params import FromPath
+from litestar.params import FromPath, QueryParameter
 
-from antiphon.host import HostedTeam
+from antiphon.host import Host, HostedTeam
+from antiphon.journal.listing import Labels
 from antiphon.server.permissions import allowed
 from antiphon.server.routes.bodies import AgentView, TeamLine, Teams, TeamView, ToolView
-from antiphon.server.routes.loading import FromHost
+from antiphon.server.routes.loading import FromHost, FromSubject
+from antiphon.server.routes.projects import visible_project
+from antiphon.server.subjects import Subject
 from antiphon.values.agent import ALL, Agent
 from antiphon.values.policy import Policy
 from antiphon.values.tool import as_tool
 from antiphon.view.graph import graph_of
 
+InProject = Annotated[str, QueryParameter(name="project", max_length=200)]
+
 
 @get("/teams", summary="List teams", **allowed("read"))
-async def list_teams(host: FromHost) -> Teams:
-    """What can be started."""
+async def list_teams(host: FromHost, subject: FromSubject, in_project: InProject = "") -> Teams:
+    """What can be started, or with `project` what can be started there."""
+    found: Mapping[str, HostedTeam] = host.teams
+    if in_project:
+        project = await visible_project(host, subject, in_project)
+        names, _ = await host.known.names(project)
+        found = {each: await host.known.to_start(Labels(in_project, team=each)) for each in names}
     return Teams([
         TeamLine(name, each.entry, [one.name for one in each.agents], list(each.findings))
-        for name, each in sorted(host.teams.items())
+        for name, each in sorted(found.items())
     ])  # fmt: skip
 
 
 @get("/teams/{name:str}", summary="Show a team", **allowed("read"))
-async def show_team(name: FromPath[str], host: FromHost) -> TeamView:
-    """A team: agents, tools, who reaches whom, what is wrong with its files."""
-    return team_view(name, host.team(name))
+async def show_team(
+    name: FromPath[str], host: FromHost, subject: FromSubject, in_project: InProject = ""
+) -> TeamView:
+    """A team: agents, tools, who reaches whom, what is wrong with its files. With `project` one that can be
+    started there."""
+    return team_view(name, await startable(host, subject, name, in_project))
+
+
+async def startable(host: Host, subject: Subject, name: str, project: str) -> HostedTeam:
+    """A team of the server, or one that can be started in a project. Raises UnknownName."""
+    if not project:
+        return host.team(name)
+    await visible_project(host, subject, project)
+    return await host.known.to_start(Labels(project, team=name))
 
 
 def team_view(name: str, team: HostedTeam) -> TeamView:
