@@ -86,8 +86,10 @@ def files() -> dict[Path, str]:
     except ModuleNotFoundError:
         return found
     projects = importlib.import_module("antiphon.server.routes.project_bodies")
+    modules = importlib.import_module("antiphon.server.routes.work_modules")
     sent = [getattr(bodies, name) for name in SERVED]
     sent += [getattr(projects, name) for name in SERVED_OF_PROJECTS]
+    sent += [modules.ModuleReceipt, modules.WorkModuleChange]
     found[SOURCE / "server" / "wire.ts"] = written_for(sent)
     return found
 

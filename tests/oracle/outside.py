@@ -1,12 +1,21 @@
 """Scenarios: what people and other processes say to a run: cancel, tell, answer, close."""
 
 import asyncio
+import json
 
-from antiphon import Limits, Message
+from antiphon import Hooks, Limits, Message, tool
 from antiphon.errors import UserError
-from antiphon.kernel.run.commands import AnswerInput, AskAgent, CancelEffect, PostMessage, encode
+from antiphon.kernel.run.commands import (
+    AnswerInput,
+    AskAgent,
+    CallTool,
+    CancelEffect,
+    PostMessage,
+    encode,
+)
 from antiphon.kernel.run.open import cancel_run
 from antiphon.models.script import call, finish
+from antiphon.values.hooks import DirectResult
 from antiphon.values.model import Reply
 from tests.oracle.stage import scenario
 from tests.oracle.tools import agent, never, to
@@ -112,6 +121,51 @@ async def commands_by_mail(stage):
         await post("8", b"no JSON", 'message forward user>user to 0: "" dead')
         await post("9", AskAgent("nobody", "go"), "0/3.c1 ")
         await post("10", CancelEffect("0/2.c1", "enough"), "0/2.c1 cancelled")
+
+
+@scenario
+async def a_person_calls_a_tool(stage):
+    """What the agent's hook answers at once, what it refuses, and what is not for a person to call."""
+
+    @tool(effect="read")
+    async def plan(what: str) -> str:
+        "Plan."
+        return ""
+
+    @tool(effect="read")
+    async def other(how: str = "") -> str:
+        "Do something else."
+        return ""
+
+    def intercept(context, name, arguments):
+        if name == "other":
+            given = json.loads(arguments)["how"]
+            found = {"": None, "own": DirectResult("x", activation_data={"a": 1})}
+            return found.get(given, DirectResult("x", finishes=True))
+        known = context.run_data.get("plan", [])
+        return DirectResult(
+            f"{len(known)} before", run_data={"plan": [*known, json.loads(arguments)["what"]]}
+        )
+
+    one = agent(
+        "a", model=stage.script(["a done"]), tools=[plan, other], hooks=Hooks(intercept_call=intercept)
+    )
+    async with stage.open(one) as run:
+
+        async def called(key, *given):
+            command = CallTool(*given, by="ann")
+            await stage.journal.post(run.run_id, key, encode(command))
+            await stage.until(run, f"0/{key}.c1 ")
+
+        await called("1", "a", "plan", '{"what":"b"}')
+        await stage.ended(run, await run.post("a", "go"))
+        await called("3", "a", "plan", '{"what":"c"}')
+        await called("4", "a", "plan", '{"where":"c"}')
+        await called("5", "a", "plan", "no JSON")
+        await called("6", "a", "look", "{}")
+        await called("7", "b", "plan", '{"what":"d"}')
+        for number, how in enumerate(("", "own", "end"), 8):
+            await called(str(number), "a", "other", json.dumps({"how": how}))
 
 
 @scenario

@@ -2,11 +2,12 @@
 
 import asyncio
 
+import msgspec
 from msgspec.structs import replace
 
 from antiphon import Agent, Hooks, Limits, LoopOptions, Message, ModelError, ModelOptions, ToolContext, tool
 from antiphon.kernel.facts.events import ApprovalEffect, EffectStarted, LimitEffect
-from antiphon.kernel.run.commands import AnswerInput, AskAgent, CancelEffect
+from antiphon.kernel.run.commands import AnswerInput, AskAgent, CallTool, CancelEffect
 from antiphon.models.script import Script, call, finish
 from antiphon.styles.environment import Action, Environment, Role
 from antiphon.styles.environment import Message as Said
@@ -14,7 +15,7 @@ from antiphon.styles.profiles import ProfileLimits, ProfileTeam
 from antiphon.styles.tasks import Controller, StructuredMessage
 from antiphon.styles.tasks.scheduling.task import mail_of
 from antiphon.testing.crash import Scenario
-from antiphon.values.hooks import Continue, PlannedCall, Return, TurnPlan
+from antiphon.values.hooks import Continue, DirectResult, PlannedCall, Return, TurnPlan
 from antiphon.values.model import Reply, Usage
 from antiphon.values.policy import StandingRule
 from tests.styles.profiles.profiles_in_code import library
@@ -108,6 +109,17 @@ def cancel_call(record):
     event = record.event
     if type(event) is EffectStarted and getattr(event.detail, "name", "") == "hang":
         return [("cancel", CancelEffect("1/1.c1", "enough"))]
+    return []
+
+
+def change_plan(record):
+    """A person changes the plan while a tool acts, and then in a way that cannot be."""
+    event = record.event
+    if type(event) is EffectStarted and getattr(event.detail, "name", "") == "pay":
+        return [
+            ("add", CallTool("a", "plan", '{"what":"b"}', "ann")),
+            ("wrong", CallTool("a", "plan", '{"what":"a"}', "ann")),
+        ]
     return []
 
 
@@ -446,7 +458,33 @@ PROFILES = Scenario(
     ),
     (("Partner", "go"),),
 )  # fmt: skip
+
+
+def _planning(world):
+    """An agent whose plan is changed by itself and by a person: each thing stands there once."""
+
+    def intercept(context, name, arguments):
+        if name != "plan":
+            return None
+        what, known = msgspec.json.decode(arguments)["what"], context.run_data.get("plan", [])
+        if what in known:
+            return DirectResult(f"{what} is planned already", "failed")
+        return DirectResult(f"planned {what}", run_data={"plan": [*known, what]})
+
+    @tool(effect="read")
+    async def plan(what: str) -> str:
+        "Plan."
+        return ""
+
+    own = [plan, tools_of(world)["pay"]]
+    return [Agent("a", "You are a.", tools=own, hooks=Hooks(intercept_call=intercept))]
+
+
+BOARD = Scenario(
+    "calls of a person", _planning, script(a=[call("plan", what="a"), call("pay", what="x"), "done"]),
+    (("a", "go"),), change_plan,
+)  # fmt: skip
 ALL = [
     *(SINGLE, CONTRACTS, CIRCULAR, FAN_OUT, BACKGROUND, APPROVAL, RETRY, CANCEL, LOOP, TASKS, ACTION),
-    *(ENVIRONMENT, PROFILES, INSTRUCTIONS, FORM, HELD, RULED),
+    *(ENVIRONMENT, PROFILES, INSTRUCTIONS, FORM, HELD, RULED, BOARD),
 ]

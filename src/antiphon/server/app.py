@@ -31,6 +31,7 @@ from antiphon.server.routes import (
     runs,
     teams,
     transfer,
+    work_modules,
 )
 from antiphon.server.routes.loading import run_of, subject_of
 from antiphon.server.served import Served
@@ -44,7 +45,7 @@ ROUTES: tuple[Any, ...] = (
     reading.tree, reading.records, reading.frames, reading.request, reading.activation, reading.questions,
     reading.blob, reading.context,
     transfer.export_run, transfer.import_run, events.events, socket.websocket_route, page.page, page.asset,
-    *projects.ROUTES, *project_files.ROUTES,
+    *projects.ROUTES, *project_files.ROUTES, work_modules.change_modules,
 )  # fmt: skip
 
 

@@ -7,6 +7,12 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from antiphon.kernel.facts.records import Record
+from antiphon.server.changes import (
+    ChangeRunReply,
+    ChangeRunRequest,
+    ManageWorkModules,
+    ManageWorkModulesReply,
+)
 from antiphon.server.problems import Problem
 from antiphon.server.routes.bodies import CommandReceipt, RunLine, TeamView, ToolView
 from antiphon.styles.profiles import RunContext
@@ -134,19 +140,6 @@ class StopRun(Struct, frozen=True, tag="stop_run", tag_field="type", forbid_unkn
     """Why; recorded."""
 
 
-class ChangeRunRequest(Struct, frozen=True, tag="change_run", tag_field="type", forbid_unknown_fields=True):
-    """Rename a run, or move it to another project. As PATCH /runs/{id}."""
-
-    request_id: str
-    """Repeated in the reply."""
-    run_id: str
-    """The run."""
-    name: str | None = None
-    """What people call it; empty takes the name away."""
-    project: str | None = None
-    """What it is a part of; empty: of nothing."""
-
-
 class RequestRunContext(
     Struct, frozen=True, tag="request_run_context", tag_field="type", forbid_unknown_fields=True
 ):
@@ -184,7 +177,7 @@ class RequestAvailableToolsets(
 
 ClientRequest = (
     Hello | Subscribe | Unsubscribe | StartRun | SendToRun | AnswerQuestion | StopRun | ChangeRunRequest
-    | RequestRunContext | RequestRunProfiles | RequestAvailableToolsets
+    | RequestRunContext | RequestRunProfiles | RequestAvailableToolsets | ManageWorkModules
 )  # fmt: skip
 """What a client may send."""
 
@@ -270,17 +263,6 @@ class StopReply(Struct, frozen=True, tag="stop_run_response", tag_field="type"):
     """The run."""
     receipt: CommandReceipt
     """What became of it."""
-
-
-class ChangeRunReply(Struct, frozen=True, tag="change_run_response", tag_field="type"):
-    """The run is renamed or moved."""
-
-    request_id: str
-    """Of the request."""
-    run_id: str
-    """The run."""
-    run: RunLine
-    """As it is now."""
 
 
 class RunContextReply(Struct, frozen=True, tag="run_context_response", tag_field="type"):
@@ -470,7 +452,8 @@ class StreamEnded(Struct, frozen=True, tag="stream_ended", tag_field="type"):
 
 ServerReply = (
     HelloReply | SubscribeReply | UnsubscribeReply | RunReady | SendReply | AnswerReply | StopReply
-    | ChangeRunReply | RunContextReply | RunProfilesReply | ToolsetsReply | ErrorMessage
+    | ChangeRunReply | RunContextReply | RunProfilesReply | ToolsetsReply | ManageWorkModulesReply
+    | ErrorMessage
 )  # fmt: skip
 """What answers a request."""
 RunUpdate = (

@@ -17,6 +17,12 @@ from antiphon.host import Host
 from antiphon.host.summaries import stored_summary
 from antiphon.journal.listing import Labels, check_name
 from antiphon.server import messages
+from antiphon.server.changes import (
+    ChangeRunReply,
+    ChangeRunRequest,
+    ManageWorkModules,
+    ManageWorkModulesReply,
+)
 from antiphon.server.following import Follower
 from antiphon.server.gate import MAX_BODY, caller_of
 from antiphon.server.permissions import Permission, allowed
@@ -28,6 +34,7 @@ from antiphon.server.routes.projects import check_project
 from antiphon.server.routes.reading import run_context_of
 from antiphon.server.routes.runs import changed, once, run_line
 from antiphon.server.routes.teams import startable, team_view
+from antiphon.server.routes.work_modules import changed_modules
 from antiphon.server.served import Served
 from antiphon.server.subjects import Subject
 from antiphon.view import RunConnection
@@ -320,12 +327,12 @@ class SocketConnection:
             posted = await receipt(run, await run.cancel(request.target, request.reason))
             await self._send(messages.StopReply(request.request_id, run.run_id, posted))
 
-    async def change_run(self, request: messages.ChangeRunRequest) -> None:
+    async def change_run(self, request: ChangeRunRequest) -> None:
         """Rename a run, or move it."""
         given = ChangeRun(request.name, request.project)
         async with loaded(self._host, self._subject, request.run_id) as run:
             line = await changed(self._host, self._subject, run.run_id, given)
-            await self._send(messages.ChangeRunReply(request.request_id, run.run_id, line))
+            await self._send(ChangeRunReply(request.request_id, run.run_id, line))
 
     async def run_context(self, request: messages.RequestRunContext) -> None:
         """A run's RunContext."""
@@ -347,6 +354,12 @@ class SocketConnection:
         by_agent = {each.name: each.tools for each in view.agents}
         await self._send(messages.ToolsetsReply(request.request_id, request.team, by_agent))
 
+    async def manage_modules(self, request: ManageWorkModules) -> None:
+        """Change the plan of a run of profiles."""
+        async with loaded(self._host, self._subject, request.run_id) as run:
+            posted = await changed_modules(self._host, self._subject, run, request.change, request.key)
+            await self._send(ManageWorkModulesReply(request.request_id, run.run_id, posted))
+
 
 async def _whole(run: RunConnection, message: messages.RunUpdate) -> messages.RunUpdate:
     """A message as it is; a question that is still open with the form of its answer."""
@@ -366,10 +379,11 @@ ACTIONS: Mapping[type[Any], tuple[Permission, Action]] = {
     messages.SendToRun: ("write", SocketConnection.send_to_run),
     messages.AnswerQuestion: ("write", SocketConnection.answer),
     messages.StopRun: ("write", SocketConnection.stop_run),
-    messages.ChangeRunRequest: ("write", SocketConnection.change_run),
+    ChangeRunRequest: ("write", SocketConnection.change_run),
     messages.RequestRunContext: ("read", SocketConnection.run_context),
     messages.RequestRunProfiles: ("read", SocketConnection.run_profiles),
     messages.RequestAvailableToolsets: ("read", SocketConnection.toolsets),
+    ManageWorkModules: ("write", SocketConnection.manage_modules),
 }
 """What each request needs, and who does it: one that is not here cannot be asked."""
 

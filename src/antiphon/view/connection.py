@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import deque
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
@@ -34,6 +34,7 @@ from antiphon.kernel.facts.records import Record, ReplyDelta
 from antiphon.kernel.run.commands import (
     AnswerInput,
     AskAgent,
+    CallTool,
     CancelEffect,
     Command,
     PostMessage,
@@ -232,6 +233,20 @@ class RunConnection:
                 raise UserError(f"{effect_id} is not answered: {error}") from error
         command = AnswerInput(effect_id, content, arguments, by, grant, reason, ends_turn)
         return await self._post(command, answer_key(effect_id, wait.refused), effect_id)
+
+    async def call(
+        self, agent: str, tool: str, arguments: Mapping[str, Any], *, by: str = USER, key: str = ""
+    ) -> int:
+        """Call a tool of an agent, as the user and without its model; the number of the command.
+
+        It is one that the agent's own hook answers at once; `taken` is the id by which its end is found.
+        by: who calls; recorded as an outsider. Otherwise as `ask`.
+        """
+        try:
+            given = msgspec.json.encode(arguments).decode()
+        except (TypeError, ValueError, RecursionError) as error:
+            raise UserError(f"The arguments of {tool} are not JSON: {error}") from error
+        return await self._post(CallTool(agent, tool, given, by), key)
 
     async def cancel(self, target: str = "", reason: str = "") -> int:
         """Stop a call or tool and all under it; without a target, every request."""

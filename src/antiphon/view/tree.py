@@ -22,7 +22,7 @@ import msgspec
 
 from antiphon.errors import JournalCorrupt
 from antiphon.kernel.facts import ids
-from antiphon.kernel.facts.agent_call import returned
+from antiphon.kernel.facts.agent_call import CALL_AGENT, returned
 from antiphon.kernel.facts.events import (
     CallEffect,
     CancelRequested,
@@ -403,7 +403,8 @@ class RunTree:
         if not activation.id:
             self.requests.pop(effect_id, None)
             self._counts.pop(effect_id, None)
-            self.outcome = event.outcome
+            if effect.call is None or effect.call.name == CALL_AGENT:
+                self.outcome = event.outcome
         elif effect.started_at is not None:
             count(self._counts, activation.request, effect, -1)
         return (*begun, EffectEnd(activation, effect))

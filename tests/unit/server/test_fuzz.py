@@ -5,6 +5,9 @@ import random
 
 import pytest
 
+from antiphon.host import HostedTeam
+from antiphon.host.projects import Projects
+from antiphon.styles.profiles import ProfileTeam
 from tests.unit.server.teams import TOKEN, desk, in_time, payer, served, started, until_asked
 from tests.unit.server.test_gate import MANY, ways
 
@@ -14,11 +17,13 @@ PARTS = [
 ]  # fmt: skip
 VALUES = [
     None, True, 0, -1, 1e308, 2**63, "", "x", "\x00", "\ud800", "é" * 300, [], [[]], {}, {"type": "x"},
-    [None], {"turns": -1}, {"kind": "x"}, {"scope": "run"}, "1/1.c1?", "0/1.c1", "yes", "desk",
+    [None], {"turns": -1}, {"kind": "x"}, {"scope": "run"}, "1/1.c1?", "0/1.c1", "yes", "desk", "always",
+    "project", "owner", "strict", "create", {"action": "create", "name": "x"}, ["a.txt"], "../x", "tides",
 ]  # fmt: skip
 NAMES = [
     "team", "message", "entry", "attachments", "data", "limits", "name", "project", "agent", "call_id",
-    "question", "content", "arguments", "grant", "reason", "ends_turn", "target", "more",
+    "question", "content", "arguments", "grant", "reason", "ends_turn", "target", "more", "files", "model",
+    "policy", "scope", "action", "module_id", "status", "change",
 ]  # fmt: skip
 QUERIES = [
     "",
@@ -29,6 +34,9 @@ QUERIES = [
     "?deltas=maybe",
     "?before=%00",
     "?state=%FF",
+    "?project=tides",
+    "?confirm=tides",
+    "?confirm=%00",
     "?%FF=%FF",
 ]
 RAW = [
@@ -63,11 +71,16 @@ def body(chance):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
-def test_only_declared_statuses_and_never_a_fault(seed):
-    chance = random.Random(seed)
+def test_only_declared_statuses_and_never_a_fault(seed, tmp_path):
+    chance, projects = random.Random(seed), Projects(tmp_path, None)
+    profiles = ProfileTeam("examples/lookup")
+    planned = HostedTeam(tuple(profiles.agents()), source=profiles, model=desk("x").model)
 
     async def work():
-        async with served({"desk": payer(), "plain": desk("x")}, bounds=MANY) as (client, _):
+        teams = {"desk": payer(), "plain": desk("x"), "planned": planned}
+        async with served(teams, bounds=MANY, projects=projects) as (client, _):
+            assert (await client("POST", "/projects", {"project": "tides"})).status == 201
+            lines = [await started(client, "planned")]
             document = (await client("GET", "/schema/openapi.json")).json
             paths = [each for each in ways(client.app) if not each[0].startswith("/schema")]
             run_id = await started(client)
@@ -75,15 +88,15 @@ def test_only_declared_statuses_and_never_a_fault(seed):
             for _ in range(400):
                 path, method, _ = chance.choice(paths)
                 address = path
-                for name in ("run_id", "number", "digest", "name"):
-                    part = (
-                        chance.choice(PARTS) if chance.random() < 0.4 else "RUN" if name == "run_id" else "0"
-                    )
-                    address = address.replace(f"{{{name}}}", part.replace("RUN", run_id))
-                if method == "DELETE" and run_id in address:
+                known = {"run_id": "RUN", "project": "tides", "path": "a/b.txt"}
+                for name in ("run_id", "number", "digest", "name", "project", "path"):
+                    part = chance.choice(PARTS) if chance.random() < 0.4 else known.get(name, "0")
+                    run = chance.choice([run_id, run_id, *lines])
+                    address = address.replace(f"{{{name}}}", part.replace("RUN", run))
+                if method == "DELETE" and (run_id in address or lines[0] in address):
                     continue
                 address += chance.choice(QUERIES) if chance.random() < 0.4 else ""
-                sent = body(chance) if method in ("POST", "PATCH") else None
+                sent = body(chance) if method in ("POST", "PATCH", "PUT") else None
                 headers = {}
                 if chance.random() < 0.3:
                     headers["idempotency_key"] = chance.choice(["k", "", "k" * 201, "\x7f", "é"])
@@ -108,7 +121,8 @@ def test_only_declared_statuses_and_never_a_fault(seed):
 def test_a_websocket_answers_whatever_comes_and_lives(seed):
     chance = random.Random(seed)
     tags = ["hello", "subscribe", "unsubscribe", "start_run", "send_to_run", "answer", "stop_run", "nothing",
-            "request_run_context", "request_run_profiles", "request_available_toolsets"]  # fmt: skip
+            "request_run_context", "request_run_profiles", "request_available_toolsets", "change_run",
+            "manage_work_modules_request"]  # fmt: skip
 
     async def work():
         async with served({"desk": payer()}, bounds=MANY) as (client, _):

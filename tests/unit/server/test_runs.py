@@ -9,6 +9,7 @@ from antiphon.host import HostedTeam
 from antiphon.journal import open_journal
 from antiphon.styles.profiles import ProfileTeam
 from antiphon.testing.clock import VirtualClock
+from tests.styles.profiles.profiles_in_code import library
 from tests.unit.server.teams import (
     ADA,
     USERS,
@@ -233,6 +234,80 @@ def test_a_run_of_profiles_has_a_context_and_others_have_none():
             plain = await started(client)
             refused = await client("GET", f"/runs/{plain}/context")
             assert (refused.status, refused.json["type"]) == (404, "urn:antiphon:problem:no_context")
+
+    in_time(work)
+
+
+def planners(*replies):
+    """A team of profiles whose partner talks and plans."""
+    team = ProfileTeam(library())
+    model = desk(*(replies or ("Hello.",))).model
+    return HostedTeam(tuple(team.agents()), team.entry.name, model, source=team)
+
+
+def test_a_person_changes_the_plan_as_an_agent_would_and_no_model_is_asked():
+    async def work():
+        async with served({"team": planners()}, tokens=USERS) as (client, _):
+            ada = client.as_(ADA)
+            run_id = await started(ada, "team", "Why are there tides?")
+            before = await until_done(ada, run_id)
+            path = f"/runs/{run_id}/work-modules"
+            made = await ada("POST", path, {"action": "create", "name": "Moon", "description": "look"})
+            assert (made.status, made.json["taken"], made.json["said"]) == (202, True, "WM_1 created")
+            finished = {"action": "status_change", "module_id": "WM_1", "status": "completed"}
+            assert (await ada("POST", path, finished)).json["said"] == "WM_1 is completed"
+            modules = (await ada("GET", f"/runs/{run_id}/context")).json["team_state"]["work_modules"]
+            assert (modules["WM_1"]["name"], modules["WM_1"]["status"]) == ("Moon", "completed")
+            frames = (await ada("GET", f"/runs/{run_id}/frames?limit=5000")).json["frames"]
+            boards = [
+                change["set"]["work_modules"]
+                for each in frames
+                for change in each["changes"]
+                if change["type"] == "data_changed" and "work_modules" in change.get("set", {})
+            ]
+            assert [each["WM_1"]["status"] for each in boards] == ["pending", "completed"]
+            after = (await ada("GET", f"/runs/{run_id}/tree")).json
+            assert len(after["activations"]) == len(before["activations"])
+            assert [each["calls"] for each in after["models"]] == [1]
+            ended = after["activations"][0]["turns"][-1]["effects"][0]
+            assert (ended["name"], ended["decided_by"]) == ("manage_work_modules", "outsider ada")
+            # The outcome of the run is that of its last request still.
+            assert (after["outcome"], after["requests"]) == ("completed", [])
+            line = (await ada("GET", f"/runs/{run_id}")).json
+            assert (line["outcome"], line["title"]) == ("completed", "Why are there tides?")
+
+    in_time(work)
+
+
+def test_a_change_of_the_plan_that_cannot_be_is_refused_with_what_is_wrong():
+    async def work():
+        async with served({"team": planners(), "desk": desk("x")}, tokens=USERS) as (client, _):
+            run_id = await started(client, "team", "Why are there tides?")
+            await until_done(client, run_id)
+            path = f"/runs/{run_id}/work-modules"
+            # Once, however often it is sent.
+            body, key = {"action": "create", "name": "Once"}, {"idempotency_key": "k"}
+            said = [(await client("POST", path, body, **key)).json["said"] for _ in range(2)]
+            assert said == ["WM_1 created"] * 2
+            other = await client("POST", path, body | {"name": "Twice"}, **key)
+            assert (other.status, other.json["type"]) == (409, "urn:antiphon:problem:key_used")
+            for body, wrong in (
+                ({"action": "update", "module_id": "WM_9", "name": "x"}, "module 'WM_9'. Known: WM_1"),
+                ({"action": "create", "name": " "}, "a module needs a name"),
+                ({"action": "update", "module_id": "WM_1"}, "nothing is given that differs"),
+                ({"action": "status_change", "module_id": "WM_1", "status": "ongoing"}, "cannot be set"),
+            ):
+                refused = await client("POST", path, body)
+                assert (refused.status, refused.json["type"]) == (409, "urn:antiphon:problem:not_changed")
+                assert wrong in refused.json["title"], refused
+            for body in ({"action": "drop"}, {"name": "x"}, {"action": "create", "names": "x"}):
+                assert (await client("POST", path, body)).status == 400
+            plain = await started(client)
+            refused = await client("POST", f"/runs/{plain}/work-modules", {"action": "create", "name": "x"})
+            assert (refused.status, refused.json["type"]) == (409, "urn:antiphon:problem:no_plan")
+            assert (await client("GET", f"/runs/{run_id}")).json["outcome"] == "completed"
+            await client("POST", f"/runs/{run_id}/close", {})
+            assert (await client("POST", path, {"action": "create", "name": "x"})).json["status"] == 409
 
     in_time(work)
 

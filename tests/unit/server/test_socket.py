@@ -10,6 +10,7 @@ from antiphon.host import HostedTeam
 from antiphon.server import messages
 from antiphon.server.socket import ACTIONS
 from antiphon.styles.profiles import ProfileTeam
+from tests.styles.profiles.profiles_in_code import library
 from tests.unit.server.teams import (
     ADA,
     OLD,
@@ -246,6 +247,7 @@ def test_a_reader_may_follow_and_nothing_else():
                         tag = kind.__struct_config__.tag
                         body = {"request_id": "r", "run_id": run_id, "team": "desk"}
                         body |= dict.fromkeys(("message", "question", "content"), "x")
+                        body["change"] = {"action": "create", "name": "x"}
                         known = {each: body[each] for each in body if each in kind.__struct_fields__}
                         assert (await socket.ask({"type": tag, **known}))["code"] == "scope", tag
                 reply = await socket.ask({"type": "subscribe", "request_id": "f", "run_id": run_id})
@@ -263,7 +265,8 @@ def test_others_runs_are_not_there():
                 for message in (
                     {"type": "subscribe"}, {"type": "send_to_run", "message": "x"}, {"type": "stop_run"},
                     {"type": "answer", "question": "x", "content": "x"}, {"type": "request_run_context"},
-                    {"type": "request_run_profiles"},
+                    {"type": "request_run_profiles"}, {"type": "change_run", "name": "x"},
+                    {"type": "manage_work_modules_request", "change": {"action": "create", "name": "x"}},
                 ):  # fmt: skip
                     reply = await socket.ask({"request_id": "r", "run_id": run_id, **message})
                     assert reply["code"] == "unknown_run", message
@@ -349,6 +352,34 @@ def test_contexts_profiles_and_toolsets():
 
 
 @pytest.mark.slow
+def test_a_plan_is_changed_and_a_run_renamed_on_the_connection_that_follows_it():
+    async def work():
+        profiles = ProfileTeam(library())
+        team = HostedTeam(tuple(profiles.agents()), model=desk("Hello.").model, source=profiles)
+        async with served({"team": team}) as (client, _), client.as_("").socket() as socket:
+            await hello(socket)
+            run_id = await started(client, "team")
+            await until_done(client, run_id)
+            ask = {"run_id": run_id, "request_id": "1"}
+            await socket.ask({"type": "subscribe", "view": "turns"} | ask)
+            change = {"action": "create", "name": "Moon"}
+            manage = {"type": "manage_work_modules_request", "change": change, "key": "k"} | ask
+            for _ in range(2):
+                reply = await socket.ask(manage)
+                assert reply["type"] == "manage_work_modules_response"
+                assert (reply["receipt"]["taken"], reply["receipt"]["said"]) == (True, "WM_1 created")
+            told = await socket.until("work_module_updated")
+            assert (told["module_id"], told["module"]["name"]) == ("WM_1", "Moon")
+            wrong = await socket.ask(
+                manage | {"change": {"action": "update", "module_id": "WM_7"}, "key": ""}
+            )
+            assert (wrong["type"], wrong["code"]) == ("error", "not_changed")
+            renamed = await socket.ask({"type": "change_run", "name": "Tides", "project": "rent"} | ask)
+            assert (renamed["run"]["name"], renamed["run"]["project"]) == ("Tides", "rent")
+
+    in_time(work)
+
+
 def test_the_plan_of_a_team_of_profiles_is_told_module_by_module():
     async def work():
         target = load_target("examples/research")

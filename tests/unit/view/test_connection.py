@@ -5,11 +5,12 @@ from contextlib import aclosing
 
 import pytest
 
-from antiphon import Agent, Record, ReplyDelta, UserError, open_journal, open_run, tool
+from antiphon import Agent, Hooks, Record, ReplyDelta, UserError, open_journal, open_run, tool
 from antiphon.errors import UnknownName
 from antiphon.journal.memory import MemoryJournal
 from antiphon.kernel.facts.events import EffectStarted, RunClosed
 from antiphon.models.script import Script, call
+from antiphon.values.hooks import DirectResult
 from antiphon.values.model import Delta, Reply, Usage
 from antiphon.view import connect
 from tests.transcript import Gate, until
@@ -345,3 +346,45 @@ def test_what_is_of_another_type_is_refused_where_it_is_given(journal, run_id, a
 
     with pytest.raises(UserError, match=said):
         in_time(talk)
+
+
+def test_a_tool_that_a_hook_answers_is_called_from_outside(tmp_path):
+    """On a journal of its own, as another process has it; also while nobody drives the run."""
+    url = f"sqlite:///{tmp_path}/runs.db"
+
+    @tool(effect="read")
+    async def plan(what: str) -> str:
+        "Plan."
+        return ""
+
+    def answered(context, name, arguments):
+        known = context.run_data.get("plan", [])
+        if len(known) == 2:
+            return DirectResult("the plan is full", "failed")
+        return DirectResult("planned", run_data={"plan": [*known, arguments]})
+
+    agent = Agent("a", model=Script(["done"]), tools=[plan], hooks=Hooks(intercept_call=answered))
+
+    async def main():
+        async with open_run([agent], journal=url) as run:
+            run_id = run.run_id
+            async with connect(url, run_id) as outside:
+                first = await outside.taken(await outside.call("a", "plan", {"what": "b"}, by="ann"))
+                with pytest.raises(UserError, match="The arguments of plan are not JSON"):
+                    await outside.call("a", "plan", {"what": object()})
+        async with connect(url, run_id) as outside:
+            second = await outside.call("a", "plan", {"what": "c"}, key="once")
+            assert await outside.call("a", "plan", {"what": "c"}, key="once") == second
+            third = await outside.call("a", "plan", {"what": "d"})
+            async with open_run([agent], journal=url, run_id=run_id):
+                ended = [first, *[await outside.taken(each) for each in (second, third)]]
+                tree = await outside.tree()
+        return [tree.effects[each] for each in ended], tree
+
+    effects, tree = asyncio.run(main())
+    assert [(each.outcome, each.content or each.reason) for each in effects] == [
+        ("completed", "planned"), ("completed", "planned"), ("failed", "the plan is full"),
+    ]  # fmt: skip
+    assert [each.decision.by for each in effects] == ["outsider ann", "outsider", "outsider"]
+    assert tree.data is None
+    assert tree.activations[0].data == {"plan": ['{"what":"b"}', '{"what":"c"}']}

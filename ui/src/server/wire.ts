@@ -266,3 +266,22 @@ export interface StandingRule {
   author?: string;
   created_at?: number;
 }
+
+/** What became of a change of the plan. */
+export interface ModuleReceipt {
+  command: number;
+  taken: boolean;
+  id?: string;
+  said?: string;
+}
+
+/** One change of the plan, as the agents' own tool `manage_work_modules` takes it. */
+export interface WorkModuleChange {
+  action: "create" | "status_change" | "update";
+  module_id?: string;
+  name?: string;
+  description?: string;
+  new_status?: string;
+  status?: string;
+  notes_from_principal?: string;
+}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from antiphon.kernel.facts import ids
 from antiphon.kernel.facts.activation import Activation, Turn
-from antiphon.kernel.facts.agent_call import INCOMPLETE
+from antiphon.kernel.facts.agent_call import CALL_AGENT, INCOMPLETE
 from antiphon.kernel.facts.events import EffectFinished, MessagePosted, TurnFinished, TurnStarted
 from antiphon.kernel.facts.fold.inbox import full
 from antiphon.kernel.facts.ledger import overspent
@@ -14,6 +14,7 @@ from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules import builtins, cancelling, hooks, models, retries
 from antiphon.kernel.rules.next import AGAIN, WAIT, Emit, Next
 from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam, reminder
+from antiphon.kernel.rules.user_calls import of_person
 from antiphon.values.agent import Agent
 from antiphon.values.hooks import Continue, ModelInput, Return, TurnContext, TurnPlan
 from antiphon.values.message import Message
@@ -115,7 +116,10 @@ def _prepare(emit: Emit, run: RunState, agent: Agent, activation: Activation) ->
 
 
 def serve_user(emit: Emit, run: RunState, team: CompiledTeam, user: Activation) -> None:
-    """The user's turns only do the calls that came with the messages, and wait for none of them."""
+    """The user's turns only do the calls that came with the messages, and wait for none of them.
+
+    They are requests, and calls of tools that an agent's own hook answers at once.
+    """
     while True:
         if user.phase == "idle":
             if not user.mailbox.inbox:
@@ -124,8 +128,11 @@ def serve_user(emit: Emit, run: RunState, team: CompiledTeam, user: Activation) 
         elif user.phase == "calling":
             turn = user.turn
             while turn.cursor < len(turn.calls):
-                effect_id = ids.call_id(user.id, turn.number, turn.cursor)
-                builtins.call_agent(emit, run, team, None, user, turn.calls[turn.cursor], effect_id)
+                effect_id, call = ids.call_id(user.id, turn.number, turn.cursor), turn.calls[turn.cursor]
+                if call.name == CALL_AGENT:
+                    builtins.call_agent(emit, run, team, None, user, call, effect_id)
+                else:
+                    of_person(emit, run, team, user, call, effect_id)
         else:
             emit(TurnFinished(user.id))
 

@@ -95,6 +95,19 @@ class AnswerInput(Struct, frozen=True, tag=True, omit_defaults=True):
     ends_turn: bool = False
 
 
+class CallTool(Struct, frozen=True, tag=True, omit_defaults=True):
+    """A call of a tool of `agent`, as the user and without its model.
+
+    It is one that the agent's own hook answers at once, such as a change of its team's plan. arguments: JSON.
+    by: who calls.
+    """
+
+    agent: str
+    tool: str
+    arguments: str = "{}"
+    by: str = USER
+
+
 class CancelEffect(Struct, frozen=True, tag=True, omit_defaults=True):
     """Stop the effect `target` and all under it; empty: every request."""
 
@@ -117,7 +130,7 @@ class FinishEffect(Struct, frozen=True, tag=True, omit_defaults=True):
     """The run or system that the end comes from."""
 
 
-Command = AskAgent | PostMessage | AnswerInput | CancelEffect | FinishEffect
+Command = AskAgent | PostMessage | AnswerInput | CallTool | CancelEffect | FinishEffect
 
 _message = unchecked(Message)
 encode = msgspec.json.Encoder().encode
@@ -147,6 +160,12 @@ def request(command: AskAgent) -> Message:
     )
 
 
+def tool_call(command: CallTool) -> Message:
+    """A person's call of an agent's tool as a message: it carries the call that the user's turn will do."""
+    call = ToolCall("call", command.tool, command.arguments)
+    return _message("forward", USER, command.agent, "", source=command.by, calls=(call,))
+
+
 _Posted = TypeVar("_Posted", bound=Command)
 
 
@@ -166,6 +185,8 @@ def apply_command(state: RunState, team: CompiledTeam, command: Command, at: flo
     """
     if isinstance(command, AskAgent):
         return MessagePosted(request(command), command=number)
+    if isinstance(command, CallTool):
+        return MessagePosted(tool_call(command), command=number)
     if isinstance(command, CancelEffect):
         return CancelRequested(command.target, command.reason, number)
     if isinstance(command, FinishEffect):
@@ -259,9 +280,10 @@ def from_outside(command: Command) -> Command:
     """A stored command without the names that its poster chose.
 
     The journal does not know who posted, only that it was no code of the owner's: so nobody gets to be
-    an agent, or the owner's own user. An answer keeps the name that was given, marked as an `OUTSIDER`'s.
+    an agent, or the owner's own user. An answer and a call keep the name that was given, marked as an
+    `OUTSIDER`'s.
     """
-    if isinstance(command, AnswerInput | FinishEffect):
+    if isinstance(command, AnswerInput | CallTool | FinishEffect):
         name = "" if command.by == USER else command.by
         return replace(command, by=f"{OUTSIDER} {name}".strip())
     if isinstance(command, AskAgent) and command.inbox:

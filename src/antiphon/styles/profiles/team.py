@@ -30,7 +30,7 @@ from antiphon.styles.profiles.turns.routing import route
 from antiphon.styles.profiles.turns.turn_input import START, take
 from antiphon.styles.profiles.work.admission import Delegation, staff
 from antiphon.styles.profiles.work.dispatch import broker, broker_name
-from antiphon.styles.profiles.work.toolset import TOOLS, with_protocol
+from antiphon.styles.profiles.work.toolset import MANAGE, TOOLS, with_protocol
 from antiphon.styles.profiles.world.binding import ProfileBinding, hands_over_messages, reads
 from antiphon.styles.profiles.world.shape import config_of
 from antiphon.values.tool import as_tool
@@ -154,6 +154,16 @@ class ProfileTeam:
     def staff_of(self, name: str) -> tuple[str, ...]:
         """Ids of the profiles that the agent of this name may give work to."""
         return self._staff.get(name, ())
+
+    @property
+    def planner(self) -> str:
+        """The agent whose work modules are the team's plan: the principal, or else the first that may manage
+        them; empty when nobody may."""
+        found = [
+            each.name for each in self._agents if any(one.name == MANAGE for one in map(as_tool, each.tools))
+        ]
+        principals = [each.name for each in self._roles["principal"]]
+        return next((each for each in principals if each in found), found[0] if found else "")
 
     def _agent(self, seat: ProfileBinding) -> Agent:
         profile = seat.profile

@@ -342,7 +342,7 @@ def never_started(run: RunState, event: EffectFinished) -> None:
     elif not event.finishes:
         for scope in activation.scopes:
             scope.calls += 1
-    if not activation.id:
+    if not activation.id and activation.turn.calls[index].name == CALL_AGENT:
         # A request that never became a call: whoever asked is told how it ended all the same.
         _remember(activation, FinishedCall(event, NO_USAGE))
     _book(run, activation, index, event, result_of(event))

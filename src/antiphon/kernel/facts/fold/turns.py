@@ -38,7 +38,7 @@ def turn_started(run: RunState, event: TurnStarted) -> None:
         activation.phase = "asking"
         return
     calls = tuple([call for message in taken for call in message.calls])
-    if event.input is not None:
+    if event.input is not None or not activation.id:
         turn.messages = taken
     if activation.id:
         _show(activation, taken, event.input)

@@ -69,6 +69,8 @@ _FIXED = (
     "module_id_to_assign", "agent_profile_logical_name", "assigned_role_name", "inherit_messages_from",
     "inherit_deliverables_from",
 )  # fmt: skip
+MANAGE = "manage_work_modules"
+"""The tool that changes the team's plan."""
 BRIEFING = "initial_briefing_for_principal"
 CONFIRMED = "confirmed_associate_profiles_details_list"
 DIRECTIVES = "new_directives_for_iteration"
