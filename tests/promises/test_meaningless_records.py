@@ -45,8 +45,8 @@ OTHERS = {
     ("run",), ("chat",), ("doctor",), ("graph",), ("models", "ls"), ("models", "show"), ("profiles", "check"),
     ("profiles", "schema"), ("journal", "vacuum"), ("journal", "salvage"), ("journal", "seal"),
     ("rules", "add"), ("rules", "ls"), ("rules", "rm"),
-    ("runs", "import"), ("runs", "ls"), ("runs", "prune"), ("runs", "rename"), ("runs", "rm"),
-    ("serve",),
+    ("runs", "import"), ("runs", "ls"), ("runs", "move"), ("runs", "prune"),
+    ("runs", "rename"), ("runs", "rm"), ("serve",),
 }  # fmt: skip
 """Those that read no records, go over all runs whatever one holds, or delete one that is damaged."""
 

@@ -28,7 +28,7 @@ from antiphon.journal.listing import NO_LABELS, Labels, RunFilter, RunInfo
 from antiphon.kernel.run.clock import Clock
 from antiphon.kernel.run.commands import AskAgent, encode, posted
 from antiphon.kernel.run.open import cancel_run, system_clock
-from antiphon.kernel.run.standing import standing_rules
+from antiphon.kernel.run.standing import rules_for
 from antiphon.values.fields import fit
 from antiphon.values.limits import Limits
 from antiphon.values.message import Attachment, new_id
@@ -370,8 +370,8 @@ class Host:
 
     async def rules_of(self, run_id: str, labels: Labels) -> tuple[StandingRule, ...]:
         """The rules for a run: those kept for it, its project and its owner, and of the project's file."""
-        project, owner = labels.project, labels.owner
-        kept = await standing_rules(self.journal, run=run_id, project=project, owner=owner)
+        project = labels.project
+        kept = await rules_for(self.journal, run_id, labels)
         if not project or self.known.projects is None:
             return kept
         try:

@@ -79,3 +79,22 @@ def test_a_rule_for_a_run_is_in_force_when_it_goes_on(shell):
 
     (rule,) = asyncio.run(folded()).owner.rules
     assert (rule.tool, rule.verdict, rule.author) == ("send", "deny", "eve")
+
+
+def test_a_rule_for_a_project_holds_in_the_runs_of_that_project(shell, stored):
+    shell("rules", "add", "send", "allow", "--project", "shop", "--by", "eve")
+
+    def decided():
+        sent = shell.folder / "sent"
+        acted = sent.exists()
+        sent.unlink(missing_ok=True)
+        return shell("runs", "ls", "--json").value[0]["labels"]["project"], acted
+
+    shell("run", "code.py:one", "go", "--project", "shop")
+    assert decided() == ("shop", True)
+    shell("run", "code.py:one", "go", "--project", "office")
+    assert decided() == ("office", False)
+    shell("run", "code.py:one", "go")
+    assert decided() == ("", False)
+    refused = shell("run", "code.py:one", "go", "--project", "no name")
+    assert (refused.code, "A project is named by" in refused.err) == (2, True)

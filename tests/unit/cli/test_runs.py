@@ -160,6 +160,19 @@ def test_a_run_is_renamed_listed_and_found_by_its_name(shell, run_id):
     assert shell("runs", "show", "sums of June").code == exit_codes.NOT_FOUND
 
 
+def test_a_run_is_made_part_of_a_project_and_of_none(shell, run_id):
+    records = shell("runs", "tail", run_id, "--json").out
+    said = shell("runs", "move", run_id[:6], "tides")
+    assert (said.code, said.out) == (0, f"run {run_id[:12]} is part of tides\n")
+    assert shell("runs", "ls", "--json").value[0]["labels"]["project"] == "tides"
+    assert shell("runs", "tail", run_id, "--json").out == records
+    assert shell("runs", "move", run_id, "").out == f"run {run_id[:12]} is part of no project\n"
+    assert shell("runs", "ls", "--json").value[0]["labels"]["project"] == ""
+    refused = shell("runs", "move", run_id, "no name")
+    assert (refused.code, "A project is named by 1 to 40 letters" in refused.err) == (exit_codes.USAGE, True)
+    assert shell("runs", "move", "nobody", "tides").code == exit_codes.NOT_FOUND
+
+
 @pytest.mark.parametrize("name", ["two\nlines", "\x1b[2J", "x" * 121])
 def test_a_name_is_one_line(shell, run_id, name):
     said = shell("runs", "rename", run_id, name)

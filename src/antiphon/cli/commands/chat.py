@@ -24,9 +24,9 @@ from antiphon.config.dotenv import environment
 from antiphon.errors import AntiphonError, JournalError, RunSuspended
 from antiphon.host.summaries import stored_summary
 from antiphon.journal import Journal, open_journal
-from antiphon.journal.listing import RunInfo
+from antiphon.journal.listing import NO_LABELS, RunInfo
 from antiphon.kernel.run.rows import events_of
-from antiphon.kernel.run.standing import standing_rules
+from antiphon.kernel.run.standing import rules_for
 
 ASSISTANT = Agent("assistant", "You are a helpful assistant.", standalone=True)
 TINY = "local:smollm2"
@@ -136,7 +136,8 @@ class _Sessions:
         policy = self._policy
         if policy is None and opening.run_id is None:
             policy = Policy("guarded")
-        standing = await standing_rules(self._journal, run=opening.run_id or "")
+        labels = None if opening.run_id else NO_LABELS
+        standing = await rules_for(self._journal, opening.run_id or "", labels)
         async with open_run(
             target.agents, journal=self._journal, run_id=opening.run_id, model=opening.model,
             policy=policy, rules=standing, interactive=person.interactive, data=manner.data,

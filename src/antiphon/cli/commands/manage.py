@@ -1,4 +1,4 @@
-"""`runs resume`, `check`, `rename` and `cancel`: what changes a run that exists, or would."""
+"""`runs resume`, `check`, `rename`, `move` and `cancel`: what changes a run that exists, or would."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from antiphon import Result, open_run
 from antiphon.cli import exit_codes
 from antiphon.cli.commands.run import (
+    check_option,
     endpoint_option,
     events_option,
     folder_option,
@@ -33,7 +34,7 @@ from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.run.commands import CancelEffect, encode
 from antiphon.kernel.run.open import cancel_run, compare_team
 from antiphon.kernel.run.rows import RecordReader, fold
-from antiphon.kernel.run.standing import standing_rules
+from antiphon.kernel.run.standing import rules_for
 from antiphon.values.result import Difference
 from antiphon.view.connection import connect
 
@@ -122,7 +123,7 @@ async def _resume(prefix: str, target: Target, manner: DisplayOptions, asked: Re
                 async with open_run(
                     target.agents, journal=journal, model=manner.model, run_id=entry.run_id,
                     interactive=interactive(), renamed=asked.renamed, missing=asked.missing,
-                    rules=await standing_rules(journal, run=entry.run_id),
+                    rules=await rules_for(journal, entry.run_id),
                     endpoints=target.with_endpoints(manner.endpoints, manner.model),
                 ) as run:  # fmt: skip
                     await run.until_durable()
@@ -244,6 +245,30 @@ async def _rename(prefix: str, name: str, option: str | None) -> int:
         if name
         else f"run {short} has no name"
     )
+    return exit_codes.COMPLETED
+
+
+@click.command("move", short_help="Make a run part of a project.")
+@click.argument("run_id", metavar="RUN")
+@click.argument("project")
+@journal_option
+def move(run_id: str, project: str, journal: str | None) -> int:
+    """Make a run part of PROJECT: it is listed there, and the project's rules hold once it is opened again.
+
+    An empty PROJECT makes it part of none. Its records do not change. A server takes up a run of a project's
+    own team only where that team is.
+    """
+    if project:
+        check_option("PROJECT", project)
+    return asyncio.run(_move(run_id, project, journal))
+
+
+async def _move(prefix: str, project: str, option: str | None) -> int:
+    async with opened(option) as journal:
+        entry = await find(journal, prefix)
+        await journal.relabel(entry.run_id, replace(entry.labels, project=project))
+    short = short_id(entry.run_id)
+    output.say(f"run {short} is part of {project}" if project else f"run {short} is part of no project")
     return exit_codes.COMPLETED
 
 

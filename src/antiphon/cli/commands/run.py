@@ -16,6 +16,8 @@ from antiphon.cli.session.request import DisplayOptions, Request, perform
 from antiphon.cli.store import journal_option, url_of
 from antiphon.cli.target import FORMS, Target, load_target
 from antiphon.config.dotenv import environment
+from antiphon.errors import UserError
+from antiphon.host.team import check_label
 from antiphon.journal import open_journal
 from antiphon.values.limits import DEFAULTS
 
@@ -72,6 +74,9 @@ def _limit_option(name: str, text: str) -> Callable[[Command], Command]:
     show_default=True,
     help="What tools may do: guarded asks before a tool acts, strict allows nothing, open everything.",
 )
+@click.option(
+    "--project", metavar="NAME", default="", help="What the run is a part of: its rules hold for the run."
+)
 @_limit_option("tokens", "Tokens that the request may use, input and output.")
 @_limit_option("turns", "Turns of one agent.")
 @_limit_option("calls", "Tool and agent calls.")
@@ -86,6 +91,7 @@ def run(
     folder: str | None,
     journal: str | None,
     policy: Any,
+    project: str,
     as_json: bool,
     quiet: bool,
     **limits: Any,
@@ -94,11 +100,23 @@ def run(
 
     Ctrl-C suspends the run: nothing is lost, and the command that resumes it is printed.
     """
+    if project:
+        check_option("--project", project)
     loaded = load_target(target, folder)
     loaded.tell_findings()
     manner = DisplayOptions(target, journal, folder, model, as_json, quiet, endpoints=endpoints)
-    request = Request(policy=policy, message=_message(message, loaded), limits=_limits(limits))
+    request = Request(
+        policy=policy, message=_message(message, loaded), limits=_limits(limits), project=project
+    )
     return asyncio.run(_run(request, loaded, manner))
+
+
+def check_option(what: str, project: str) -> None:
+    """Refuse what cannot be the name of a project. Raises BadParameter."""
+    try:
+        check_label("project", project)
+    except UserError as error:
+        raise click.BadParameter(str(error), param_hint=what) from error
 
 
 async def _run(request: Request, target: Target, manner: DisplayOptions) -> int:

@@ -1,4 +1,4 @@
-"""`antiphon runs`: look at runs, follow, resume, rename, cancel, delete, check and export them."""
+"""`antiphon runs`: look at runs, follow, resume, rename, move, cancel, delete, check and export them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import msgspec
 from antiphon import Record
 from antiphon.cli import exit_codes
 from antiphon.cli.commands.export import export, import_run
-from antiphon.cli.commands.manage import cancel, check, rename, resume
+from antiphon.cli.commands.manage import cancel, check, move, rename, resume
 from antiphon.cli.commands.retention import prune, rm
 from antiphon.cli.commands.verify import verify
 from antiphon.cli.display import output, terminal_escape
@@ -56,11 +56,11 @@ run_argument = click.argument("run_id", metavar="RUN")
 
 
 @click.group(
-    commands=[cancel, check, rename, resume, verify, export, import_run, rm, prune],
+    commands=[cancel, check, move, rename, resume, verify, export, import_run, rm, prune],
     epilog="RUN is the start of a run's id, as long as only one run begins so, or its name.",
 )
 def runs() -> None:
-    """Look at runs, resume, rename, cancel or delete them, check and export them."""
+    """Look at runs, resume, rename, move, cancel or delete them, check and export them."""
 
 
 @runs.command("ls", short_help="List the newest runs.")

@@ -22,7 +22,8 @@ from antiphon.cli.store import SHORT, command, short_id
 from antiphon.cli.target import Target
 from antiphon.errors import RunSuspended
 from antiphon.journal import Journal
-from antiphon.kernel.run.standing import standing_rules
+from antiphon.journal.listing import Labels
+from antiphon.kernel.run.standing import rules_for
 from antiphon.values.policy import Preset
 from antiphon.view.wording import seconds
 
@@ -85,7 +86,7 @@ class Request(Struct, frozen=True):
     """What to do: say `message` to the target, or go on with `run_id` from record `after`.
 
     calls: the requests that a resumed run waits for. ends: the run is closed once it is answered;
-    a conversation that a program has started goes on. renamed, missing: see open_run.
+    a conversation that a program has started goes on. renamed, missing: see open_run. project: of a new run.
     """
 
     message: str = ""
@@ -97,6 +98,7 @@ class Request(Struct, frozen=True):
     limits: Limits | None = None
     renamed: Mapping[str, str] | None = None
     missing: Missing = "rest"
+    project: str = ""
 
 
 async def perform(request: Request, target: Target, manner: DisplayOptions, journal: Journal) -> int:
@@ -116,8 +118,10 @@ async def perform(request: Request, target: Target, manner: DisplayOptions, jour
         "renamed": request.renamed,
         "missing": request.missing,
     }
-    if request.run_id:
-        options["rules"] = await standing_rules(journal, run=request.run_id)
+    labels = None if request.run_id else Labels(request.project)
+    options["rules"] = await rules_for(journal, request.run_id or "", labels)
+    if labels is not None:
+        options["labels"] = labels
     if manner.endpoints or target.endpoints:
         options["endpoints"] = target.with_endpoints(manner.endpoints, manner.model)
     run_id = request.run_id or ""

@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Struct
 
 from antiphon.errors import UserError
+from antiphon.journal.listing import Labels
 from antiphon.journal.port import Journal, StoredRule
 from antiphon.values.codec import encode_shallow
 from antiphon.values.fields import fit
@@ -37,6 +38,15 @@ async def standing_rules(
     return tuple(
         [_read(each) for each in await journal.rules() if each.key and (each.scope, each.key) in wanted]
     )
+
+
+async def rules_for(journal: Journal, run_id: str, labels: Labels | None = None) -> tuple[StandingRule, ...]:
+    """The rules for a run, its project and its owner. labels: of a run that is not there yet; None: its own.
+
+    Raises as `standing_rules`, UnknownName.
+    """
+    known = labels if labels is not None else (await journal.info(run_id)).labels
+    return await standing_rules(journal, run=run_id, project=known.project, owner=known.owner)
 
 
 async def all_rules(journal: Journal) -> tuple[StandingRule, ...]:
