@@ -2,10 +2,12 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
 from contextlib import contextmanager
+from pathlib import Path
 
 import httpx2
 import pytest
@@ -228,3 +230,39 @@ def test_a_team_is_named_by_its_folder_file_object_or_word(shell):
     assert {each.policy for each in found.values()} == {"strict"}
     with pytest.raises(ConfigError, match="Two teams are called x; give one another name"):
         hosted_teams(["x=team.yaml", "x=desk"], None, TeamOptions())
+
+
+@pytest.mark.slow
+def test_projects_bring_teams_in_yaml_and_files_that_their_tools_read(shell):
+    examples = Path(__file__).parents[3] / "examples/lookup"
+    shell.write("p/tides/project.yaml", "teams: [desk=team.yaml, lookup=lookup/, code=code/]\n")
+    shell.write("p/tides/team.yaml", "agents:\n- {name: desk, tools: [files], model: 'script:lines.yaml'}\n")
+    shell.write("p/tides/code/team.py", "raise SystemExit('imported')")
+    shell.write("p/tides/files/team.py", "raise SystemExit('imported')")
+    shell.write("lines.yaml", "- {call: read_lines, args: {path: moon.txt}}\n- Read.\n")
+    shutil.copytree(examples, shell.folder / "p/tides/lookup")
+    server = Server(shell, "--projects", "p")
+    try:
+        found = server.client.get("/projects/tides").json()
+        assert found["teams"] == ["desk", "lookup"]
+        (wrong,) = found["findings"]
+        assert "code: holds team.py; what is not on the command line is never imported" in wrong
+        assert server.client.put("/projects/tides/files/moon.txt", content=b"It pulls.").status_code == 200
+        body = {"team": "desk", "message": "Why?", "project": "tides"}
+        run_id = server.client.post("/runs", json=body).json()["run_id"]
+        server.until_ended(run_id, "0/1.c1")
+        tree = server.client.get(f"/runs/{run_id}/tree").json()
+        (read,) = [each for each in tree["activations"][1]["turns"][0]["effects"] if each["kind"] == "tool"]
+        assert "It pulls." in read["content"]
+        assert tree["activations"][1]["content"] == "Read."
+    finally:
+        server.process.terminate()
+        server.end(0)
+
+
+def test_there_must_be_something_to_serve(shell):
+    said = shell("serve")
+    assert (said.code, "give a TARGET, or --projects DIR" in said.err) == (2, True)
+    shell.write("file", "x")
+    said = shell("serve", "--projects", "file/x")
+    assert (said.code, "file/x: cannot be the folder of projects" in said.err) == (3, True)

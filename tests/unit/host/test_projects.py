@@ -1,17 +1,23 @@
 """Projects on disk: what may be a name, what project.yaml may say, teams that are read again, crashes."""
 
+import asyncio
 import os
 
 import pytest
 
 from antiphon import Agent, UserError
 from antiphon.errors import ConfigError, UnknownName
-from antiphon.host import HostedTeam
+from antiphon.host import Host, HostedTeam
+from antiphon.host.host import KeyUsed
 from antiphon.host.projects import ProjectFiles, Projects
 from antiphon.host.projects.files import NameTaken
 from antiphon.host.projects.names import check_project, parts_of
 from antiphon.host.projects.project_file import parse, renamed
+from antiphon.host.removal import ProjectBusy
+from antiphon.journal import Labels
+from antiphon.kernel.run.rows import fold
 from antiphon.models.script import Script
+from tests.unit.host.hosts import answer_of, in_time
 
 
 def load(path, folder):
@@ -239,3 +245,156 @@ def test_a_folder_that_became_a_link_on_the_way_is_not_followed(tmp_path):
     upload.discard()
     assert os.listdir(outside) == []
     assert os.listdir(tmp_path / "files/moved") == ["b"]
+
+
+# -- runs of projects in a host -------------------------------------------------------------------
+
+
+def held(model):
+    """A loader of one agent that asks this model, whatever the file says."""
+    return lambda path, folder: HostedTeam((Agent("clerk", model=model),))
+
+
+async def unanswered(request):
+    await asyncio.Event().wait()
+
+
+def made(folder):
+    """A folder with the project `tides`, which has a team of its own."""
+    home = folder / "projects/tides"
+    (home / "files").mkdir(parents=True)
+    (home / "project.yaml").write_text("owner: ada\nteams: [team.yaml]\n")
+    (home / "team.yaml").write_text("clerk")
+    return folder / "projects", f"sqlite:///{folder}/runs.db"
+
+
+def test_a_run_of_a_project_is_taken_up_with_the_projects_team(tmp_path):
+    folder, url = made(tmp_path)
+
+    async def main():
+        asked = asyncio.Event()
+
+        async def hangs(request):
+            asked.set()
+            await asyncio.Event().wait()
+
+        projects = Projects(folder, held(Script(hangs)))
+        async with Host(url, {}, projects=projects, drain_seconds=0) as host:
+            labels = Labels("tides", "ada")
+            run_id = (await host.start("team", "Hi", labels=labels)).run_id
+            await asked.wait()
+        async with Host(url, {}, projects=Projects(folder, held(Script(["It is back."])))) as host:
+            return await answer_of(host, run_id)
+
+    assert in_time(main) == "It is back."
+
+
+@pytest.mark.parametrize(
+    ("gone", "said"),
+    [
+        ("project", "It is a run of the team team in the project tides, and that project is not here"),
+        ("team", "It is a run of the team team in the project tides, which is not here. Here: desk"),
+        ("file", "The team team of project tides cannot be loaded: team.yaml: is not there"),
+        ("yaml", "whose file is wrong: tides/project.yaml:1:1: a project: unknown key 'teem'"),
+        ("projects", "It is a run of the team team, which is not here. Here: desk"),
+    ],
+)
+def test_a_run_whose_project_or_team_is_gone_is_suspended_with_the_reason(tmp_path, gone, said):
+    folder, url = made(tmp_path)
+    home = folder / "tides"
+
+    async def main():
+        projects = Projects(folder, held(Script(unanswered)))
+        async with Host(url, {}, projects=projects, drain_seconds=0) as host:
+            run_id = (await host.start("team", "Hi", labels=Labels("tides", "ada"))).run_id
+        if gone == "project":
+            os.rename(home, tmp_path / "moved")
+        elif gone == "team":
+            (home / "project.yaml").write_text("owner: ada\n")
+        elif gone == "file":
+            (home / "team.yaml").unlink()
+        elif gone == "yaml":
+            (home / "project.yaml").write_text("teem: x\n")
+        left = None if gone == "projects" else Projects(folder, held(Script(["never"])))
+        desk = Agent("desk", model=Script(["never"]))
+        async with Host(url, {"desk": desk}, projects=left) as host:
+            hosted = host.runs[run_id]
+            return hosted.state, hosted.reason
+
+    state, reason = in_time(main)
+    assert state == "suspended"
+    assert said in reason
+
+
+def test_a_model_and_a_policy_that_were_chosen_hold_as_long_as_the_run(tmp_path):
+    """Also after a restart, and with another default; the run is no other run's business."""
+    url = f"sqlite:///{tmp_path}/runs.db"
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.yaml").write_text(f"- {name}\n- {name}\n- {name}\n")
+    strings = [f"script:{tmp_path}/{name}.yaml" for name in ("one", "two")]
+    team = HostedTeam((Agent("desk"),), model=strings[0], policy="guarded")
+
+    async def options(host, run_id):
+        return (await fold(host.journal, run_id)).options
+
+    async def main():
+        async with Host(url, {"desk": team}, models=strings) as host:
+            chosen = await host.start("desk", "Hi", model=strings[1], policy="strict")
+            assert await answer_of(host, chosen.run_id) == "two"
+            plain = await host.start("desk", "Hi")
+            assert await answer_of(host, plain.run_id) == "one"
+            with pytest.raises(UnknownName, match=r"Unknown model: openai:gpt-x. Known: script:"):
+                await host.start("desk", "Hi", model="openai:gpt-x")
+            with pytest.raises(UserError, match="policy open allows more than guarded, which is the team's"):
+                await host.start("desk", "Hi", policy="open")
+            await host.start("desk", "Hi", key="k")
+            with pytest.raises(KeyUsed):
+                await host.start("desk", "Hi", key="k", policy="strict")
+        async with Host(url, {"desk": team}) as host:
+            async with host.connect(chosen.run_id) as run:
+                await run.taken(await run.ask("desk", "Again"))
+            assert await answer_of(host, chosen.run_id, 2) == "two"
+            found = await options(host, chosen.run_id)
+            return found.model, found.policy.preset, (await options(host, plain.run_id)).policy.preset
+
+    assert in_time(main) == (strings[1], "strict", "guarded")
+
+
+def test_the_rules_of_a_project_that_nobody_can_read_hold_its_runs_back(tmp_path):
+    folder, url = made(tmp_path)
+
+    async def main():
+        projects = Projects(folder, held(Script(["x"])))
+        async with Host(url, {"desk": Agent("desk", model=Script(["x", "x"]))}, projects=projects) as host:
+            (folder / "tides/project.yaml").write_text("rules: [{tool: '*', verdict: deny}, {}]\n")
+            with pytest.raises(UserError, match="The rules of project tides cannot be read"):
+                await host.start("desk", "Hi", labels=Labels("tides", "ada"))
+            (folder / "tides/project.yaml").write_text("rules: [{tool: '*', verdict: deny}]\n")
+            run_id = (await host.start("desk", "Hi", labels=Labels("tides", "ada"))).run_id
+            (rule,) = (await fold(host.journal, run_id)).owner.rules
+            return rule.id, rule.verdict, rule.author
+
+    assert in_time(main) == ("project.yaml:1", "deny", "tides/project.yaml")
+
+
+def test_a_project_is_not_removed_while_a_run_begins_in_it(tmp_path):
+    folder, url = made(tmp_path)
+
+    async def main():
+        async with Host(url, {}, projects=Projects(folder, held(Script(["x", "x"])))) as host:
+            labels = Labels("tides", "ada")
+            starting = asyncio.ensure_future(host.start("team", "Hi", labels=labels))
+            await asyncio.sleep(0)
+            with pytest.raises(ProjectBusy, match="A run begins in the project tides just now"):
+                await host.delete_project("tides")
+            run_id = (await starting).run_id
+            await answer_of(host, run_id)
+            removing = asyncio.ensure_future(host.delete_project("tides"))
+            await asyncio.sleep(0)
+            with pytest.raises(ProjectBusy, match="is being removed"):
+                await host.start("team", "Hi", labels=labels)
+            await removing
+            with pytest.raises(UnknownName, match="Unknown project: tides"):
+                await host.start("team", "Hi", labels=labels)
+
+    in_time(main)

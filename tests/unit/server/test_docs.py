@@ -12,6 +12,8 @@ from litestar.routes import HTTPRoute
 
 from antiphon import Agent, tool
 from antiphon.host import Host
+from antiphon.host.projects import Projects
+from antiphon.host.projects.project_file import parse
 from antiphon.models.script import Script, call
 from antiphon.server import messages
 from antiphon.server.app import ServerSettings, make_app
@@ -19,6 +21,7 @@ from antiphon.server.permissions import permission_of
 from antiphon.server.serve import listen, serve
 from antiphon.server.subjects import Subject, one_token
 from antiphon.server.users import read_users
+from antiphon.values.policy import Grant
 from tests.docs.test_examples import parts_of
 from tests.unit.server.teams import TOKEN, desk, in_time, served
 
@@ -38,7 +41,8 @@ def test_every_example_runs_beside_a_server(tmp_path, capsys):
 
     async def work():
         stop, url = asyncio.Event(), asyncio.get_running_loop().create_future()
-        async with Host(f"sqlite:///{tmp_path}/runs.db", {"clerk": clerk}) as host:
+        projects = Projects(tmp_path / "projects", None)
+        async with Host(f"sqlite:///{tmp_path}/runs.db", {"clerk": clerk}, projects=projects) as host:
             app = make_app(host, ServerSettings((one_token(TOKEN),)))
             with listen("127.0.0.1", 0) as listening:
                 serving = asyncio.ensure_future(serve(app, listening, stop, 1, url.set_result))
@@ -61,7 +65,7 @@ def test_every_example_runs_beside_a_server(tmp_path, capsys):
                 await names["client"].aclose()
                 stop.set()
                 await serving
-        assert run == 5
+        assert run == 6
 
     in_time(work)
 
@@ -75,6 +79,17 @@ def test_the_file_of_users_is_read_as_it_is_told(tmp_path):
         Subject("ada"), Subject("screen", frozenset({"read"}), sees_all=True),
     ]  # fmt: skip
     assert [each.expires_at for each in found.tokens] == [None, 1_798_761_600]
+
+
+def test_the_file_of_a_project_is_read_as_it_is_told():
+    text = re.search(r"<!-- project -->\n```yaml\n(.*?)```", DOCUMENT.read_text("utf-8"), re.DOTALL)[1]
+    found = parse(text, "tides", "project.yaml")
+    assert (found.name, found.owner, found.served) == ("The tides", "ada", ("desk",))
+    assert found.own == {"research": "research.yaml", "lookup": "profiles/lookup"}
+    assert [(each.tool, each.verdict, each.key) for each in found.rules] == [
+        ("read_lines", "allow", "tides"), ("pay", "deny", "tides"),
+    ]  # fmt: skip
+    assert found.rules[1].grant == Grant((("account", "9*"),), "clerk")
 
 
 def test_the_table_of_messages_is_that_of_the_code():
