@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
-from hashlib import blake2b
 from typing import Any
 from weakref import WeakValueDictionary
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from antiphon.errors import JournalError, RunInUse, RunIsClosed, UnknownName, UserError
@@ -21,6 +18,7 @@ from antiphon.host.labels import checked, first_key, known_first
 from antiphon.host.projects import Projects
 from antiphon.host.removal import Removal
 from antiphon.host.slots import Slots
+from antiphon.host.starting import HostDraining, KeyUsed, NotMoved, StartedRun, run_of
 from antiphon.host.summaries import current_summary
 from antiphon.host.team import HostedTeam, Team, teams_of
 from antiphon.journal import Journal, open_journal
@@ -28,6 +26,7 @@ from antiphon.journal.listing import NO_LABELS, Labels, RunFilter, RunInfo
 from antiphon.kernel.run.clock import Clock
 from antiphon.kernel.run.commands import AskAgent, encode, posted
 from antiphon.kernel.run.open import cancel_run, system_clock
+from antiphon.kernel.run.run import Run
 from antiphon.kernel.run.standing import rules_for
 from antiphon.values.fields import fit
 from antiphon.values.limits import Limits
@@ -41,28 +40,6 @@ SURVEY_SECONDS = 15.0
 """How often a host looks for runs of its teams whose owner has died."""
 SURVEYED = 500
 """Runs that are looked at between two breaths."""
-KEY_LENGTH = 200
-"""Characters of an idempotency key."""
-
-
-class StartedRun(Struct, frozen=True):
-    """A run that a host has started, or has started before under that key."""
-
-    run_id: str
-    created: bool
-    """False: the same was asked for under the same key before."""
-
-
-class KeyUsed(UserError):
-    """An idempotency key came a second time, with another request."""
-
-
-class HostDraining(UserError):
-    """A host is being left, and starts nothing more."""
-
-
-class NotMoved(UserError):
-    """A run's team is not where the run was to be moved."""
 
 
 class Host:
@@ -177,12 +154,14 @@ class Host:
         named = tuple(files)
         if not named:
             return ()
+        if not project:
+            raise UserError("files are those of a project; say which one, or send attachments")
         return await asyncio.to_thread(enclosed, await self.known.project(project), named)
 
     async def _start_once(self, first: FirstRequest, known: HostedTeam, key: str, run_id: str) -> StartedRun:
         if not key:
             return await self._start(run_id or new_id(), known, first)
-        named = _run_of(first.labels.owner, key)
+        named = run_of(first.labels.owner, key)
         lock = self._starting.setdefault(named, asyncio.Lock())
         async with lock:
             return await self._start(named, known, first, again=True)
@@ -260,15 +239,19 @@ class Host:
             return
         info = await self.info(run_id)
         if not info.owner and not is_closed(info) and info.labels.team:
-            await self._take_up_of(info)
+            known = current_summary(info)
+            # Of one in which nothing is open nobody has to be told that it cannot go on.
+            await self._take_up_of(info, refuses=known is None or known.state != "idle")
 
-    async def _take_up_of(self, info: RunInfo) -> None:
-        """Take up a run that nobody drives, or know why it cannot be."""
+    async def _take_up_of(self, info: RunInfo, *, refuses: bool = True) -> None:
+        """Take up a run that nobody drives, or know why it cannot be, where that `refuses` it."""
         try:
             team = await self.known.of(info.labels)
         except UserError as error:
-            hosted = self._runs.get(info.run_id) or self._host(info.run_id, HostedTeam(()))
-            if hosted.is_done:
+            hosted = self._runs.get(info.run_id)
+            if hosted is None and refuses:
+                hosted = self._host(info.run_id, HostedTeam(()))
+            if hosted is not None and hosted.is_done:
                 hosted.refuse(str(error))
         else:
             self._take_up(info.run_id, team)
@@ -291,7 +274,7 @@ class Host:
         """Remove a run for good. Raises UnknownName, RunInUse while it is at work or driven elsewhere."""
         hosted = self._runs.get(run_id)
         if hosted is not None:
-            if hosted.run is not None and not (hosted.run.at_rest and not await hosted.run.open_requests()):
+            if hosted.run is not None and not await self._is_idle(hosted.run):
                 raise RunInUse(run_id, "this host; cancel or close it first")
             await self._end(hosted)
         await self.journal.delete(run_id)
@@ -313,7 +296,7 @@ class Host:
         if hosted is not None and hosted.run is None:
             # It may be of another project's team now.
             await self._end(hosted)
-            await self.watch(run_id)
+        await self.watch(run_id)
 
     async def _check_movable(self, info: RunInfo, labels: Labels) -> None:
         if is_closed(info) or self.known.projects is None:
@@ -323,7 +306,9 @@ class Host:
         except UserError as error:
             raise NotMoved(f"Not moved: {error}") from None
         hosted = self._runs.get(info.run_id)
-        if info.owner and not (hosted is not None and hosted.run is None):
+        if hosted is not None and hosted.run is not None and await self._is_idle(hosted.run):
+            await self._end(hosted)
+        elif info.owner:
             raise RunInUse(info.run_id, f"{info.owner}; move it once it rests")
 
     async def delete_project(self, project: str) -> None:
@@ -348,6 +333,10 @@ class Host:
                 hosted = self._runs.get(info.run_id)
                 if hosted is not None and self.known.is_own(info.labels):
                     await self._end(hosted)
+
+    async def _is_idle(self, run: Run) -> bool:
+        """Whether nothing is to be done in a run that is driven here, and no request is open."""
+        return run.at_rest and not await run.open_requests()
 
     async def _is_at_work(self, info: RunInfo) -> bool:
         """Whether a request of a run is open, and somebody drives it or is about to."""
@@ -479,13 +468,6 @@ class Host:
     def _refuse_when_draining(self) -> None:
         if self.draining:
             raise HostDraining("This host is being left, and starts nothing more; ask again in a moment")
-
-
-def _run_of(owner: str, key: Any) -> str:
-    """The id of the run that an owner's idempotency key starts."""
-    if not isinstance(key, str) or not 0 < len(key) <= KEY_LENGTH or not key.isprintable():
-        raise UserError(f"An idempotency key is 1 to {KEY_LENGTH} visible characters; give another one")
-    return "k" + blake2b(json.dumps([owner, key]).encode(), digest_size=16).hexdigest()
 
 
 def is_closed(info: RunInfo) -> bool:

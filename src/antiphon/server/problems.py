@@ -23,9 +23,9 @@ from antiphon.errors import (
     UnknownName,
     UserError,
 )
-from antiphon.host.host import HostDraining, KeyUsed, NotMoved
 from antiphon.host.projects.files import FolderFull, NameTaken
 from antiphon.host.removal import ProjectBusy
+from antiphon.host.starting import HostDraining, KeyUsed, NotMoved
 
 MEDIA_TYPE = "application/problem+json"
 

@@ -8,12 +8,12 @@ import pytest
 from antiphon import Agent, UserError
 from antiphon.errors import ConfigError, UnknownName
 from antiphon.host import Host, HostedTeam
-from antiphon.host.host import KeyUsed
 from antiphon.host.projects import ProjectFiles, Projects
 from antiphon.host.projects.files import NameTaken
 from antiphon.host.projects.names import check_project, parts_of
 from antiphon.host.projects.project_file import parse, renamed
 from antiphon.host.removal import ProjectBusy
+from antiphon.host.starting import KeyUsed
 from antiphon.journal import Labels
 from antiphon.kernel.run.rows import fold
 from antiphon.models.script import Script

@@ -7,7 +7,7 @@ import pytest
 
 from antiphon import Agent, UserError
 from antiphon.host import Host, HostedTeam, StartedRun
-from antiphon.host.host import KeyUsed
+from antiphon.host.starting import KeyUsed
 from antiphon.journal.listing import Labels
 from antiphon.journal.memory import MemoryJournal
 from antiphon.models.script import Script, call

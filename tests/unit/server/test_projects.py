@@ -254,7 +254,10 @@ def test_a_run_of_a_project_is_of_its_own_team_and_sees_its_files_enclosed(tmp_p
                 {"media_type": "text/csv", "data": "MSwy", "name": "a.csv"}
             ]
             assert (await ada("GET", "/projects/tides")).json["runs"] == 1
-            for wrong in ({"files": ["none"]}, {"files": ["../project.yaml"]}, {"team": "payer"}):
+            for wrong in (
+                {"files": ["none"]}, {"files": ["../project.yaml"]}, {"team": "payer"},
+                {"team": "desk", "project": "", "files": ["a.csv"]}, {"files": list("abcdefghijk")},
+            ):  # fmt: skip
                 body = {"team": "own", "message": "x", "project": "tides"} | wrong
                 assert (await ada("POST", "/runs", body)).status in (400, 404), wrong
 
@@ -263,7 +266,7 @@ def test_a_run_of_a_project_is_of_its_own_team_and_sees_its_files_enclosed(tmp_p
 
 def test_a_run_moves_to_where_its_team_is(tmp_path):
     write(tmp_path, "tides", "owner: ada\nteams: [own.yaml]\n", own="payer")
-    write(tmp_path, "moon", "owner: ada\nteams: [own.yaml]\n", own="payer")
+    write(tmp_path, "moon", "owner: ada\nteams: [own.yaml]\n", own="clerk")
     write(tmp_path, "sun", "owner: ada\n")
     write(tmp_path, "bobs", "owner: bob\n")
 
@@ -277,14 +280,24 @@ def test_a_run_moves_to_where_its_team_is(tmp_path):
             assert (await ada("PATCH", f"/runs/{plain}", {"project": "bobs"})).status == 404
             assert (await ada("PATCH", f"/runs/{plain}", {"project": "none"})).status == 404
             own = await started(ada, "own", project="tides")
-            await until_asked(ada, own)
+            asked = await until_asked(ada, own)
             refused = await ada("PATCH", f"/runs/{own}", {"project": "sun"})
             assert (refused.status, refused.json["type"]) == (409, "urn:antiphon:problem:not_moved")
             assert refused.json["title"] == (
                 "Not moved: It is a run of the team own in the project sun, which is not here. Here: desk"
             )
-            assert (await ada("PATCH", f"/runs/{own}", {"project": "moon"})).status == 409  # it is driven
+            busy = await ada("PATCH", f"/runs/{own}", {"project": "moon"})
+            assert (busy.status, busy.json["type"]) == (409, "urn:antiphon:problem:in_use")
             assert (await ada("GET", f"/runs/{own}")).json["project"] == "tides"
+            answer = {"question": asked["id"], "content": "no"}
+            assert (await ada("POST", f"/runs/{own}/answers", answer)).status == 202
+            await until_done(ada, own)
+            assert (await ada("PATCH", f"/runs/{own}", {"project": "moon"})).json["project"] == "moon"
+            # It goes on there, with that project's team.
+            again = await ada("POST", f"/runs/{own}/requests", {"agent": "clerk", "message": "Again"})
+            assert again.status == 202
+            tree = await until_done(ada, own, 2)
+            assert tree["activations"][-1]["content"] == "From the project."
 
     in_time(work)
 

@@ -29,6 +29,8 @@ LoadTeam = Callable[[Path, Path], HostedTeam]
 """A team from a YAML file or a folder of profiles, and the folder that its file tools read. It imports no
 code of the project's, and raises AntiphonError for what is no such team."""
 MAX_PROJECTS = 10_000
+MAX_OWNED = 200
+"""Projects of one owner that can be made."""
 MAX_TEAM_FILES = 2_000
 """Files that one team is made of."""
 ABANDONED_SECONDS = 3600.0
@@ -161,7 +163,7 @@ class Projects:
         draft = self._folder / f"{_NEW}{secrets.token_hex(8)}"
         with self._lock:
             try:
-                self._check_free(project)
+                self._check_free(project, owner)
                 draft.mkdir(0o700)
                 (draft / FILES).mkdir()
                 _write(draft / FILE, written(name, owner))
@@ -176,7 +178,9 @@ class Projects:
                 shutil.rmtree(draft, ignore_errors=True)
         return self.get(project)
 
-    def _check_free(self, project: str) -> None:
+    def _check_free(self, project: str, owner: str) -> None:
+        if owner and sum(each.owner == owner for each in self.all()) >= MAX_OWNED:
+            raise UserError(f"{owner} has {MAX_OWNED} projects, as many as may be; delete some first")
         names = os.listdir(self._folder)
         if len(names) >= MAX_PROJECTS:
             raise UserError(f"There are {MAX_PROJECTS:,} projects, as many as may be; delete some first")

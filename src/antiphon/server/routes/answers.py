@@ -42,14 +42,15 @@ async def answered(host: Host, subject: Subject, run: RunConnection, given: Answ
     return found
 
 
-async def _rule(host: Host, subject: Subject, run: RunConnection, given: AnswerBody) -> StandingRule:
+async def _rule(host: Host, subject: Subject, run: RunConnection, given: AnswerBody) -> StandingRule | None:
     """What an answer allows in runs to come. Raises UserError where that means nothing or is not for the
     subject to allow."""
     asked = next((each for each in await run.open_questions() if each.id == given.question), None)
     if given.content != "always" or (asked is not None and not asked.tool):
         raise UserError("scope says how far `always` to a tool reaches; leave it out of any other answer")
     if asked is None:
-        raise UserError(f"{given.question} is not an open question or approval of run {run.run_id}")
+        # Whoever was first, or what is wrong with it, is told where it is answered.
+        return None
     labels = (await host.info(run.run_id)).labels
     key = labels.project if given.scope == "project" else labels.owner
     if not key:

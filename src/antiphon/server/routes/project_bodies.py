@@ -35,7 +35,7 @@ class ProjectBody(Struct, frozen=True):
     teams: list[str]
     """What can be started in it."""
     runs: int
-    """Its runs that the subject may see, 1,000 at most."""
+    """Its runs that the subject may see, 200 at most."""
     files: int
     """Its files."""
     findings: list[str]

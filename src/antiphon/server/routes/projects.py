@@ -25,7 +25,7 @@ from antiphon.server.routes.project_bodies import (
 )
 from antiphon.server.subjects import Subject
 
-COUNTED = 1_000
+COUNTED = 200
 """Runs of a project that are counted."""
 
 

@@ -12,7 +12,7 @@ from litestar.params import FromPath, FromQuery, HeaderParameter, JSONBody, Quer
 
 from antiphon.errors import JournalError
 from antiphon.host import Host
-from antiphon.host.host import KEY_LENGTH, KeyUsed
+from antiphon.host.starting import KEY_LENGTH, KeyUsed
 from antiphon.host.summaries import state_word, stored_summary
 from antiphon.journal.listing import Labels, RunFilter, RunInfo, RunStatus, check_name
 from antiphon.kernel.facts.summary import RunSummary
