@@ -228,7 +228,7 @@ def test_a_name_of_other_letters_is_another_name(tmp_path):
     projects.create("Tides")
     with pytest.raises(UnknownName):
         projects.get("tides")
-    with pytest.raises(NameTaken, match="There is a project Tides; give this one another name"):
+    with pytest.raises(NameTaken, match="There is a project tides, perhaps in other letters"):
         projects.create("tides")
 
 
@@ -245,6 +245,43 @@ def test_a_folder_that_became_a_link_on_the_way_is_not_followed(tmp_path):
     upload.discard()
     assert os.listdir(outside) == []
     assert os.listdir(tmp_path / "files/moved") == ["b"]
+
+
+def test_where_folders_cannot_be_opened_one_below_the_other_links_are_looked_for(tmp_path, monkeypatch):
+    monkeypatch.setattr("antiphon.host.projects.files._BY_COMPONENT", False)
+    files = ProjectFiles(tmp_path / "files")
+    for path in ("a/b", "a/c", "d"):
+        upload = files.upload(path)
+        upload.write(path.encode())
+        assert upload.commit().path == path
+        upload.discard()
+    assert [(each.path, each.size) for each in files.list()] == [("a/b", 3), ("a/c", 3), ("d", 1)]
+    assert files.read("a/b", 10) == b"a/b"
+    files.remove("a/b")
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside/x").write_text("secret")
+    (tmp_path / "files/link").symlink_to(tmp_path / "outside")
+    (tmp_path / "files/x").symlink_to(tmp_path / "outside/x")
+    for path in ("link/x", "x"):
+        with pytest.raises(UnknownName):
+            files.read(path, 10)
+    with pytest.raises(NameTaken):
+        files.upload("link/y")
+    assert [each.path for each in files.list()] == ["a/c", "d"]
+    with pytest.raises(UserError, match="larger than 0 bytes"):
+        files.read("d", 0)
+
+
+def test_one_owner_has_so_many_projects(tmp_path, monkeypatch):
+    monkeypatch.setattr("antiphon.host.projects.store.MAX_OWNED", 1)
+    projects = Projects(tmp_path, load)
+    projects.create("one", owner="ada")
+    with pytest.raises(UserError, match="ada has 1 projects"):
+        projects.create("two", owner="ada")
+    projects.create("two", owner="bob")
+    monkeypatch.setattr("antiphon.host.projects.store.MAX_PROJECTS", 2)
+    with pytest.raises(UserError, match="There are 2 projects"):
+        projects.create("three", owner="eve")
 
 
 # -- runs of projects in a host -------------------------------------------------------------------

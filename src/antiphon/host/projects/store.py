@@ -186,7 +186,7 @@ class Projects:
             raise UserError(f"There are {MAX_PROJECTS:,} projects, as many as may be; delete some first")
         for each in names:
             if each.casefold() == project.casefold():
-                raise _taken(each)
+                raise _taken(project)
 
     def rename(self, project: str, name: str) -> Project:
         """Give it another name for people, and change nothing else in its file. Raises UnknownName,
@@ -331,7 +331,7 @@ def _is_folder(path: Path) -> bool:
 
 
 def _taken(project: str) -> NameTaken:
-    return NameTaken(f"There is a project {project}; give this one another name")
+    return NameTaken(f"There is a project {project}, perhaps in other letters; give this one another name")
 
 
 def _write(path: Path, text: str) -> None:

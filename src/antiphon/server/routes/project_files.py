@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, BinaryIO
 from urllib.parse import quote
 
 from litestar import Request, delete, get, put
@@ -71,7 +71,9 @@ async def get_file(
         "Content-Security-Policy": "sandbox; default-src 'none'",
         "Content-Length": str(entry.size),
     }
-    return Stream(_pieces(handle, entry.size), media_type="application/octet-stream", headers=headers)
+    # A file that nobody reads to the end, or at all, is closed with its last reference.
+    file = os.fdopen(handle, "rb")
+    return Stream(_pieces(file, entry.size), media_type="application/octet-stream", headers=headers)
 
 
 @delete("/projects/{project:str}/files/{path:path}", summary="Delete a file", **allowed("write"))
@@ -101,9 +103,9 @@ def _check_size(size: str) -> None:
         raise Refusal(413, "too_large", "The file is larger than 50 MB", "Split it, or copy it there by hand")
 
 
-async def _pieces(handle: int, size: int) -> AsyncIterator[bytes]:
+async def _pieces(file: BinaryIO, size: int) -> AsyncIterator[bytes]:
     """So many bytes of an open file, which is closed after that."""
-    with os.fdopen(handle, "rb") as file:
+    with file:
         while size and (piece := await asyncio.to_thread(file.read, min(size, PIECE))):
             size -= len(piece)
             yield piece
