@@ -12,8 +12,10 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from antiphon.cli.commands.serve import TeamOptions, hosted_teams
+from antiphon import Agent, ModelOptions
+from antiphon.cli.commands.serve import TeamOptions, hosted_teams, offered_models
 from antiphon.errors import ConfigError
+from antiphon.host import HostedTeam
 from tests.unit.cli.shell import PATIENCE
 
 TOKEN = "a token that outlives restarts"
@@ -266,3 +268,16 @@ def test_there_must_be_something_to_serve(shell):
     shell.write("file", "x")
     said = shell("serve", "--projects", "file/x")
     assert (said.code, "file/x: cannot be the folder of projects" in said.err) == (3, True)
+
+
+def test_models_that_the_settings_reach_may_be_chosen(monkeypatch):
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_API_BASE", "OPENAI_DEFAULT_MODEL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("ANTIPHON_MODEL", "ollama:llama3")
+    asking = ModelOptions(fallback_models=("ollama:small", "openai:gpt-x"))
+    agents = (Agent("a", model="script:lines.yaml", asking=asking), Agent("b", model="ollama:llama3"))
+    assert offered_models([HostedTeam(agents)], "local:smollm2") == [
+        "ollama:llama3", "local:smollm2", "ollama:small",
+    ]  # fmt: skip
+    monkeypatch.setenv("OPENAI_API_KEY", "a key")
+    assert offered_models([HostedTeam(agents)], None) == ["ollama:llama3", "ollama:small", "openai:gpt-x"]

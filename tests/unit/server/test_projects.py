@@ -232,6 +232,90 @@ def test_a_project_has_so_many_files_and_bytes(tmp_path, monkeypatch):
     in_time(work)
 
 
+class Slow:
+    """An upload whose end the test says: what was sent so far, and how it ends."""
+
+    def __init__(self, client, path):
+        self.sent, self.began, self.ends = [], asyncio.Event(), asyncio.get_running_loop().create_future()
+        headers = {"content-type": "text/plain"}
+        self.task = asyncio.ensure_future(
+            client.app(client.scope("http", path, headers, method="PUT"), self.receive, self.send)
+        )
+
+    async def receive(self):
+        if not self.began.is_set():
+            self.began.set()
+            return {"type": "http.request", "body": b"half", "more_body": True}
+        return await asyncio.shield(self.ends)
+
+    async def send(self, message):
+        self.sent.append(message)
+
+    async def end(self, message):
+        self.ends.set_result(message)
+        await asyncio.wait((self.task,))
+        return self.sent[0]["status"] if self.sent else None
+
+
+def test_who_leaves_in_the_middle_of_an_upload_leaves_nothing(tmp_path):
+    async def work():
+        async with with_projects(tmp_path) as (ada, *_):
+            await ada("POST", "/projects", {"project": "tides"})
+            await ada("PUT", "/projects/tides/files/a", b"old")
+            slow = [Slow(ada, f"/projects/tides/files/{name}") for name in ("a", "b", "c", "d")]
+            for each in slow:
+                await each.began.wait()
+            refused = await ada("PUT", "/projects/tides/files/e", b"x")
+            assert (refused.status, refused.json["type"]) == (429, "urn:antiphon:problem:uploads")
+            # A reader has the old one until the new one is there.
+            assert (await ada("GET", "/projects/tides/files/a")).body == b"old"
+            for each in slow[:3]:
+                await each.end({"type": "http.disconnect"})
+            assert (
+                await slow[3].end({"type": "http.request", "body": b" and half", "more_body": False}) == 200
+            )
+            found = {name for _, _, names in os.walk(tmp_path / "tides/files") for name in names}
+            assert found == {"a", "d"}
+            assert (await ada("GET", "/projects/tides/files/a")).body == b"old"
+            assert (await ada("GET", "/projects/tides/files/d")).body == b"half and half"
+            assert (await ada("PUT", "/projects/tides/files/e", b"x")).status == 200
+
+    in_time(work)
+
+
+def test_a_project_that_is_removed_under_an_upload_stays_removed(tmp_path):
+    async def work():
+        async with with_projects(tmp_path) as (ada, bob, *_):
+            await ada("POST", "/projects", {"project": "tides"})
+            slow = Slow(ada, "/projects/tides/files/a")
+            await slow.began.wait()
+            assert (await ada("DELETE", "/projects/tides?confirm=tides")).status == 204
+            await bob("POST", "/projects", {"project": "tides"})
+            assert await slow.end({"type": "http.request", "body": b"", "more_body": False}) == 404
+            assert (await bob("GET", "/projects/tides/files")).json["files"] == []
+
+    in_time(work)
+
+
+def test_names_that_are_given_at_once_leave_one_of_them(tmp_path):
+    write(tmp_path, "tides", "# kept\nowner: ada\nrules: []\n")
+
+    async def work():
+        async with with_projects(tmp_path) as (ada, *_):
+            names = [f"Name {number}" for number in range(20)]
+            replies = await asyncio.gather(
+                *[ada("PATCH", "/projects/tides", {"name": each}) for each in names]
+            )
+            assert {each.status for each in replies} == {200}
+            assert (await ada("GET", "/projects/tides")).json["name"] in names
+            text = (tmp_path / "tides/project.yaml").read_text()
+            assert text.startswith("# kept\n")
+            assert text.endswith("owner: ada\nrules: []\n")
+            assert sorted(os.listdir(tmp_path / "tides")) == ["files", "project.yaml"]
+
+    in_time(work)
+
+
 def test_a_run_of_a_project_is_of_its_own_team_and_sees_its_files_enclosed(tmp_path):
     write(tmp_path, "tides", "owner: ada\nteams: [desk, own=own.yaml, gone]\n", own="clerk")
 
