@@ -178,6 +178,7 @@ class Host:
                 raise KeyUsed(f"Run {run_id} has begun with another request; use a new key for a new run")
             await self.watch(run_id)
             return StartedRun(run_id, False)
+        self._refuse_when_draining()
         hosted = self._host(run_id, team)
         hosted.begin(f"run {run_id}", first)
         try:
@@ -207,6 +208,7 @@ class Host:
         if not name:
             name = await self._guess(run_id)
         known = await self.known.of(replace(info.labels, team=name))
+        self._refuse_when_draining()
         self._take_up(run_id, known, drives=True)
 
     async def _guess(self, run_id: str) -> str:
@@ -254,7 +256,8 @@ class Host:
             if hosted is not None and hosted.is_done:
                 hosted.refuse(str(error))
         else:
-            self._take_up(info.run_id, team)
+            if not self.draining:
+                self._take_up(info.run_id, team)
 
     async def close(self, run_id: str, reason: str = "") -> None:
         """End a run for good; what is still open in it is cancelled first.
@@ -293,7 +296,7 @@ class Host:
                 await self._check_movable(info, labels)
             await self.journal.relabel(run_id, labels)
         hosted = self._runs.get(run_id)
-        if hosted is not None and hosted.run is None:
+        if hosted is not None and hosted.state == "resting":
             # It may be of another project's team now.
             await self._end(hosted)
         await self.watch(run_id)
@@ -306,10 +309,11 @@ class Host:
         except UserError as error:
             raise NotMoved(f"Not moved: {error}") from None
         hosted = self._runs.get(info.run_id)
-        if hosted is not None and hosted.run is not None and await self._is_idle(hosted.run):
+        driven = hosted is not None and hosted.state in ("queued", "running")
+        if hosted is not None and driven and hosted.run is not None and await self._is_idle(hosted.run):
             await self._end(hosted)
-        elif info.owner:
-            raise RunInUse(info.run_id, f"{info.owner}; move it once it rests")
+        elif driven or info.owner:
+            raise RunInUse(info.run_id, f"{info.owner or 'this host'}; move it once it rests")
 
     async def delete_project(self, project: str) -> None:
         """Remove a project, its files and the rules kept for it.
@@ -339,13 +343,13 @@ class Host:
         return run.at_rest and not await run.open_requests()
 
     async def _is_at_work(self, info: RunInfo) -> bool:
-        """Whether a request of a run is open, and somebody drives it or is about to."""
+        """Whether a request of a run is open, and somebody drives it or would take it up."""
         hosted = self._runs.get(info.run_id)
         if hosted is not None and hosted.run is not None:
             return bool(await hosted.run.open_requests())
         known = current_summary(info)
         asked = known is None or known.state in ("open", "waiting")
-        return asked and (bool(info.owner) or (hosted is not None and hosted.state == "queued"))
+        return asked and (bool(info.owner) or (hosted is not None and not hosted.is_done))
 
     async def _of_project(self, project: str) -> AsyncIterator[RunInfo]:
         """The runs of a project, newest first, a page at a time."""

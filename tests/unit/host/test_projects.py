@@ -2,22 +2,24 @@
 
 import asyncio
 import os
+from contextlib import aclosing
 
 import pytest
 
 from antiphon import Agent, UserError
-from antiphon.errors import ConfigError, UnknownName
+from antiphon.errors import ConfigError, RunInUse, UnknownName
 from antiphon.host import Host, HostedTeam
 from antiphon.host.projects import ProjectFiles, Projects
 from antiphon.host.projects.files import NameTaken
 from antiphon.host.projects.names import check_project, parts_of
 from antiphon.host.projects.project_file import parse, renamed
 from antiphon.host.removal import ProjectBusy
-from antiphon.host.starting import KeyUsed
+from antiphon.host.starting import HostDraining, KeyUsed
 from antiphon.journal import Labels
 from antiphon.kernel.run.rows import fold
-from antiphon.models.script import Script
-from tests.unit.host.hosts import answer_of, in_time
+from antiphon.models.script import Script, call
+from antiphon.testing.clock import VirtualClock
+from tests.unit.host.hosts import answer_of, in_time, pay, rested, until
 
 
 def load(path, folder):
@@ -433,5 +435,48 @@ def test_a_project_is_not_removed_while_a_run_begins_in_it(tmp_path):
             await removing
             with pytest.raises(UnknownName, match="Unknown project: tides"):
                 await host.start("team", "Hi", labels=labels)
+
+    in_time(main)
+
+
+def test_a_question_that_waits_holds_its_project_also_when_the_run_was_let_go(tmp_path):
+    folder, url = made(tmp_path)
+    model = Script([call("pay", amount=3), "paid"], by="turn")
+    clock = VirtualClock(autojump=False)
+
+    async def main():
+        team = HostedTeam((Agent("clerk", model=model, tools=[pay]),))
+        projects = Projects(folder, lambda path, files: team)
+        async with Host(url, {}, projects=projects, clock=clock) as host:
+            run_id = (await host.start("team", "Pay", labels=Labels("tides", "ada"))).run_id
+            await until(lambda: host.runs[run_id].run is not None)
+            async with host.connect(run_id) as run, aclosing(run.events(deltas=False)) as events:
+                async for _ in events:
+                    if await run.open_questions():
+                        break
+            with pytest.raises(RunInUse):
+                await host.delete_project("tides")
+            await rested(host, clock, run_id)
+            with pytest.raises(RunInUse):
+                await host.delete_project("tides")
+            await host.close(run_id)
+            await host.delete_project("tides")
+
+    in_time(main)
+
+
+def test_a_host_that_is_left_meanwhile_begins_nothing(tmp_path):
+    """A team is looked for in a thread; whoever leaves does not wait for that."""
+    folder, url = made(tmp_path)
+
+    async def main():
+        async with Host(url, {}, projects=Projects(folder, held(Script(["x"])))) as host:
+            starting = asyncio.ensure_future(host.start("team", "Hi", labels=Labels("tides", "ada")))
+            await asyncio.sleep(0)
+            await host.drain(0)
+            with pytest.raises(HostDraining):
+                await starting
+            assert not host.runs
+            assert not await host.journal.runs()
 
     in_time(main)
