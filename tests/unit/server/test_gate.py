@@ -39,7 +39,7 @@ BODIES = {
     "/projects": {"project": "new"},
     "/projects/{project}": {"name": "x"},
 }
-PARTS = {"number": "0", "digest": "0" * 64, "name": "desk", "path": "a.txt"}
+PARTS = {"number": "0", "digest": "0" * 64, "name": "desk", "path": "a.txt", "rule_id": "none"}
 SUBJECTS = {
     "owner": ADA, "other tenant": BOB, "anonymous": "", "unknown": "x" * 30, "expired": OLD,
     "revoked": "a revoked token", "reader": READER,

@@ -7,7 +7,9 @@ from contextlib import asynccontextmanager
 from antiphon.host import HostedTeam
 from antiphon.host.projects import Projects
 from antiphon.host.projects.files import MAX_FILE
+from antiphon.kernel.run.standing import keep_rule
 from antiphon.models.script import call
+from antiphon.values.policy import StandingRule
 from tests.unit.server.teams import (
     ADA,
     BOB,
@@ -113,6 +115,42 @@ def test_another_users_project_is_told_of_as_none_is(tmp_path):
             assert (await bob("GET", "/teams?project=tides")).status == 404
             # What nobody owns is seen by those who see everything.
             assert (await everybody("GET", "/projects/nobodys")).json["name"] == "Old"
+
+    in_time(work)
+
+
+def test_a_websocket_knows_projects_as_http_does(tmp_path):
+    write(tmp_path, "tides", "owner: ada\nteams: [own.yaml]\n", own="clerk")
+
+    async def work():
+        async with with_projects(tmp_path) as (ada, *_), ada.as_("").socket() as socket:
+            await socket.ask({"type": "hello", "request_id": "h", "token": BOB})
+            start = {
+                "type": "start_run",
+                "request_id": "1",
+                "team": "own",
+                "message": "Hi",
+                "project": "tides",
+            }
+            tools = {
+                "type": "request_available_toolsets",
+                "request_id": "2",
+                "team": "own",
+                "project": "tides",
+            }
+            for message in (start, tools):
+                assert (await socket.ask(message))["code"] == "unknown_project"
+            async with ada.as_("").socket() as hers:
+                await hers.ask({"type": "hello", "request_id": "h", "token": ADA})
+                assert (await hers.ask(tools))["toolsets"] == {"clerk": []}
+                run_id = (await hers.ask(start | {"policy": "strict"}))["run_id"]
+                await until_done(ada, run_id)
+                looser = await hers.ask(start | {"policy": "open"})
+                assert (looser["code"], looser["problem"]["status"]) == ("refused", 400)
+                model = await hers.ask(start | {"model": "openai:gpt-x"})
+                assert model["code"] == "unknown_name"
+                profiles = {"type": "request_run_profiles", "request_id": "3", "run_id": run_id}
+                assert (await hers.ask(profiles))["team"]["agents"][0]["name"] == "clerk"
 
     in_time(work)
 
@@ -407,7 +445,7 @@ def test_always_holds_in_the_project_for_whoever_was_told_so(tmp_path):
 
     async def work():
         teams = {"desk": desk(call("pay", amount=3), "done", tools=payer().tools)}
-        async with with_projects(tmp_path, teams) as (ada, bob, *_):
+        async with with_projects(tmp_path, teams) as (ada, bob, _, host):
             run_id = await started(ada, project="tides")
             asked = await until_asked(ada, run_id)
             for wrong in ({"content": "yes"}, {"content": "no"}):
@@ -430,6 +468,16 @@ def test_always_holds_in_the_project_for_whoever_was_told_so(tmp_path):
             assert (await ada("POST", f"/runs/{run_id}/answers", body)).status == 202
             await until_done(ada, await started(ada))
             assert await until_asked(bob, await started(bob))
+            # Whoever made a rule may take it back; what others made stays, with the project's file.
+            operators = StandingRule("rule-1", "project", "tides", "pay", "deny", author="eve")
+            await keep_rule(host.journal, operators)
+            ids = [each["id"] for each in (await ada("GET", "/projects/tides")).json["rules"]]
+            assert len(ids) == 2
+            dropped = {each: (await ada("DELETE", f"/projects/tides/rules/{each}")).status for each in ids}
+            assert dropped == {"rule-1": 403, rules[0]["id"]: 204}
+            assert (await ada("DELETE", "/projects/tides/rules/none")).status == 404
+            assert (await bob("DELETE", "/projects/tides/rules/rule-1")).status == 404
+            assert [each["id"] for each in (await ada("GET", "/projects/tides")).json["rules"]] == ["rule-1"]
             # With the project its rules are gone.
             assert (await ada("DELETE", "/projects/tides?confirm=tides")).status == 204
             await bob("POST", "/projects", {"project": "tides"})

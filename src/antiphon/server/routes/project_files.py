@@ -57,7 +57,10 @@ async def put_file(
     return _body(stored)
 
 
-@get("/projects/{project:str}/files/{path:path}", summary="Download a file", **allowed("read"))
+@get(
+    "/projects/{project:str}/files/{path:path}", summary="Download a file",
+    media_type="application/octet-stream", **allowed("read"),
+)  # fmt: skip
 async def get_file(
     project: FromPath[str], path: FromPath[str], host: FromHost, subject: FromSubject
 ) -> Stream:
