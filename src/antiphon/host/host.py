@@ -11,6 +11,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from antiphon.errors import JournalError, RunInUse, RunIsClosed, UnknownName, UserError
 from antiphon.host.hosted import FirstRequest, HostedRun
@@ -27,6 +28,7 @@ from antiphon.values.fields import fit
 from antiphon.values.limits import Limits
 from antiphon.values.message import Attachment, new_id
 from antiphon.view.connection import RunConnection, connect
+from antiphon.view.traces import LiveTrace, SendSpans
 
 WATCHED = 500
 """Runs at rest that are watched for what other processes post; of more, those that rested last."""
@@ -60,11 +62,14 @@ class Host:
     journal: a Journal, which stays open, or the URL of one. teams: by name. max_runs: driven at once; more
     wait in a line. idle_seconds: after so long at rest a run is let go; what is posted takes it up again.
     drain_seconds: what is in flight gets so long to end when the host is left. clock: of the runs, too.
+    send_spans: takes the spans of runs as they end, such as `SpanSender().send`; trace_content: they hold
+    what was said, too.
     """
 
     def __init__(
         self, journal: Journal | str, teams: Mapping[str, Team], *, max_runs: int = 100,
         idle_seconds: float = 60.0, drain_seconds: float = 8.0, clock: Clock | None = None,
+        send_spans: SendSpans | None = None, trace_content: bool = False,
     ) -> None:  # fmt: skip
         self._teams = teams_of(teams)
         self._max_runs = fit(max_runs, int, "Host(max_runs)")
@@ -73,6 +78,7 @@ class Host:
         if self._max_runs < 1 or self._idle_seconds < 0 or self._drain_seconds < 0:
             raise UserError("Host takes max_runs of at least 1, and seconds that are not below 0")
         self._given, self._clock = journal, clock
+        self._send_spans, self._trace_content = send_spans, trace_content
         self._opened: Journal | None = None
         self._runs: dict[str, HostedRun] = {}
         self._starting: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -126,13 +132,15 @@ class Host:
     async def start(
         self, team: str, message: str, *, entry: str = "", attachments: Iterable[Attachment] = (),
         data: Any = None, limits: Limits | None = None, key: str = "", run_id: str = "",
-        labels: Labels = NO_LABELS,
+        labels: Labels = NO_LABELS, traceparent: str = "",
     ) -> StartedRun:  # fmt: skip
         """Start a run with a request to `entry`, or the team's first agent; durable on return.
 
         It may have to wait for a slot. key: starts it once, however often it is asked for by the same owner.
-        data, limits: of the request. labels: its owner and project. Raises UnknownName, KeyUsed when the key
-        came with another request, UserError for what JSON cannot hold, JournalError.
+        data, limits: of the request. labels: its owner and project. traceparent: the span of whoever asks
+        (W3C Trace Context), under which the run's stand; no part of what the key stands for. Raises
+        UnknownName, KeyUsed when the key came with another request, UserError for what JSON cannot hold,
+        JournalError.
         """
         self._refuse_when_draining()
         known = self.team(team)
@@ -141,7 +149,7 @@ class Host:
             raise UnknownName(f"agent of team {team}", agent, names)
         found = checked(Labels(labels.project, labels.owner, team))
         asked = posted(AskAgent(agent, message, tuple(attachments), data=data, limits=limits))
-        first = FirstRequest(first_key(found, encode(asked)), encode(asked))
+        first = FirstRequest(first_key(found, encode(asked)), encode(replace(asked, traceparent=traceparent)))
         if not key:
             return await self._start(run_id or new_id(), known, found, first)
         named = _run_of(found.owner, key)
@@ -255,10 +263,17 @@ class Host:
     # -- taking up, and leaving -------------------------------------------------------------------
 
     def _host(self, run_id: str, team: HostedTeam, labels: Labels = NO_LABELS) -> HostedRun:
-        hosted = HostedRun(self.journal, run_id, team, self._slots, self._clock, self._idle_seconds, labels)
+        trace = self._trace if self._send_spans is not None else None
+        hosted = HostedRun(
+            self.journal, run_id, team, self._slots, self._clock, self._idle_seconds, labels, trace
+        )
         self._runs.pop(run_id, None)
         self._runs[run_id] = hosted
         return hosted
+
+    def _trace(self, run_id: str, after: int) -> LiveTrace:
+        send = self._send_spans or (lambda _: None)
+        return LiveTrace(self.journal, run_id, send, after, content=self._trace_content)
 
     def _forget(self, hosted: HostedRun) -> None:
         if self._runs.get(hosted.run_id) is hosted:

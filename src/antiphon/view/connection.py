@@ -185,14 +185,18 @@ class RunConnection:
     async def ask(
         self, agent: str | AnyAgent, text: str, *, attachments: Iterable[Attachment] = (), intent: str = "",
         task_id: str = "", data: Any = None, limits: Limits | None = None, key: str = "",
+        traceparent: str = "",
     ) -> int:  # fmt: skip
         """Ask an agent, as the user; the number of the command, whose `taken` is the id of the call.
 
-        key: makes it once, however often it is posted under that key. Raises UserError for what JSON cannot
+        key: makes it once, however often it is posted under that key. traceparent: the span of whoever asks
+        (W3C Trace Context), under which the request's stand. Raises UserError for what JSON cannot
         hold, and for a run that is closed.
         """
         name = agent if isinstance(agent, str) else agents_of(agent)[0].name
-        command = AskAgent(name, text, tuple(attachments), intent, task_id, data, limits=limits)
+        command = AskAgent(
+            name, text, tuple(attachments), intent, task_id, data, limits=limits, traceparent=traceparent
+        )
         return await self._post(command, key)
 
     async def post(

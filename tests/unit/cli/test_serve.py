@@ -48,6 +48,13 @@ payer = Agent("payer", model=Script([call("pay", who="ann"), "all paid"], by="tu
 '''
 
 
+def test_spans_that_nobody_would_get_are_refused_before_anything_starts(shell):
+    shell.write("team.py", TEAM)
+    refused = shell("serve", "team.py:clerk", "--otel")
+    assert (refused.code, "opentelemetry-instrument" in refused.err) == (3, True)
+    assert "--content goes with --otel" in shell("serve", "team.py:clerk", "--content").err
+
+
 class Server:
     """A server in a process of its own."""
 

@@ -7,12 +7,13 @@ import logging
 import os
 import secrets
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from antiphon import __version__
 from antiphon.cli import exit_codes
 from antiphon.cli.commands.run import endpoint_option, folder_option, model_option
 from antiphon.cli.display import output, terminal_escape
@@ -23,6 +24,7 @@ from antiphon.config.dotenv import environment
 from antiphon.errors import ConfigError, UserError
 from antiphon.host import Host, HostedTeam
 from antiphon.host.team import check_label
+from antiphon.view.traces import SpanSender
 
 if TYPE_CHECKING:
     from antiphon.server.app import ServerSettings
@@ -71,9 +73,12 @@ DRAIN_SECONDS = 8.0
     show_default=True,
     help="Runs at work at once; more wait.",
 )
+@click.option("--otel", is_flag=True, help="Send spans of runs to the tracer provider that is set up.")
+@click.option("--content", is_flag=True, help="With --otel: what was asked, said and called, too.")
 def serve(
     targets: tuple[str, ...], port: int, address: str, journal: str | None, model: str | None,
     endpoints: tuple[str, ...], folder: str | None, policy: Any, max_runs: int, users: str | None,
+    otel: bool, content: bool,
 ) -> int:  # fmt: skip
     """Serve teams over HTTP and WebSocket: start runs, watch them, answer what they ask.
 
@@ -86,10 +91,23 @@ def serve(
         raise ConfigError(
             f"`antiphon serve` needs {error.name}, of the extra `server`: pip install 'antiphon[server]'"
         ) from error
+    if content and not otel:
+        raise click.UsageError("--content goes with --otel.")
+    sender = SpanSender(version=__version__) if otel else None
     teams = hosted_teams(targets, folder, model, endpoints, policy)
     settings, token = _settings(users, address)
     where = url_of(journal, environment())
-    return asyncio.run(_serve(teams, settings, address, port, where, max_runs, token))
+
+    def host() -> Host:
+        return Host(
+            where, teams, max_runs=max_runs, drain_seconds=DRAIN_SECONDS,
+            send_spans=sender.send if sender is not None else None, trace_content=content,
+        )  # fmt: skip
+
+    code = asyncio.run(_serve(host, settings, address, port, token))
+    if sender is not None:
+        sender.flush()
+    return code
 
 
 def _new_token(context: click.Context, option: click.Parameter, name: str | None) -> None:
@@ -163,9 +181,8 @@ def _named(text: str, folder: str | None) -> tuple[str, Target]:
 
 
 async def _serve(
-    teams: dict[str, HostedTeam], settings: ServerSettings, address: str, port: int, journal: str,
-    max_runs: int, token: str,
-) -> int:  # fmt: skip
+    make_host: Callable[[], Host], settings: ServerSettings, address: str, port: int, token: str
+) -> int:
     from antiphon.server.app import make_app
     from antiphon.server.serve import listen, serve
 
@@ -179,7 +196,7 @@ async def _serve(
         stop.set()
 
     def ready(url: str) -> None:
-        names = ", ".join(sorted(teams))
+        names = ", ".join(sorted(host.teams))
         output.say(f"serving {terminal_escape.line(names, 200)} at {url}")
         if token:
             output.say(f"token: {token}")
@@ -188,7 +205,7 @@ async def _serve(
 
     logging.getLogger("antiphon.server").addHandler(logging.StreamHandler(sys.stderr))
     with listen(address, port) as listening:
-        async with Host(journal, teams, max_runs=max_runs, drain_seconds=DRAIN_SECONDS) as host:
+        async with make_host() as host:
             on_signals(leave, "SIGINT", "SIGTERM", "SIGHUP")
             await serve(make_app(host, settings), listening, stop, DRAIN_SECONDS, ready)
     return exit_codes.COMPLETED

@@ -276,6 +276,8 @@ class MessagePosted(Struct, frozen=True, gc=False, tag="message", omit_defaults=
     """The activation that published it, 0 for anyone else."""
     hook: str = ""
     """The receiver's own hook that posted it."""
+    traceparent: str = ""
+    """Of a request, the span of whoever asked, as in the HTTP header (W3C Trace Context)."""
 
 
 class TurnStarted(Struct, frozen=True, gc=False, tag="turn_started", omit_defaults=True):

@@ -56,7 +56,8 @@ class AskAgent(Struct, frozen=True, tag=True, omit_defaults=True):
     """A request: call `agent` with `text`, as the user.
 
     intent, task_id, data: the message's. calls: what the agent does before it asks its model. inbox:
-    messages that it finds in its inbox beside this one. limits: of this request.
+    messages that it finds in its inbox beside this one. limits: of this request. traceparent: of whoever
+    asks, see MessagePosted.
     """
 
     agent: str
@@ -68,6 +69,7 @@ class AskAgent(Struct, frozen=True, tag=True, omit_defaults=True):
     calls: tuple[ToolCall, ...] = ()
     inbox: tuple[Message, ...] = ()
     limits: Limits | None = None
+    traceparent: str = ""
 
 
 class PostMessage(Struct, frozen=True, tag=True, omit_defaults=True):
@@ -165,7 +167,7 @@ def apply_command(state: RunState, team: CompiledTeam, command: Command, at: flo
     at: the time, Unix seconds.
     """
     if isinstance(command, AskAgent):
-        return MessagePosted(request(command), command=number)
+        return MessagePosted(request(command), command=number, traceparent=command.traceparent)
     if isinstance(command, CancelEffect):
         return CancelRequested(command.target, command.reason, number)
     if isinstance(command, FinishEffect):
