@@ -20,6 +20,7 @@ from antiphon import __version__
 from antiphon.host import Host
 from antiphon.server import problems, socket
 from antiphon.server.gate import LOOPBACK, MAX_BODY, Bounds, CallerRates, Gate
+from antiphon.server.log import RequestLog
 from antiphon.server.permissions import DeclaredPermissions, allowed, check_permission
 from antiphon.server.routes import events, operation, page, reading, runs, teams, transfer
 from antiphon.server.routes.loading import run_of, subject_of
@@ -87,7 +88,8 @@ def make_app(
         logging_config=None,
     )
     app.state.served = served
-    app.asgi_handler = Gate(app.asgi_handler, subjects, rates, settings.hosts, settings.origins)
+    gate = Gate(app.asgi_handler, subjects, rates, settings.hosts, settings.origins)
+    app.asgi_handler = RequestLog(gate, steady)
     return app
 
 

@@ -19,6 +19,7 @@ from antiphon.journal.listing import Labels, check_name
 from antiphon.server import messages
 from antiphon.server.following import Follower
 from antiphon.server.gate import MAX_BODY, caller_of
+from antiphon.server.log import LOG
 from antiphon.server.permissions import Permission, allowed
 from antiphon.server.problems import Refusal, invalid, refusal_of
 from antiphon.server.routes.bodies import AnswerBody, AskBody
@@ -255,7 +256,7 @@ class SocketConnection:
         """A task that fails has nobody who waits for it: the other side has gone, most likely."""
         error = None if task.cancelled() else task.exception()
         if error is not None:
-            self._served.log.info("a run is followed no longer: %s", type(error).__name__)
+            LOG.info("a run is followed no longer: %s", type(error).__name__)
 
     async def unsubscribe(self, request: messages.Unsubscribe) -> None:
         """Follow a run no longer."""

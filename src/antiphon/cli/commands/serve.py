@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import secrets
 import sys
@@ -28,6 +27,7 @@ from antiphon.view.traces import SpanSender
 
 if TYPE_CHECKING:
     from antiphon.server.app import ServerSettings
+    from antiphon.server.log import LogForm
 
 PORT = 8000
 TOKEN = "ANTIPHON_SERVER_TOKEN"
@@ -73,12 +73,18 @@ DRAIN_SECONDS = 8.0
     show_default=True,
     help="Runs at work at once; more wait.",
 )
+@click.option(
+    "--log",
+    "form",
+    type=click.Choice(["text", "json"]),
+    help="Write a line for each request and for how runs stand to standard error. [default: warnings only]",
+)
 @click.option("--otel", is_flag=True, help="Send spans of runs to the tracer provider that is set up.")
 @click.option("--content", is_flag=True, help="With --otel: what was asked, said and called, too.")
 def serve(
     targets: tuple[str, ...], port: int, address: str, journal: str | None, model: str | None,
     endpoints: tuple[str, ...], folder: str | None, policy: Any, max_runs: int, users: str | None,
-    otel: bool, content: bool,
+    form: LogForm | None, otel: bool, content: bool,
 ) -> int:  # fmt: skip
     """Serve teams over HTTP and WebSocket: start runs, watch them, answer what they ask.
 
@@ -93,6 +99,8 @@ def serve(
         ) from error
     if content and not otel:
         raise click.UsageError("--content goes with --otel.")
+    from antiphon.server.log import begin_log
+
     sender = SpanSender(version=__version__) if otel else None
     teams = hosted_teams(targets, folder, model, endpoints, policy)
     settings, token = _settings(users, address)
@@ -104,7 +112,8 @@ def serve(
             send_spans=sender.send if sender is not None else None, trace_content=content,
         )  # fmt: skip
 
-    code = asyncio.run(_serve(host, settings, address, port, token))
+    begin_log(form, sys.stderr)
+    code = asyncio.run(_serve(host, settings, address, port, token, form))
     if sender is not None:
         sender.flush()
     return code
@@ -181,8 +190,9 @@ def _named(text: str, folder: str | None) -> tuple[str, Target]:
 
 
 async def _serve(
-    make_host: Callable[[], Host], settings: ServerSettings, address: str, port: int, token: str
-) -> int:
+    make_host: Callable[[], Host], settings: ServerSettings, address: str, port: int, token: str,
+    form: LogForm | None,
+) -> int:  # fmt: skip
     from antiphon.server.app import make_app
     from antiphon.server.serve import listen, serve
 
@@ -192,7 +202,9 @@ async def _serve(
         if stop.is_set():
             # What is recorded is durable; what was in flight is taken up by the next start.
             os._exit(exit_codes.SUSPENDED)
-        output.tell("leaving the runs in good order (once more: at once)")
+        if form != "json":
+            # Whoever reads JSON is told by the log, and by nothing that is none.
+            output.tell("leaving the runs in good order (once more: at once)")
         stop.set()
 
     def ready(url: str) -> None:
@@ -203,7 +215,6 @@ async def _serve(
             output.say(f"in a browser: {url}/#token={token}")
         sys.stdout.flush()
 
-    logging.getLogger("antiphon.server").addHandler(logging.StreamHandler(sys.stderr))
     with listen(address, port) as listening:
         async with make_host() as host:
             on_signals(leave, "SIGINT", "SIGTERM", "SIGHUP")

@@ -50,12 +50,17 @@ _EXPECTED = ("completed", "cancelled", "limit")
 
 def say(
     level: int, text: str, run_id: str, *given: object, agent: str = "", effect_id: str = "",
-    error: BaseException | None = None,
+    error: BaseException | None = None, without_content: str = "",
 ) -> None:  # fmt: skip
-    """Write a record, if anybody listens; `text` takes the run's id first. error: told with its traceback."""
+    """Write a record, if anybody listens; `text` takes the run's id first. error: told with its traceback.
+
+    without_content: the record's field of that name, for logs that must not hold what an error says.
+    """
     if LOG.hasHandlers():
         shown = [_line(each) if isinstance(each, str) else each for each in (run_id, *given)]
         about = fields(run_id, _line(agent), _line(effect_id))
+        if without_content:
+            about["without_content"] = without_content
         LOG.log(level, text, *shown, extra=about, exc_info=error)
 
 
@@ -105,11 +110,15 @@ class RunLog:
             if tell is not None:
                 tell(self, event)
 
-    def _say(self, level: int, event: Event, text: str, *given: object, agent: str = "") -> None:
+    def _say(
+        self, level: int, event: Event, text: str, *given: object, agent: str = "", without_content: str = ""
+    ) -> None:
         number = whose(event)
         who = agent or (self._index.agent(number) if number else "")
         effect_id = getattr(event, "id", "") or getattr(event, "effect", "")
-        say(level, f"Run %s: {text}", self._run_id, *given, agent=who, effect_id=effect_id)
+        plain = f"Run {_line(self._run_id)}: {without_content}" if without_content else ""
+        shown = f"Run %s: {text}"
+        say(level, shown, self._run_id, *given, agent=who, effect_id=effect_id, without_content=plain)
 
     # -- the run ------------------------------------------------------------------------------
 
@@ -130,7 +139,10 @@ class RunLog:
 
     def _message(self, event: MessagePosted) -> None:
         if event.dead_letter and event.command:
-            self._say(WARNING, event, "command %d was refused: %s", event.command, event.dead_letter)
+            # Why may quote what somebody answered.
+            plain = f"command {event.command} was refused"
+            given = event.command, event.dead_letter
+            self._say(WARNING, event, "command %d was refused: %s", *given, without_content=plain)
         elif event.dead_letter:
             self._say(INFO, event, "a message could not be delivered: %s", event.dead_letter)
 
