@@ -23,6 +23,7 @@ from antiphon.server.log import LOG
 from antiphon.server.permissions import Permission, allowed
 from antiphon.server.problems import Refusal, invalid, refusal_of
 from antiphon.server.routes.bodies import AnswerBody, AskBody
+from antiphon.server.routes.events import ALIVE_SECONDS
 from antiphon.server.routes.loading import FromHost, FromServed, loaded
 from antiphon.server.routes.reading import run_context_of
 from antiphon.server.routes.runs import answered, once, receipt, run_line
@@ -121,7 +122,12 @@ class SocketConnection:
         try:
             while True:
                 frame = asyncio.ensure_future(_frame(self._socket))
-                await asyncio.wait({frame, leaving}, return_when=asyncio.FIRST_COMPLETED)
+                while not (frame.done() or leaving.done()):
+                    waited: set[asyncio.Future[Any]] = {frame, leaving}
+                    await asyncio.wait(waited, timeout=ALIVE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+                    if not self._served.subjects.is_known(self._subject):
+                        await self._revoked()
+                        return
                 if not frame.done():
                     await self._say_goodbye()
                     return

@@ -141,13 +141,14 @@ def _settings(users: str | None, address: str) -> tuple[ServerSettings, str]:
     from antiphon.server.gate import LOOPBACK
     from antiphon.server.serve import is_loopback
     from antiphon.server.subjects import one_token
-    from antiphon.server.users import read_users
+    from antiphon.server.users import FollowedUsers
 
     if users is not None:
-        known = read_users(users)
+        followed = FollowedUsers(users)
+        known = followed.first
         if not is_loopback(address) and not known.hosts:
             raise ConfigError("`hosts` is missing: the names by which others call this server", users, 1, 1)
-        return ServerSettings(known.tokens, LOOPBACK | known.hosts, known.origins), ""
+        return ServerSettings(known.tokens, LOOPBACK | known.hosts, known.origins, users=followed), ""
     if not is_loopback(address):
         raise ConfigError(
             f"--host {address} can be reached from other machines, where one token is not enough. Give"
