@@ -53,13 +53,9 @@ class Subjects:
     look: called before anybody is let in or goes on; it may `replace` the tokens by those of today.
     """
 
-    def __init__(
-        self,
-        tokens: Iterable[AccessToken],
-        now: Callable[[], float],
-        look: Callable[[], object] | None = None,
-    ) -> None:
-        self._now, self.look = now, look or (lambda: None)
+    def __init__(self, tokens: Iterable[AccessToken], now: Callable[[], float]) -> None:
+        self._now = now
+        self.look: Callable[[], object] = lambda: None
         self._tokens: dict[str, AccessToken] = {}
         self._tickets: dict[str, tuple[Subject, float]] = {}
         self.replace(tokens)

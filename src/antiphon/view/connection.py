@@ -51,7 +51,7 @@ from antiphon.values.message import USER, Attachment, new_id
 from antiphon.values.model import ToolSpec
 from antiphon.values.policy import Grant
 from antiphon.values.result import ActivationInfo
-from antiphon.view.changes import CancelRequest, Change, EffectEnd, EffectStart, MessageArrival
+from antiphon.view.changes import CallQueued, CancelRequest, Change, EffectEnd, EffectStart, MessageArrival
 from antiphon.view.nodes import DeadLetter, EffectNode, WaitDetail
 from antiphon.view.stored_request import StoredRequest, request_of
 from antiphon.view.tree import RunTree
@@ -291,9 +291,11 @@ class RunConnection:
         number = getattr(record.event, "command", 0)
         for change in changes:
             match change:
-                case EffectStart(activation, effect) | EffectEnd(activation, effect) if (
-                    self._request and not activation.id
-                ):
+                case (
+                    CallQueued(activation, effect)
+                    | EffectStart(activation, effect)
+                    | EffectEnd(activation, effect)
+                ) if self._request and not activation.id:
                     # The user's turn does the call of a request as soon as that is there.
                     self._keep(self._request, effect.id)
                     self._request = 0

@@ -116,6 +116,8 @@ def _prepare(emit: Emit, run: RunState, agent: Agent, activation: Activation) ->
 
 def serve_user(emit: Emit, run: RunState, team: CompiledTeam, user: Activation) -> None:
     """The user's turns only do the calls that came with the messages, and wait for none of them."""
+    if user.mailbox.requests:
+        builtins.begin_queued(emit, run, team, user)
     while True:
         if user.phase == "idle":
             if not user.mailbox.inbox:

@@ -176,7 +176,9 @@ def apply_command(state: RunState, team: CompiledTeam, command: Command, at: flo
         return _answered(state, team, command, at, number)
     opened = state.open.get(command.call_id)
     if opened is None or not opened.child:
-        return _dead(command.text, command.call_id, f"{command.call_id} is not an open call", number)
+        waits = opened is not None and opened.queued is not None
+        why = "waits for the requests before it" if waits else "is not an open call"
+        return _dead(command.text, command.call_id, f"{command.call_id} {why}", number)
     receiver = state.activations[opened.child]
     message = command.message or _message(
         "forward",

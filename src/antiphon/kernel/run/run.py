@@ -149,6 +149,8 @@ class Run:
                 raise UserError(f"Not delivered: {refused}")
             return name
         if name not in self._runtime.team.members:
+            if opened is not None and opened.queued is not None:
+                raise UserError(f"{name} waits for the requests before it; tell it more once it has begun")
             number, slash, _ = name.partition("/")
             if slash and number.isdigit():
                 calls_open = [key for key, each in state.open.items() if each.child]

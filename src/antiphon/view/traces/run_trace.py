@@ -18,7 +18,7 @@ from antiphon.kernel.facts import ids
 from antiphon.kernel.facts.events import MessagePosted
 from antiphon.kernel.facts.records import Record
 from antiphon.values.message import Message
-from antiphon.view.changes import EffectEnd, EffectStart, TurnEnd, TurnStart
+from antiphon.view.changes import CallQueued, EffectEnd, EffectStart, TurnEnd, TurnStart
 from antiphon.view.nodes import ActivationNode, EffectNode, TurnNode
 from antiphon.view.traces import gen_ai
 from antiphon.view.traces.span import Attribute, RunSpan, SpanContext, SpanEvent, context_of, remote
@@ -78,7 +78,7 @@ class RunTrace:
                     self._turn_began(activation, turn)
                 case TurnEnd(activation, _):
                     found.extend(self._turn_ended(activation.id))
-                case EffectStart(activation, effect):
+                case CallQueued(activation, effect) | EffectStart(activation, effect):
                     self._began(activation, effect)
                 case EffectEnd(activation, effect):
                     found.extend(self._ended(activation, effect))
@@ -146,6 +146,9 @@ class RunTrace:
     # -- effects ------------------------------------------------------------------------------
 
     def _began(self, node: ActivationNode, effect: EffectNode) -> None:
+        if effect.id in self._effects:
+            # It waited for others, and its span began then.
+            return
         if not node.id:
             self._asked(effect)
         if effect.is_timer:

@@ -138,7 +138,10 @@ class RunLog:
         self._say(INFO, event, "cancel of %s was requested", event.target or "every request")
 
     def _message(self, event: MessagePosted) -> None:
-        if event.dead_letter and event.command:
+        if event.begins:
+            name = event.message.receiver
+            self._say(INFO, event, "request %s of %s began", event.begins, name, agent=name)
+        elif event.dead_letter and event.command:
             # Why may quote what somebody answered.
             plain = f"command {event.command} was refused"
             given = event.command, event.dead_letter
@@ -168,7 +171,8 @@ class RunLog:
         if detail.breach:
             self._say(WARNING, event, "%s, %s goes on", detail.breach, detail.agent)
         elif not whose(event):
-            self._say(INFO, event, "request %s of %s began", event.id, detail.agent, agent=detail.agent)
+            text = "request %s of %s waits for those before it" if detail.queued else "request %s of %s began"
+            self._say(INFO, event, text, event.id, detail.agent, agent=detail.agent)
 
     def _timer(self, event: EffectStarted, detail: TimerEffect) -> None:
         # A deadline has no text.
