@@ -22,11 +22,12 @@ from antiphon.host.team import HostedTeam, Team, teams_of
 from antiphon.journal import Journal, open_journal
 from antiphon.journal.listing import NO_LABELS, Labels, RunFilter, RunInfo
 from antiphon.kernel.run.clock import Clock
-from antiphon.kernel.run.commands import AskAgent, encode, posted
+from antiphon.kernel.run.commands import AskAgent, encode, known_history, posted
 from antiphon.kernel.run.open import cancel_run, system_clock
 from antiphon.values.fields import fit
 from antiphon.values.limits import Limits
 from antiphon.values.message import Attachment, new_id
+from antiphon.values.model import ChatMessage
 from antiphon.view.connection import RunConnection, connect
 from antiphon.view.traces import LiveTrace, SendSpans
 
@@ -132,15 +133,15 @@ class Host:
     async def start(
         self, team: str, message: str, *, entry: str = "", attachments: Iterable[Attachment] = (),
         data: Any = None, limits: Limits | None = None, key: str = "", run_id: str = "",
-        labels: Labels = NO_LABELS, traceparent: str = "",
+        labels: Labels = NO_LABELS, traceparent: str = "", history: Iterable[ChatMessage] = (),
     ) -> StartedRun:  # fmt: skip
         """Start a run with a request to `entry`, or the team's first agent; durable on return.
 
         It may have to wait for a slot. key: starts it once, however often it is asked for by the same owner.
-        data, limits: of the request. labels: its owner and project. traceparent: the span of whoever asks
-        (W3C Trace Context), under which the run's stand; no part of what the key stands for. Raises
-        UnknownName, KeyUsed when the key came with another request, UserError for what JSON cannot hold,
-        JournalError.
+        data, limits, history (what was said before): of the request. labels: its owner and project.
+        traceparent: the span of whoever asks (W3C Trace Context), under which the run's stand; it is no part
+        of what the key stands for. Raises UnknownName, KeyUsed when the key came with another request,
+        UserError for what JSON cannot hold and a history that no provider would take, JournalError.
         """
         self._refuse_when_draining()
         known = self.team(team)
@@ -148,7 +149,11 @@ class Host:
         if agent not in (names := [each.name for each in known.agents]):
             raise UnknownName(f"agent of team {team}", agent, names)
         found = checked(Labels(labels.project, labels.owner, team))
-        asked = posted(AskAgent(agent, message, tuple(attachments), data=data, limits=limits))
+        asked = posted(
+            AskAgent(
+                agent, message, tuple(attachments), data=data, limits=limits, history=known_history(history)
+            )
+        )
         first = FirstRequest(first_key(found, encode(asked)), encode(replace(asked, traceparent=traceparent)))
         if not key:
             return await self._start(run_id or new_id(), known, found, first)

@@ -38,6 +38,7 @@ from antiphon.kernel.run.commands import (
     Command,
     PostMessage,
     encode,
+    known_history,
     posted,
 )
 from antiphon.kernel.run.live.feed import Ended, Subscription
@@ -48,7 +49,7 @@ from antiphon.values.fields import fit, shown
 from antiphon.values.form import fitted
 from antiphon.values.limits import Limits
 from antiphon.values.message import USER, Attachment, new_id
-from antiphon.values.model import ToolSpec
+from antiphon.values.model import ChatMessage, ToolSpec
 from antiphon.values.policy import Grant
 from antiphon.values.result import ActivationInfo
 from antiphon.view.changes import CallQueued, CancelRequest, Change, EffectEnd, EffectStart, MessageArrival
@@ -185,18 +186,20 @@ class RunConnection:
     async def ask(
         self, agent: str | AnyAgent, text: str, *, attachments: Iterable[Attachment] = (), intent: str = "",
         task_id: str = "", data: Any = None, limits: Limits | None = None, key: str = "",
-        traceparent: str = "",
+        traceparent: str = "", history: Iterable[ChatMessage] = (),
     ) -> int:  # fmt: skip
         """Ask an agent, as the user; the number of the command, whose `taken` is the id of the call.
 
         key: makes it once, however often it is posted under that key. traceparent: the span of whoever asks
-        (W3C Trace Context), under which the request's stand. Raises UserError for what JSON cannot
-        hold, and for a run that is closed.
+        (W3C Trace Context), under which the request's stand. history: what was said before, with which the
+        agent's conversation begins; one that has begun takes none, and the request fails. Raises UserError
+        for what JSON cannot hold, for a history that no provider would take, and for a run that is closed.
         """
         name = agent if isinstance(agent, str) else agents_of(agent)[0].name
         command = AskAgent(
-            name, text, tuple(attachments), intent, task_id, data, limits=limits, traceparent=traceparent
-        )
+            name, text, tuple(attachments), intent, task_id, data, limits=limits, traceparent=traceparent,
+            history=known_history(history),
+        )  # fmt: skip
         return await self._post(command, key)
 
     async def post(

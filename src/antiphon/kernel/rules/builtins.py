@@ -36,6 +36,7 @@ from antiphon.kernel.facts.fold.transcript_edits import read_history
 from antiphon.kernel.facts.ledger import no_more_calls
 from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules.answers import deadline_of
+from antiphon.kernel.rules.conversations import conversation_at_work, history_refused
 from antiphon.kernel.rules.next import Emit
 from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam
 from antiphon.schema.arguments import MAX_CHARACTERS, ArgumentParser, Invalid
@@ -187,7 +188,7 @@ def call_agent(
         if occupied is not None:
             return _deliver_only(emit, run, caller, occupied, asked, effect_id)
     background = caller.id == 0 or (asked.background and run.options.background)
-    at_work = _conversation_at_work(run, caller, name) if keeps and not caller.id else 0
+    at_work = conversation_at_work(run, caller, name) if keeps and not caller.id else 0
     detail = call_detail(
         team, name, entry=caller.id == 0, arguments=canonical, background=background,
         limits=within(tightest(team.members[name].agent.limits, asked.limits), asked.deadline, run.at),
@@ -199,31 +200,6 @@ def call_agent(
     if caller.turn.planned and keeps and asked.deliver_only:
         # It has not been called before: it is there from now on, dormant, with this in its inbox.
         emit(EffectFinished(effect_id, "skipped", reason=_left_alone(name)))
-
-
-def _conversation_at_work(run: RunState, user: Activation, name: str) -> int:
-    """The activation that goes on with the user's conversation with an agent, while it works on a request."""
-    line = (user.mailbox.requests or {}).get(name)
-    return run.open[line[0]].child if line else 0
-
-
-def begin_queued(emit: Emit, run: RunState, team: CompiledTeam, user: Activation) -> None:
-    """Let requests begin whose conversation has come to rest, one for each conversation, in their order."""
-    for name, line in list((user.mailbox.requests or {}).items()):
-        # One that cannot begin ends, and the next one has its turn.
-        for call_id in list(line):
-            if run.open[call_id].child:
-                break
-            resting = run.dormant.get((user.id, name))
-            if name not in team.members:
-                emit(EffectFinished(call_id, "failed", reason=f"the team has no agent {name} any more"))
-            elif resting is None:
-                reason = "the conversation that it waited for was given up; ask again"
-                emit(EffectFinished(call_id, "failed", reason=reason))
-            else:
-                message = Message("forward", user.agent, name, "", call_id, ids.opening_id(call_id))
-                emit(MessagePosted(message, resting, begins=call_id))
-                break
 
 
 def call_detail(team: CompiledTeam, name: str, *, entry: bool = False, **fields: Any) -> CallEffect:
@@ -266,6 +242,8 @@ def _refusal(
             read_history(asked.message)
         except ValueError as error:
             return "invalid_arguments", f"not a conversation: {error}"
+    if refusal is None and asked.history and (wrong := history_refused(run, team, caller, asked)):
+        return "invalid_arguments", wrong
     return refusal
 
 

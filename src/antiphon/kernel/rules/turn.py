@@ -11,7 +11,7 @@ from antiphon.kernel.facts.events import EffectFinished, MessagePosted, TurnFini
 from antiphon.kernel.facts.fold.inbox import full
 from antiphon.kernel.facts.ledger import overspent
 from antiphon.kernel.facts.state import RunState
-from antiphon.kernel.rules import builtins, cancelling, hooks, models, retries
+from antiphon.kernel.rules import builtins, cancelling, conversations, hooks, models, retries
 from antiphon.kernel.rules.next import AGAIN, WAIT, Emit, Next
 from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam, reminder
 from antiphon.values.agent import Agent
@@ -117,7 +117,7 @@ def _prepare(emit: Emit, run: RunState, agent: Agent, activation: Activation) ->
 def serve_user(emit: Emit, run: RunState, team: CompiledTeam, user: Activation) -> None:
     """The user's turns only do the calls that came with the messages, and wait for none of them."""
     if user.mailbox.requests:
-        builtins.begin_queued(emit, run, team, user)
+        conversations.begin_queued(emit, run, team, user)
     while True:
         if user.phase == "idle":
             if not user.mailbox.inbox:

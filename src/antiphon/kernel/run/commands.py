@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -24,6 +24,7 @@ from antiphon.kernel.facts.events import (
     Ruling,
 )
 from antiphon.kernel.facts.fold.inbox import full
+from antiphon.kernel.facts.fold.transcript_edits import check_history
 from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules.answers import check_answer
 from antiphon.kernel.rules.team.compiled import CompiledTeam
@@ -32,6 +33,7 @@ from antiphon.values.codec import clean_fields, clean_text, encode_shallow
 from antiphon.values.fields import unchecked
 from antiphon.values.limits import Limits
 from antiphon.values.message import USER, Attachment, Message, ToolCall, new_id
+from antiphon.values.model import ChatMessage
 from antiphon.values.policy import Grant
 from antiphon.values.result import Outcome
 
@@ -57,7 +59,7 @@ class AskAgent(Struct, frozen=True, tag=True, omit_defaults=True):
 
     intent, task_id, data: the message's. calls: what the agent does before it asks its model. inbox:
     messages that it finds in its inbox beside this one. limits: of this request. traceparent: of whoever
-    asks, see MessagePosted.
+    asks, see MessagePosted. history: what was said before, see AgentCall.
     """
 
     agent: str
@@ -70,6 +72,7 @@ class AskAgent(Struct, frozen=True, tag=True, omit_defaults=True):
     inbox: tuple[Message, ...] = ()
     limits: Limits | None = None
     traceparent: str = ""
+    history: tuple[ChatMessage, ...] = ()
 
 
 class PostMessage(Struct, frozen=True, tag=True, omit_defaults=True):
@@ -141,12 +144,22 @@ def request(command: AskAgent) -> Message:
     """The user's request as a message: it carries the call that the user's turn will do."""
     asked = AgentCall(
         command.agent, command.text, intent=command.intent, task_id=command.task_id, data=command.data,
-        calls=command.calls, inbox=command.inbox, limits=command.limits,
+        calls=command.calls, inbox=command.inbox, limits=command.limits, history=command.history,
     )  # fmt: skip
     arguments = msgspec.json.encode(asked).decode()
     return _message(
         "forward", USER, USER, "", calls=(ToolCall("request", "call_agent", arguments, command.attachments),)
     )
+
+
+def known_history(messages: Iterable[ChatMessage]) -> tuple[ChatMessage, ...]:
+    """What was said before a request. Raises UserError for what no provider would take."""
+    found = tuple(messages)
+    try:
+        check_history(found)
+    except ValueError as error:
+        raise UserError(f"Not a conversation that a provider would take: {error}") from error
+    return found
 
 
 _Posted = TypeVar("_Posted", bound=Command)

@@ -16,6 +16,7 @@ from antiphon.errors import RunFailed, UnknownName, UserError
 from antiphon.journal import Journal
 from antiphon.kernel.context.compaction import HISTORY
 from antiphon.kernel.facts.activation import Activation, FinishedCall, OpenEffect
+from antiphon.kernel.facts.agent_call import AgentCall
 from antiphon.kernel.facts.events import (
     VERDICTS,
     ApprovalEffect,
@@ -36,6 +37,7 @@ from antiphon.kernel.facts.ledger import NANO
 from antiphon.kernel.facts.records import Record
 from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules.answers import check_answer
+from antiphon.kernel.rules.conversations import history_refused
 from antiphon.kernel.run.commands import (
     AnswerInput,
     AskAgent,
@@ -122,7 +124,7 @@ class Run:
     async def post(
         self, to: str | AnyAgent, text: str | Message = "", *, attachments: Iterable[Attachment] = (),
         intent: str = "", task_id: str = "", data: Any = None, calls: Iterable[ToolCall] = (),
-        inbox: Iterable[Message] = (), limits: Limits | None = None,
+        inbox: Iterable[Message] = (), limits: Limits | None = None, history: Iterable[ChatMessage] = (),
     ) -> str:  # fmt: skip
         """Ask an agent, or tell the one that works on an open call something more.
 
@@ -131,7 +133,8 @@ class Run:
         replaced by the messages that the text holds (JSON of ChatMessages), and neither asks anything.
         task_id: the thread. data: JSON for the agent's own hooks and action. calls: tool calls that the
         agent does before it asks its model. inbox: messages it finds there beside the text.
-        limits: of this request, within those of the run.
+        limits: of this request, within those of the run. history: what was said before, with which the
+        agent's conversation begins; only its first request takes one.
         Returns the id of the call. Raises UnknownName; UserError when the inbox is full, or the run closed or
         drained.
         """
@@ -163,11 +166,14 @@ class Run:
                 read_history(text)
             except ValueError as error:
                 raise UserError(f"Not a conversation that a provider would take: {error}") from error
-        self._runtime.apply_command(
-            AskAgent(
-                name, text, tuple(attachments), intent, task_id, data, tuple(calls), tuple(inbox), limits
-            )
-        )
+        asked = AskAgent(
+            name, text, tuple(attachments), intent, task_id, data, tuple(calls), tuple(inbox), limits,
+            history=tuple(history),
+        )  # fmt: skip
+        call = AgentCall(name, history=asked.history)
+        if call.history and (wrong := history_refused(state, self._runtime.team, state.activations[0], call)):
+            raise UserError(f"Not asked: {wrong}")
+        self._runtime.apply_command(asked)
         return f"0/{state.activations[0].turn.number}.c1"
 
     async def result(self, call_id: str) -> Result:

@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from antiphon.kernel.facts.records import Record
 from antiphon.values.limits import Limits
 from antiphon.values.message import Attachment, Message
-from antiphon.values.model import Usage
+from antiphon.values.model import ChatMessage, Usage
 from antiphon.values.policy import Grant
 from antiphon.view.connection import OpenQuestion
 from antiphon.view.frames import Frame
@@ -34,6 +34,8 @@ class CreateRun(Struct, frozen=True, forbid_unknown_fields=True):
     """What people call the run."""
     project: str = ""
     """What it is a part of."""
+    history: tuple[ChatMessage, ...] = ()
+    """What was said before, with which the agent's conversation begins."""
 
 
 class AskBody(Struct, frozen=True, forbid_unknown_fields=True):
@@ -49,6 +51,8 @@ class AskBody(Struct, frozen=True, forbid_unknown_fields=True):
     """JSON for the agent's own hooks and action."""
     limits: Limits | None = None
     """Of the request."""
+    history: tuple[ChatMessage, ...] = ()
+    """What was said before, with which the agent's conversation begins."""
 
 
 class TellBody(Struct, frozen=True, forbid_unknown_fields=True):

@@ -55,7 +55,7 @@ async def create_run(
     started = await host.start(
         data.team, data.message, entry=data.entry, attachments=data.attachments, data=data.data,
         limits=data.limits, key=key, labels=Labels(data.project, subject.name),
-        traceparent=known(traceparent),
+        traceparent=known(traceparent), history=data.history,
     )  # fmt: skip
     if data.name and started.created:
         await host.journal.rename(started.run_id, data.name)
@@ -148,7 +148,7 @@ async def ask(
     posted_as = await once(host, run.run_id, key, data) if key else ""
     number = await run.ask(
         data.agent, data.message, attachments=data.attachments, data=data.data, limits=data.limits,
-        key=posted_as, traceparent=known(traceparent),
+        key=posted_as, traceparent=known(traceparent), history=data.history,
     )  # fmt: skip
     return await receipt(run, number)
 

@@ -39,7 +39,7 @@ from antiphon.kernel.facts.events import (
 )
 from antiphon.kernel.facts.fold import hops
 from antiphon.kernel.facts.fold.inbox import deliver
-from antiphon.kernel.facts.fold.transcript_edits import abandon
+from antiphon.kernel.facts.fold.transcript_edits import abandon, begin_with
 from antiphon.kernel.facts.fold.turns import settle_turn
 from antiphon.kernel.facts.ledger import answered, asked, call_scopes
 from antiphon.kernel.facts.state import RunState, keep_outputs, log, mark_ready
@@ -219,6 +219,8 @@ def _deliver_opening(
 ) -> None:
     read = read_call(detail.arguments or (call.arguments if call is not None else ""))
     callee.task_id = read.task_id or caller.task_id
+    if read.history:
+        begin_with(callee, read.history, ids.opening_id(callee.call))
     message = opening(caller, callee, read, call.attachments if call is not None else ())
     if message is not None:
         deliver(callee, message)
