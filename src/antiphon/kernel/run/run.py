@@ -33,6 +33,7 @@ from antiphon.kernel.facts.events import (
 )
 from antiphon.kernel.facts.fold.inbox import full
 from antiphon.kernel.facts.fold.transcript_edits import read_history
+from antiphon.kernel.facts.ids import activation_of
 from antiphon.kernel.facts.ledger import NANO
 from antiphon.kernel.facts.records import Record
 from antiphon.kernel.facts.state import RunState
@@ -177,13 +178,32 @@ class Run:
         return f"0/{state.activations[0].turn.number}.c1"
 
     async def result(self, call_id: str) -> Result:
-        """Wait for a request that `post` made. Raises RunFailed for the outcome `failed`, RunSuspended."""
+        """Wait for a request that `post` made.
+
+        Raises RunFailed for the outcome `failed`, RunSuspended; UserError in a tool of a request that this
+        one waits for, which would wait for itself.
+        """
+        self._refuse_waiting_for_itself(call_id)
         ended = await self._runtime.result(call_id)
         found = self._result(ended, ended.messages or messages_of(self._runtime.state, call_id))
         cause = self._runtime.failures.take(call_id)
         if found.outcome == "failed":
             raise RunFailed(found) from cause
         return found
+
+    def _refuse_waiting_for_itself(self, call_id: str) -> None:
+        state = self._runtime.state
+        opened = state.open.get(call_id)
+        if opened is None or opened.queued is None or not isinstance(opened.detail, CallEffect):
+            return
+        effect_id = self._runtime.performed_by(asyncio.current_task())
+        activation = state.activations.get(activation_of(effect_id)) if effect_id else None
+        line = (state.activations[0].mailbox.requests or {})[opened.detail.agent]
+        if activation is not None and activation.request in line[: line.index(call_id)]:
+            raise UserError(
+                f"{effect_id} waits for {call_id}, which waits until {activation.request} has ended, for"
+                f" which {effect_id} works; do not wait for it here, or ask another agent"
+            )
 
     async def results(self) -> AsyncIterator[Result]:
         """How the requests ended that have ended so far, failed ones too, in that order.

@@ -286,3 +286,26 @@ def test_readers_see_that_it_waits_and_when_it_begins():
     told = [(each.text, each.content) for each in dialogue.requests.values()]
     assert told == [("one", "one done"), ("two", "two done")]
     assert [len(each.parts) for each in dialogue.requests.values()] == [1, 1]
+
+
+def test_a_tool_that_would_wait_for_its_own_request_is_told_so():
+    async def main():
+        journal, runs = MemoryJournal(), []
+
+        @tool
+        async def ask_again() -> str:
+            """Ask again."""
+            (run,) = runs
+            return (await run.result(await run.post("clerk", "two"))).output
+
+        agent = clerk(call("ask_again"), "one done", "two done", tools=[ask_again])
+        async with opened(journal, agent, create=True, policy="open") as run:
+            runs.append(run)
+            assert (await run.result(await run.post("clerk", "one"))).output == "one done"
+            assert (await run.result("0/2.c1")).output == "two done"
+            assert any(
+                "1/1.c1 waits for 0/2.c1, which waits until 0/1.c1 has ended" in text for _, text in said(run)
+            )
+        await audited(journal)
+
+    asyncio.run(main())
