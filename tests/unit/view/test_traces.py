@@ -314,3 +314,32 @@ def test_a_model_is_named_without_its_provider_and_the_provider_as_the_conventio
     assert name == "chat gemini:8b"
     assert attributes["gen_ai.provider.name"] == "gcp.gemini"
     assert attributes["gen_ai.request.model"] == "gemini:8b"
+
+
+def test_a_request_that_waits_for_those_before_it_is_a_span_from_when_it_was_asked():
+    async def main():
+        journal, asked, gate = MemoryJournal(), asyncio.Event(), asyncio.Event()
+
+        async def late(request):
+            asked.set()
+            await gate.wait()
+            return "one"
+
+        clerk = Agent("clerk", model=Script([late, "two"]), context="continue")
+        async with open_run([clerk], journal=journal, run_id="run-1", create=True) as run:
+            first, second, third = [await run.post("clerk", each) for each in ("1", "2", "3")]
+            await asked.wait()
+            await run.cancel(third)
+            gate.set()
+            await run.result(first)
+            await run.result(second)
+        return await read(journal, "run-1")
+
+    records = asyncio.run(main())
+    spans = spans_of(records)
+    posted = next(each.at for each in records if getattr(each.event, "id", "") == "0/2.c1")
+    waited = next(each for each in spans if each.attributes.get("antiphon.effect.id") == "0/2.c1")
+    assert (waited.name, waited.start) == ("invoke_workflow clerk", posted)
+    cancelled = [each for each in spans if each.attributes.get("antiphon.effect.id") == "0/3.c1"]
+    assert [(each.name, each.error) for each in cancelled] == [("invoke_workflow clerk", False)]
+    assert cancelled[0].attributes["antiphon.outcome"] == "cancelled"

@@ -39,7 +39,8 @@ REFUSED_EVENT = "antiphon.call_refused"
 
 def workflow(run_id: str, effect: EffectNode, *, content: bool) -> tuple[str, Found]:
     """Name and attributes of a user's request and all that comes of it."""
-    agent = effect.callee.agent if effect.callee is not None else ""
+    # What came to no call has the name of the call that was meant, and no agent's.
+    agent = effect.name if effect.kind == "call" else ""
     found = _common(run_id, "invoke_workflow", effect) | {"gen_ai.conversation.id": run_id}
     if agent:
         found["gen_ai.workflow.name"] = agent
