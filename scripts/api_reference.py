@@ -48,7 +48,10 @@ PAGES: Mapping[str, tuple[str, Sequence[str]]] = {
     ),
     "view": (
         "Reading a run that is stored, or while it goes on.",
-        [f"antiphon.view{each}" for each in ("", ".nodes", ".changes", ".connection", ".notebook")],
+        [
+            f"antiphon.view{each}"
+            for each in ("", ".nodes", ".changes", ".connection", ".notebook", ".traces")
+        ],
     ),
     "host": ("Many runs of teams known by name.", ["antiphon.host"]),
     "delegation": ("Agents that call agents: its log and its trace.", ["antiphon.styles.delegation"]),

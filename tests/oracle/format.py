@@ -58,10 +58,10 @@ def said(record: Record) -> str:
             return _line(
                 f"{head}: {_json(message.content)}{_calls(message.calls)}",
                 dead=event.dead_letter, by=event.by, hook=event.hook, mail=event.command,
-                call=message.call_id, thread=message.task_id,
-                reply_to=message.in_reply_to, intent=message.intent, topic=message.topic,
-                source=message.source, labels=message.labels, attachments=message.attachments,
-                data=message.data, priority=message.priority,
+                begins=event.begins, traceparent=event.traceparent, call=message.call_id,
+                thread=message.task_id, reply_to=message.in_reply_to, intent=message.intent,
+                topic=message.topic, source=message.source, labels=message.labels,
+                attachments=message.attachments, data=message.data, priority=message.priority,
             )  # fmt: skip
         case TurnStarted():
             shown = [_message(each) for each in event.input or ()]
@@ -149,7 +149,8 @@ def _started(effect_id: str, detail: Any) -> str:
         f"{what} started",
         arguments=given("arguments"), text=text or given("text"), allowed=given("allowed"),
         repaired=given("repaired"), ends=given("finishes"), background=given("background"),
-        keep=given("stays_dormant"), continues=given("reactivates"), fallback=given("fallback"),
+        keep=given("stays_dormant"), continues=given("reactivates"), queued=given("queued"),
+        fallback=given("fallback"),
         scope=given("scope") or given("outside"), limits=given("limits"), by=given("by"),
         options=list(given("options")), schema=given("schema"), until=given("deadline"), joins=given("joins"),
     )  # fmt: skip

@@ -70,6 +70,27 @@ async def several_requests_at_once(stage):
 
 
 @scenario
+async def requests_of_one_conversation(stage):
+    """They are answered in their order; one that is cancelled meanwhile never begins."""
+    held, asked = asyncio.Event(), asyncio.Event()
+
+    async def late(request):
+        asked.set()
+        await held.wait()
+        return "one done"
+
+    model = stage.script({"a": [late, "three done"]})
+    async with stage.open(agent("a", context="continue"), model=model) as run:
+        first, second, third = [await run.post("a", each) for each in ("one", "two", "three")]
+        await asked.wait()
+        await run.cancel(second, "not needed")
+        await stage.ended(run, second)
+        held.set()
+        for each in (first, third):
+            await stage.ended(run, each)
+
+
+@scenario
 async def told_something_more(stage):
     """It is read in the next turn; at the end what is unread is dead; then there is no such call."""
     held, last = asyncio.Event(), asyncio.Event()

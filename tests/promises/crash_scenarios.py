@@ -369,6 +369,17 @@ INSTRUCTIONS = Scenario(
 )  # fmt: skip
 
 
+def _talking(world):
+    return [Agent("a", context="continue", tools=[tools_of(world)["wire"], tools_of(world)["pay"]])]
+
+
+CONVERSATION = Scenario(
+    "requests of one conversation", _talking,
+    script(a=[call("wire", what="x"), "one done", call("pay", what="y"), "two done", "three done"]),
+    (("a", "one"), ("a", "two"), ("a", "three")), approve,
+)  # fmt: skip
+
+
 class Work(Action):
     """Does something to the world, once; asks its model, if it has one; says what came of it."""
 
@@ -486,5 +497,5 @@ BOARD = Scenario(
 )  # fmt: skip
 ALL = [
     *(SINGLE, CONTRACTS, CIRCULAR, FAN_OUT, BACKGROUND, APPROVAL, RETRY, CANCEL, LOOP, TASKS, ACTION),
-    *(ENVIRONMENT, PROFILES, INSTRUCTIONS, FORM, HELD, RULED, BOARD),
+    *(ENVIRONMENT, PROFILES, INSTRUCTIONS, FORM, HELD, RULED, BOARD, CONVERSATION),
 ]

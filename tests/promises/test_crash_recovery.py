@@ -11,7 +11,17 @@ from antiphon.kernel.run.runtime import Runtime
 from antiphon.testing.crash import enumerate_crashes, rehearse
 from antiphon.testing.points import mark_effects
 from antiphon.values.actions import StepOperation, perform
-from tests.promises.crash_scenarios import ACTION, ALL, CONTRACTS, ENVIRONMENT, JOIN, LOOP, PROFILES, SINGLE
+from tests.promises.crash_scenarios import (
+    ACTION,
+    ALL,
+    CONTRACTS,
+    CONVERSATION,
+    ENVIRONMENT,
+    JOIN,
+    LOOP,
+    PROFILES,
+    SINGLE,
+)
 
 MODES = ["at once", "deferred"]
 
@@ -45,6 +55,12 @@ def test_a_sample_of_rounds(commit, tmp_path):
     report = enumerate_crashes(ENVIRONMENT, tmp_path, commit=commit, every=47)
     assert not report.bad, str(report)
     assert {"step", "step done"} <= set(report.names)
+
+
+@pytest.mark.slow
+def test_a_sample_of_a_conversation_whose_requests_wait_for_each_other(tmp_path):
+    report = enumerate_crashes(CONVERSATION, tmp_path, commit="deferred", every=9)
+    assert not report.bad, str(report)
 
 
 @pytest.mark.slow

@@ -24,15 +24,17 @@ from antiphon.host.team import HostedTeam, Team, teams_of
 from antiphon.journal import Journal, open_journal
 from antiphon.journal.listing import NO_LABELS, Labels, RunFilter, RunInfo
 from antiphon.kernel.run.clock import Clock
-from antiphon.kernel.run.commands import AskAgent, encode, posted
+from antiphon.kernel.run.commands import AskAgent, encode, known_history, posted
 from antiphon.kernel.run.open import cancel_run, system_clock
 from antiphon.kernel.run.run import Run
 from antiphon.kernel.run.standing import rules_for
 from antiphon.values.fields import fit
 from antiphon.values.limits import Limits
 from antiphon.values.message import Attachment, new_id
+from antiphon.values.model import ChatMessage
 from antiphon.values.policy import Preset, StandingRule
 from antiphon.view.connection import RunConnection, connect
+from antiphon.view.traces import LiveTrace, SendSpans
 
 WATCHED = 500
 """Runs at rest that are watched for what other processes post; of more, those that rested last."""
@@ -49,13 +51,15 @@ class Host:
     wait in a line. idle_seconds: after so long at rest a run is let go; what is posted takes it up again.
     drain_seconds: what is in flight gets so long to end when the host is left. clock: of the runs, too.
     projects: folders with teams, rules and files that runs share. models: strings, of which a run may be
-    started with one for all of its agents.
+    started with one for all of its agents. send_spans: takes the spans of runs as they end, such as
+    `SpanSender().send`; trace_content: they hold what was said, too.
     """
 
     def __init__(
         self, journal: Journal | str, teams: Mapping[str, Team], *, max_runs: int = 100,
         idle_seconds: float = 60.0, drain_seconds: float = 8.0, clock: Clock | None = None,
         projects: Projects | None = None, models: Iterable[str] = (),
+        send_spans: SendSpans | None = None, trace_content: bool = False,
     ) -> None:  # fmt: skip
         self.known = KnownTeams(teams_of(teams), projects)
         """The teams that runs may be of, and the projects."""
@@ -69,6 +73,7 @@ class Host:
         self._given, self._clock = journal, clock
         self.clock: Clock = clock or system_clock()
         """What time it is here."""
+        self._send_spans, self._trace_content = send_spans, trace_content
         self._opened: Journal | None = None
         self._runs: dict[str, HostedRun] = {}
         self._starting: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -124,15 +129,18 @@ class Host:
         self, team: str, message: str, *, entry: str = "", attachments: Iterable[Attachment] = (),
         data: Any = None, limits: Limits | None = None, key: str = "", run_id: str = "",
         labels: Labels = NO_LABELS, files: Iterable[str] = (), model: str = "", policy: Preset | None = None,
+        traceparent: str = "", history: Iterable[ChatMessage] = (),
     ) -> StartedRun:  # fmt: skip
         """Start a run with a request to `entry`, or the team's first agent; durable on return.
 
         It may have to wait for a slot. key: starts it once, however often it is asked for by the same owner.
-        data, limits: of the request. labels: its owner and project; in a project of this host the team may be
-        the project's own. files: of the project, enclosed in the request. model: of `models`, for every
-        agent; policy: one that allows no more than the team's; both hold as long as the run does. Raises
-        UnknownName, KeyUsed when the key came with another request, UserError for what JSON cannot hold or
-        is not to be chosen, JournalError.
+        data, limits, history (what was said before): of the request. labels: its owner and project; in a
+        project of this host the team may be the project's own. files: of the project, enclosed in the
+        request. model: of `models`, for every agent; policy: one that allows no more than the team's; both
+        hold as long as the run does. traceparent: the span of whoever asks (W3C Trace Context), under which
+        the run's stand; it is no part of what the key stands for. Raises UnknownName, KeyUsed when the key
+        came with another request, UserError for what JSON cannot hold, a history that no provider would
+        take and what is not to be chosen, JournalError.
         """
         self._refuse_when_draining()
         found = checked(Labels(labels.project, labels.owner, team))
@@ -142,9 +150,11 @@ class Host:
             if agent not in (names := [each.name for each in known.agents]):
                 raise UnknownName(f"agent of team {team}", agent, names)
             given = (*attachments, *await self._enclosed(found.project, files))
-            asked = encode(posted(AskAgent(agent, message, given, data=data, limits=limits)))
+            said = known_history(history)
+            asked = posted(AskAgent(agent, message, given, data=data, limits=limits, history=said))
             first = FirstRequest(
-                first_key(found, asked, model, policy or ""), asked, found,
+                first_key(found, encode(asked), model, policy or ""),
+                encode(replace(asked, traceparent=traceparent)), found,
                 check_model(model, self.models) if model else "",
                 no_looser(known, policy) if policy is not None else None,
             )  # fmt: skip
@@ -385,12 +395,17 @@ class Host:
     # -- taking up, and leaving -------------------------------------------------------------------
 
     def _host(self, run_id: str, team: HostedTeam) -> HostedRun:
+        trace = self._trace if self._send_spans is not None else None
         hosted = HostedRun(
-            self.journal, run_id, team, self._slots, self._clock, self._idle_seconds, self.rules_of
+            self.journal, run_id, team, self._slots, self._clock, self._idle_seconds, self.rules_of, trace
         )
         self._runs.pop(run_id, None)
         self._runs[run_id] = hosted
         return hosted
+
+    def _trace(self, run_id: str, after: int) -> LiveTrace:
+        send = self._send_spans or (lambda _: None)
+        return LiveTrace(self.journal, run_id, send, after, content=self._trace_content)
 
     def _forget(self, hosted: HostedRun) -> None:
         if self._runs.get(hosted.run_id) is hosted:

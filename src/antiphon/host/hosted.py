@@ -20,10 +20,13 @@ from antiphon.kernel.run.rows import fold
 from antiphon.kernel.run.run import Run, next_due, rests
 from antiphon.values.codec import type_and_text
 from antiphon.values.policy import Policy, Preset, StandingRule
+from antiphon.view.traces import LiveTrace
 
 NO_RECORD = 1 << 62
 """A record's number that never comes: to wait for commands alone."""
 
+MakeTrace = Callable[[str, int], LiveTrace]
+"""Makes the trace of a run from its id, and the record up to which spans were sent before."""
 HostedState = Literal["queued", "running", "resting", "suspended", "elsewhere", "closed"]
 """`queued`: it waits for a slot. `running`: driven here. `resting`: nothing to do, taken up when something is
 posted. `suspended`: it stopped with the reason. `elsewhere`: another process drives it."""
@@ -54,7 +57,7 @@ class HostedRun:
 
     def __init__(
         self, journal: Journal, run_id: str, team: HostedTeam, slots: Slots, clock: Clock | None,
-        idle_seconds: float, rules: RulesOf,
+        idle_seconds: float, rules: RulesOf, trace: MakeTrace | None = None,
     ) -> None:  # fmt: skip
         self.run_id = run_id
         self.state: HostedState = "queued"
@@ -65,7 +68,7 @@ class HostedRun:
         self.cut_off: tuple[str, ...] = ()
         self._journal, self._team, self._slots = journal, team, slots
         self._given_clock, self._clock = clock, clock or system_clock()
-        self._idle_seconds, self._rules = idle_seconds, rules
+        self._idle_seconds, self._rules, self._trace = idle_seconds, rules, trace
         self._first: FirstRequest | None = None
         self._command = 0
         self._due_at: float | None = None
@@ -149,8 +152,9 @@ class HostedRun:
     async def _drive(self) -> None:
         """Drive it in a slot until it has rested for long enough, is closed, or must be left."""
         self.state = "queued"
-        async with self._slots.one(self), self._open() as run:
+        async with self._slots.one(self), self._traced() as begin_trace, self._open() as run:
             self.run, self.state = run, "running"
+            begin_trace()
             try:
                 if self._first is not None:
                     await run.until_durable()
@@ -161,6 +165,23 @@ class HostedRun:
                 self._command, self._due_at = run.command, run.due_at
             finally:
                 self.run = None
+
+    @asynccontextmanager
+    async def _traced(self) -> AsyncIterator[Callable[[], object]]:
+        """Send spans from where the driving begins, once the run is there, until it was left."""
+        if self._trace is None:
+            yield lambda: None
+            return
+        after = 0 if self._first is not None else (await self._journal.info(self.run_id)).seq
+        trace, following = self._trace(self.run_id, after), list[asyncio.Task[None]]()
+        loop = asyncio.get_running_loop()
+        try:
+            yield lambda: following.append(loop.create_task(trace.follow(), name=f"trace {self.run_id}"))
+        finally:
+            for each in following:
+                each.cancel()
+                await asyncio.wait((each,))
+                await trace.read_on()
 
     @asynccontextmanager
     async def _open(self) -> AsyncIterator[Run]:

@@ -20,6 +20,7 @@ from antiphon import __version__
 from antiphon.host import Host
 from antiphon.server import problems, socket
 from antiphon.server.gate import LOOPBACK, MAX_BODY, Bounds, CallerRates, Gate
+from antiphon.server.log import RequestLog
 from antiphon.server.permissions import DeclaredPermissions, allowed, check_permission
 from antiphon.server.routes import (
     events,
@@ -36,6 +37,7 @@ from antiphon.server.routes import (
 from antiphon.server.routes.loading import run_of, subject_of
 from antiphon.server.served import Served
 from antiphon.server.subjects import AccessToken, Subjects
+from antiphon.server.users import FollowedUsers
 
 ROUTES: tuple[Any, ...] = (
     operation.health, operation.ready, operation.status, operation.session, operation.metrics,
@@ -60,6 +62,8 @@ class ServerSettings(Struct, frozen=True):
     """Pages of other sites that may ask, such as `https://ui.example`. Its own may."""
     bounds: Bounds = Bounds()
     """How much one caller may ask for."""
+    users: FollowedUsers | None = None
+    """The file that tokens, hosts and origins come from: what it says later counts from then on."""
 
 
 def make_app(
@@ -99,8 +103,23 @@ def make_app(
         logging_config=None,
     )
     app.state.served = served
-    app.asgi_handler = Gate(app.asgi_handler, subjects, rates, settings.hosts, settings.origins)
+    gate = Gate(app.asgi_handler, subjects, rates, settings.hosts, settings.origins)
+    if settings.users is not None:
+        subjects.look = _following(settings.users, subjects, gate)
+    app.asgi_handler = RequestLog(gate, steady)
     return app
+
+
+def _following(users: FollowedUsers, subjects: Subjects, gate: Gate) -> Callable[[], None]:
+    """Who may come in, and from where, as the users file says."""
+
+    def look() -> None:
+        found = users.changed()
+        if found is not None:
+            gate.hosts, gate.origins = LOOPBACK | found.hosts, found.origins
+            subjects.replace(found.tokens)
+
+    return look
 
 
 def _document() -> OpenAPIConfig:

@@ -93,7 +93,7 @@ class Gate:
         origins: frozenset[str],
     ) -> None:
         self._app, self._subjects, self._rates = app, subjects, rates
-        self._hosts, self._origins = hosts, origins
+        self.hosts, self.origins = hosts, origins
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let it through with its subject in `scope["user"]`, or refuse it unread."""
@@ -101,6 +101,7 @@ class Gate:
             await self._app(scope, receive, send)
             return
         headers = dict(scope["headers"])
+        self._subjects.look()
         try:
             self._check_place(scope, headers)
             subject = self._subject(scope, headers)
@@ -114,7 +115,7 @@ class Gate:
     def _check_place(self, scope: Any, headers: dict[bytes, bytes]) -> None:
         host = headers.get(b"host", b"").decode("latin-1")
         found = _HOST.fullmatch(host)
-        if found is None or found["name"].lower() not in self._hosts:
+        if found is None or found["name"].lower() not in self.hosts:
             raise Refusal(403, "host", "This server is not called by that name", "Use its own address")
         origin = headers.get(b"origin")
         if origin is not None and not self._is_ours(origin.decode("latin-1"), host):
@@ -137,7 +138,7 @@ class Gate:
         except ValueError:
             return False
         ours = parts.scheme in ("http", "https") and parts.netloc == host.lower()
-        return ours or origin.lower() in self._origins
+        return ours or origin.lower() in self.origins
 
     def _subject(self, scope: Any, headers: dict[bytes, bytes]) -> Subject | None:
         token = bearer(headers)

@@ -12,6 +12,7 @@ from litestar import Litestar
 
 from antiphon.errors import ConfigError
 from antiphon.server.gate import LOOPBACK, MAX_BODY
+from antiphon.server.log import LOG
 from antiphon.server.served import Served
 
 HEADERS = 64 * 1024
@@ -70,8 +71,11 @@ async def serve(
         address = listening.getsockname()
         name = f"[{address[0]}]" if ":" in address[0] else address[0]
         ready(f"http://{name}:{address[1]}")
+        LOG.info("serving %s at port %d", ", ".join(sorted(served.host.teams)), address[1])
         await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        await served.host.drain(drain_seconds)
+        LOG.info("leaving the runs in good order, %s s at most", drain_seconds)
+        cut = await served.host.drain(drain_seconds)
+        LOG.info("left; runs in which something was cut off: %d", len(cut))
     finally:
         served.leaving.set()
         server.should_exit = True

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-import traceback
 
 from antiphon.host import Host
 from antiphon.server.gate import CallerRates
+from antiphon.server.log import LOG, places_of
 from antiphon.server.subjects import Subjects
 from antiphon.server.uploads import Uploads
 
 
 class Served:
-    """A host, who may ask it, and whether it is being left. log: `antiphon.server`; it says no content."""
+    """A host, who may ask it, and whether it is being left."""
 
     def __init__(self, host: Host, subjects: Subjects, rates: CallerRates) -> None:
         self.host, self.subjects, self.rates = host, subjects, rates
         self.leaving, self.uploads = asyncio.Event(), Uploads()
-        self.log = logging.getLogger("antiphon.server")
 
     def tell_fault(self, error: Exception) -> None:
         """Log where a fault came from. Not its text: that may hold what somebody said or a key."""
-        lines = "".join(traceback.format_tb(error.__traceback__))
-        self.log.error("request failed: %s at\n%s", type(error).__name__, lines)
+        LOG.error("request failed: %s", " ".join(places_of(error)))

@@ -25,10 +25,12 @@ from antiphon.server.changes import (
 )
 from antiphon.server.following import Follower
 from antiphon.server.gate import MAX_BODY, caller_of
+from antiphon.server.log import LOG
 from antiphon.server.permissions import Permission, allowed
 from antiphon.server.problems import Refusal, invalid, refusal_of
 from antiphon.server.routes.answers import answered, receipt
 from antiphon.server.routes.bodies import AnswerBody, AskBody, ChangeRun
+from antiphon.server.routes.events import ALIVE_SECONDS
 from antiphon.server.routes.loading import FromHost, FromServed, loaded
 from antiphon.server.routes.projects import check_project
 from antiphon.server.routes.reading import run_context_of
@@ -129,7 +131,12 @@ class SocketConnection:
         try:
             while True:
                 frame = asyncio.ensure_future(_frame(self._socket))
-                await asyncio.wait({frame, leaving}, return_when=asyncio.FIRST_COMPLETED)
+                while not (frame.done() or leaving.done()):
+                    waited: set[asyncio.Future[Any]] = {frame, leaving}
+                    await asyncio.wait(waited, timeout=ALIVE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+                    if not self._served.subjects.is_known(self._subject):
+                        await self._revoked()
+                        return
                 if not frame.done():
                     await self._say_goodbye()
                     return
@@ -264,7 +271,7 @@ class SocketConnection:
         """A task that fails has nobody who waits for it: the other side has gone, most likely."""
         error = None if task.cancelled() else task.exception()
         if error is not None:
-            self._served.log.info("a run is followed no longer: %s", type(error).__name__)
+            LOG.info("a run is followed no longer: %s", type(error).__name__)
 
     async def unsubscribe(self, request: messages.Unsubscribe) -> None:
         """Follow a run no longer."""

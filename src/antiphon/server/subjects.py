@@ -48,23 +48,36 @@ def digest_of(token: str) -> str:
 
 
 class Subjects:
-    """Who may come in: tokens by digest, and open tickets. now: Unix seconds."""
+    """Who may come in: tokens by digest, and open tickets. now: Unix seconds.
+
+    look: called before anybody is let in or goes on; it may `replace` the tokens by those of today.
+    """
 
     def __init__(self, tokens: Iterable[AccessToken], now: Callable[[], float]) -> None:
         self._now = now
+        self.look: Callable[[], object] = lambda: None
         self._tokens: dict[str, AccessToken] = {}
         self._tickets: dict[str, tuple[Subject, float]] = {}
+        self.replace(tokens)
+
+    def replace(self, tokens: Iterable[AccessToken]) -> None:
+        """Let in whoever has one of these, and nobody else: what others have open ends."""
+        found: dict[str, AccessToken] = {}
         for each in tokens:
             check_label("subject", each.subject.name)
             if len(each.digest) != 64:
                 raise UserError(f"The token of {each.subject.name} is kept as SHA-256, 64 hex characters")
-            self._tokens[each.digest] = each
+            found[each.digest] = each
+        self._tokens = found
+        left = {each.subject for each in found.values()}
+        self._tickets = {key: each for key, each in self._tickets.items() if each[0] in left}
 
     def by_token(self, token: str) -> Subject | None:
         """Whose a token is; None for one that is unknown, expired or revoked.
 
         Looked up by digest, so that time says nothing of how much of a guess was right.
         """
+        self.look()
         found = self._tokens.get(digest_of(token))
         if found is None or (found.expires_at is not None and found.expires_at <= self._now()):
             return None
@@ -72,6 +85,7 @@ class Subjects:
 
     def is_known(self, subject: Subject) -> bool:
         """Whether a subject has a token still: what was opened with one ends with it."""
+        self.look()
         now = self._now()
         return any(
             each.subject == subject and (each.expires_at is None or each.expires_at > now)
@@ -96,6 +110,7 @@ class Subjects:
 
     def by_ticket(self, ticket: str) -> Subject | None:
         """Whose a ticket is, which is used up by this; None for one that is unknown, used or too old."""
+        self.look()
         found = self._tickets.pop(digest_of(ticket), None)
         if found is None or found[1] <= self._now():
             return None

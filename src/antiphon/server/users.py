@@ -11,8 +11,10 @@ users:
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -22,8 +24,11 @@ from msgspec import Struct
 from antiphon.config.yaml import YamlReader, compose_file, meant
 from antiphon.errors import ConfigError
 from antiphon.host.team import NAME
+from antiphon.server.log import LOG
 from antiphon.server.subjects import AccessToken, Subject
 
+LOOK_SECONDS = 1.0
+"""How often it is looked at whether the file has changed, at most."""
 _FILE = ("hosts", "origins", "users")
 _USER = ("name", "token_sha256", "scopes", "sees_all", "expires")
 _SCOPES = ("read", "write")
@@ -55,6 +60,47 @@ def read_users(path: str) -> UsersFile:
     if root is None:
         raise ConfigError("is empty; expected `users`, each with name and token_sha256", path, 1, 1)
     return _UsersParser(path).file(root)
+
+
+class FollowedUsers:
+    """A users file that is read again when it changes. What is broken changes nothing, and the log says so.
+
+    first: what it said first. steady: seconds of a clock that nobody sets. Raises ConfigError when it cannot
+    be read at all.
+    """
+
+    def __init__(self, path: str, steady: Callable[[], float] = time.monotonic) -> None:
+        self._path, self._steady = path, steady
+        # Before the reading: what changes meanwhile is a change.
+        self._known, self._looked = _version(path), steady()
+        self.first = read_users(path)
+
+    def changed(self) -> UsersFile | None:
+        """What it says now, once it says something else. It looks once a second at most."""
+        now = self._steady()
+        if now - self._looked < LOOK_SECONDS:
+            return None
+        self._looked = now
+        version = _version(self._path)
+        if version == self._known:
+            return None
+        self._known = version
+        try:
+            found = read_users(self._path)
+        except ConfigError as error:
+            LOG.error("the users file was changed and is not used, who may come in stays: %s", error)
+            return None
+        LOG.info("the users file was read again: %d users", len(found.tokens))
+        return found
+
+
+def _version(path: str) -> tuple[int, ...]:
+    """What tells one content of a file from another, without reading it; empty without a file."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return ()
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
 
 
 class _UsersParser(YamlReader):

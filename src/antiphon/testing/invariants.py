@@ -13,6 +13,8 @@ from collections.abc import Callable, Collection, Sequence
 from math import inf
 from typing import Any, NoReturn
 
+from msgspec.structs import replace
+
 from antiphon.journal.port import Journal, Row, follows, genesis
 from antiphon.kernel.facts.agent_call import read_call
 from antiphon.kernel.facts.events import (
@@ -76,6 +78,7 @@ class Audit:
         self._born = self._accounts = self._shared = self._command = 0
         self._open: dict[str, EffectStarted] = {}
         self._known, self._detached = set[str](), set[str]()
+        self._queued: dict[str, tuple[CallEffect, ToolCall]] = {}
         self._permissions = PermissionAudit(acts)
 
     def row(self, row: Row, events: Sequence[Event]) -> None:
@@ -148,6 +151,9 @@ class Audit:
             if seat := self._seats.get(event.to):
                 seat.inbox = [each for each in seat.inbox if each.id != event.message.id]
             return
+        if event.begins:
+            self._queued_begins(event.begins, event.to)
+            return
         resting = next((each for number, each in self._resting.values() if number == event.to), None)
         self._deliver(resting or self._seat(event.to), event.message)
         if event.by:
@@ -155,6 +161,20 @@ class Audit:
             handed_on = any(each.id == event.message.id for each in publisher.taken)
             if publisher.action not in publisher.open and not handed_on and not publisher.planned:
                 self._broken("action", f"activation {event.by} publishes outside of an action or a plan")
+
+    def _queued_begins(self, call_id: str, number: int) -> None:
+        """A request begins once those before it have ended, in their order."""
+        if call_id not in self._queued:
+            self._broken("parents", f"{call_id} begins, but is not queued")
+        detail, call = self._queued.pop(call_id)
+        first = next(
+            each.id for each in self._open.values()
+            if type(each.detail) is CallEffect and self._place(each.id)[0] == 0
+            and (each.detail.agent, each.detail.stays_dormant) == (detail.agent, True)
+        )  # fmt: skip
+        if first != call_id:
+            self._broken("parents", f"{call_id} begins before {first} has ended")
+        self._child(call_id, replace(detail, reactivates=number), self._seats[0], call)
 
     def _deliver(self, seat: AuditedActivation, message: Message) -> None:
         seat.inbox.append(message)
@@ -264,7 +284,8 @@ class Audit:
             self._broken("results", f"{effect_id} detaches {recorded}, not {tuple(found)}")
 
     def _born_by(self, effect_id: str, detail: CallEffect, seat: AuditedActivation) -> None:
-        child = self._child(effect_id, detail, seat)
+        call = seat.calls[self._place(effect_id)[3] - 1] if ".x:" not in effect_id else None
+        child = self._child(effect_id, detail, seat, call)
         if not detail.reactivates:
             for books in self._chain(child):
                 books.activations += 1
@@ -285,9 +306,14 @@ class Audit:
         elif type(detail) is CallEffect:
             if detail.background:
                 seat.results[index - 1] += 1
-            self._born_by(event.id, detail, seat)
+            if detail.queued:
+                self._queued[event.id] = detail, call
+            else:
+                self._born_by(event.id, detail, seat)
 
-    def _child(self, effect_id: str, detail: CallEffect, seat: AuditedActivation) -> AuditedActivation:
+    def _child(
+        self, effect_id: str, detail: CallEffect, seat: AuditedActivation, call: ToolCall | None
+    ) -> AuditedActivation:
         """The activation that a call starts, or goes on with, on books of its own where it has limits."""
         caller = self._place(effect_id)[0]
         if detail.reactivates:
@@ -311,7 +337,6 @@ class Audit:
             self._books[self._accounts] = AuditLedger(detail.limits, scope)
             scope = self._accounts
         child.call, child.scope = effect_id, scope
-        call = seat.calls[self._place(effect_id)[3] - 1] if ".x:" not in effect_id else None
         asked = read_call(detail.arguments or (call.arguments if call is not None else ""))
         told = asked.message or asked.data is not None or asked.calls
         if told or not (asked.forward or asked.inbox or child.inbox):
@@ -361,7 +386,7 @@ class Audit:
                 self._broken("action", f"{event.id} ended before {', '.join(within)}")
             if event.outcome != "completed":
                 seat.inbox[:0] = seat.taken
-        if type(detail) is CallEffect:
+        if type(detail) is CallEffect and self._queued.pop(event.id, None) is None:
             self._returned(event)
         allowed = event.outcome == "completed" and event.content in ("yes", "always")
         if type(detail) is LimitEffect and allowed and not detail.joins:

@@ -15,6 +15,7 @@ from antiphon.kernel.facts.events import (
     CallEffect,
     EffectFinished,
     EffectStarted,
+    MessagePosted,
     StepEffect,
     ToolEffect,
 )
@@ -103,10 +104,13 @@ async def account_of(journal: Journal, run_id: str) -> RunOutcome:
                 (one.message.type, one.message.sender, one.message.receiver, one.message.content)
                 for one in state.log[before:]
             ]
-            if type(event) is EffectStarted and type(event.detail) is CallEffect:
-                paths[event.detail.reactivates or state.activation_count] = (
-                    f"{paths[activation_of(event.id)]}/{event.id.partition('/')[2]}"
-                )
+            begun, number = "", 0
+            if type(event) is EffectStarted and type(event.detail) is CallEffect and not event.detail.queued:
+                begun, number = event.id, event.detail.reactivates or state.activation_count
+            elif type(event) is MessagePosted and event.begins:
+                begun, number = event.begins, event.to
+            if begun:
+                paths[number] = f"{paths[activation_of(begun)]}/{begun.partition('/')[2]}"
     found = RunOutcome(requests, said, sorted(log), {path: data for path, data in kept.items() if data})
     return msgspec.json.decode(_ID.sub(b"(id)", msgspec.json.encode(found)), type=RunOutcome)
 

@@ -5,7 +5,8 @@
 request waits for a person alone, `dialogue` a run as chat clients show it, `page` a run as one HTML file with
 the program that draws it, `graph` who may reach whom in a team, `export_file` a run as a file, `notebook` a
 run in a cell while it goes on, `connection` a run that somebody else drives, `stored_request` what a model
-was asked. `standing_rules` and `keep_rule` are for what a journal keeps beside its runs.
+was asked, `traces` a run as spans. `standing_rules` and `keep_rule` are for what a journal keeps beside its
+runs.
 
 May import: the kernel, `values`, journals. Never: styles, the command line; and it never appends.
 """

@@ -67,6 +67,15 @@ class EffectStart(Struct, frozen=True):
     """The effect."""
 
 
+class CallQueued(Struct, frozen=True):
+    """A request of the user waits for those before it; `EffectStart` says that it begins."""
+
+    activation: ActivationNode
+    """The user."""
+    effect: EffectNode
+    """The request, which has no `callee` yet."""
+
+
 class EffectEnd(Struct, frozen=True):
     """An effect ended, also one that never started."""
 
@@ -129,6 +138,6 @@ class RunDrain(Struct, frozen=True):
 
 Change = (
     RunStart | RunResume | RunDrain | RunClose | MessageArrival | DeadLetter | TurnStart | TurnEnd
-    | EffectStart | EffectEnd | DecisionMade | DataChange | TranscriptChange | CancelRequest
+    | CallQueued | EffectStart | EffectEnd | DecisionMade | DataChange | TranscriptChange | CancelRequest
 )  # fmt: skip
 """What a record tells, in terms of the tree."""

@@ -39,6 +39,7 @@ from antiphon.kernel.run.commands import (
     Command,
     PostMessage,
     encode,
+    known_history,
     posted,
 )
 from antiphon.kernel.run.live.feed import Ended, Subscription
@@ -49,10 +50,10 @@ from antiphon.values.fields import fit, shown
 from antiphon.values.form import fitted
 from antiphon.values.limits import Limits
 from antiphon.values.message import USER, Attachment, new_id
-from antiphon.values.model import ToolSpec
+from antiphon.values.model import ChatMessage, ToolSpec
 from antiphon.values.policy import Grant
 from antiphon.values.result import ActivationInfo
-from antiphon.view.changes import CancelRequest, Change, EffectEnd, EffectStart, MessageArrival
+from antiphon.view.changes import CallQueued, CancelRequest, Change, EffectEnd, EffectStart, MessageArrival
 from antiphon.view.nodes import DeadLetter, EffectNode, WaitDetail
 from antiphon.view.stored_request import StoredRequest, request_of
 from antiphon.view.tree import RunTree
@@ -186,14 +187,20 @@ class RunConnection:
     async def ask(
         self, agent: str | AnyAgent, text: str, *, attachments: Iterable[Attachment] = (), intent: str = "",
         task_id: str = "", data: Any = None, limits: Limits | None = None, key: str = "",
+        traceparent: str = "", history: Iterable[ChatMessage] = (),
     ) -> int:  # fmt: skip
         """Ask an agent, as the user; the number of the command, whose `taken` is the id of the call.
 
-        key: makes it once, however often it is posted under that key. Raises UserError for what JSON cannot
-        hold, and for a run that is closed.
+        key: makes it once, however often it is posted under that key. traceparent: the span of whoever asks
+        (W3C Trace Context), under which the request's stand. history: what was said before, with which the
+        agent's conversation begins; one that has begun takes none, and the request fails. Raises UserError
+        for what JSON cannot hold, for a history that no provider would take, and for a run that is closed.
         """
         name = agent if isinstance(agent, str) else agents_of(agent)[0].name
-        command = AskAgent(name, text, tuple(attachments), intent, task_id, data, limits=limits)
+        command = AskAgent(
+            name, text, tuple(attachments), intent, task_id, data, limits=limits, traceparent=traceparent,
+            history=known_history(history),
+        )  # fmt: skip
         return await self._post(command, key)
 
     async def post(
@@ -302,9 +309,11 @@ class RunConnection:
         number = getattr(record.event, "command", 0)
         for change in changes:
             match change:
-                case EffectStart(activation, effect) | EffectEnd(activation, effect) if (
-                    self._request and not activation.id
-                ):
+                case (
+                    CallQueued(activation, effect)
+                    | EffectStart(activation, effect)
+                    | EffectEnd(activation, effect)
+                ) if self._request and not activation.id:
                     # The user's turn does the call of a request as soon as that is there.
                     self._keep(self._request, effect.id)
                     self._request = 0

@@ -20,7 +20,7 @@ from msgspec import Struct, field
 from antiphon.kernel.facts import ids
 from antiphon.kernel.facts.records import Record, ReplyDelta
 from antiphon.values.message import USER, Attachment, Message
-from antiphon.view.changes import Change, EffectEnd, EffectStart, MessageArrival, TurnStart
+from antiphon.view.changes import CallQueued, Change, EffectEnd, EffectStart, MessageArrival, TurnStart
 from antiphon.view.effects import asked_of
 from antiphon.view.nodes import ActivationNode, DeadLetter, EffectNode
 from antiphon.view.tree import RunTree
@@ -214,7 +214,7 @@ class Dialogue:
         node: ActivationNode | None = None
         found: list[Part | None] = []
         match change:
-            case EffectStart(node, effect):
+            case CallQueued(node, effect) | EffectStart(node, effect):
                 found.append(self._begun(node, effect))
             case EffectEnd(node, effect):
                 found.append(self._ended(node, effect))
@@ -236,6 +236,10 @@ class Dialogue:
 
     def _begun(self, node: ActivationNode, effect: EffectNode) -> Part | None:
         """The part that an effect is, put where it belongs; None for what is not shown."""
+        part = self._open.get(effect.id)
+        if part is not None:
+            # It was there already, and waited for others.
+            return part
         part = _part_of(node, effect)
         if part is None:
             return None
@@ -338,9 +342,9 @@ def _exchange(node: ActivationNode, effect: EffectNode) -> Exchange:
             effect.id, node.agent, callee.agent, effect.began_at, opening.content, opening.attachments,
             effect.background or not node.id,
         )  # fmt: skip
-    # A request that came to no call.
-    asked = asked_of(effect)
-    return Exchange(effect.id, node.agent, asked.agent_name, effect.began_at, asked.message, background=True)
+    # A request that came to no call, or has not yet.
+    asked, files = asked_of(effect), effect.call.attachments if effect.call is not None else ()
+    return Exchange(effect.id, node.agent, asked.agent_name, effect.began_at, asked.message, files, True)
 
 
 def _tool(node: ActivationNode, effect: EffectNode) -> Part:

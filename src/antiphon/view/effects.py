@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -24,8 +24,8 @@ from antiphon.kernel.facts.events import (
     TimerEffect,
     ToolEffect,
 )
-from antiphon.values.message import USER, ToolCall
-from antiphon.view.nodes import EffectKind, EffectNode, WaitDetail
+from antiphon.values.message import USER, Message, ToolCall
+from antiphon.view.nodes import ActivationNode, EffectKind, EffectNode, WaitDetail, deliver
 
 
 def node_of(effect_id: str, detail: Detail, call: ToolCall | None) -> EffectNode:
@@ -82,3 +82,37 @@ def asked_of(effect: EffectNode) -> AgentCall:
         return read_call(effect.arguments)
     except msgspec.DecodeError:
         return AgentCall(effect.name)
+
+
+def callee_of(
+    caller: ActivationNode, effect: EffectNode, asked: AgentCall, number: int, at: float, prefix: str
+) -> ActivationNode:
+    """The activation that a call is, and the message that it opens with."""
+    callee = ActivationNode(number, effect.name, caller.id, effect.id, caller.path_of(effect.id))
+    callee.started_at, callee.task_id, callee.prefix = at, asked.task_id or caller.task_id, prefix
+    callee.opening = Message(
+        "forward", caller.agent, callee.agent, asked.message, effect.id, effect.id + ">", callee.task_id,
+        intent=asked.intent, attachments=effect.call.attachments if effect.call is not None else (),
+        calls=asked.calls, data=asked.data,
+    )  # fmt: skip
+    return callee
+
+
+def hand_over(callee: ActivationNode, asked: AgentCall, taken: Sequence[Message]) -> Message | None:
+    """Put what a call carries into its callee's inbox; what it opened with, where that was more than nothing.
+
+    taken: by the turn of the caller, some of which may be handed on.
+    """
+    opening = callee.opening
+    if opening is None:
+        return None
+    silent = not (opening.content or opening.attachments or opening.calls) and opening.data is None
+    told = not silent or not (asked.forward or asked.inbox or callee.inbox)
+    if told:
+        deliver(callee, opening)
+    for each in asked.inbox:
+        deliver(callee, each)
+    for position in asked.forward:
+        if position < len(taken):
+            deliver(callee, taken[position])
+    return opening if told else None

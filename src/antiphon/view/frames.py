@@ -164,7 +164,8 @@ class TurnEndFrame(Struct, frozen=True, tag="turn_ended", omit_defaults=True):
 
 
 class EffectStartFrame(Struct, frozen=True, tag="effect_started", omit_defaults=True):
-    """An effect started."""
+    """An effect started. A request that waits for those before it has no `callee`; it comes once more, with
+    one, when it begins."""
 
     activation: int
     turn: int
@@ -304,7 +305,7 @@ class _Painter:
 
     def change(self, change: changes.Change, started: RunStarted | None) -> ChangeFrame:
         match change:
-            case changes.EffectStart(activation, effect):
+            case changes.CallQueued(activation, effect) | changes.EffectStart(activation, effect):
                 return self.effect_start(activation, effect)
             case changes.EffectEnd(activation, effect):
                 return self.effect_end(activation, effect)

@@ -48,6 +48,7 @@ from antiphon.kernel.facts.records import Record
 from antiphon.values.message import USER, Message
 from antiphon.values.model import Usage
 from antiphon.view.changes import (
+    CallQueued,
     CancelRequest,
     Change,
     DataChange,
@@ -63,7 +64,7 @@ from antiphon.view.changes import (
     TurnEnd,
     TurnStart,
 )
-from antiphon.view.effects import asked_of, node_of
+from antiphon.view.effects import asked_of, callee_of, hand_over, node_of
 from antiphon.view.nodes import (
     ActivationNode,
     Cost,
@@ -132,6 +133,7 @@ class RunTree:
         self._models: dict[str, ModelEffect] = {}
         self._dormant: dict[int, dict[str, int]] = {}
         self._keeps: set[str] = set()
+        self._queued: dict[str, CallEffect] = {}
         self._decisions: dict[str, Decision] = {}
 
     @classmethod
@@ -215,7 +217,16 @@ class RunTree:
             self.activations[record.activation] = found
         return found
 
+    def _queued_begins(self, call_id: str, receiver: int) -> Changes:
+        """A request begins that waited for those before it."""
+        effect, detail = self.effects[call_id], self._queued.pop(call_id)
+        turn = TurnNode(ids.turn_of(call_id), self.at)
+        self._called(self.user, turn, effect, msgspec.structs.replace(detail, reactivates=receiver))
+        return (EffectStart(self.user, effect),)
+
     def _message_posted(self, record: Record, event: MessagePosted) -> Changes:
+        if event.begins:
+            return self._queued_begins(event.begins, event.to)
         message, activation = event.message, self._whose(record)
         if event.dead_letter:
             if activation.inbox and activation.inbox[0].id == message.id:
@@ -320,6 +331,10 @@ class RunTree:
             activation.prefix = detail.prefix or activation.prefix
             effect.model = ModelUse(detail.digest, activation.prefix, detail.held_tokens)
             self._models[effect_id] = detail
+        elif type(detail) is CallEffect and detail.queued:
+            self._queued[effect_id] = detail
+            self.requests[effect_id] = effect
+            return (*begun, CallQueued(activation, effect))
         elif type(detail) is CallEffect:
             self._called(activation, turn, effect, detail)
         elif type(detail) is TimerEffect and detail.purpose == "retry":
@@ -345,27 +360,13 @@ class RunTree:
         if not detail.reactivates:
             self._created += 1
         number, asked = detail.reactivates or self._created, asked_of(effect)
-        callee = ActivationNode(number, effect.name, caller.id, effect.id, caller.path_of(effect.id))
-        callee.started_at, callee.task_id = self.at, asked.task_id or caller.task_id
-        callee.prefix = detail.digest
-        attachments = effect.call.attachments if effect.call is not None else ()
-        callee.opening = Message(
-            "forward", caller.agent, callee.agent, asked.message, effect.id, effect.id + ">", callee.task_id,
-            intent=asked.intent, attachments=attachments, calls=asked.calls, data=asked.data,
-        )  # fmt: skip
+        callee = callee_of(caller, effect, asked, number, self.at, detail.digest)
         before = self.activations.get(detail.reactivates) if detail.reactivates else None
         if before is not None:
             callee.reactivated, callee.turn = True, before.turn
             callee.inbox, callee.data, callee.prefix = before.inbox, before.data, before.prefix
-        silent = not asked.message and not attachments and asked.data is None and not asked.calls
-        if not silent or not (asked.forward or asked.inbox or callee.inbox):
-            deliver(callee, callee.opening)
-            self._log(callee.request, callee.opening)
-        for each in asked.inbox:
-            deliver(callee, each)
-        for position in asked.forward:
-            if position < len(turn.messages):
-                deliver(callee, turn.messages[position])
+        if (opening := hand_over(callee, asked, turn.messages)) is not None:
+            self._log(callee.request, opening)
         effect.callee = self.activations[number] = callee
         if detail.stays_dormant:
             self._keeps.add(effect.id)
@@ -401,6 +402,7 @@ class RunTree:
             decided = effect.decision or Decision(event.outcome != "denied", reason=event.reason)
             effect.decision = msgspec.structs.replace(decided, rule=decided.rule or event.decided_by)
         if not activation.id:
+            self._queued.pop(effect_id, None)
             self.requests.pop(effect_id, None)
             self._counts.pop(effect_id, None)
             if effect.call is None or effect.call.name == CALL_AGENT:

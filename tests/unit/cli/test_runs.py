@@ -379,6 +379,24 @@ def test_export_as_a_page(shell, run_id, monkeypatch):
     assert shell("runs", "export", run_id, "--html").out.startswith("<!doctype html>")
 
 
+def test_export_as_spans(shell, run_id):
+    said = shell("runs", "export", run_id, "--otel")
+    sent = [
+        span["name"]
+        for line in said.out.splitlines()
+        for resource in json.loads(line)["resourceSpans"]
+        for span in resource["scopeSpans"][0]["spans"]
+    ]
+    assert (said.code, sent.count("turn") > 0, sent[-2].split()[0]) == (0, True, "invoke_workflow")
+    assert shell("runs", "export", run_id, "--otel").out == said.out
+    assert "gen_ai.output.messages" not in said.out
+    assert "gen_ai.output.messages" in shell("runs", "export", run_id, "--otel", "--content").out
+    told = shell("runs", "export", run_id, "--otel", "--out", "spans.jsonl")
+    assert told.err.endswith(f"{len(sent)} spans in spans.jsonl\n")
+    assert "--otel" in shell("runs", "export", run_id, "--content").err
+    assert "one or the other" in shell("runs", "export", run_id, "--otel", "--html").err
+
+
 def test_export_is_checked_anywhere(shell, run_id):
     said = shell("runs", "export", run_id, "--out", "run.json")
     assert said.code == 0

@@ -52,6 +52,13 @@ payer = Agent("payer", model=Script([call("pay", who="ann"), "all paid"], by="tu
 '''
 
 
+def test_spans_that_nobody_would_get_are_refused_before_anything_starts(shell):
+    shell.write("team.py", TEAM)
+    refused = shell("serve", "team.py:clerk", "--otel")
+    assert (refused.code, "opentelemetry-instrument" in refused.err) == (3, True)
+    assert "--content goes with --otel" in shell("serve", "team.py:clerk", "--content").err
+
+
 class Server:
     """A server in a process of its own."""
 
@@ -167,7 +174,7 @@ def test_sigterm_tells_the_readers_and_the_question_is_there_after_a_restart(she
     assert time.monotonic() - began < 10
     assert ends == [{"reason": "server_left"}]
     assert said == "leaving the runs in good order (once more: at once)\n"
-    server = Server(shell)
+    server = Server(shell, "team.py:payer", "--log", "json")
     (item,) = server.client.get("/inbox").json()["items"]
     assert (item["run_id"], item["question"]["tool"]) == (run_id, "pay")
     answer = {"question": item["question"]["id"], "content": "yes"}
@@ -175,7 +182,12 @@ def test_sigterm_tells_the_readers_and_the_question_is_there_after_a_restart(she
     server.until_ended(run_id, "0/1.c1")
     assert (shell.folder / "paid").read_text() == "ann\n"
     server.process.terminate()
-    server.end(0)
+    lines = [json.loads(line) for line in server.end(0).splitlines()]
+    answered = next(each for each in lines if each.get("route") == "/runs/{run_id}/answers")
+    assert (answered["status"], answered["subject"], answered["run_id"]) == (202, "local", run_id)
+    assert [each["message"] for each in lines if "effect_id" in each][-1].endswith("ended: completed")
+    assert lines[0]["message"].startswith("serving payer at port ")
+    assert lines[-1]["message"] == "left; runs in which something was cut off: 0"
 
 
 @pytest.mark.slow

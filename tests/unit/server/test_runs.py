@@ -7,6 +7,8 @@ import pytest
 from antiphon import Agent, open_run
 from antiphon.host import HostedTeam
 from antiphon.journal import open_journal
+from antiphon.kernel.facts.events import MessagePosted
+from antiphon.models.script import Script
 from antiphon.styles.profiles import ProfileTeam
 from antiphon.testing.clock import VirtualClock
 from tests.styles.profiles.profiles_in_code import library
@@ -394,3 +396,46 @@ def test_runs_at_rest_go_on_when_they_are_asked():
             await until_done(client, run_id, 2)
 
     in_time(work)
+
+
+def test_the_span_of_whoever_asks_is_kept_with_the_request_and_one_that_is_none_is_not():
+    header = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
+    async def work():
+        async with served({"desk": desk("one", "two", "three")}) as (client, host):
+            body = {"team": "desk", "message": "Hi"}
+            run_id = (await client("POST", "/runs", body, traceparent=header)).json["run_id"]
+            more = {"agent": "desk", "message": "More"}
+            for each in (header, "nonsense" * 50):
+                reply = await client("POST", f"/runs/{run_id}/requests", more, traceparent=each)
+                assert reply.status == 202
+            await until_done(client, run_id, 3)
+            async with host.connect(run_id) as run:
+                events = [record.event for record in await run.records()]
+            return [each.traceparent for each in events if isinstance(each, MessagePosted) and not each.to]
+
+    assert in_time(work) == [header, header, ""]
+
+
+def test_a_request_brings_what_was_said_before_or_is_refused():
+    before = [{"role": "user", "content": "My name is Ada."}, {"role": "assistant", "content": "Hello, Ada."}]
+
+    async def work():
+        told = []
+
+        def answer(request):
+            told.append([each.content for each in request.messages])
+            return "Ada."
+
+        async with served({"desk": Agent("desk", model=Script([answer]))}) as (client, _):
+            body = {"team": "desk", "message": "Who am I?", "history": before}
+            refused = await client(
+                "POST", "/runs", body | {"history": [{"role": "system", "content": "Obey"}]}
+            )
+            assert (refused.status, "a system message has no place" in refused.json["title"]) == (400, True)
+            assert (await client("POST", "/runs", body | {"history": [{"role": "boss"}]})).status == 400
+            run_id = (await client("POST", "/runs", body)).json["run_id"]
+            await until_done(client, run_id)
+        return told
+
+    assert in_time(work) == [["My name is Ada.", "Hello, Ada.", "Who am I?"]]

@@ -44,7 +44,9 @@ class Drawn:
         next(each for each in turns if each["turn"] == change["turn"])["ended"] = at
 
     def _effect_started(self, change, at):
-        self.effects[change["id"]] = change | {"began": at}
+        # A request that waited for others comes a second time.
+        began = self.effects.get(change["id"], {}).get("began", at)
+        self.effects[change["id"]] = change | {"began": began}
         if "callee" in change:
             callee = change["callee"]
             self.activations[callee["number"]] = {

@@ -25,6 +25,7 @@ export interface AskBody {
   attachments?: Attachment[];
   data?: unknown;
   limits?: Limits | null;
+  history?: ChatMessage[];
 }
 
 /** A file beside a text: base64 `data` (bytes become that), or a `url`; `media_type` as in MIME. Raises UserError for a field that does not hold what it declares, as all that goes over the wire. */
@@ -49,6 +50,29 @@ export interface Limits {
   breach_target?: string;
   cached_share?: number | null;
   answer_seconds?: number | null;
+}
+
+/** One entry of a conversation as a model is shown it. role `tool` answers the call `call_id` of tool `name`; `ref` is the handle of its output. `opaque` is a provider's own data on an assistant message (signed reasoning, for one), sent back to that provider untouched. given: the calls came with a message; no model made them. */
+export interface ChatMessage {
+  role: "assistant" | "system" | "tool" | "user";
+  content: string;
+  calls?: ToolCall[];
+  call_id?: string;
+  name?: string;
+  is_error?: boolean;
+  ref?: string;
+  attachments?: Attachment[];
+  reasoning?: string;
+  opaque?: unknown;
+  given?: boolean;
+}
+
+/** A call that a model asks for: `name`; `arguments` is its JSON text exactly as given. Made in every turn, and so checked with the reply or the message that it is part of. attachments: files that go with an agent call; only a user's request has them. */
+export interface ToolCall {
+  id: string;
+  name: string;
+  arguments?: string;
+  attachments?: Attachment[];
 }
 
 /** A stop. */
@@ -83,6 +107,7 @@ export interface CreateRun {
   files?: string[];
   model?: string;
   policy?: "guarded" | "open" | "strict" | null;
+  history?: ChatMessage[];
 }
 
 /** What all runs ask people, oldest first. */

@@ -185,15 +185,17 @@ export class Run {
 
   private start(change: EffectStartFrame, frame: Frame): void {
     const callee = change.callee ?? null;
+    // A request that waited for those before it comes a second time, when it begins.
+    const before = this.effects.get(change.id);
     this.effects.set(change.id, {
-      ...blank(change), start: frame.seq, began: frame.at, text: change.text ?? NOTHING,
+      ...blank(change), start: before?.start ?? frame.seq, began: before?.began ?? frame.at, text: change.text ?? NOTHING,
       arguments: change.arguments ?? NOTHING, callee: callee ? callee.number : -1,
       background: change.background ?? false, held: change.held_tokens ?? 0, prefix: change.prefix ?? "",
       due: change.due_at ?? 0, options: change.options ?? [], schema: change.schema ?? null,
       decision: change.decision ?? null, failure: change.failure ?? null,
     });
     this.held += change.held_tokens ?? 0;
-    this.place(change.activation, change.turn, change.id, frame);
+    if (!before) this.place(change.activation, change.turn, change.id, frame);
     if (callee) this.call(callee, change, frame);
     if (change.kind === "wait" && PEOPLE.has(change.purpose ?? "")) this.asked.push(change.id);
   }

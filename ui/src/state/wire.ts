@@ -129,7 +129,7 @@ export interface TurnEndFrame {
   reminder?: string;
 }
 
-/** An effect started. */
+/** An effect started. A request that waits for those before it has no `callee`; it comes once more, with one, when it begins. */
 export interface EffectStartFrame {
   type: "effect_started";
   activation: number;

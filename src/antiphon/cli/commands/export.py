@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from antiphon import __version__
 from antiphon.cli import exit_codes
 from antiphon.cli.display import output, terminal_escape
 from antiphon.cli.store import find, journal_option, load_export, opened, short_id, url_of
@@ -18,26 +19,40 @@ from antiphon.journal.port import StoredRun
 from antiphon.kernel.run.rows import read
 from antiphon.view import export_file, page
 from antiphon.view.export_file import Export
+from antiphon.view.traces import otlp, spans_of
 
 
 @click.command("export", short_help="Write a run as one JSON or HTML file.")
 @click.argument("run_id", metavar="RUN")
 @journal_option
 @click.option("--html", "as_html", is_flag=True, help="Write a page that any browser opens, without network.")
+@click.option("--otel", "as_otel", is_flag=True, help="Write its spans as OTLP in JSON, for collectors.")
+@click.option("--content", is_flag=True, help="With --otel: what was asked, said and called, too.")
 @click.option(
     "--out", metavar="FILE", help="Write to a new file that only you can read. [default: standard output]"
 )
 @click.option("--yes", "-y", is_flag=True, help="Replace FILE when it exists.")
-def export(run_id: str, journal: str | None, as_html: bool, out: str | None, yes: bool) -> int:
+def export(
+    run_id: str, journal: str | None, as_html: bool, as_otel: bool, content: bool, out: str | None, yes: bool
+) -> int:  # fmt: skip
     """Write a run as one JSON file, with its blobs and digests; `runs verify FILE` checks it anywhere.
 
-    With --html it is a page to look at instead: who called whom, what was said, when, and what it cost.
+    With --html it is a page to look at instead: who called whom, what was said, when, and what it cost. With
+    --otel it is a trace for each request: one OTLP request a line, the same spans however often it is done.
+    OTEL_SERVICE_NAME names the service.
     """
+    if as_html and as_otel:
+        raise click.UsageError("A file is one or the other; say --html or --otel.")
+    if content and not as_otel:
+        raise click.UsageError("--content goes with --otel; the other files hold what was said anyway.")
     if out is not None and Path(out).exists() and not yes:
         raise click.UsageError(f"{out} exists; say --yes to replace it, or name another file.")
     if as_html:
         run, records, data = asyncio.run(_page(run_id, journal))
         return _write(data, out, f"run {short_id(run)}: {records:,} records in {out}; open it in a browser")
+    if as_otel:
+        run, count, data = asyncio.run(_spans(run_id, journal, content))
+        return _write(data, out, f"run {short_id(run)}: {count:,} spans in {out}")
     found, waiting = asyncio.run(_export(run_id, journal))
     if waiting:
         exit_codes.remark(
@@ -68,6 +83,16 @@ async def _page(prefix: str, option: str | None) -> tuple[str, int, bytes]:
         }
         made = page.page(records, prefixes, name=entry.name, made_at=time.time())
         return entry.run_id, len(records), made
+
+
+async def _spans(prefix: str, option: str | None, content: bool) -> tuple[str, int, bytes]:
+    """The run's id, how many spans it has, and these as lines."""
+    async with opened(option) as journal:
+        entry = await find(journal, prefix)
+        spans = spans_of(await read(journal, entry.run_id), content=content)
+    service = environment().get("OTEL_SERVICE_NAME") or otlp.SCOPE
+    data = b"".join(line + b"\n" for line in otlp.lines(spans, service, __version__))
+    return entry.run_id, len(spans), data
 
 
 async def _export(prefix: str, option: str | None) -> tuple[Export, int]:

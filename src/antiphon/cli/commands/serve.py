@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import secrets
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec import Struct
 
+from antiphon import __version__
 from antiphon.cli import exit_codes
 from antiphon.cli.commands.run import endpoint_option, folder_option, model_option
 from antiphon.cli.display import output, terminal_escape
@@ -28,9 +28,11 @@ from antiphon.host.projects import Projects
 from antiphon.host.team import check_label
 from antiphon.models import default_model
 from antiphon.models.resolve import locate
+from antiphon.view.traces import SpanSender
 
 if TYPE_CHECKING:
     from antiphon.server.app import ServerSettings
+    from antiphon.server.log import LogForm
 
 PORT = 8000
 TOKEN = "ANTIPHON_SERVER_TOKEN"
@@ -82,10 +84,18 @@ DRAIN_SECONDS = 8.0
     show_default=True,
     help="Runs at work at once; more wait.",
 )
+@click.option(
+    "--log",
+    "form",
+    type=click.Choice(["text", "json"]),
+    help="Write a line for each request and for how runs stand to standard error. [default: warnings only]",
+)
+@click.option("--otel", is_flag=True, help="Send spans of runs to the tracer provider that is set up.")
+@click.option("--content", is_flag=True, help="With --otel: what was asked, said and called, too.")
 def serve(
     targets: tuple[str, ...], projects: str | None, port: int, address: str, journal: str | None,
     model: str | None, endpoints: tuple[str, ...], folder: str | None, policy: Any, max_runs: int,
-    users: str | None,
+    users: str | None, form: LogForm | None, otel: bool, content: bool,
 ) -> int:  # fmt: skip
     """Serve teams over HTTP and WebSocket: start runs, watch them, answer what they ask.
 
@@ -101,6 +111,11 @@ def serve(
         ) from error
     if not targets and projects is None:
         raise click.UsageError("There is nothing to serve: give a TARGET, or --projects DIR.")
+    if content and not otel:
+        raise click.UsageError("--content goes with --otel.")
+    from antiphon.server.log import begin_log
+
+    sender = SpanSender(version=__version__) if otel else None
     opening = TeamOptions(model, endpoints, policy)
     teams = hosted_teams(targets, folder, opening)
     settings, token = _settings(users, address)
@@ -109,7 +124,18 @@ def serve(
         "projects": Projects(projects, opening.load) if projects is not None else None,
     }  # fmt: skip
     where = url_of(journal, environment())
-    return asyncio.run(_serve(hosting, settings, address, port, where, token))
+
+    def host() -> Host:
+        return Host(
+            where, drain_seconds=DRAIN_SECONDS, send_spans=sender.send if sender is not None else None,
+            trace_content=content, **hosting,
+        )  # fmt: skip
+
+    begin_log(form, sys.stderr)
+    code = asyncio.run(_serve(host, settings, address, port, token, form))
+    if sender is not None:
+        sender.flush()
+    return code
 
 
 def _new_token(context: click.Context, option: click.Parameter, name: str | None) -> None:
@@ -134,13 +160,14 @@ def _settings(users: str | None, address: str) -> tuple[ServerSettings, str]:
     from antiphon.server.gate import LOOPBACK
     from antiphon.server.serve import is_loopback
     from antiphon.server.subjects import one_token
-    from antiphon.server.users import read_users
+    from antiphon.server.users import FollowedUsers
 
     if users is not None:
-        known = read_users(users)
+        followed = FollowedUsers(users)
+        known = followed.first
         if not is_loopback(address) and not known.hosts:
             raise ConfigError("`hosts` is missing: the names by which others call this server", users, 1, 1)
-        return ServerSettings(known.tokens, LOOPBACK | known.hosts, known.origins), ""
+        return ServerSettings(known.tokens, LOOPBACK | known.hosts, known.origins, users=followed), ""
     if not is_loopback(address):
         raise ConfigError(
             f"--host {address} can be reached from other machines, where one token is not enough. Give"
@@ -215,7 +242,8 @@ def _named(text: str, folder: str | None) -> tuple[str, Target]:
 
 
 async def _serve(
-    hosting: dict[str, Any], settings: ServerSettings, address: str, port: int, journal: str, token: str
+    make_host: Callable[[], Host], settings: ServerSettings, address: str, port: int, token: str,
+    form: LogForm | None,
 ) -> int:  # fmt: skip
     from antiphon.server.app import make_app
     from antiphon.server.serve import listen, serve
@@ -226,20 +254,21 @@ async def _serve(
         if stop.is_set():
             # What is recorded is durable; what was in flight is taken up by the next start.
             os._exit(exit_codes.SUSPENDED)
-        output.tell("leaving the runs in good order (once more: at once)")
+        if form != "json":
+            # Whoever reads JSON is told by the log, and by nothing that is none.
+            output.tell("leaving the runs in good order (once more: at once)")
         stop.set()
 
     def ready(url: str) -> None:
-        names = ", ".join(sorted(hosting["teams"])) or "projects"
+        names = ", ".join(sorted(host.teams)) or "projects"
         output.say(f"serving {terminal_escape.line(names, 200)} at {url}")
         if token:
             output.say(f"token: {token}")
             output.say(f"in a browser: {url}/#token={token}")
         sys.stdout.flush()
 
-    logging.getLogger("antiphon.server").addHandler(logging.StreamHandler(sys.stderr))
     with listen(address, port) as listening:
-        async with Host(journal, drain_seconds=DRAIN_SECONDS, **hosting) as host:
+        async with make_host() as host:
             on_signals(leave, "SIGINT", "SIGTERM", "SIGHUP")
             await serve(make_app(host, settings), listening, stop, DRAIN_SECONDS, ready)
     return exit_codes.COMPLETED

@@ -10,6 +10,7 @@ from antiphon.cli.display.draw import clock, waiting
 from antiphon.cli.display.tree import CallTree, ends_task
 from antiphon.values.message import Message
 from antiphon.view.changes import (
+    CallQueued,
     CancelRequest,
     DataChange,
     DecisionMade,
@@ -35,6 +36,8 @@ def told(record: Record, tree: CallTree) -> str:
     branch = tree.branches.get(record.activation)
     agent = terminal_escape.line(branch.label if branch is not None else record.agent, 40)
     match tree.change:
+        case CallQueued(_, effect):
+            return f"{agent} asks {terminal_escape.line(effect.name, 64)}, which answers those before first"
         case EffectStart(_, effect):
             return f"{agent} {_started(effect, tree)}"
         case EffectEnd(_, effect):
@@ -91,7 +94,7 @@ def progress(record: Record, tree: CallTree) -> str:
             routine = replied or done or effect.what == "deadline"
         case MessageArrival(activation, _):
             routine = not activation.id
-        case DeadLetter() | CancelRequest() | RunResume():
+        case CallQueued() | DeadLetter() | CancelRequest() | RunResume():
             routine = False
         case _:
             routine = True

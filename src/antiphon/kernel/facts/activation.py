@@ -55,6 +55,8 @@ class OpenEffect(Struct):
     """Of a tool: its start rests on a permission, since it may change the world."""
     detached: ToolCall | None = None
     """The planned call that its turn no longer waits for, since a person is asked."""
+    queued: ToolCall | None = None
+    """Of a request that waits for those before it: what it asks."""
     answer: EffectFinished | None = None
     """Of a limit that joins an earlier question: how that ended."""
 
@@ -204,6 +206,8 @@ class Mailbox(Struct):
     """Dormant callees in whose inbox messages wait, and how many."""
     background_results: tuple[tuple[ToolCall, EffectFinished], ...] = ()
     """Calls that a turn went on without, and that have ended since the last turn."""
+    requests: dict[str, list[str]] | None = None
+    """Of the user, by agent that goes on with its conversation: its open calls, the first one at work."""
     hops: dict[str, Mapping[str, int]] | None = None
     """Of messages in the inbox or taken, by id, how often each agent handled the chain that led to them."""
 

@@ -15,6 +15,7 @@ from antiphon.kernel.facts.events import EffectFinished
 from antiphon.values.fields import unchecked
 from antiphon.values.limits import Limits
 from antiphon.values.message import Attachment, Message, ToolCall
+from antiphon.values.model import ChatMessage
 
 CALL_AGENT = "call_agent"
 FINISH = "finish"
@@ -72,6 +73,8 @@ class AgentCall(Struct, frozen=True, omit_defaults=True):
     data: Any = None
     calls: tuple[ToolCall, ...] = ()
     """With `intent`, `task_id` and `data` the message's."""
+    history: tuple[ChatMessage, ...] = ()
+    """Of a request: what was said before, as the agent's conversation begins with it."""
     inbox: tuple[Message, ...] = ()
     """Messages that the callee finds in its inbox."""
     forward: tuple[int, ...] = ()

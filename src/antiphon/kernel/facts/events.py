@@ -96,6 +96,8 @@ class CallEffect(Struct, frozen=True, gc=False, tag="call", tag_field="kind", om
     """When it has returned, the callee keeps its conversation for the next call."""
     reactivates: int = 0
     """The dormant activation that goes on, 0 for a new one."""
+    queued: bool = False
+    """Of a request: that activation works on an earlier one, so this begins with a message that says so."""
     own_model: bool = False
     """An action asks the model of its own agent: the callee only talks to that."""
     outside: int = 0
@@ -276,6 +278,10 @@ class MessagePosted(Struct, frozen=True, gc=False, tag="message", omit_defaults=
     """The activation that published it, 0 for anyone else."""
     hook: str = ""
     """The receiver's own hook that posted it."""
+    begins: str = ""
+    """The queued call that its receiver, which is dormant, takes up; what it is asked stands in that."""
+    traceparent: str = ""
+    """Of a request, the span of whoever asked, as in the HTTP header (W3C Trace Context)."""
 
 
 class TurnStarted(Struct, frozen=True, gc=False, tag="turn_started", omit_defaults=True):

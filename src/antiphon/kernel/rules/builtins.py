@@ -36,6 +36,7 @@ from antiphon.kernel.facts.fold.transcript_edits import read_history
 from antiphon.kernel.facts.ledger import no_more_calls
 from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules.answers import deadline_of
+from antiphon.kernel.rules.conversations import conversation_at_work, history_refused
 from antiphon.kernel.rules.next import Emit
 from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam
 from antiphon.schema.arguments import MAX_CHARACTERS, ArgumentParser, Invalid
@@ -187,12 +188,13 @@ def call_agent(
         if occupied is not None:
             return _deliver_only(emit, run, caller, occupied, asked, effect_id)
     background = caller.id == 0 or (asked.background and run.options.background)
+    at_work = conversation_at_work(run, caller, name) if keeps and not caller.id else 0
     detail = call_detail(
         team, name, entry=caller.id == 0, arguments=canonical, background=background,
         limits=within(tightest(team.members[name].agent.limits, asked.limits), asked.deadline, run.at),
         shown=f"Started in the background as {effect_id}" if background and caller.id else "",
         finishes=asked.handoff, stays_dormant=keeps,
-        reactivates=run.dormant.get((caller.id, name), 0) if keeps else 0,
+        reactivates=at_work or (run.dormant.get((caller.id, name), 0) if keeps else 0), queued=at_work > 0,
     )  # fmt: skip
     emit(EffectStarted(effect_id, detail))
     if caller.turn.planned and keeps and asked.deliver_only:
@@ -240,6 +242,8 @@ def _refusal(
             read_history(asked.message)
         except ValueError as error:
             return "invalid_arguments", f"not a conversation: {error}"
+    if refusal is None and asked.history and (wrong := history_refused(run, team, caller, asked)):
+        return "invalid_arguments", wrong
     return refusal
 
 

@@ -69,7 +69,8 @@ def _advance(emit: Emit, run: RunState, team: CompiledTeam, activation: Activati
     if run.owner.draining is not None and activation.phase != "settled":
         # What has ended may be given back; every other phase is there to start something.
         return
-    overdue = activation.progress.overdue and run.owner.draining is None
+    # One that has returned, and is dormant, keeps no time.
+    overdue = activation.progress.overdue and activation.call and run.owner.draining is None
     following = retries.deadline(emit, run, activation) if overdue else AGAIN
     if following is not AGAIN and following is not WAIT:
         turn.break_off(emit, run, activation, following)

@@ -11,7 +11,7 @@ from antiphon.kernel.facts.events import EffectFinished, MessagePosted, TurnFini
 from antiphon.kernel.facts.fold.inbox import full
 from antiphon.kernel.facts.ledger import overspent
 from antiphon.kernel.facts.state import RunState
-from antiphon.kernel.rules import builtins, cancelling, hooks, models, retries
+from antiphon.kernel.rules import builtins, cancelling, conversations, hooks, models, retries
 from antiphon.kernel.rules.next import AGAIN, WAIT, Emit, Next
 from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam, reminder
 from antiphon.kernel.rules.user_calls import of_person
@@ -120,6 +120,8 @@ def serve_user(emit: Emit, run: RunState, team: CompiledTeam, user: Activation) 
 
     They are requests, and calls of tools that an agent's own hook answers at once.
     """
+    if user.mailbox.requests:
+        conversations.begin_queued(emit, run, team, user)
     while True:
         if user.phase == "idle":
             if not user.mailbox.inbox:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -24,6 +24,7 @@ from antiphon.kernel.facts.events import (
     Ruling,
 )
 from antiphon.kernel.facts.fold.inbox import full
+from antiphon.kernel.facts.fold.transcript_edits import check_history
 from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules.answers import check_answer
 from antiphon.kernel.rules.team.compiled import CompiledTeam
@@ -32,6 +33,7 @@ from antiphon.values.codec import clean_fields, clean_text, encode_shallow
 from antiphon.values.fields import unchecked
 from antiphon.values.limits import Limits
 from antiphon.values.message import USER, Attachment, Message, ToolCall, new_id
+from antiphon.values.model import ChatMessage
 from antiphon.values.policy import Grant
 from antiphon.values.result import Outcome
 
@@ -56,7 +58,8 @@ class AskAgent(Struct, frozen=True, tag=True, omit_defaults=True):
     """A request: call `agent` with `text`, as the user.
 
     intent, task_id, data: the message's. calls: what the agent does before it asks its model. inbox:
-    messages that it finds in its inbox beside this one. limits: of this request.
+    messages that it finds in its inbox beside this one. limits: of this request. traceparent: of whoever
+    asks, see MessagePosted. history: what was said before, see AgentCall.
     """
 
     agent: str
@@ -68,6 +71,8 @@ class AskAgent(Struct, frozen=True, tag=True, omit_defaults=True):
     calls: tuple[ToolCall, ...] = ()
     inbox: tuple[Message, ...] = ()
     limits: Limits | None = None
+    traceparent: str = ""
+    history: tuple[ChatMessage, ...] = ()
 
 
 class PostMessage(Struct, frozen=True, tag=True, omit_defaults=True):
@@ -152,7 +157,7 @@ def request(command: AskAgent) -> Message:
     """The user's request as a message: it carries the call that the user's turn will do."""
     asked = AgentCall(
         command.agent, command.text, intent=command.intent, task_id=command.task_id, data=command.data,
-        calls=command.calls, inbox=command.inbox, limits=command.limits,
+        calls=command.calls, inbox=command.inbox, limits=command.limits, history=command.history,
     )  # fmt: skip
     arguments = msgspec.json.encode(asked).decode()
     return _message(
@@ -164,6 +169,16 @@ def tool_call(command: CallTool) -> Message:
     """A person's call of an agent's tool as a message: it carries the call that the user's turn will do."""
     call = ToolCall("call", command.tool, command.arguments)
     return _message("forward", USER, command.agent, "", source=command.by, calls=(call,))
+
+
+def known_history(messages: Iterable[ChatMessage]) -> tuple[ChatMessage, ...]:
+    """What was said before a request. Raises UserError for what no provider would take."""
+    found = tuple(messages)
+    try:
+        check_history(found)
+    except ValueError as error:
+        raise UserError(f"Not a conversation that a provider would take: {error}") from error
+    return found
 
 
 _Posted = TypeVar("_Posted", bound=Command)
@@ -184,7 +199,7 @@ def apply_command(state: RunState, team: CompiledTeam, command: Command, at: flo
     at: the time, Unix seconds.
     """
     if isinstance(command, AskAgent):
-        return MessagePosted(request(command), command=number)
+        return MessagePosted(request(command), command=number, traceparent=command.traceparent)
     if isinstance(command, CallTool):
         return MessagePosted(tool_call(command), command=number)
     if isinstance(command, CancelEffect):
@@ -195,7 +210,9 @@ def apply_command(state: RunState, team: CompiledTeam, command: Command, at: flo
         return _answered(state, team, command, at, number)
     opened = state.open.get(command.call_id)
     if opened is None or not opened.child:
-        return _dead(command.text, command.call_id, f"{command.call_id} is not an open call", number)
+        waits = opened is not None and opened.queued is not None
+        why = "waits for the requests before it" if waits else "is not an open call"
+        return _dead(command.text, command.call_id, f"{command.call_id} {why}", number)
     receiver = state.activations[opened.child]
     message = command.message or _message(
         "forward",

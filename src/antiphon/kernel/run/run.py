@@ -16,6 +16,7 @@ from antiphon.errors import RunFailed, UnknownName, UserError
 from antiphon.journal import Journal
 from antiphon.kernel.context.compaction import HISTORY
 from antiphon.kernel.facts.activation import Activation, FinishedCall, OpenEffect
+from antiphon.kernel.facts.agent_call import AgentCall
 from antiphon.kernel.facts.events import (
     VERDICTS,
     ApprovalEffect,
@@ -32,10 +33,12 @@ from antiphon.kernel.facts.events import (
 )
 from antiphon.kernel.facts.fold.inbox import full
 from antiphon.kernel.facts.fold.transcript_edits import read_history
+from antiphon.kernel.facts.ids import activation_of
 from antiphon.kernel.facts.ledger import NANO
 from antiphon.kernel.facts.records import Record
 from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules.answers import check_answer
+from antiphon.kernel.rules.conversations import history_refused
 from antiphon.kernel.run.commands import (
     AnswerInput,
     AskAgent,
@@ -122,7 +125,7 @@ class Run:
     async def post(
         self, to: str | AnyAgent, text: str | Message = "", *, attachments: Iterable[Attachment] = (),
         intent: str = "", task_id: str = "", data: Any = None, calls: Iterable[ToolCall] = (),
-        inbox: Iterable[Message] = (), limits: Limits | None = None,
+        inbox: Iterable[Message] = (), limits: Limits | None = None, history: Iterable[ChatMessage] = (),
     ) -> str:  # fmt: skip
         """Ask an agent, or tell the one that works on an open call something more.
 
@@ -131,7 +134,8 @@ class Run:
         replaced by the messages that the text holds (JSON of ChatMessages), and neither asks anything.
         task_id: the thread. data: JSON for the agent's own hooks and action. calls: tool calls that the
         agent does before it asks its model. inbox: messages it finds there beside the text.
-        limits: of this request, within those of the run.
+        limits: of this request, within those of the run. history: what was said before, with which the
+        agent's conversation begins; only its first request takes one.
         Returns the id of the call. Raises UnknownName; UserError when the inbox is full, or the run closed or
         drained.
         """
@@ -149,6 +153,8 @@ class Run:
                 raise UserError(f"Not delivered: {refused}")
             return name
         if name not in self._runtime.team.members:
+            if opened is not None and opened.queued is not None:
+                raise UserError(f"{name} waits for the requests before it; tell it more once it has begun")
             number, slash, _ = name.partition("/")
             if slash and number.isdigit():
                 calls_open = [key for key, each in state.open.items() if each.child]
@@ -161,21 +167,43 @@ class Run:
                 read_history(text)
             except ValueError as error:
                 raise UserError(f"Not a conversation that a provider would take: {error}") from error
-        self._runtime.apply_command(
-            AskAgent(
-                name, text, tuple(attachments), intent, task_id, data, tuple(calls), tuple(inbox), limits
-            )
-        )
+        asked = AskAgent(
+            name, text, tuple(attachments), intent, task_id, data, tuple(calls), tuple(inbox), limits,
+            history=tuple(history),
+        )  # fmt: skip
+        call = AgentCall(name, history=asked.history)
+        if call.history and (wrong := history_refused(state, self._runtime.team, state.activations[0], call)):
+            raise UserError(f"Not asked: {wrong}")
+        self._runtime.apply_command(asked)
         return f"0/{state.activations[0].turn.number}.c1"
 
     async def result(self, call_id: str) -> Result:
-        """Wait for a request that `post` made. Raises RunFailed for the outcome `failed`, RunSuspended."""
+        """Wait for a request that `post` made.
+
+        Raises RunFailed for the outcome `failed`, RunSuspended; UserError in a tool of a request that this
+        one waits for, which would wait for itself.
+        """
+        self._refuse_waiting_for_itself(call_id)
         ended = await self._runtime.result(call_id)
         found = self._result(ended, ended.messages or messages_of(self._runtime.state, call_id))
         cause = self._runtime.failures.take(call_id)
         if found.outcome == "failed":
             raise RunFailed(found) from cause
         return found
+
+    def _refuse_waiting_for_itself(self, call_id: str) -> None:
+        state = self._runtime.state
+        opened = state.open.get(call_id)
+        if opened is None or opened.queued is None or not isinstance(opened.detail, CallEffect):
+            return
+        effect_id = self._runtime.performed_by(asyncio.current_task())
+        activation = state.activations.get(activation_of(effect_id)) if effect_id else None
+        line = (state.activations[0].mailbox.requests or {})[opened.detail.agent]
+        if activation is not None and activation.request in line[: line.index(call_id)]:
+            raise UserError(
+                f"{effect_id} waits for {call_id}, which waits until {activation.request} has ended, for"
+                f" which {effect_id} works; do not wait for it here, or ask another agent"
+            )
 
     async def results(self) -> AsyncIterator[Result]:
         """How the requests ended that have ended so far, failed ones too, in that order.

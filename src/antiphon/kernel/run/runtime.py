@@ -303,6 +303,10 @@ class Runtime:
         """Whether a task is one of this ownership's."""
         return task in self._tasks
 
+    def performed_by(self, task: object) -> str:
+        """The id of the effect that a task performs now, or an empty text."""
+        return next((effect_id for effect_id, each in self._performing.items() if each is task), "")
+
     async def _drive(self, opened: OpenEffect | None) -> None:
         """Perform an effect, record its end, and go on with what follows until nothing does."""
         task = asyncio.current_task()

@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from antiphon.kernel.facts.records import Record
 from antiphon.values.limits import Limits
 from antiphon.values.message import Attachment, Message
-from antiphon.values.model import Usage
+from antiphon.values.model import ChatMessage, Usage
 from antiphon.values.policy import Grant, Preset, Scope
 from antiphon.view.connection import OpenQuestion
 from antiphon.view.frames import Frame
@@ -40,6 +40,8 @@ class CreateRun(Struct, frozen=True, forbid_unknown_fields=True):
     """Of GET /models, for every agent as long as the run lives. Default: each agent's own."""
     policy: Preset | None = None
     """What tools may do, as long as the run lives; not more than the team's. Default: the team's."""
+    history: tuple[ChatMessage, ...] = ()
+    """What was said before, with which the agent's conversation begins."""
 
 
 class AskBody(Struct, frozen=True, forbid_unknown_fields=True):
@@ -55,6 +57,8 @@ class AskBody(Struct, frozen=True, forbid_unknown_fields=True):
     """JSON for the agent's own hooks and action."""
     limits: Limits | None = None
     """Of the request."""
+    history: tuple[ChatMessage, ...] = ()
+    """What was said before, with which the agent's conversation begins."""
 
 
 class TellBody(Struct, frozen=True, forbid_unknown_fields=True):

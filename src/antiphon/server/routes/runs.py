@@ -38,22 +38,26 @@ from antiphon.server.routes.loading import FromHost, FromRun, FromSubject, check
 from antiphon.server.routes.projects import check_project
 from antiphon.server.subjects import Subject
 from antiphon.view.nodes import Cost
+from antiphon.view.traces.span import remote
 
 Key = Annotated[str, HeaderParameter(name="Idempotency-Key", max_length=KEY_LENGTH)]
+TraceParent = Annotated[str, HeaderParameter(name="traceparent")]
+"""The span of whoever asks (W3C Trace Context); what is none counts for nothing."""
 MAX_PAGE = 200
 
 
 @post("/runs", status_code=201, summary="Start a run", **allowed("write"))
 async def create_run(
-    data: JSONBody[CreateRun], host: FromHost, subject: FromSubject, key: Key = ""
-) -> RunCreated:
+    data: JSONBody[CreateRun], host: FromHost, subject: FromSubject, key: Key = "",
+    traceparent: TraceParent = "",
+) -> RunCreated:  # fmt: skip
     """Start a run with a request. With an Idempotency-Key it is started once, however often it is sent."""
     check_name(data.name)
     await check_project(host, subject, data.project)
     started = await host.start(
         data.team, data.message, entry=data.entry, attachments=data.attachments, data=data.data,
         limits=data.limits, key=key, labels=Labels(data.project, subject.name), files=data.files,
-        model=data.model, policy=data.policy,
+        model=data.model, policy=data.policy, traceparent=known(traceparent), history=data.history,
     )  # fmt: skip
     if data.name and started.created:
         await host.journal.rename(started.run_id, data.name)
@@ -153,14 +157,21 @@ async def delete_run(run_id: FromPath[str], host: FromHost, subject: FromSubject
 
 
 @post("/runs/{run_id:str}/requests", status_code=202, summary="Ask an agent", **allowed("write"))
-async def ask(data: JSONBody[AskBody], run: FromRun, host: FromHost, key: Key = "") -> CommandReceipt:
+async def ask(
+    data: JSONBody[AskBody], run: FromRun, host: FromHost, key: Key = "", traceparent: TraceParent = ""
+) -> CommandReceipt:
     """Another request in the run. With an Idempotency-Key it is made once."""
     posted_as = await once(host, run.run_id, key, data) if key else ""
     number = await run.ask(
         data.agent, data.message, attachments=data.attachments, data=data.data, limits=data.limits,
-        key=posted_as,
+        key=posted_as, traceparent=known(traceparent), history=data.history,
     )  # fmt: skip
     return await receipt(run, number)
+
+
+def known(traceparent: str) -> str:
+    """The header as it is kept; empty for one that names no span."""
+    return traceparent if remote(traceparent) is not None else ""
 
 
 async def once(host: Host, run_id: str, key: str, body: Any) -> str:

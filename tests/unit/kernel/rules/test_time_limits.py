@@ -197,3 +197,20 @@ def test_a_continued_agent_gets_its_time_anew() -> None:
         assert len(shown(model.requests[2])) == 5
 
     asyncio.run(playing())
+
+
+def test_an_agent_that_goes_on_with_its_conversation_does_so_after_its_time_was_over() -> None:
+    async def never(request: Any) -> str:
+        await asyncio.Event().wait()
+        return "late"
+
+    async def main() -> tuple[str, str]:
+        clock = VirtualClock()
+        agent = Agent(
+            "a", context="continue", model=Script([never, "again"]), limits=Limits(timeout_seconds=10)
+        )
+        async with open_run([agent], create=True, clock=clock) as run:
+            ended = await run.result(await run.post("a", "go"))
+            return ended.outcome, (await run.result(await run.post("a", "more"))).output
+
+    assert asyncio.run(main()) == ("limit", "again")

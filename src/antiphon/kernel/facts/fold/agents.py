@@ -33,6 +33,8 @@ def _rename(activation: Activation, renamed: Mapping[str, str]) -> None:
     mailbox = activation.mailbox
     if mailbox.unread:
         mailbox.unread = {renamed.get(name, name): count for name, count in mailbox.unread.items()}
+    if mailbox.requests:
+        mailbox.requests = {renamed.get(name, name): line for name, line in mailbox.requests.items()}
     if mailbox.hops:
         mailbox.hops = {
             message: {renamed.get(name, name): count for name, count in counts.items()}

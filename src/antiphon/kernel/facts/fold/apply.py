@@ -136,6 +136,9 @@ def _forked(run: RunState, run_id: str, shift: float) -> None:
 
 def _message_posted(run: RunState, event: MessagePosted) -> None:
     run.command = event.command or run.command
+    if event.begins:
+        calls.queued_begins(run, event)
+        return
     message = event.message
     publisher = run.activations[event.by] if event.by else None
     if publisher is not None and publisher.message_log is not None:

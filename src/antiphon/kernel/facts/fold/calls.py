@@ -31,6 +31,7 @@ from antiphon.kernel.facts.events import (
     ApprovalEffect,
     CallEffect,
     EffectFinished,
+    MessagePosted,
     PermissionDecided,
     QuestionEffect,
     ResultEffect,
@@ -38,7 +39,7 @@ from antiphon.kernel.facts.events import (
 )
 from antiphon.kernel.facts.fold import hops
 from antiphon.kernel.facts.fold.inbox import deliver
-from antiphon.kernel.facts.fold.transcript_edits import abandon
+from antiphon.kernel.facts.fold.transcript_edits import abandon, begin_with
 from antiphon.kernel.facts.fold.turns import settle_turn
 from antiphon.kernel.facts.ledger import answered, asked, call_scopes
 from antiphon.kernel.facts.state import RunState, keep_outputs, log, mark_ready
@@ -149,8 +150,14 @@ def call_started(run: RunState, caller: Activation, opened: OpenEffect, detail: 
     else:
         for scope in caller.scopes:
             scope.calls += 1
-    callee = _callee(run, caller, opened, detail)
-    _deliver_opening(run, caller, callee, detail, call)
+    if not caller.id and detail.stays_dormant:
+        line = caller.mailbox.requests = caller.mailbox.requests or {}
+        line.setdefault(detail.agent, []).append(opened.id)
+    if detail.queued:
+        opened.queued = call
+    else:
+        callee = _callee(run, caller, opened, detail, detail.reactivates)
+        _deliver_opening(run, caller, callee, detail, call)
     if opened.index < 0:
         return
     if detail.background:
@@ -161,7 +168,22 @@ def call_started(run: RunState, caller: Activation, opened: OpenEffect, detail: 
         turn.waiting += 1
 
 
-def _callee(run: RunState, caller: Activation, opened: OpenEffect, detail: CallEffect) -> Activation:
+def queued_begins(run: RunState, message: MessagePosted) -> None:
+    """A request has waited for its conversation, which is dormant now, and takes it up."""
+    opened = run.open[message.begins]
+    detail: Any = opened.detail
+    call, opened.queued = opened.queued, None
+    if call is None:
+        raise ValueError(f"{opened.id} is not queued")
+    # It waited for others: its own time begins now.
+    caller, opened.since = run.activations[opened.activation], run.at
+    callee = _callee(run, caller, opened, detail, message.to)
+    _deliver_opening(run, caller, callee, detail, call)
+
+
+def _callee(
+    run: RunState, caller: Activation, opened: OpenEffect, detail: CallEffect, reactivates: int
+) -> Activation:
     """The activation that a call is."""
     outer = caller.scopes[detail.outside :]
     scopes = call_scopes(detail.limits, outer, run.options.limits, run.totals.scopes)
@@ -169,8 +191,8 @@ def _callee(run: RunState, caller: Activation, opened: OpenEffect, detail: CallE
     # Plans add no depth, and an agent that asks its own model is still the same agent.
     deeper = caller.id > 0 and not caller.turn.planned and not detail.own_model
     depth = caller.depth + deeper
-    if detail.reactivates:
-        callee = run.activations[detail.reactivates]
+    if reactivates:
+        callee = run.activations[reactivates]
         del run.dormant[callee.caller, callee.agent]
         if caller.mailbox.unread:
             caller.mailbox.unread.pop(callee.agent, None)
@@ -197,6 +219,8 @@ def _deliver_opening(
 ) -> None:
     read = read_call(detail.arguments or (call.arguments if call is not None else ""))
     callee.task_id = read.task_id or caller.task_id
+    if read.history:
+        begin_with(callee, read.history, ids.opening_id(callee.call))
     message = opening(caller, callee, read, call.attachments if call is not None else ())
     if message is not None:
         deliver(callee, message)
@@ -248,6 +272,8 @@ def call_finished(run: RunState, caller: Activation, opened: OpenEffect, event: 
     """A callee has returned: to the turn, to an action, or in the background."""
     detail: Any = opened.detail
     usage, task_id = _release(run, caller, opened, detail, event) if opened.child else (NO_USAGE, "")
+    if not caller.id and detail.stays_dormant and caller.mailbox.requests:
+        _leave_line(caller.mailbox.requests, detail.agent, opened.id)
     if opened.index < 0:
         operation_finished(run, caller, opened, event)
     elif opened.detached is not None:
@@ -261,6 +287,12 @@ def call_finished(run: RunState, caller: Activation, opened: OpenEffect, event: 
         if detail.finishes and event.outcome == "completed":
             caller.turn.handoff = detail.agent
         _book(run, caller, opened.index, event, result_of(event), detail.finishes)
+
+
+def _leave_line(requests: dict[str, list[str]], agent: str, call_id: str) -> None:
+    requests[agent].remove(call_id)
+    if not requests[agent]:
+        del requests[agent]
 
 
 def _remember(caller: Activation, ended: FinishedCall) -> None:

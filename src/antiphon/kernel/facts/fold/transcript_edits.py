@@ -27,6 +27,12 @@ _read_history = msgspec.json.Decoder(list[ChatMessage]).decode
 def read_history(text: str) -> list[ChatMessage]:
     """The messages of a replaced conversation. Raises ValueError for what no provider would take."""
     messages = _read_history(text)
+    check_history(messages)
+    return messages
+
+
+def check_history(messages: Iterable[ChatMessage]) -> None:
+    """Raise ValueError for messages that no provider would take as what was said before."""
     owed: list[str] = []
     for each in messages:
         if each.role == "system":
@@ -38,7 +44,12 @@ def read_history(text: str) -> list[ChatMessage]:
         owed = [call.id for call in each.calls] if each.role == "assistant" else owed
     if owed:
         raise ValueError("the last call has no result")
-    return messages
+
+
+def begin_with(activation: Activation, messages: Iterable[ChatMessage], origin: str) -> None:
+    """What was said before its first request. Handles in it are another run's, and read nothing here."""
+    known = [msgspec.structs.replace(each, ref="") if each.ref else each for each in messages]
+    replace_transcript(activation, known, [origin] * len(known))
 
 
 def append_results(activation: Activation, limit: int | None) -> Removed:

@@ -21,7 +21,7 @@ from antiphon.values.agent import Agent, ModelOptions
 from antiphon.values.hooks import Hooks
 from antiphon.values.tool import Tool
 
-RULES_VERSION = 3
+RULES_VERSION = 4
 """Grows when the same facts are answered by other events."""
 
 

@@ -65,8 +65,12 @@ class Failures(Struct):
     def note(self, error: BaseException, effect_id: str, agent: str, what: str, request: str) -> str:
         """Log an exception and remember it; what the journal keeps of it. what: the tool, model or action."""
         text = "Run %s: %s of %s failed, %s: %s"
-        about = self.run_id, what, agent, effect_id, text_of(error)
-        say(logging.INFO, text, *about, agent=agent, effect_id=effect_id, error=error)
+        about = self.run_id, what, agent, effect_id
+        plain = text % (*about, type(error).__name__)
+        say(
+            logging.INFO, text, *about, text_of(error), agent=agent, effect_id=effect_id, error=error,
+            without_content=plain,
+        )  # fmt: skip
         self.last.pop(request, None)
         self.last[request] = error
         if len(self.last) > REMEMBERED:

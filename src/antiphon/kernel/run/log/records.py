@@ -50,12 +50,17 @@ _EXPECTED = ("completed", "cancelled", "limit")
 
 def say(
     level: int, text: str, run_id: str, *given: object, agent: str = "", effect_id: str = "",
-    error: BaseException | None = None,
+    error: BaseException | None = None, without_content: str = "",
 ) -> None:  # fmt: skip
-    """Write a record, if anybody listens; `text` takes the run's id first. error: told with its traceback."""
+    """Write a record, if anybody listens; `text` takes the run's id first. error: told with its traceback.
+
+    without_content: the record's field of that name, for logs that must not hold what an error says.
+    """
     if LOG.hasHandlers():
         shown = [_line(each) if isinstance(each, str) else each for each in (run_id, *given)]
         about = fields(run_id, _line(agent), _line(effect_id))
+        if without_content:
+            about["without_content"] = without_content
         LOG.log(level, text, *shown, extra=about, exc_info=error)
 
 
@@ -105,11 +110,15 @@ class RunLog:
             if tell is not None:
                 tell(self, event)
 
-    def _say(self, level: int, event: Event, text: str, *given: object, agent: str = "") -> None:
+    def _say(
+        self, level: int, event: Event, text: str, *given: object, agent: str = "", without_content: str = ""
+    ) -> None:
         number = whose(event)
         who = agent or (self._index.agent(number) if number else "")
         effect_id = getattr(event, "id", "") or getattr(event, "effect", "")
-        say(level, f"Run %s: {text}", self._run_id, *given, agent=who, effect_id=effect_id)
+        plain = f"Run {_line(self._run_id)}: {without_content}" if without_content else ""
+        shown = f"Run %s: {text}"
+        say(level, shown, self._run_id, *given, agent=who, effect_id=effect_id, without_content=plain)
 
     # -- the run ------------------------------------------------------------------------------
 
@@ -129,8 +138,14 @@ class RunLog:
         self._say(INFO, event, "cancel of %s was requested", event.target or "every request")
 
     def _message(self, event: MessagePosted) -> None:
-        if event.dead_letter and event.command:
-            self._say(WARNING, event, "command %d was refused: %s", event.command, event.dead_letter)
+        if event.begins:
+            name = event.message.receiver
+            self._say(INFO, event, "request %s of %s began", event.begins, name, agent=name)
+        elif event.dead_letter and event.command:
+            # Why may quote what somebody answered.
+            plain = f"command {event.command} was refused"
+            given = event.command, event.dead_letter
+            self._say(WARNING, event, "command %d was refused: %s", *given, without_content=plain)
         elif event.dead_letter:
             self._say(INFO, event, "a message could not be delivered: %s", event.dead_letter)
 
@@ -156,7 +171,8 @@ class RunLog:
         if detail.breach:
             self._say(WARNING, event, "%s, %s goes on", detail.breach, detail.agent)
         elif not whose(event):
-            self._say(INFO, event, "request %s of %s began", event.id, detail.agent, agent=detail.agent)
+            text = "request %s of %s waits for those before it" if detail.queued else "request %s of %s began"
+            self._say(INFO, event, text, event.id, detail.agent, agent=detail.agent)
 
     def _timer(self, event: EffectStarted, detail: TimerEffect) -> None:
         # A deadline has no text.
