@@ -36,9 +36,9 @@ from antiphon.kernel.facts.fold.transcript_edits import read_history
 from antiphon.kernel.facts.ledger import no_more_calls
 from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules.answers import deadline_of
-from antiphon.kernel.rules.conversations import conversation_at_work, history_refused
 from antiphon.kernel.rules.next import Emit
 from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam
+from antiphon.kernel.rules.user.conversations import conversation_at_work, history_refused
 from antiphon.schema.arguments import MAX_CHARACTERS, ArgumentParser, Invalid
 from antiphon.schema.standins import from_json, to_json
 from antiphon.values.agent import ALL

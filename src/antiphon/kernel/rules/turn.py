@@ -11,10 +11,11 @@ from antiphon.kernel.facts.events import EffectFinished, MessagePosted, TurnFini
 from antiphon.kernel.facts.fold.inbox import full
 from antiphon.kernel.facts.ledger import overspent
 from antiphon.kernel.facts.state import RunState
-from antiphon.kernel.rules import builtins, cancelling, conversations, hooks, models, retries
+from antiphon.kernel.rules import builtins, cancelling, hooks, models, retries
 from antiphon.kernel.rules.next import AGAIN, WAIT, Emit, Next
 from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam, reminder
-from antiphon.kernel.rules.user_calls import of_person
+from antiphon.kernel.rules.user import conversations
+from antiphon.kernel.rules.user.tool_calls import of_person
 from antiphon.values.agent import Agent
 from antiphon.values.hooks import Continue, ModelInput, Return, TurnContext, TurnPlan
 from antiphon.values.message import Message

@@ -38,7 +38,7 @@ from antiphon.kernel.facts.ledger import NANO
 from antiphon.kernel.facts.records import Record
 from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules.answers import check_answer
-from antiphon.kernel.rules.conversations import history_refused
+from antiphon.kernel.rules.user.conversations import history_refused
 from antiphon.kernel.run.commands import (
     AnswerInput,
     AskAgent,

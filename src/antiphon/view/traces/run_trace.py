@@ -153,7 +153,7 @@ class RunTrace:
             self._asked(effect)
         if effect.is_timer:
             self._retried(node, effect)
-        elif effect.kind not in ("action", "instructions"):
+        elif effect.has_row:
             self._effects[effect.id] = node, effect
 
     def _asked(self, effect: EffectNode) -> None:
@@ -167,7 +167,8 @@ class RunTrace:
         self._last_request = self._root(effect.id)
 
     def _retried(self, node: ActivationNode, effect: EffectNode) -> None:
-        if effect.purpose != "retry":
+        if not effect.has_row:
+            # A deadline, and no wait before another attempt.
             return
         due = effect.wait.due_at if effect.wait is not None else effect.began_at
         seconds = round(max(due - effect.began_at, 0.0), 6)
@@ -206,9 +207,9 @@ class RunTrace:
             yield self._span(effect, self._root(effect.id), parent, name, found, links, remote_parent=True)
         if callee is not None:
             name, found = gen_ai.agent(run_id, effect, callee, content=content)
-        elif effect.kind == "model":
+        elif effect.model is not None:
             name, found = gen_ai.chat(run_id, node, effect, content=content)
-        elif effect.kind == "wait":
+        elif effect.wait is not None:
             name, found = gen_ai.wait(run_id, node, effect, content=content)
         elif node.id:
             name, found = gen_ai.tool(run_id, node, effect, content=content)
@@ -223,7 +224,7 @@ class RunTrace:
     ) -> RunSpan:  # fmt: skip
         error = gen_ai.failure_of(effect)
         return RunSpan(
-            context, name, "client" if effect.kind == "model" else "internal", effect.began_at,
+            context, name, "client" if effect.model is not None else "internal", effect.began_at,
             effect.ended_at if effect.ended_at is not None else self._tree.at, parent,
             remote_parent and parent is not None, attributes, (), links, bool(error),
             effect.reason if error and self._content else "",
