@@ -126,12 +126,13 @@ class Host:
     async def start(
         self, team: str, message: str, *, entry: str = "", attachments: Iterable[Attachment] = (),
         data: Any = None, limits: Limits | None = None, key: str = "", run_id: str = "",
-        labels: Labels = NO_LABELS,
+        labels: Labels = NO_LABELS, conversation: bool = False,
     ) -> StartedRun:  # fmt: skip
         """Start a run with a request to `entry`, or the team's first agent; durable on return.
 
         It may have to wait for a slot. key: starts it once, however often it is asked for by the same owner.
-        data, limits: of the request. labels: its owner and project. Raises UnknownName, KeyUsed when the key
+        data, limits: of the request. labels: its owner and project. conversation: whether the agent remembers
+        at each further request what was said before. Raises UnknownName, KeyUsed when the key
         came with another request, UserError for what JSON cannot hold, JournalError.
         """
         self._refuse_when_draining()
@@ -141,7 +142,7 @@ class Host:
             raise UnknownName(f"agent of team {team}", agent, names)
         found = checked(Labels(labels.project, labels.owner, team))
         asked = posted(AskAgent(agent, message, tuple(attachments), data=data, limits=limits))
-        first = FirstRequest(first_key(found, encode(asked)), encode(asked))
+        first = FirstRequest(first_key(found, encode(asked)), encode(asked), agent if conversation else "")
         if not key:
             return await self._start(run_id or new_id(), known, found, first)
         named = _run_of(found.owner, key)

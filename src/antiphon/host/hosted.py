@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from antiphon.errors import AntiphonError, RunInUse
 from antiphon.host.slots import Slots
@@ -15,7 +17,7 @@ from antiphon.journal import Journal
 from antiphon.journal.listing import NO_LABELS, Labels
 from antiphon.kernel.run.clock import Clock
 from antiphon.kernel.run.open import open_run, system_clock
-from antiphon.kernel.run.rows import fold
+from antiphon.kernel.run.rows import events_of, fold
 from antiphon.kernel.run.run import Run, next_due, rests
 from antiphon.values.codec import type_and_text
 
@@ -27,11 +29,26 @@ HostedState = Literal["queued", "running", "resting", "suspended", "elsewhere", 
 posted. `suspended`: it stopped with the reason. `elsewhere`: another process drives it."""
 
 
+CONVERSATION = "conversation"
+"""The key in a run's data that names the agent that it is a conversation with."""
+
+
+async def conversation_with(journal: Journal, run_id: str) -> str:
+    """The agent that a run was begun with as a conversation; empty for any other run."""
+    rows = await journal.read(run_id, 0, 1)
+    first = next(iter(await events_of(journal, run_id, rows[0])), None) if rows else None
+    data = getattr(first, "data", None)
+    found = data.get(CONVERSATION) if isinstance(data, dict) else None
+    return found if isinstance(found, str) else ""
+
+
 class FirstRequest(Struct, frozen=True):
     """The request that a run begins with, as it is posted."""
 
     key: str
     body: bytes
+    talks: str = ""
+    """The agent that is asked, where the run is a conversation with it."""
 
 
 class HostedRun:
@@ -151,13 +168,18 @@ class HostedRun:
             finally:
                 self.run = None
 
-    def _open(self) -> AbstractAsyncContextManager[Run]:
-        new, team = self._first is not None, self._team
-        return open_run(
-            team.agents, journal=self._journal, run_id=self.run_id, create=new, model=team.model,
-            limits=team.limits, policy=team.policy if new else None, endpoints=team.endpoints,
+    @asynccontextmanager
+    async def _open(self) -> AsyncIterator[Run]:
+        first, team = self._first, self._team
+        talks = first.talks if first is not None else await conversation_with(self._journal, self.run_id)
+        agents = [replace(each, context="continue") if each.name == talks else each for each in team.agents]
+        async with open_run(
+            agents, journal=self._journal, run_id=self.run_id, create=first is not None, model=team.model,
+            limits=team.limits, policy=team.policy if first is not None else None, endpoints=team.endpoints,
             deps=team.deps, clock=self._given_clock, labels=self._labels,
-        )  # fmt: skip
+            data={CONVERSATION: talks} if first is not None and talks else None,
+        ) as run:  # fmt: skip
+            yield run
 
     async def _post_first(self) -> None:
         """Post the first request in the run, which is there to keep it."""

@@ -13,9 +13,11 @@ from msgspec.structs import replace
 from antiphon import Limits
 from antiphon.cli.display import output, terminal_escape
 from antiphon.cli.session.request import DisplayOptions, Request, perform
-from antiphon.cli.store import journal_option, url_of
+from antiphon.cli.source import opened_server, refuse_options, source_option
+from antiphon.cli.store import RunSource, url_of
 from antiphon.cli.target import FORMS, Target, load_target
 from antiphon.config.dotenv import environment
+from antiphon.host.team import check_label
 from antiphon.journal import open_journal
 from antiphon.values.limits import DEFAULTS
 
@@ -64,7 +66,8 @@ def _limit_option(name: str, text: str) -> Callable[[Command], Command]:
 @model_option
 @endpoint_option
 @folder_option
-@journal_option
+@source_option
+@click.option("--project", default="", metavar="NAME", help="The project that the run is sorted into.")
 @click.option(
     "--policy",
     type=click.Choice(["open", "guarded", "strict"]),
@@ -84,7 +87,8 @@ def run(
     model: str | None,
     endpoints: tuple[str, ...],
     folder: str | None,
-    journal: str | None,
+    source: RunSource,
+    project: str,
     policy: Any,
     as_json: bool,
     quiet: bool,
@@ -92,28 +96,48 @@ def run(
 ) -> int:
     """Ask the team TARGET and watch it work; the answer is printed at the end.
 
-    Ctrl-C suspends the run: nothing is lost, and the command that resumes it is printed.
+    Ctrl-C suspends the run: nothing is lost, and the command that resumes it is printed. With --server TARGET
+    is a team of the server, which drives the run: Ctrl-C leaves it going there.
     """
+    if project:
+        check_label("project", project)
+    if source.is_server:
+        refuse_options("model", "endpoints", "folder", "policy")
+        caps = _limits(limits) if any(each is not None for each in limits.values()) else None
+        manner = DisplayOptions(target, source, as_json=as_json, quiet=quiet)
+        return asyncio.run(_run_there(manner, message, caps, project))
     loaded = load_target(target, folder)
     loaded.tell_findings()
-    manner = DisplayOptions(target, journal, folder, model, as_json, quiet, endpoints=endpoints)
-    request = Request(policy=policy, message=_message(message, loaded), limits=_limits(limits))
+    manner = DisplayOptions(target, source, folder, model, as_json, quiet, endpoints=endpoints)
+    said = _message(message, loaded.entry)
+    request = Request(policy=policy, message=said, limits=_limits(limits), project=project)
     return asyncio.run(_run(request, loaded, manner))
 
 
 async def _run(request: Request, target: Target, manner: DisplayOptions) -> int:
-    journal = open_journal(url_of(manner.journal, environment()))
+    journal = open_journal(url_of(manner.source.journal, environment()))
     try:
         return await perform(request, target, manner, journal)
     finally:
         await journal.close()
 
 
-def _message(given: str | None, target: Target) -> str:
+async def _run_there(manner: DisplayOptions, message: str | None, limits: Limits | None, project: str) -> int:
+    # Only where a server is asked: it takes long to import.
+    from antiphon.cli.session.elsewhere import ServerRequest, ask_there
+
+    async with opened_server(manner.source) as runs:
+        team = await runs.team(manner.target)
+        said = _message(message, team.entry)
+        first = ServerRequest(manner.target, team.entry, limits, project)
+        return await ask_there(runs, first, said, manner)
+
+
+def _message(given: str | None, entry: str) -> str:
     """The message: as given, else from the standard input; asked for when that is a terminal."""
     if given is None and sys.stdin is not None:
         if sys.stdin.isatty():
-            output.tell(f"What do you want from {terminal_escape.line(target.entry, 60)}? ", end="")
+            output.tell(f"What do you want from {terminal_escape.line(entry, 60)}? ", end="")
             given = sys.stdin.readline()
         else:
             given = sys.stdin.read(MAX_MESSAGE + 1)

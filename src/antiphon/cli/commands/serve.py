@@ -17,7 +17,8 @@ from antiphon.cli import exit_codes
 from antiphon.cli.commands.run import endpoint_option, folder_option, model_option
 from antiphon.cli.display import output, terminal_escape
 from antiphon.cli.session.drive import on_signals
-from antiphon.cli.store import journal_option, url_of
+from antiphon.cli.source import journal_option
+from antiphon.cli.store import url_of
 from antiphon.cli.target import FORMS, Target, load_target
 from antiphon.config.dotenv import environment
 from antiphon.errors import ConfigError, UserError

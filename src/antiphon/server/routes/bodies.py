@@ -7,6 +7,7 @@ from typing import Any, Literal
 from msgspec import Struct, field
 
 from antiphon.kernel.facts.records import Record
+from antiphon.kernel.facts.summary import RunSummary
 from antiphon.values.limits import Limits
 from antiphon.values.message import Attachment, Message
 from antiphon.values.model import Usage
@@ -34,6 +35,8 @@ class CreateRun(Struct, frozen=True, forbid_unknown_fields=True):
     """What people call the run."""
     project: str = ""
     """What it is a part of."""
+    conversation: bool = False
+    """Whether the agent that is asked remembers, at each further request, what was said before."""
 
 
 class AskBody(Struct, frozen=True, forbid_unknown_fields=True):
@@ -49,6 +52,8 @@ class AskBody(Struct, frozen=True, forbid_unknown_fields=True):
     """JSON for the agent's own hooks and action."""
     limits: Limits | None = None
     """Of the request."""
+    intent: str = ""
+    """A label of the request; `compact` has a continued conversation compacted, and asks nothing."""
 
 
 class TellBody(Struct, frozen=True, forbid_unknown_fields=True):
@@ -162,6 +167,10 @@ class RunLine(Struct, frozen=True):
     """Unix seconds."""
     updated_at: float
     """Unix seconds."""
+    number: int
+    """Its place in the list; it grows with each run, and is what `before` takes."""
+    summary: RunSummary
+    """As its owner told it last: how it stands, what it asks, its activity."""
 
 
 class RunPage(Struct, frozen=True):
