@@ -115,6 +115,6 @@ def _read(path: str) -> str:
 
 def _checked_token(text: str, place: str) -> Secret:
     """A token that can stand in a header. The error says where it comes from, and nothing of it."""
-    if not text or len(text) > MAX_TOKEN or not text.isascii() or not text.isprintable() or " " in text:
-        raise ConfigError(f"{place} holds no token; expected one line of letters and digits")
+    if not text or len(text) > MAX_TOKEN or not text.isascii() or not text.isprintable():
+        raise ConfigError(f"{place} holds no token; expected one line of visible ASCII characters")
     return Secret(text)

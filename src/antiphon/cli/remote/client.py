@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from antiphon.cli import exit_codes
 from antiphon.cli.remote.address import ServerAddress
-from antiphon.errors import JournalError, UserError
+from antiphon.errors import JournalError
 from antiphon.values.secret import shown
 
 CONNECT_SECONDS = 10.0
@@ -39,15 +39,22 @@ T = TypeVar("T")
 
 
 class ServerFault(JournalError):
-    """The server cannot be reached, or says what no server of runs says: exit code 5, as of a journal."""
+    """The server cannot be reached, or says what no server of runs says: exit code 5, as of a journal.
+
+    passing: the same may succeed soon.
+    """
+
+    def __init__(self, text: str, *, passing: bool = False) -> None:
+        super().__init__(text)
+        self.passing = passing
 
 
-class ServerRefused(UserError):
+class ServerRefused(exit_codes.Refused):
     """The server has refused a request. code: its word for why, empty where it gave none."""
 
     def __init__(self, text: str, code: str = "", status: int = 0) -> None:
         super().__init__(text)
-        self.code, self.status = code, status
+        self.code, self.status, self.passing = code, status, status in _AGAIN
         self.exit_code = _EXITS.get(code, exit_codes.CONFIG if status < 500 else exit_codes.FAILED)
 
 
@@ -164,9 +171,8 @@ class ServerClient:
                     raise await self._refusal(answer)
                 yield answer
         except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL, OSError) as error:
-            raise ServerFault(
-                f"The server at {self.url} cannot be reached: {self.said(str(error) or type(error).__name__)}"
-            ) from error
+            why = self.said(str(error) or type(error).__name__)
+            raise ServerFault(f"The server at {self.url} cannot be reached: {why}", passing=True) from error
 
     def said(self, text: str) -> str:
         """Words of the server's as an error repeats them: one line, and never the token."""
@@ -216,9 +222,8 @@ class ServerClient:
             word = (
                 "cannot answer now" if status in _AGAIN else "is no Antiphon server, or not at this address"
             )
-            return ServerFault(
-                f"What answers at {self.url} {word}: HTTP {status} {self.said(found.title)}".strip()
-            )
+            said = f"What answers at {self.url} {word}: HTTP {status} {self.said(found.title)}".strip()
+            return ServerFault(said, passing=status in _AGAIN)
         text = self.said(found.title)
         if code in _UNKNOWN:
             return exit_codes.NotFound(text)
@@ -243,13 +248,6 @@ class ServerClient:
             f"The server at {self.url} redirects to {place}; nothing was sent there. If that is the server"
             " that you mean, name it"
         )
-
-
-def is_passing(error: Exception) -> bool:
-    """Whether the same may succeed soon: the server is not there now, or says so."""
-    if isinstance(error, ServerRefused):
-        return error.status in _AGAIN
-    return isinstance(error, ServerFault) and isinstance(error.__cause__, httpx2.HTTPError | OSError)
 
 
 def _text(value: Any) -> str:

@@ -11,7 +11,7 @@ from urllib.parse import quote
 import httpx2
 from msgspec import Struct
 
-from antiphon.cli.remote.client import ServerClient, ServerFault, ServerProblem, is_passing
+from antiphon.cli.remote.client import ServerClient, ServerFault, ServerProblem, ServerRefused
 from antiphon.errors import ModelError
 from antiphon.kernel.facts.events import RunClosed
 from antiphon.kernel.facts.records import Record, ReplyDelta
@@ -72,9 +72,9 @@ class ServerEvents:
                 return self._given(self._found.popleft())
             try:
                 await self._read_on()
-            except ServerFault as error:
+            except (ServerFault, ServerRefused) as error:
                 await self._drop()
-                if not is_passing(error):
+                if not error.passing:
                     raise
                 await self._pause(error)
             except BaseException:
@@ -105,11 +105,13 @@ class ServerEvents:
             async with asyncio.timeout(IDLE_SECONDS):
                 chunk = await anext(self._chunks)
         except StopAsyncIteration:
-            raise ServerFault("The stream was cut") from httpx2.RemoteProtocolError("cut")
+            raise ServerFault("The stream was cut", passing=True) from None
         except TimeoutError as error:
-            raise ServerFault(f"The server at {self._client.url} says nothing any more") from error
+            said = f"The server at {self._client.url} says nothing any more"
+            raise ServerFault(said, passing=True) from error
         except (httpx2.HTTPError, httpx2.StreamError, OSError) as error:
-            raise ServerFault(f"The connection was cut: {self._client.said(str(error))}") from error
+            said = f"The connection was cut: {self._client.said(str(error))}"
+            raise ServerFault(said, passing=True) from error
         try:
             events = self._reader.feed(chunk)
         except ModelError as error:
@@ -130,10 +132,14 @@ class ServerEvents:
                     self._client.stream("GET", path, query={"deltas": self._deltas}, headers=known)
                 )
         except TimeoutError as error:
-            raise ServerFault(f"The server at {self._client.url} does not answer") from error
+            said = f"The server at {self._client.url} does not answer"
+            raise ServerFault(said, passing=True) from error
         self._opened = asyncio.get_running_loop().time()
         self._reader = SSEReader(max_line=MAX_EVENT, max_event=MAX_EVENT)
-        return answer.aiter_bytes()
+        chunks = answer.aiter_bytes()
+        # A connection that is dropped leaves no generator to be closed by chance.
+        self._stack.push_async_callback(chunks.aclose)
+        return chunks
 
     async def _drop(self) -> None:
         self._found.clear()
@@ -168,7 +174,7 @@ class ServerEvents:
             ):
                 self._over, self.ended = True, "closed"
         elif end.reason == "server_left":
-            raise ServerFault("The server was left") from httpx2.RemoteProtocolError("left")
+            raise ServerFault("The server was left", passing=True)
         else:
             problem = end.problem or ServerProblem(
                 "The token is not valid any more", "urn:antiphon:problem:token"
@@ -203,7 +209,7 @@ class ServerEvents:
 
     # -- reconnecting -------------------------------------------------------------------------
 
-    async def _pause(self, error: ServerFault) -> None:
+    async def _pause(self, error: Exception) -> None:
         """Say once that it is cut, and wait longer each time. Raises when it was away for too long."""
         if not self._failed:
             self._tell(f"(the connection to {self._client.url} was cut; reconnecting)")

@@ -116,7 +116,7 @@ class FollowedEvents(Protocol):
 
     def wake(self) -> None: ...
 
-    def close(self) -> None: ...
+    async def aclose(self) -> None: ...
 
 
 class FollowedRun(Protocol):
@@ -184,7 +184,7 @@ class Driver:
                     break
                 await self._hear()
         finally:
-            subscription.close()
+            await subscription.aclose()
             if self._keyboard is not None:
                 self._keyboard.close()
             self._drive.watcher.stop()

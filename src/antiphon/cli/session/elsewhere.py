@@ -95,7 +95,7 @@ class RemoteRun:
             )  # fmt: skip
             self._run_id = await self._runs.start(body, new_id())
             self._begun.set()
-            return ids.call_id(0, 1, 1)
+            return ids.call_id(0, 1, 0)
         async with self._runs.connect(self._run_id) as run:
             if "/" in to:
                 await run.post(to, text)
@@ -148,10 +148,10 @@ class RemoteEvents:
     def wake(self) -> None:
         """See FollowedEvents; nothing is lost here."""
 
-    def close(self) -> None:
+    async def aclose(self) -> None:
         """Stop watching."""
         if self._events is not None:
-            self._events.close()
+            await self._events.aclose()
 
 
 async def ask_there(runs: Any, first: ServerRequest, message: str, manner: DisplayOptions) -> int:

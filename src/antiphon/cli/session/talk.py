@@ -142,7 +142,7 @@ class Talk:
                     subscription.wake()
                 await self._hear()
         finally:
-            subscription.close()
+            await subscription.aclose()
             self._stop_watching()
             self.screen.end_line()
         return self.next
