@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 
 import click
@@ -25,7 +26,7 @@ from antiphon.cli.display.request_lines import lines_of
 from antiphon.cli.display.tree import CallBranch, CallTree, Remark
 from antiphon.cli.session.request import manner_of
 from antiphon.cli.source import STATES, opened_runs, source_option
-from antiphon.cli.store import ListedRun, RunSource, json_option, short_id, state_of
+from antiphon.cli.store import ListedRun, RunSource, command, json_option, short_id, state_of
 from antiphon.errors import UnknownName
 from antiphon.journal.listing import MAX_NAME, RunFilter, RunInfo
 from antiphon.kernel.facts import ids
@@ -274,11 +275,12 @@ def _row(row: EffectNode | Remark) -> dict[str, Any]:
         return {
             "id": "", "kind": "message" if row.sender else "text", "name": row.sender, "purpose": "",
             "arguments": "", "outcome": "completed", "text": row.text, "started": 0.0, "ended": 0.0,
+            "decision": None,
         }  # fmt: skip
     return {
         "id": row.id, "kind": row.kind, "name": name_of(row), "purpose": row.purpose,
         "arguments": row.arguments, "outcome": outcome_of(row), "text": text_of(row),
-        "started": row.began_at, "ended": row.ended_at or 0.0,
+        "started": row.began_at, "ended": row.ended_at or 0.0, "decision": row.decision,
     }  # fmt: skip
 
 
@@ -350,7 +352,8 @@ async def _tail(prefix: str, source: RunSource, follow: bool, as_json: bool, lin
                 if lines is None or record.seq > found[-1].seq - lines:
                     show(record)
             if follow:
-                waits = Waits(tree.run, output.tell)
+                answer = partial(command, "answer", short_id(entry.run_id), source=source)
+                waits = Waits(tree.run, answer, output.tell)
                 waits.look()
                 async with aclosing(run.events(tree.run.seq, deltas=False)) as events:
                     async for item in events:
@@ -363,21 +366,22 @@ async def _tail(prefix: str, source: RunSource, follow: bool, as_json: bool, lin
 
 
 class Waits:
-    """Says it when a request waits for a person and for nothing else, once each time."""
+    """Says it when a request waits for a person and for nothing else, once for each question.
 
-    def __init__(self, run: RunTree, tell: Callable[[str], object]) -> None:
-        self._run, self._tell, self._told = run, tell, ""
+    answer: the command that answers, but for what is asked and what is said.
+    """
+
+    def __init__(self, run: RunTree, answer: Callable[[str], str], tell: Callable[[str], object]) -> None:
+        self._run, self._answer, self._tell, self._told = run, answer, tell, ""
 
     def look(self) -> None:
         """A row was read."""
         waits = any(self._run.waits(request) for request in self._run.requests)
         asked = next(iter(self._run.human_inputs), "") if waits else ""
         if asked and asked != self._told:
-            effect = self._run.human_inputs[asked]
-            what = terminal_escape.line(name_of(effect), 64) if effect.is_approval else effect.what
             agent = terminal_escape.line(self._run.activations[ids.activation_of(asked)].agent, 40)
             self._tell(
-                f"(waits for a person: {agent} asks, {asked.removesuffix('?')} {what})".replace(" )", ")")
+                f"(waits for a person: {agent} asks; to answer: {self._answer(asked.removesuffix('?'))})"
             )
         self._told = asked
 
