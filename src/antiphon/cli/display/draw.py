@@ -64,8 +64,8 @@ def waiting(effect: EffectNode) -> str:
 
 
 def decided(effect: EffectNode) -> str:
-    """Who allowed or denied it, where it stands: `allowed by ann` of what a person was asked, `by policy` of a
-    call that nobody was asked about."""
+    """Who allowed or denied it, where it stands: `allowed by ann` of what a person was asked, `by policy`
+    of a call that nobody was asked about."""
     found = effect.decision
     if found is None or not (found.by or found.rule) or (effect.wait is None and not found.rule):
         return ""

@@ -128,6 +128,7 @@ def plain(said):
     return said.code, AGES.sub("", said.out), AGES.sub("", said.err)
 
 
+@pytest.mark.slow
 def test_what_is_read_is_said_alike(shell, asking, monkeypatch):  # noqa: F811
     with serving(JOURNAL, {"desk": Agent("desk", model=Script(["x"]))}) as server:
         for path, cases in READING.items():
@@ -138,6 +139,7 @@ def test_what_is_read_is_said_alike(shell, asking, monkeypatch):  # noqa: F811
                 assert plain(there) == plain(here), words
 
 
+@pytest.mark.slow
 def test_a_run_is_shown_alike(shell, runs, monkeypatch):  # noqa: F811
     teams = {"team": Agent("lead", "You lead.", model=Script(["Five."], by="turn"))}
     shell.write("one.py", "from antiphon import Agent\nfrom antiphon.models.script import Script\n"
@@ -160,6 +162,7 @@ def test_a_run_is_shown_alike(shell, runs, monkeypatch):  # noqa: F811
         assert json_there[-1]["output"] == "Five."
 
 
+@pytest.mark.slow
 def test_a_question_is_answered_from_another_terminal_and_the_run_goes_on(shell, monkeypatch):  # noqa: F811
     clerk = Agent("clerk", model=Script([call("pay", who="ann"), "paid"], by="turn"), tools=[pay])
     with serving("runs.db", {"clerk": clerk}) as server:
@@ -188,6 +191,7 @@ def test_a_question_is_answered_from_another_terminal_and_the_run_goes_on(shell,
         assert (late.code, "settled already: answered 'yes'" in late.err) == (10, True)
 
 
+@pytest.mark.slow
 def test_a_conversation_remembers_and_goes_on_later(shell, monkeypatch):  # noqa: F811
     class Counts:
         """Says how many messages it is shown."""
@@ -218,6 +222,7 @@ def test_a_conversation_remembers_and_goes_on_later(shell, monkeypatch):  # noqa
         assert talk("Hi\n", "nobody").code == 3
 
 
+@pytest.mark.slow
 def test_a_run_is_taken_out_of_one_server_and_into_another(shell, runs, monkeypatch):  # noqa: F811
     with serving(JOURNAL, {"desk": Agent("desk", model=Script(["x"]))}) as server:
         exported = on_server(shell, server, monkeypatch, "runs", "export", runs["FIRST"], "--out", "run.json")
