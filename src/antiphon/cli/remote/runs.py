@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from antiphon.cli import exit_codes
+from antiphon.cli.remote.address import SERVER
 from antiphon.cli.remote.client import ServerClient, ServerRefused
 from antiphon.cli.remote.connection import ServerRun, connect_server
 from antiphon.cli.remote.events import ServerEvents
@@ -137,8 +138,13 @@ class ServerRuns:
             known = [each.name for each in (await self.client.ask("GET", "/teams", Teams)).teams]
             raise ConfigError(
                 f"The server at {self.client.url} has no team {visible(name[:80])}: with --server TARGET is"
-                f" the name of one of its teams: {', '.join(map(visible, known)) or '(none)'}"
+                f" the name of one of its teams: {', '.join(map(visible, known)) or '(none)'}{self._hint}"
             ) from error
+
+    @property
+    def _hint(self) -> str:
+        """What to do where a team of this machine was meant, and the server comes from the settings."""
+        return "" if self.source.server else f". For a team here unset {SERVER}, or give --journal PATH"
 
     async def start(self, body: CreateRun, key: str) -> str:
         """Start a run; its id. key: started once, however often it is asked for."""

@@ -52,6 +52,7 @@ class ServerTalks:
     def __init__(self, runs: Any, manner: DisplayOptions, person: Person, project: str = "") -> None:
         self._runs, self._manner, self._person, self._project = runs, manner, person, project
         self._code = exit_codes.COMPLETED
+        self._last = ""
 
     async def all(self, run_id: str) -> int:
         """Lead one after another, the first one with a run unless `run_id` is empty; the exit code."""
@@ -59,9 +60,9 @@ class ServerTalks:
         again = False
         while opening is not None:
             try:
-                before = opening
                 opening = await self._lead(opening, again)
-                again = opening is not None and opening.run_id == before.run_id is not None
+                # What was said there is still on the screen.
+                again = opening is not None and opening.run_id == self._last != ""
             except exit_codes.NotFound as error:
                 if self._manner.target == "" and not again:
                     raise
@@ -90,6 +91,7 @@ class ServerTalks:
             )
         talk = Talk(run, team, None, person, obey)
         after = await talk.until_end(again=again)
+        self._last = run.run_id
         self._code = exit_codes.COMPLETED if person.interactive else talk.code
         if run.run_id:
             person.farewell = f"run {short_id(run.run_id)}; to go on: {self._manner.resume(run.run_id)}"
