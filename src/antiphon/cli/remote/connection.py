@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from antiphon.cli.remote.client import ServerClient
-from antiphon.cli.remote.events import ServerEvents
+from antiphon.cli.remote.events import ServerEvents, check_next
 from antiphon.errors import UserError
 from antiphon.kernel.facts.records import Record
 from antiphon.server.routes.bodies import (
@@ -64,9 +64,11 @@ class ServerRun:
         while more:
             query = {"after": after, "limit": PAGE}
             page = await self._client.ask("GET", self._path("/records"), RecordPage, query=query)
+            for record in page.records:
+                check_next(self._client, record, self._run_id, after)
+                after = record.seq
             found += page.records
-            more = page.more and page.next > after
-            after = page.next
+            more = page.more and bool(page.records)
         self._known = max(self._known, after)
         return found
 

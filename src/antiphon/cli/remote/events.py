@@ -152,13 +152,12 @@ class ServerEvents:
             last = self._newest()
             if record.seq <= last and record.run_id == self._run_id:
                 return
-            if record.run_id != self._run_id or record.seq != last + 1:
-                raise ServerFault(
-                    f"The server at {self._client.url} sends record {record.seq} after {last}: some were lost"
-                )
+            check_next(self._client, record, self._run_id, last)
             self._found.append(record)
         elif event.event == "delta":
             delta = self._client.decoded(event.data, ReplyDelta)
+            if delta.kind == "queued" and not (delta.text.isdecimal() and len(delta.text) < 10):
+                raise ServerFault(f"The server at {self._client.url} sends a place in a line that is none")
             if (rest := self._unsaid(delta)) is not None:
                 self._found.append(rest)
         elif event.event == "end":
@@ -226,3 +225,11 @@ class ServerEvents:
         if self._failed:
             self._tell("(connected again)")
         self._failed, self._away = 0, 0.0
+
+
+def check_next(client: ServerClient, record: Record, run_id: str, last: int) -> None:
+    """Raise ServerFault for a record that does not follow record `last` of a run."""
+    if record.run_id != run_id or record.seq != last + 1:
+        raise ServerFault(
+            f"The server at {client.url} sends record {record.seq} after {last}: some were lost"
+        )

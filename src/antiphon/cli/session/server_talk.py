@@ -52,7 +52,7 @@ class ServerTalks:
     def __init__(self, runs: Any, manner: DisplayOptions, person: Person, project: str = "") -> None:
         self._runs, self._manner, self._person, self._project = runs, manner, person, project
         self._code = exit_codes.COMPLETED
-        self._last = ""
+        self._last = self._team = ""
 
     async def all(self, run_id: str) -> int:
         """Lead one after another, the first one with a run unless `run_id` is empty; the exit code."""
@@ -64,15 +64,16 @@ class ServerTalks:
                 # What was said there is still on the screen.
                 again = opening is not None and opening.run_id == self._last != ""
             except exit_codes.NotFound as error:
-                if self._manner.target == "" and not again:
+                # One that cannot be opened ends none that was well before.
+                if not self._last:
                     raise
                 exit_codes.complain(str(error))
-                opening, again = Opening(None), True
+                opening, again = Opening(self._last), True
         return self._code
 
     async def _lead(self, opening: Opening, again: bool) -> Opening | None:
         """One conversation; what is opened next."""
-        person, run_id, name = self._person, "", self._manner.target
+        person, run_id, name = self._person, "", self._manner.target or self._team
         if opening.run_id is not None:
             entry = await self._runs.find(opening.run_id)
             run_id = entry.run_id
@@ -81,6 +82,7 @@ class ServerTalks:
             raise exit_codes.NotFound(
                 f"Run {short_id(run_id)} is of no team of the server; say which one goes on"
             )
+        self._team = name
         team = _served(await self._runs.team(name))
         first = ServerRequest(name, team.entry, project=self._project, conversation=True)
         run = TalkingRun(self._runs, run_id, first)

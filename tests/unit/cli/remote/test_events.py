@@ -184,6 +184,7 @@ HOSTILE = {
     "another type": [b'event: record\ndata: {"seq": "one"}\n\n'],
     "an unknown event of a run": [b'event: record\ndata: {"seq":1,"at":0,"event":{"type":"owned"}}\n\n'],
     "a delta of nothing": [b"event: delta\ndata: []\n\n"],
+    "a place in no line": [event_of(ReplyDelta("1/1.m1", 1, "desk", "queued", "\u0662\x1b[2J"))],
     "no end": [b"event: end\ndata: 7\n\n"],
 }  # fmt: skip
 

@@ -216,6 +216,11 @@ def test_a_conversation_remembers_and_goes_on_later(shell, monkeypatch):  # noqa
         run_id = re.search(r"run (\w+); to go on: .* chat --resume (\w+)", said.err)[2]
         assert talk("Three\n", "--resume", run_id, "-q").out == "I was shown 5.\n"
         assert talk("Four\n", "--continue", "-q").out == "I was shown 7.\n"
+        gone = talk("Five\n/resume nobody\nSix\n/model x\nSeven\n", "--resume", run_id)
+        assert (gone.code, gone.out) == (0, "I was shown 9.\nI was shown 11.\nI was shown 13.\n")
+        assert "error: No run starts with 'nobody'" in gone.err
+        assert "(the server says which models are asked)" in gone.err
+        assert gone.err.count("> Four") == 1
         (line,) = on_server(shell, server, monkeypatch, "runs", "ls", "--json").value
         assert (line["closed"], line["labels"]["team"]) == (False, "desk")
         assert talk("Hi\n").code == 2
