@@ -137,6 +137,16 @@ def test_what_is_read_is_said_alike(shell, asking, monkeypatch):  # noqa: F811
                 here = shell(*words)
                 there = on_server(shell, server, monkeypatch, *words)
                 assert plain(there) == plain(here), words
+        # What nobody has read yet is in no record.
+        assert shell("answer", asking["ASKS"], "yes").code == 0
+        exported = [
+            shell("runs", "export", asking["ASKS"]),
+            on_server(shell, server, monkeypatch, "runs", "export", asking["ASKS"]),
+        ]
+        assert plain(exported[0]) == plain(exported[1])
+        assert "1 command waits for the run's owner" in exported[1].err
+        there = on_server(shell, server, monkeypatch, "answer", asking["ASKS"], "no")
+        assert (there.code, "which waits to be read: 'yes' by outsider" in there.err) == (10, True)
 
 
 @pytest.mark.slow
