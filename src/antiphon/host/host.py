@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 from msgspec import Struct
 
 from antiphon.errors import JournalError, RunInUse, RunIsClosed, UnknownName, UserError
-from antiphon.host.hosted import FirstRequest, HostedRun
+from antiphon.host.hosted import FirstRequest, HostedRun, conversation_with, talking
 from antiphon.host.labels import checked, first_key, known_first
 from antiphon.host.slots import Slots
 from antiphon.host.summaries import current_summary
@@ -22,10 +22,11 @@ from antiphon.journal import Journal, open_journal
 from antiphon.journal.listing import NO_LABELS, Labels, RunFilter, RunInfo
 from antiphon.kernel.run.clock import Clock
 from antiphon.kernel.run.commands import AskAgent, encode, posted
-from antiphon.kernel.run.open import cancel_run, system_clock
+from antiphon.kernel.run.open import cancel_run, compare_team, system_clock
 from antiphon.values.fields import fit
 from antiphon.values.limits import Limits
 from antiphon.values.message import Attachment, new_id
+from antiphon.values.result import Difference
 from antiphon.view.connection import RunConnection, connect
 
 WATCHED = 500
@@ -191,6 +192,17 @@ class Host:
         if not name:
             name = await self._guess(run_id)
         self._take_up(run_id, self.team(name), drives=True)
+
+    async def compare(self, run_id: str, team: str = "") -> list[Difference] | None:
+        """What taking a run up would meet, against its last team; nothing is changed.
+
+        team: as for `resume`. None when the run never had a team. Raises UnknownName, UserError,
+        JournalError.
+        """
+        name = team or (await self.info(run_id)).labels.team or await self._guess(run_id)
+        known = self.team(name)
+        agents = talking(known.agents, await conversation_with(self.journal, run_id))
+        return await compare_team(self.journal, run_id, agents, model=known.model, endpoints=known.endpoints)
 
     async def _guess(self, run_id: str) -> str:
         """The only team that has all of a run's agents."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import Literal
 
@@ -19,6 +19,7 @@ from antiphon.kernel.run.clock import Clock
 from antiphon.kernel.run.open import open_run, system_clock
 from antiphon.kernel.run.rows import events_of, fold
 from antiphon.kernel.run.run import Run, next_due, rests
+from antiphon.values.agent import Agent
 from antiphon.values.codec import type_and_text
 
 NO_RECORD = 1 << 62
@@ -40,6 +41,11 @@ async def conversation_with(journal: Journal, run_id: str) -> str:
     data = getattr(first, "data", None)
     found = data.get(CONVERSATION) if isinstance(data, dict) else None
     return found if isinstance(found, str) else ""
+
+
+def talking(agents: Iterable[Agent], name: str) -> list[Agent]:
+    """The agents of a conversation with the one of that name."""
+    return [replace(each, context="continue") if each.name == name else each for each in agents]
 
 
 class FirstRequest(Struct, frozen=True):
@@ -172,7 +178,7 @@ class HostedRun:
     async def _open(self) -> AsyncIterator[Run]:
         first, team = self._first, self._team
         talks = first.talks if first is not None else await conversation_with(self._journal, self.run_id)
-        agents = [replace(each, context="continue") if each.name == talks else each for each in team.agents]
+        agents = talking(team.agents, talks)
         async with open_run(
             agents, journal=self._journal, run_id=self.run_id, create=first is not None, model=team.model,
             limits=team.limits, policy=team.policy if first is not None else None, endpoints=team.endpoints,

@@ -16,7 +16,6 @@ from antiphon.cli.commands.run import (
     folder_option,
     model_option,
     quiet_option,
-    target_argument,
 )
 from antiphon.cli.display import output, terminal_escape
 from antiphon.cli.display.tree import CallTree
@@ -32,7 +31,6 @@ from antiphon.cli.session.request import (
 )
 from antiphon.cli.source import (
     RunAnywhere,
-    file_option,
     opened_runs,
     opened_server,
     refuse_options,
@@ -190,19 +188,19 @@ async def _told_again(entry: RunInfo, records: list[Record], manner: DisplayOpti
 
 @click.command("check", short_help="Say what resuming a run with a team would meet.")
 @click.argument("run_id", metavar="RUN")
-@target_argument
+@click.argument("target", required=False)
 @model_option
 @endpoint_option
 @folder_option
-@file_option
+@source_option
 @json_option
 def check(
     run_id: str,
-    target: str,
+    target: str | None,
     model: str | None,
     endpoints: tuple[str, ...],
     folder: str | None,
-    journal: str | None,
+    source: RunSource,
     as_json: bool,
 ) -> int:
     """Compare the agents of TARGET with those that RUN was last opened with, and change nothing.
@@ -210,20 +208,37 @@ def check(
     Said are agents, tools, hooks, models, prompts and options that differ, and what each means for the run;
     `!` marks what stands in the way: work in flight that fails or is done by other code, a conversation at
     rest that is out of reach, a permission that holds no more. The exit code is 0 when nothing does, else 1.
+    With --server TARGET is one of its teams; by default that of the run.
     """
-    return asyncio.run(_check(run_id, load_target(target, folder), model, endpoints, journal, as_json))
+    if source.is_server:
+        refuse_options("model", "endpoints", "folder")
+        return asyncio.run(_check_there(run_id, target or "", source, as_json))
+    if target is None:
+        raise click.UsageError("Missing argument 'TARGET'.")
+    return asyncio.run(_check(run_id, load_target(target, folder), model, endpoints, source, as_json))
 
 
 async def _check(
-    prefix: str, target: Target, model: str | None, endpoints: tuple[str, ...], option: str | None,
+    prefix: str, target: Target, model: str | None, endpoints: tuple[str, ...], source: RunSource,
     as_json: bool,
 ) -> int:  # fmt: skip
-    async with opened(option) as journal:
+    async with opened(source.journal) as journal:
         entry = await find(journal, prefix)
         found = await compare_team(
             journal, entry.run_id, target.agents, model=model, env=environment(),
             endpoints=target.with_endpoints(endpoints, model),
         )  # fmt: skip
+    return _compared(entry, found, as_json)
+
+
+async def _check_there(prefix: str, team: str, source: RunSource, as_json: bool) -> int:
+    async with opened_server(source) as runs:
+        entry = await runs.find(prefix)
+        return _compared(entry, await runs.check(entry.run_id, team), as_json)
+
+
+def _compared(entry: RunInfo, found: list[Difference] | None, as_json: bool) -> int:
+    """Say how a team differs from that of a run; the exit code."""
     blocked = any(each.blocks for each in found or ())
     if as_json:
         said = {"run_id": entry.run_id, "known": found is not None, "blocked": blocked}

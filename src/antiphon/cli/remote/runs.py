@@ -26,9 +26,11 @@ from antiphon.server.routes.bodies import (
     RunCreated,
     RunLine,
     RunPage,
+    TeamCheck,
     Teams,
     TeamView,
 )
+from antiphon.values.result import Difference
 from antiphon.view.export_file import Export
 
 PAGE = 200
@@ -154,6 +156,12 @@ class ServerRuns:
     def events(self, run_id: str, after: int, check: Callable[[], Awaitable[None]]) -> ServerEvents:
         """A run's stream. check: see ServerEvents."""
         return ServerEvents(self.client, run_id, after, True, self.tell, check)
+
+    async def check(self, run_id: str, team: str) -> list[Difference] | None:
+        """What taking a run up with a team would meet; None when it never had one."""
+        query = {"team": team or None}
+        found = await self.client.ask("GET", _path(run_id, "/check"), TeamCheck, query=query)
+        return found.differences if found.known else None
 
     async def resume(self, run_id: str, team: str) -> None:
         """Have the server drive a run that nobody drives."""

@@ -12,6 +12,7 @@ from antiphon.values.limits import Limits
 from antiphon.values.message import Attachment, Message
 from antiphon.values.model import Usage
 from antiphon.values.policy import Grant
+from antiphon.values.result import Difference
 from antiphon.view.connection import OpenQuestion
 from antiphon.view.frames import Frame
 
@@ -329,6 +330,15 @@ class RecordPage(Struct, frozen=True):
     """Pass it as `after` for the next page."""
     more: bool
     """Whether there are more now."""
+
+
+class TeamCheck(Struct, frozen=True):
+    """What taking a run up with a team would meet."""
+
+    known: bool
+    """Whether the run has named a team; else there is nothing to compare."""
+    differences: list[Difference]
+    """From the team that it was last opened with."""
 
 
 class InboxItemView(Struct, frozen=True):

@@ -32,6 +32,7 @@ from antiphon.server.routes.bodies import (
     RunCreated,
     RunLine,
     RunPage,
+    TeamCheck,
     TellBody,
 )
 from antiphon.server.routes.loading import TAKEN_SECONDS, FromHost, FromRun, FromSubject, check_owner
@@ -213,6 +214,14 @@ async def resume(data: JSONBody[ResumeBody], run: FromRun, host: FromHost) -> Ru
     """Drive a run that nobody drives."""
     await host.resume(run.run_id, data.team)
     return await run_line(host, await host.info(run.run_id))
+
+
+@get("/runs/{run_id:str}/check", summary="What taking a run up would meet", **allowed("read"))
+async def check(run: FromRun, host: FromHost, team: FromQuery[str] = "") -> TeamCheck:
+    """How a team differs from the one that the run was last opened with, and what that means.
+    team: as for resume. Nothing is changed."""
+    found = await host.compare(run.run_id, team)
+    return TeamCheck(found is not None, found or [])
 
 
 @post("/runs/{run_id:str}/close", status_code=200, summary="End a run for good", **allowed("write"))

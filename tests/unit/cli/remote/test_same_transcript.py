@@ -10,6 +10,7 @@ import pytest
 
 from antiphon import Agent, open_run, tool
 from antiphon.cli.app import antiphon
+from antiphon.cli.commands.serve import hosted_teams
 from antiphon.models.script import Script, call
 from tests.unit.cli.conftest import shell  # noqa: F401 - a fixture
 from tests.unit.cli.remote.serving import TOKEN, serving
@@ -31,7 +32,7 @@ lead:
 OWN_JOURNAL = {("serve",), ("doctor",)}
 """Commands with a journal of their own: the server's, and the one that is looked after."""
 FILE_ONLY = {
-    ("runs", "verify"), ("runs", "prune"), ("runs", "check"), ("rules", "add"), ("rules", "ls"),
+    ("runs", "verify"), ("runs", "prune"), ("rules", "add"), ("rules", "ls"),
     ("rules", "rm"), ("journal", "vacuum"), ("journal", "seal"), ("journal", "salvage"),
 }  # fmt: skip
 """Commands that need the journal's file, and say so."""
@@ -46,6 +47,10 @@ READING = {
     ("runs", "request"): (["FIRST", "1/1.m1"], ["FIRST", "1/2.m1", "--json"], ["FIRST", "9/9.m9"]),
     ("runs", "export"): (["FIRST"], ["nobody"]),
     ("runs", "resume"): (["FIRST", "team.yaml"], ["FIRST", "team.yaml", "--json"], ["nobody", "team.yaml"]),
+    ("runs", "check"): (
+        ["FIRST", "team.yaml"], ["FIRST", "team.yaml", "--json"], ["FIRST", "other.yaml"],
+        ["nobody", "team.yaml"],
+    ),
     ("answer",): ([], ["--json"], ["FIRST"], ["ASKS"], ["ASKS", "maybe"], ["FIRST", "yes"]),
     ("runs", "cancel"): (["FIRST", "--yes"], ["ASKS", "9/9.c9", "--yes"], ["nobody", "--yes"], ["ASKS"]),
     ("runs", "rename"): (["FIRST", "first"], ["FIRST", ""], ["nobody", "x"], ["FIRST", "x" * 200]),
@@ -90,6 +95,7 @@ def runs(shell):  # noqa: F811
     """Two runs that have ended, one of them in a project, by what tests call them."""
     shell.write("team.yaml", TEAM)
     shell.write("script.yaml", SCRIPT)
+    shell.write("other.yaml", "model: script:script.yaml\nagents:\n  - name: another\n")
     assert shell("run", "team.yaml", "How much is 2+3?", "--quiet", "--project", "tides").code == 0
     assert shell("run", "team.yaml", "second", "--quiet").code == 0
     second, first = [each["run_id"] for each in shell("runs", "ls", "--json").value]
@@ -130,7 +136,9 @@ def plain(said):
 
 @pytest.mark.slow
 def test_what_is_read_is_said_alike(shell, asking, monkeypatch):  # noqa: F811
-    with serving(JOURNAL, {"desk": Agent("desk", model=Script(["x"]))}) as server:
+    # A team of the server may be called as a file is.
+    names = ("team.yaml=team.yaml", "other.yaml=other.yaml")
+    with serving(JOURNAL, hosted_teams(names, None, None, (), "guarded")) as server:
         for path, cases in READING.items():
             for case in cases:
                 words = [*path, *(asking.get(word, word) for word in case)]
@@ -253,7 +261,7 @@ def test_a_run_is_taken_out_of_one_server_and_into_another(shell, runs, monkeypa
 
 def test_a_command_that_needs_the_file_says_so(shell, monkeypatch):  # noqa: F811
     given = {
-        ("runs", "check"): ["x", "team.yaml"], ("rules", "add"): ["pay", "deny"], ("rules", "rm"): ["x"],
+        ("rules", "add"): ["pay", "deny"], ("rules", "rm"): ["x"],
         ("journal", "salvage"): ["--out", "x.db"], ("runs", "prune"): ["--keep", "1"],
     }  # fmt: skip
     for path in FILE_ONLY:
