@@ -53,6 +53,12 @@ class Settled(UserError):
     """A question that somebody or something has answered already."""
 
 
+class Refused(UserError):
+    """A server has refused what was asked of it; exit_code: as for the same of a journal."""
+
+    exit_code = CONFIG
+
+
 def code_of(error: BaseException) -> int:
     """The exit code that an error ends the command with."""
     if isinstance(error, RunSuspended):
@@ -66,6 +72,8 @@ def code_of(error: BaseException) -> int:
         return NOT_FOUND
     if isinstance(error, Settled):
         return SETTLED
+    if isinstance(error, Refused):
+        return error.exit_code
     return CONFIG if isinstance(error, UserError) else FAILED
 
 

@@ -1,4 +1,4 @@
-"""Which journal a command works on, and which run of it."""
+"""Which journal or server a command works on, and which run of it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
 import click
+from msgspec import Struct
 
 from antiphon.cli import exit_codes
 from antiphon.cli.display import terminal_escape
@@ -30,6 +31,38 @@ SHORT = 12
 """Characters of a run's id that are shown; they name it among very many."""
 
 
+class RunSource(Struct, frozen=True):
+    """Where the runs are that a command works on: a journal here, or a server."""
+
+    journal: str | None = None
+    """As `--journal` says it; None: the usual one."""
+    server: str | None = None
+    """As `--server` says it; empty for that of the setting. None: a journal."""
+    token_file: str | None = None
+    plain_http: bool = False
+
+    @property
+    def is_server(self) -> bool:
+        """Whether it is a server."""
+        return self.server is not None
+
+    @property
+    def words(self) -> list[str]:
+        """The options that a command to be pasted repeats; none for what is usual here."""
+        words = ["--journal", self.journal] if self.journal is not None else []
+        words += ["--server", self.server] if self.server else []
+        words += ["--token-file", self.token_file] if self.token_file is not None else []
+        return words + (["--plain-http"] if self.plain_http else [])
+
+
+class ListedRun(Struct, frozen=True):
+    """A run of the list. known: what is known of it; None for one that is damaged. state: in a word."""
+
+    entry: RunInfo
+    known: RunSummary | None
+    state: str
+
+
 def short_id(run_id: str) -> str:
     """A run's id as it is shown: its beginning, on one line whatever it holds."""
     return _one_line(run_id[:SHORT])
@@ -38,12 +71,6 @@ def short_id(run_id: str) -> str:
 def _one_line(text: str) -> str:
     return text if text.isprintable() else terminal_escape.line(text)
 
-
-journal_option = click.option(
-    "--journal",
-    metavar="PATH",
-    help=f"The journal: a file, sqlite:///PATH or memory. [default: {FOLDER}/{FILE}, or in $ANTIPHON_HOME]",
-)
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Write JSON.")
 
@@ -86,17 +113,18 @@ async def find(journal: Journal, prefix: str) -> RunInfo:
     return choose(await journal.runs(), prefix)
 
 
-def choose(runs: Sequence[RunInfo], prefix: str) -> RunInfo:
-    """See `find`. An id in full is always that run, then a name in full."""
+def choose(runs: Sequence[RunInfo], prefix: str, newest: Sequence[RunInfo] | None = None) -> RunInfo:
+    """See `find`. An id in full is always that run, then a name in full. newest: of all runs, where `runs`
+    are not all."""
     exact = [entry for entry in runs if entry.run_id == prefix]
     exact = exact or [entry for entry in runs if prefix and entry.name == prefix]
     found = exact or [entry for entry in runs if prefix and entry.run_id.startswith(prefix)]
     if len(found) == 1:
         return found[0]
     if not found:
-        newest = ", ".join(short_id(entry.run_id) for entry in runs[:5]) or "(none)"
+        told = ", ".join(short_id(entry.run_id) for entry in (newest or runs)[:5]) or "(none)"
         raise exit_codes.NotFound(
-            f"No run starts with {prefix!r}. The newest: {newest}. `antiphon runs ls` lists all"
+            f"No run starts with {prefix!r}. The newest: {told}. `antiphon runs ls` lists all"
         )
     length = max(SHORT, len(prefix) + 4)
     listed = ", ".join(terminal_escape.line(entry.run_id[:length]) for entry in found[:8])
@@ -129,7 +157,7 @@ def program() -> str:
     return f"{shlex.quote(sys.executable)} -m antiphon.cli"
 
 
-def command(*words: str, journal: str | None) -> str:
-    """A command to be pasted, one line whatever it holds; with the journal where it is not the default."""
-    given = ["--journal", journal] if journal is not None else []
-    return f"{program()} {_one_line(shlex.join([*words, *given]))}"
+def command(*words: str, source: RunSource) -> str:
+    """A command to be pasted, one line whatever it holds; with the journal or server unless it is the usual
+    one."""
+    return f"{program()} {_one_line(shlex.join([*words, *source.words]))}"

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from antiphon.errors import JournalError, RunInUse, RunIsClosed, UnknownName, UserError
 from antiphon.host.choices import check_model, enclosed, no_looser
-from antiphon.host.hosted import FirstRequest, HostedRun
+from antiphon.host.hosted import FirstRequest, HostedRun, conversation_with, talking
 from antiphon.host.known_teams import KnownTeams
 from antiphon.host.labels import checked, first_key, known_first
 from antiphon.host.projects import Projects
@@ -25,7 +25,7 @@ from antiphon.journal import Journal, open_journal
 from antiphon.journal.listing import NO_LABELS, Labels, RunFilter, RunInfo
 from antiphon.kernel.run.clock import Clock
 from antiphon.kernel.run.commands import AskAgent, encode, known_history, posted
-from antiphon.kernel.run.open import cancel_run, system_clock
+from antiphon.kernel.run.open import cancel_run, compare_team, system_clock
 from antiphon.kernel.run.run import Run
 from antiphon.kernel.run.standing import rules_for
 from antiphon.values.fields import fit
@@ -33,6 +33,7 @@ from antiphon.values.limits import Limits
 from antiphon.values.message import Attachment, new_id
 from antiphon.values.model import ChatMessage
 from antiphon.values.policy import Preset, StandingRule
+from antiphon.values.result import Difference
 from antiphon.view.connection import RunConnection, connect
 from antiphon.view.traces import LiveTrace, SendSpans
 
@@ -129,7 +130,7 @@ class Host:
         self, team: str, message: str, *, entry: str = "", attachments: Iterable[Attachment] = (),
         data: Any = None, limits: Limits | None = None, key: str = "", run_id: str = "",
         labels: Labels = NO_LABELS, files: Iterable[str] = (), model: str = "", policy: Preset | None = None,
-        traceparent: str = "", history: Iterable[ChatMessage] = (),
+        traceparent: str = "", history: Iterable[ChatMessage] = (), conversation: bool = False,
     ) -> StartedRun:  # fmt: skip
         """Start a run with a request to `entry`, or the team's first agent; durable on return.
 
@@ -137,7 +138,8 @@ class Host:
         data, limits, history (what was said before): of the request. labels: its owner and project; in a
         project of this host the team may be the project's own. files: of the project, enclosed in the
         request. model: of `models`, for every agent; policy: one that allows no more than the team's; both
-        hold as long as the run does. traceparent: the span of whoever asks (W3C Trace Context), under which
+        hold as long as the run does. conversation: whether the agent remembers at each further request what
+        was said before. traceparent: the span of whoever asks (W3C Trace Context), under which
         the run's stand; it is no part of what the key stands for. Raises UnknownName, KeyUsed when the key
         came with another request, UserError for what JSON cannot hold, a history that no provider would
         take and what is not to be chosen, JournalError.
@@ -157,6 +159,7 @@ class Host:
                 encode(replace(asked, traceparent=traceparent)), found,
                 check_model(model, self.models) if model else "",
                 no_looser(known, policy) if policy is not None else None,
+                agent if conversation else "",
             )  # fmt: skip
             return await self._start_once(first, known, key, run_id)
 
@@ -220,6 +223,18 @@ class Host:
         known = await self.known.of(replace(info.labels, team=name))
         self._refuse_when_draining()
         self._take_up(run_id, known, drives=True)
+
+    async def compare(self, run_id: str, team: str = "") -> list[Difference] | None:
+        """What taking a run up would meet, against its last team; nothing is changed.
+
+        team: as for `resume`. None when the run never had a team. Raises UnknownName, UserError,
+        JournalError.
+        """
+        info = await self.info(run_id)
+        name = team or info.labels.team or await self._guess(run_id)
+        known = await self.known.of(replace(info.labels, team=name))
+        agents = talking(known.agents, await conversation_with(self.journal, run_id))
+        return await compare_team(self.journal, run_id, agents, model=known.model, endpoints=known.endpoints)
 
     async def _guess(self, run_id: str) -> str:
         """The only team that has all of a run's agents."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import Any, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from antiphon.errors import AntiphonError, RunInUse
 from antiphon.host.slots import Slots
@@ -16,8 +17,9 @@ from antiphon.journal import Journal
 from antiphon.journal.listing import NO_LABELS, Labels
 from antiphon.kernel.run.clock import Clock
 from antiphon.kernel.run.open import open_run, system_clock
-from antiphon.kernel.run.rows import fold
+from antiphon.kernel.run.rows import events_of, fold
 from antiphon.kernel.run.run import Run, next_due, rests
+from antiphon.values.agent import Agent
 from antiphon.values.codec import type_and_text
 from antiphon.values.policy import Policy, Preset, StandingRule
 from antiphon.view.traces import LiveTrace
@@ -34,6 +36,22 @@ posted. `suspended`: it stopped with the reason. `elsewhere`: another process dr
 
 RulesOf = Callable[[str, Labels], Awaitable[tuple[StandingRule, ...]]]
 """The rules that hold for a run with these labels."""
+CONVERSATION = "conversation"
+"""The key in a run's data that names the agent that it is a conversation with."""
+
+
+async def conversation_with(journal: Journal, run_id: str) -> str:
+    """The agent that a run was begun with as a conversation; empty for any other run."""
+    rows = await journal.read(run_id, 0, 1)
+    first = next(iter(await events_of(journal, run_id, rows[0])), None) if rows else None
+    data = getattr(first, "data", None)
+    found = data.get(CONVERSATION) if isinstance(data, dict) else None
+    return found if isinstance(found, str) else ""
+
+
+def talking(agents: Iterable[Agent], name: str) -> list[Agent]:
+    """The agents of a conversation with the one of that name."""
+    return [replace(each, context="continue") if each.name == name else each for each in agents]
 
 
 class FirstRequest(Struct, frozen=True):
@@ -46,6 +64,8 @@ class FirstRequest(Struct, frozen=True):
     """For every agent, instead of what the team says."""
     policy: Policy | Preset | None = None
     """Instead of the team's."""
+    talks: str = ""
+    """The agent that is asked, where the run is a conversation with it."""
 
 
 class HostedRun:
@@ -193,8 +213,11 @@ class HostedRun:
             options = {"model": first.model or team.model, "policy": policy, "labels": labels}
         elif chosen := await chosen_model(self._journal, self.run_id):
             options = {"model": chosen}
+        talks = first.talks if first is not None else await conversation_with(self._journal, self.run_id)
+        if first is not None and talks:
+            options["data"] = {CONVERSATION: talks}
         async with open_run(
-            team.agents, journal=self._journal, run_id=self.run_id, create=first is not None,
+            talking(team.agents, talks), journal=self._journal, run_id=self.run_id, create=first is not None,
             limits=team.limits, endpoints=team.endpoints, deps=team.deps, clock=self._given_clock,
             rules=await self._rules(self.run_id, labels), **options,
         ) as run:  # fmt: skip

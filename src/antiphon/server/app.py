@@ -43,7 +43,7 @@ ROUTES: tuple[Any, ...] = (
     operation.health, operation.ready, operation.status, operation.session, operation.metrics,
     teams.list_teams, teams.show_team,
     runs.create_run, runs.list_runs, runs.show_run, runs.change_run, runs.delete_run, runs.ask, runs.tell,
-    runs.answer, runs.cancel, runs.resume, runs.close, runs.inbox,
+    runs.answer, runs.cancel, runs.resume, runs.check, runs.close, runs.inbox,
     reading.tree, reading.records, reading.frames, reading.request, reading.activation, reading.questions,
     reading.blob, reading.context,
     transfer.export_run, transfer.import_run, events.events, socket.websocket_route, page.page, page.asset,

@@ -17,7 +17,7 @@ import asyncio
 import os
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 
@@ -25,7 +25,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from antiphon.errors import AnsweredAlready, RunIsClosed, UnknownName, UserError
+from antiphon.errors import AnsweredAlready, RunIsClosed, UnknownName, UserError, visible
 from antiphon.journal import Journal, open_journal
 from antiphon.journal.transfer import MAX_SEQ
 from antiphon.kernel.facts import ids
@@ -38,7 +38,9 @@ from antiphon.kernel.run.commands import (
     CancelEffect,
     Command,
     PostMessage,
+    decode,
     encode,
+    from_outside,
     known_history,
     posted,
 )
@@ -92,6 +94,53 @@ class OpenQuestion(Struct, frozen=True):
     """Of an approval and a limit: it is answered `yes`, `no` or `always`."""
 
 
+class CommandsTaken:
+    """What became of commands, from the records of their run."""
+
+    def __init__(self) -> None:
+        self._taken: dict[int, str | UserError] = {}
+        self._request = 0
+
+    @property
+    def awaits_call(self) -> bool:
+        """Whether a request was taken in whose call has not begun."""
+        return bool(self._request)
+
+    def of(self, command: int) -> str | None:
+        """See `RunConnection.taken`; None for one that was not taken in yet, or too long ago."""
+        found = self._taken.get(command)
+        if isinstance(found, UserError):
+            raise found
+        return found
+
+    def note(self, record: Record, changes: Iterable[Change]) -> None:
+        """Take in the next record, and what it changed in a tree."""
+        number = getattr(record.event, "command", 0)
+        for change in changes:
+            match change:
+                case (
+                    CallQueued(activation, effect)
+                    | EffectStart(activation, effect)
+                    | EffectEnd(activation, effect)
+                ) if self._request and not activation.id:
+                    # The user's turn does the call of a request as soon as that is there.
+                    self._keep(self._request, effect.id)
+                    self._request = 0
+                case EffectEnd(_, effect) if number:
+                    self._keep(number, effect.id)
+                case DeadLetter(reason=reason) if number:
+                    self._keep(number, UserError(f"Command {number} was not taken in: {reason}"))
+                case MessageArrival(activation) if number and not activation.id:
+                    self._request = number
+                case MessageArrival() | CancelRequest() if number:
+                    self._keep(number, "")
+
+    def _keep(self, number: int, became: str | UserError) -> None:
+        self._taken[number] = became
+        if len(self._taken) > REMEMBERED:
+            del self._taken[next(iter(self._taken))]
+
+
 class RunConnection:
     """One run, whoever drives it; made by `connect`. Belongs to one event loop.
 
@@ -102,8 +151,7 @@ class RunConnection:
         self._journal, self._run_id = journal, run_id
         self._reader, self._tree = RecordReader(journal, run_id), RunTree(recent=True)
         self._reading = asyncio.Lock()
-        self._taken: dict[int, str | UserError] = {}
-        self._request = 0
+        self._taken = CommandsTaken()
         self._newest = 0
         self._tools: dict[str, dict[str, dict[str, Any]]] = {}
         self._known = 0
@@ -165,6 +213,10 @@ class RunConnection:
         """
         return await request_of(self._journal, self._run_id, effect_id)
 
+    async def blob(self, digest: str) -> bytes:
+        """A payload that a record names by its digest: a prompt prefix, a manifest. Raises JournalError."""
+        return await self._journal.blob(self._run_id, digest)
+
     async def open_questions(self) -> tuple[OpenQuestion, ...]:
         """What the run asks people now, oldest first."""
         await self._read_on()
@@ -178,7 +230,7 @@ class RunConnection:
         """The schema of the arguments of the tool that an approval is about, as its agent's model is told."""
         digest = self._tree.activations[ids.activation_of(question.id)].prefix
         if digest not in self._tools:
-            told = _decode_prefix(await self._journal.blob(self._run_id, digest)) if digest else _Prefix()
+            told = _decode_prefix(await self.blob(digest)) if digest else _Prefix()
             self._tools[digest] = {each.name: each.parameters for each in told.tools}
         return self._tools[digest].get(question.tool)
 
@@ -219,8 +271,9 @@ class RunConnection:
         asked for. grant: how far `always` reaches. reason: of a `no`, told to the model; ends_turn: with the
         `no` the turn ends too. by: who answers; recorded as an outsider, since nobody checks it. Raises
         UserError when the effect asks nothing now, or has an answer that waits to be taken in, or the answer
-        does not fit. Whether the tool takes edited arguments its owner says: `taken` raises where it does
-        not, and the question stays open for another answer.
+        does not fit; the same answer given once more by the same person changes nothing. Whether the tool
+        takes edited arguments its owner says: `taken` raises where it does not, and the question stays open
+        for another answer.
         """
         await self._read_on()
         asked = self._tree.human_inputs.get(effect_id)
@@ -264,13 +317,16 @@ class RunConnection:
         if self._tree.closed:
             raise RunIsClosed(self._run_id)
         key = key or new_id()
-        new = await self._journal.post(self._run_id, key, encode(posted(command)))
-        if not new and answers:
-            raise AnsweredAlready(answers)
+        body = encode(posted(command))
+        new = await self._journal.post(self._run_id, key, body)
         for stored in await self._journal.commands(self._run_id, self._newest if new else 0):
             self._newest = max(self._newest, stored.number)
             if stored.key == key:
+                if answers and stored.body != body:
+                    raise AnsweredAlready(answers, _waits(stored.body))
                 return stored.number
+        if answers and not new:
+            raise AnsweredAlready(answers)
         raise UserError(f"The command {key!r} of run {self._run_id} is too long ago to be known")
 
     async def taken(self, command: int) -> str:
@@ -282,14 +338,12 @@ class RunConnection:
         """
         while True:
             await self._read_on()
-            found = self._taken.get(command)
-            if isinstance(found, UserError):
-                raise found
+            found = self._taken.of(command)
             if found is not None:
                 return found
             if self._tree.closed:
                 raise UserError(f"Command {command} was not taken in: run {self._run_id} is closed")
-            if self._reader.state.command >= command and not self._request:
+            if self._reader.state.command >= command and not self._taken.awaits_call:
                 raise UserError(f"Command {command} of run {self._run_id} is too long ago to be known")
             await self._reader.wait()
 
@@ -297,39 +351,13 @@ class RunConnection:
         """Read what is new, and note what became of commands."""
         async with self._reading:
             async for record in self._reader.records():
-                self._note(record, self._tree.add(record))
+                self._taken.note(record, self._tree.add(record))
 
     async def _look(self) -> None:
         """Make sure that the run is there, and know where it ends, without reading it all again."""
         index = await index_of(self._journal, self._run_id)
         await index.reach(self._journal, self._run_id, MAX_SEQ)
         self._known = index.seq
-
-    def _note(self, record: Record, changes: Iterable[Change]) -> None:
-        number = getattr(record.event, "command", 0)
-        for change in changes:
-            match change:
-                case (
-                    CallQueued(activation, effect)
-                    | EffectStart(activation, effect)
-                    | EffectEnd(activation, effect)
-                ) if self._request and not activation.id:
-                    # The user's turn does the call of a request as soon as that is there.
-                    self._keep(self._request, effect.id)
-                    self._request = 0
-                case EffectEnd(_, effect) if number:
-                    self._keep(number, effect.id)
-                case DeadLetter(reason=reason) if number:
-                    self._keep(number, UserError(f"Command {number} was not taken in: {reason}"))
-                case MessageArrival(activation) if number and not activation.id:
-                    self._request = number
-                case MessageArrival() | CancelRequest() if number:
-                    self._keep(number, "")
-
-    def _keep(self, number: int, became: str | UserError) -> None:
-        self._taken[number] = became
-        if len(self._taken) > REMEMBERED:
-            del self._taken[next(iter(self._taken))]
 
 
 class _Prefix(Struct):
@@ -429,6 +457,16 @@ def _question(tree: RunTree, asked: EffectNode) -> OpenQuestion:
     return OpenQuestion(
         asked.id, kind, agent, asked.text, tool, arguments, since, VERDICTS, None, until, wait.refused, True
     )
+
+
+def _waits(body: bytes) -> str:
+    """What is said of an answer that was posted before."""
+    said = "has an answer already, which waits to be read"
+    with suppress(msgspec.DecodeError, RecursionError):
+        found = from_outside(decode(body))
+        if isinstance(found, AnswerInput):
+            return f"{said}: {found.content[:60]!r} by {visible(found.by[:40])}"
+    return said
 
 
 def answer_key(effect_id: str, refused: int = 0) -> str:

@@ -238,6 +238,16 @@ def test_a_result_is_read_before_it_is_whole():
     assert other.take(ReplyDelta("1/1.m1", 1, "bot", "text", "x", 0)) == "x"
 
 
+@pytest.mark.parametrize("size", [1, 3, 100])
+def test_a_result_with_an_escape_that_json_does_not_have_ends_no_conversation(size):
+    voice, whole = ReplyPrinter(), '{"message": "as in \\q it is"}'
+    voice.take(ReplyDelta("1/1.m1", 1, "bot", "call_name", "finish", 0))
+    for at in range(0, len(whole), size):
+        voice.take(ReplyDelta("1/1.m1", 1, "bot", "call_arguments", whole[at : at + size], 0))
+    # The rest is shown once the reply is whole, with what was made of it.
+    assert "as in ".startswith(voice.said)
+
+
 def test_a_reply_that_is_seen_from_its_middle_says_so():
     voice = ReplyPrinter()
     assert voice.take(ReplyDelta("1/1.m1", 1, "bot", "text", "and so on", 0, 70_000, True)) == "…and so on"

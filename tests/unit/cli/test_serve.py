@@ -207,6 +207,16 @@ def test_a_second_signal_leaves_at_once_and_loses_nothing(shell):
 
 
 @pytest.mark.slow
+def test_a_server_that_nobody_reads_leaves_all_the_same(shell):
+    server = Server(shell)
+    server.process.stderr.close()
+    server.process.terminate()
+    assert server.process.wait(PATIENCE) == 0
+    server.client.close()
+    server.process.stdout.close()
+
+
+@pytest.mark.slow
 def test_a_run_of_the_command_line_is_shown_and_left_alone(shell):
     shell.write("team.py", TEAM)
     shell("run", "team.py:payer", "Go")

@@ -26,6 +26,7 @@ export interface AskBody {
   data?: unknown;
   limits?: Limits | null;
   history?: ChatMessage[];
+  intent?: string;
 }
 
 /** A file beside a text: base64 `data` (bytes become that), or a `url`; `media_type` as in MIME. Raises UserError for a field that does not hold what it declares, as all that goes over the wire. */
@@ -108,6 +109,7 @@ export interface CreateRun {
   model?: string;
   policy?: "guarded" | "open" | "strict" | null;
   history?: ChatMessage[];
+  conversation?: boolean;
 }
 
 /** What all runs ask people, oldest first. */
@@ -169,6 +171,35 @@ export interface RunLine {
   driven_by: string;
   created_at: number;
   updated_at: number;
+  number: number;
+  summary: RunSummary;
+}
+
+/** A run as it was when its record `seq` was the last one. */
+export interface RunSummary {
+  seq: number;
+  entry?: string;
+  title?: string;
+  state?: "closed" | "idle" | "open" | "waiting";
+  outcome?: string;
+  tokens?: number;
+  nano_usd?: number;
+  unpriced?: number;
+  asked?: number;
+  asked_since?: number;
+  questions?: AskedQuestion[];
+  activity?: number[];
+  activity_span?: number;
+}
+
+/** Something that a run asks a person. */
+export interface AskedQuestion {
+  id: string;
+  kind: "approval" | "limit" | "question";
+  agent: string;
+  text?: string;
+  tool?: string;
+  since?: number;
 }
 
 /** Runs, newest first. */

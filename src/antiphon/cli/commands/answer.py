@@ -7,39 +7,31 @@ import getpass
 import re
 import time
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from typing import Any
 
 import click
 import msgspec
 from msgspec import Struct
 
+from antiphon import Record
 from antiphon.cli import exit_codes
 from antiphon.cli.display import output, terminal_escape
 from antiphon.cli.duration import seconds_of
 from antiphon.cli.session.questions import MORE, answer_in_form, form_lines, laid_out, verdict
 from antiphon.cli.session.request import manner_of
-from antiphon.cli.store import (
-    command,
-    find,
-    journal_option,
-    json_option,
-    opened,
-    short_id,
-)
-from antiphon.errors import JournalError
-from antiphon.host.summaries import stored_summary
-from antiphon.journal import Journal
-from antiphon.journal.listing import RunFilter, RunInfo
+from antiphon.cli.source import RunAnywhere, opened_runs, source_option
+from antiphon.cli.store import RunSource, command, json_option, short_id
+from antiphon.errors import AnsweredAlready, JournalError
+from antiphon.journal.listing import RunInfo
 from antiphon.kernel.facts import ids
 from antiphon.kernel.facts.events import VERDICTS
-from antiphon.kernel.run.commands import AnswerInput, decode, encode, from_outside
-from antiphon.kernel.run.rows import RecordReader
+from antiphon.kernel.run.commands import AnswerInput
 from antiphon.values.message import USER
 from antiphon.values.policy import Grant
 from antiphon.view import RunTree
 from antiphon.view.changes import Change
-from antiphon.view.connection import OpenQuestion, answer_key, open_questions
+from antiphon.view.connection import OpenQuestion, open_questions
 from antiphon.view.nodes import DeadLetter, EffectNode
 
 PATIENCE = 5.0
@@ -62,7 +54,7 @@ EFFECT = re.compile(r"\d+/\d+\.[clx]\S*")
     metavar="NAME",
     help="Who answers: recorded as `outsider NAME`, since nobody checks it. [default: your user name]",
 )
-@journal_option
+@source_option
 @json_option
 def answer(
     run_id: str,
@@ -72,7 +64,7 @@ def answer(
     agent_only: bool,
     span: str | None,
     by: str | None,
-    journal: str | None,
+    source: RunSource,
     as_json: bool,
 ) -> int:
     """Answer an open question or permission of a run; without an answer, list what is open.
@@ -84,10 +76,12 @@ def answer(
 
     With always, every later call of the same tool in the run is allowed, as far as the options say.
     """
+    if source.is_server and by is not None:
+        raise click.UsageError("--by is for a journal; a server records whose token it is.")
     if not run_id:
-        return asyncio.run(_inbox(journal, as_json))
+        return asyncio.run(_inbox(source, as_json))
     reach = _Reach(tuple(map(name_and_pattern, match)), agent_only, _until(span))
-    return asyncio.run(_answer(run_id, words, arguments, reach, by, journal, as_json))
+    return asyncio.run(_answer(run_id, words, arguments, reach, by, source, as_json))
 
 
 async def _answer(
@@ -96,45 +90,45 @@ async def _answer(
     arguments: str | None,
     reach: _Reach,
     by: str | None,
-    option: str | None,
+    source: RunSource,
     as_json: bool,
 ) -> int:
-    async with opened(option) as journal:
-        entry = await find(journal, prefix)
-        tree = RunTree.of(await RecordReader(journal, entry.run_id).read())
-        asked = open_questions(tree)
-        question, text = _chosen(entry, tree, asked, words)
-        if not text:
-            if arguments is not None:
-                raise click.UsageError("--arguments comes with an answer: yes or always.")
-            shown = [question] if question is not None else asked
-            if as_json:
-                output.say(terminal_escape.json_text(_plain(entry, shown)))
-            elif not shown:
-                output.say(f"run {short_id(entry.run_id)} asks nothing now")
-            else:
-                _list(shown, entry, option)
-            return exit_codes.COMPLETED
-        if question is None:
-            raise exit_codes.NotFound(f"Run {short_id(entry.run_id)} asks nothing now")
-        content = _content(question, text)
-        edited = _edited(question, text, arguments)
-        command = AnswerInput(question.id, content, edited, by or my_name(), _grant(question, content, reach))
-        return await _send(journal, entry, tree, command, answer_key(question.id, question.refused), option)
+    async with opened_runs(source) as runs:
+        entry = await runs.find(prefix)
+        async with runs.connect(entry.run_id) as run:
+            tree = await run.tree()
+            asked = open_questions(tree)
+            question, text = _chosen(entry, tree, asked, words)
+            if not text:
+                if arguments is not None:
+                    raise click.UsageError("--arguments comes with an answer: yes or always.")
+                shown = [question] if question is not None else asked
+                if as_json:
+                    output.say(terminal_escape.json_text(_plain(entry, shown)))
+                elif not shown:
+                    output.say(f"run {short_id(entry.run_id)} asks nothing now")
+                else:
+                    _list(shown, entry, source)
+                return exit_codes.COMPLETED
+            if question is None:
+                raise exit_codes.NotFound(f"Run {short_id(entry.run_id)} asks nothing now")
+            content = _content(question, text)
+            edited = _edited(question, text, arguments)
+            grant = _grant(question, content, reach)
+            given = AnswerInput(question.id, content, edited, by or my_name(), grant)
+            return await _send(run, entry, tree, given, source)
 
 
-async def _inbox(option: str | None, as_json: bool) -> int:
+async def _inbox(source: RunSource, as_json: bool) -> int:
     """Everything that any run asks."""
     found: list[tuple[RunInfo, list[OpenQuestion]]] = []
-    async with opened(option) as journal:
-        # A run that was killed may ask more than it told: what is open is looked at, too.
-        for entry in await journal.runs(RunFilter(states=("waiting", "open"))):
+    async with opened_runs(source) as runs:
+        for entry in await runs.asking():
             # One damaged run must not hide the others; `verify` says what is wrong with it.
-            with suppress(JournalError):
-                if (await stored_summary(journal, entry)).state == "waiting":
-                    found.append(
-                        (entry, open_questions(RunTree.of(await RecordReader(journal, entry.run_id).read())))
-                    )
+            with suppress(JournalError, exit_codes.NotFound):
+                async with runs.connect(entry.run_id) as run:
+                    found.append((entry, open_questions(await run.tree())))
+    found = [each for each in found if each[1]]
     if as_json:
         output.say(
             terminal_escape.json_text([each for entry, asked in found for each in _plain(entry, asked)])
@@ -142,7 +136,7 @@ async def _inbox(option: str | None, as_json: bool) -> int:
         return exit_codes.COMPLETED
     for entry, asked in found:
         output.say(f"run {short_id(entry.run_id)}{'' if entry.owner else ' (nobody drives it now)'}")
-        _list(asked, entry, option)
+        _list(asked, entry, source)
     if not found:
         output.say("no run asks anything now")
     return exit_codes.COMPLETED
@@ -254,60 +248,41 @@ def my_name() -> str:
 
 
 async def _send(
-    journal: Journal, entry: RunInfo, tree: RunTree, command: AnswerInput, key: str, option: str | None
+    run: RunAnywhere, entry: RunInfo, tree: RunTree, given: AnswerInput, source: RunSource
 ) -> int:
-    """Post the answer under the question's own key, so that a question is answered once."""
+    """Post the answer; a question is answered once, and the same answer given again changes nothing."""
     short = short_id(entry.run_id)
-    if not await journal.post(entry.run_id, key, encode(command)):
-        waiting = await _waiting(journal, entry.run_id, key)
-        same = waiting is not None and (waiting.content, waiting.arguments, waiting.grant) == (
-            command.content,
-            command.arguments,
-            command.grant,
+    try:
+        await run.answer(
+            given.effect_id, given.content, arguments=given.arguments, by=given.by, grant=given.grant
         )
-        if not same:
-            said = (
-                f"{terminal_escape.line(waiting.content, 60)!r} by {terminal_escape.line(waiting.by, 40)}"
-                if waiting
-                else "another"
-            )
-            raise exit_codes.Settled(
-                f"{command.effect_id} has an answer already, which waits to be read: {said}"
-            )
+    except AnsweredAlready as error:
+        raise exit_codes.Settled(str(error)) from error
     if entry.owner:
-        return await _told(journal, entry, command, tree.seq)
+        return await _told(run, entry, given, tree.seq)
     output.say(f"run {short}: nobody drives it now; the answer waits for whoever resumes it")
-    manner = manner_of(tree.data, option)
+    manner = manner_of(tree.data, source)
     if manner is not None:
         output.say(f"  {manner.resume(entry.run_id)}")
     return exit_codes.COMPLETED
 
 
-async def _waiting(journal: Journal, run_id: str, key: str) -> AnswerInput | None:
-    """The answer that was posted before."""
-    for posted in await journal.commands(run_id):
-        if posted.key == key:
-            with suppress(msgspec.DecodeError, RecursionError):
-                found = from_outside(decode(posted.body))
-                return found if isinstance(found, AnswerInput) else None
-    return None
-
-
-async def _told(journal: Journal, entry: RunInfo, command: AnswerInput, since: int) -> int:
+async def _told(run: RunAnywhere, entry: RunInfo, command: AnswerInput, since: int) -> int:
     """See whether the owner takes it in, refuses it, or something else came first.
 
     since: the last record there was when it was given.
     """
-    short, reader, tree = short_id(entry.run_id), RecordReader(journal, entry.run_id), RunTree(recent=True)
+    short, tree = short_id(entry.run_id), RunTree(recent=True)
     owner, asked = terminal_escape.line(entry.owner, 80), None
     try:
-        async with asyncio.timeout(PATIENCE):
-            while True:
-                for record in await reader.read():
-                    changes = tree.add(record)
-                    if record.seq > since:
-                        _check_fits(command, changes)
-                    asked = tree.effects.get(command.effect_id) or asked
+        async with asyncio.timeout(PATIENCE), aclosing(run.events(deltas=False)) as events:
+            async for record in events:
+                if not isinstance(record, Record):
+                    continue
+                changes = tree.add(record)
+                if record.seq > since:
+                    _check_fits(command, changes)
+                asked = tree.effects.get(command.effect_id) or asked
                 if asked is not None and asked.wait is not None and asked.outcome:
                     if not asked.wait.command:
                         raise exit_codes.Settled(
@@ -315,13 +290,13 @@ async def _told(journal: Journal, entry: RunInfo, command: AnswerInput, since: i
                         )
                     output.say(f"run {short}: {_how(asked)}, taken in by {owner}")
                     return exit_codes.COMPLETED
-                await reader.wait()
     except TimeoutError:
         output.say(
             f"run {short}: {owner} has been told, but did not answer within {PATIENCE:g} s; it will take"
             " the answer in when it reads its commands"
         )
         return exit_codes.TAKEN
+    raise exit_codes.Settled(f"{command.effect_id} was not answered: run {short} was closed")
 
 
 def _check_fits(command: AnswerInput, changes: Iterable[Change]) -> None:
@@ -332,7 +307,7 @@ def _check_fits(command: AnswerInput, changes: Iterable[Change]) -> None:
             raise click.UsageError(f"The answer does not fit, so the question stays open: {said}")
 
 
-def _list(asked: list[OpenQuestion], entry: RunInfo, option: str | None) -> None:
+def _list(asked: list[OpenQuestion], entry: RunInfo, source: RunSource) -> None:
     short = short_id(entry.run_id)
     for each in asked:
         agent = terminal_escape.line(each.agent, 60)
@@ -348,7 +323,7 @@ def _list(asked: list[OpenQuestion], entry: RunInfo, option: str | None) -> None
             output.say(f"  ({terminal_escape.line(each.text, 200)})")
     first = asked[0]
     said = "yes" if _ruled(first) else "1" if first.options else "your answer"
-    output.say(f"\nto answer: {command('answer', short, _short(first), said, journal=option)}")
+    output.say(f"\nto answer: {command('answer', short, _short(first), said, source=source)}")
 
 
 def _plain(entry: RunInfo, asked: list[OpenQuestion]) -> list[dict[str, Any]]:

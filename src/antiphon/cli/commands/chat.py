@@ -18,7 +18,8 @@ from antiphon.cli.session.drive import drain
 from antiphon.cli.session.request import CHAT, DisplayOptions, manner_of
 from antiphon.cli.session.slash import obey
 from antiphon.cli.session.talk import Opening, Person, Talk, name_of
-from antiphon.cli.store import find, journal_option, short_id, url_of
+from antiphon.cli.source import opened_server, refuse_options, source_option
+from antiphon.cli.store import RunSource, find, short_id, url_of
 from antiphon.cli.target import FORMS, Target, load_target
 from antiphon.config.dotenv import environment
 from antiphon.errors import AntiphonError, JournalError, RunSuspended
@@ -40,7 +41,7 @@ KEYED = "openai:gpt-4.1-mini"
 @model_option
 @endpoint_option
 @folder_option
-@journal_option
+@source_option
 @click.option(
     "--policy",
     type=click.Choice(["open", "guarded", "strict"]),
@@ -55,7 +56,7 @@ def chat(
     model: str | None,
     endpoints: tuple[str, ...],
     folder: str | None,
-    journal: str | None,
+    source: RunSource,
     policy: Any,
     resume: str | None,
     newest: bool,
@@ -63,10 +64,17 @@ def chat(
 ) -> int:
     """Chat with an agent or team. Every chat is a run: saved, and resumed any time.
 
-    Ctrl-C stops what an agent does, a second one leaves. Piped in, each line is a message.
+    Ctrl-C stops what an agent does, a second one leaves. Piped in, each line is a message. With --server
+    TARGET is a team of the server.
     """
     if resume and newest:
         raise click.UsageError("--resume and --continue exclude each other.")
+    if source.is_server:
+        refuse_options("model", "endpoints", "folder", "policy")
+        if not (target or resume or newest):
+            raise click.UsageError("With --server, TARGET is a team of the server: name one.")
+        manner = DisplayOptions(target or "", source, quiet=quiet, chat=True)
+        return asyncio.run(_chat_there(manner, resume, newest))
     loaded = Target("", ASSISTANT.name, (ASSISTANT,)) if target is None else load_target(target, folder)
     entered = tuple(
         replace(agent, context="continue") if agent.name == loaded.entry else agent for agent in loaded.agents
@@ -74,16 +82,34 @@ def chat(
     if not (resume or newest):
         loaded.tell_findings()
     loaded = Target(loaded.text, loaded.entry, entered, endpoints=loaded.endpoints)
-    manner = DisplayOptions(target or "", journal, folder, model, quiet=quiet, chat=True, endpoints=endpoints)
+    manner = DisplayOptions(target or "", source, folder, model, quiet=quiet, chat=True, endpoints=endpoints)
     given = Policy(policy) if policy is not None else None
     return asyncio.run(_chat(loaded, manner, given, resume, newest))
+
+
+async def _chat_there(manner: DisplayOptions, resume: str | None, newest: bool) -> int:
+    # Only where a server is asked: it takes long to import.
+    from antiphon.cli.session.server_talk import ServerTalks, newest_talk
+
+    person = Person(manner.quiet)
+    person.install()
+    try:
+        async with opened_server(manner.source) as runs:
+            runs.client.patient = True
+            runs.tell = person.screen.note
+            run_id = resume or ""
+            if newest:
+                run_id = await newest_talk(runs, manner.target)
+            return await ServerTalks(runs, manner, person).all(run_id)
+    finally:
+        person.typed.close()
 
 
 async def _chat(
     target: Target, manner: DisplayOptions, policy: Policy | None, resume: str | None, newest: bool
 ) -> int:
     env = environment()
-    journal = open_journal(url_of(manner.journal, env))
+    journal = open_journal(url_of(manner.source.journal, env))
     person = Person(manner.quiet)
     person.install()
     sessions = _Sessions(journal, target, manner, policy, person, env)
@@ -186,7 +212,7 @@ class _Sessions:
                 raise exit_codes.NotFound(
                     f"Run {short_id(run_id)} is a conversation with"
                     f" {terminal_escape.line(kept.target, 80) or 'the plain assistant'}:"
-                    f" {replace(kept, journal=self._manner.journal).resume(run_id)}"
+                    f" {replace(kept, source=self._manner.source).resume(run_id)}"
                 )
             if model is None and kept is not None:
                 model = kept.model
@@ -231,4 +257,4 @@ async def _kept(journal: Journal, entry: RunInfo) -> DisplayOptions | None:
         return None
     first = next(iter(await events_of(journal, entry.run_id, rows[0])), None)
     data = getattr(first, "data", None)
-    return manner_of(data, None) if isinstance(data, dict) and CHAT in data else None
+    return manner_of(data, RunSource()) if isinstance(data, dict) and CHAT in data else None

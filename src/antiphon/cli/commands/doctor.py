@@ -20,7 +20,8 @@ from msgspec import Struct
 from antiphon import UserError, __version__
 from antiphon.cli import exit_codes
 from antiphon.cli.display import output, terminal_escape
-from antiphon.cli.store import journal_option, json_option, url_of
+from antiphon.cli.source import journal_option
+from antiphon.cli.store import json_option, url_of
 from antiphon.config.dotenv import environment
 from antiphon.errors import JournalError
 from antiphon.journal import open_journal

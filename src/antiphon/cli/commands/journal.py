@@ -21,7 +21,8 @@ from antiphon.cli.commands.verify import verify_runs
 from antiphon.cli.display import output, terminal_escape
 from antiphon.cli.display.draw import clock
 from antiphon.cli.duration import seconds_of
-from antiphon.cli.store import find, journal_option, json_option, opened, short_id, url_of
+from antiphon.cli.source import file_option
+from antiphon.cli.store import find, json_option, opened, short_id, url_of
 from antiphon.config.dotenv import environment
 from antiphon.errors import JournalError, UnknownName, UserError
 from antiphon.journal.files.seal import VARIABLE, Seal, journal_key
@@ -41,7 +42,7 @@ def journal() -> None:
 
 
 @journal.command("vacuum", short_help="Give the space of deleted runs back.")
-@journal_option
+@file_option
 @json_option
 def vacuum(journal: str | None, as_json: bool) -> int:
     """Give the space of deleted runs back to the system, by rewriting the journal without it.
@@ -63,7 +64,7 @@ async def _vacuum(option: str | None) -> int:
 
 
 @journal.command("seal", short_help="Seal a journal with a key, or with another one.")
-@journal_option
+@file_option
 @click.option(
     "--was",
     metavar="VARIABLE",
@@ -134,7 +135,7 @@ def journal_file(option: str | None) -> Path:
 
 
 @journal.command("salvage", short_help="Copy what can be read of a damaged journal.")
-@journal_option
+@file_option
 @click.option("--out", metavar="NEW", required=True, help="The new journal; it must not exist yet.")
 @json_option
 def salvage(journal: str | None, out: str, as_json: bool) -> int:
@@ -232,7 +233,7 @@ def _scope_options(command: Callable[..., int]) -> Callable[..., int]:
 @click.option("--agent", metavar="NAME", default="", help="Only calls of this agent.")
 @click.option("--expires-in", "span", metavar="TIME", help="Only for so long, such as 30m, 2h or 1d.")
 @click.option("--by", metavar="NAME", help="Who makes it. [default: your user name]")
-@journal_option
+@file_option
 @json_option
 def add(
     tool: str, verdict: Ruling, run: str | None, project: str | None, owner: str | None,
@@ -271,7 +272,7 @@ def _one_scope(run: str | None, project: str | None, owner: str | None) -> tuple
 
 @rules.command("ls", short_help="List rules.")
 @_scope_options
-@journal_option
+@file_option
 @json_option
 def ls(run: str | None, project: str | None, owner: str | None, journal: str | None, as_json: bool) -> int:
     """List the rules, oldest first; with --run, --project, --owner those for these."""
@@ -289,7 +290,7 @@ async def _listed(option: str | None, run: str | None, project: str, owner: str)
 
 @rules.command("rm", short_help="Drop rules.")
 @click.argument("rule_ids", metavar="ID...", nargs=-1, required=True)
-@journal_option
+@file_option
 def rm(rule_ids: Sequence[str], journal: str | None) -> int:
     """Drop rules, as `rules ls` names them. A run that is driven now keeps what it was opened with."""
     asyncio.run(_drop(journal, rule_ids))

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from uuid import uuid4
 
 import click
 from msgspec.structs import replace
 
-from antiphon import Result, open_run
+from antiphon import Record, open_run
 from antiphon.cli import exit_codes
 from antiphon.cli.commands.run import (
     check_option,
@@ -18,25 +17,36 @@ from antiphon.cli.commands.run import (
     folder_option,
     model_option,
     quiet_option,
-    target_argument,
 )
 from antiphon.cli.display import output, terminal_escape
 from antiphon.cli.display.tree import CallTree
 from antiphon.cli.display.watch import interactive
-from antiphon.cli.session.request import COMMAND_LINE, DisplayOptions, Missing, Request, finish, perform
-from antiphon.cli.store import find, journal_option, json_option, opened, short_id
+from antiphon.cli.session.request import (
+    COMMAND_LINE,
+    DisplayOptions,
+    Missing,
+    Request,
+    finish,
+    perform,
+    result_of,
+)
+from antiphon.cli.source import (
+    RunAnywhere,
+    opened_runs,
+    opened_server,
+    refuse_options,
+    source_option,
+)
+from antiphon.cli.store import RunSource, find, json_option, opened, short_id
 from antiphon.cli.target import Target, load_target
 from antiphon.config.dotenv import environment
 from antiphon.errors import AgentsMissing, UserError, visible
-from antiphon.journal import Journal
 from antiphon.journal.listing import MAX_NAME, RunInfo, check_name
-from antiphon.kernel.facts.state import RunState
-from antiphon.kernel.run.commands import CancelEffect, encode
-from antiphon.kernel.run.open import cancel_run, compare_team
-from antiphon.kernel.run.rows import RecordReader, fold
+from antiphon.kernel.run.open import compare_team
+from antiphon.kernel.run.rows import RecordReader, fold, fold_records
 from antiphon.kernel.run.standing import rules_for
 from antiphon.values.result import Difference
-from antiphon.view.connection import connect
+from antiphon.view import RunTree
 
 CHOICES = (
     "Nothing was changed. `runs resume` with this target goes on as said above; resume with the earlier team"
@@ -64,11 +74,11 @@ def _renamed(context: click.Context, parameter: click.Parameter, given: tuple[st
 
 @click.command("resume", short_help="Resume a run.")
 @click.argument("run_id", metavar="RUN")
-@target_argument
+@click.argument("target", required=False)
 @model_option
 @endpoint_option
 @folder_option
-@journal_option
+@source_option
 @events_option
 @quiet_option
 @click.option(
@@ -87,11 +97,11 @@ def _renamed(context: click.Context, parameter: click.Parameter, given: tuple[st
 )
 def resume(
     run_id: str,
-    target: str,
+    target: str | None,
     model: str | None,
     endpoints: tuple[str, ...],
     folder: str | None,
-    journal: str | None,
+    source: RunSource,
     as_json: bool,
     quiet: bool,
     renamed: dict[str, str],
@@ -99,15 +109,38 @@ def resume(
 ) -> int:
     """Resume a run with the agents of TARGET. What has ended is not done again.
 
-    A run that has ended already is not changed: its answer is printed once more.
+    A run that has ended already is not changed: its answer is printed once more. With --server the server
+    goes on with it: TARGET is one of its teams then, and needed only for a run that no server has started.
     """
+    if source.is_server:
+        refuse_options("model", "endpoints", "folder", "renamed", "missing")
+        manner = DisplayOptions(target or "", source, as_json=as_json, quiet=quiet)
+        return asyncio.run(_resume_there(run_id, manner))
+    if target is None:
+        raise click.UsageError("Missing argument 'TARGET'.")
     loaded = load_target(target, folder)
-    manner = DisplayOptions(target, journal, folder, model, as_json, quiet, endpoints=endpoints)
+    manner = DisplayOptions(target, source, folder, model, as_json, quiet, endpoints=endpoints)
     return asyncio.run(_resume(run_id, loaded, manner, Request(renamed=renamed, missing=missing)))
 
 
+async def _resume_there(prefix: str, manner: DisplayOptions) -> int:
+    # Only where a server is asked: it takes long to import.
+    from antiphon.cli.session.elsewhere import follow
+
+    async with opened_server(manner.source) as runs:
+        entry = await runs.find(prefix)
+        async with runs.connect(entry.run_id) as run:
+            records = await run.records()
+        tree = RunTree.of(records)
+        if tree.closed or not tree.requests:
+            return await _told_again(entry, records, manner)
+        if not entry.owner:
+            await runs.resume(entry.run_id, manner.target)
+        return await follow(runs, entry.run_id, tuple(tree.requests), tree.seq, manner)
+
+
 async def _resume(prefix: str, target: Target, manner: DisplayOptions, asked: Request) -> int:
-    async with opened(manner.journal) as journal:
+    async with opened(manner.source.journal) as journal:
         entry = await find(journal, prefix)
         state = await fold(journal, entry.run_id)
         user = state.activations[0]
@@ -134,46 +167,41 @@ async def _resume(prefix: str, target: Target, manner: DisplayOptions, asked: Re
                 f" {', '.join(map(visible, error.names))}. Say --renamed OLD=NEW for each that has another"
                 " name now, --missing drop to forget them, or --missing rest to leave them at rest"
             ) from error
-        return await _told_again(journal, entry, state, manner)
+        records = await RecordReader(journal, entry.run_id).read()
+        return await _told_again(entry, records, manner)
 
 
-async def _told_again(journal: Journal, entry: RunInfo, state: RunState, manner: DisplayOptions) -> int:
+async def _told_again(entry: RunInfo, records: list[Record], manner: DisplayOptions) -> int:
     """The answer of a run that is over."""
-    ended = list(state.activations[0].done.items())
+    state, tree = fold_records(records), CallTree()
+    ended = list(state.activations[0].done)
     if not ended:
         raise exit_codes.NotFound(
             f"Run {short_id(entry.run_id)} has no request to go on with; ask anew with `antiphon run`"
         )
-    tree = CallTree()
-    for record in await RecordReader(journal, entry.run_id).read():
+    for record in records:
         tree.take(record)
-    call, end = ended[-1]
-    event = end.event
-    messages = tuple(logged.message for logged in state.log if logged.request == call)
-    result = Result(
-        event.content, event.outcome, event.reason, entry.run_id, call, end.usage, messages,
-        incomplete=event.incomplete,
-    )  # fmt: skip
     if not manner.quiet and not manner.as_json:
         output.tell(f"run {short_id(entry.run_id)} had ended already")
+    result = result_of(state, entry.run_id, ended[-1])
     return finish([result], manner, entry.run_id, tree, entry.updated_at - entry.created_at)
 
 
 @click.command("check", short_help="Say what resuming a run with a team would meet.")
 @click.argument("run_id", metavar="RUN")
-@target_argument
+@click.argument("target", required=False)
 @model_option
 @endpoint_option
 @folder_option
-@journal_option
+@source_option
 @json_option
 def check(
     run_id: str,
-    target: str,
+    target: str | None,
     model: str | None,
     endpoints: tuple[str, ...],
     folder: str | None,
-    journal: str | None,
+    source: RunSource,
     as_json: bool,
 ) -> int:
     """Compare the agents of TARGET with those that RUN was last opened with, and change nothing.
@@ -181,20 +209,37 @@ def check(
     Said are agents, tools, hooks, models, prompts and options that differ, and what each means for the run;
     `!` marks what stands in the way: work in flight that fails or is done by other code, a conversation at
     rest that is out of reach, a permission that holds no more. The exit code is 0 when nothing does, else 1.
+    With --server TARGET is one of its teams; by default that of the run.
     """
-    return asyncio.run(_check(run_id, load_target(target, folder), model, endpoints, journal, as_json))
+    if source.is_server:
+        refuse_options("model", "endpoints", "folder")
+        return asyncio.run(_check_there(run_id, target or "", source, as_json))
+    if target is None:
+        raise click.UsageError("Missing argument 'TARGET'.")
+    return asyncio.run(_check(run_id, load_target(target, folder), model, endpoints, source, as_json))
 
 
 async def _check(
-    prefix: str, target: Target, model: str | None, endpoints: tuple[str, ...], option: str | None,
+    prefix: str, target: Target, model: str | None, endpoints: tuple[str, ...], source: RunSource,
     as_json: bool,
 ) -> int:  # fmt: skip
-    async with opened(option) as journal:
+    async with opened(source.journal) as journal:
         entry = await find(journal, prefix)
         found = await compare_team(
             journal, entry.run_id, target.agents, model=model, env=environment(),
             endpoints=target.with_endpoints(endpoints, model),
         )  # fmt: skip
+    return _compared(entry, found, as_json)
+
+
+async def _check_there(prefix: str, team: str, source: RunSource, as_json: bool) -> int:
+    async with opened_server(source) as runs:
+        entry = await runs.find(prefix)
+        return _compared(entry, await runs.check(entry.run_id, team), as_json)
+
+
+def _compared(entry: RunInfo, found: list[Difference] | None, as_json: bool) -> int:
+    """Say how a team differs from that of a run; the exit code."""
     blocked = any(each.blocks for each in found or ())
     if as_json:
         said = {"run_id": entry.run_id, "known": found is not None, "blocked": blocked}
@@ -221,8 +266,8 @@ def _line(found: Difference) -> str:
 @click.command("rename", short_help="Give a run a name.")
 @click.argument("run_id", metavar="RUN")
 @click.argument("name")
-@journal_option
-def rename(run_id: str, name: str, journal: str | None) -> int:
+@source_option
+def rename(run_id: str, name: str, source: RunSource) -> int:
     """Call a run NAME: it is listed under it and found by it. An empty NAME takes the name away.
 
     Its records do not change, so a run that is over may be renamed, and one that somebody drives.
@@ -232,13 +277,13 @@ def rename(run_id: str, name: str, journal: str | None) -> int:
         check_name(name)
     except UserError as error:
         raise click.BadParameter(str(error), param_hint="NAME") from error
-    return asyncio.run(_rename(run_id, name, journal))
+    return asyncio.run(_rename(run_id, name, source))
 
 
-async def _rename(prefix: str, name: str, option: str | None) -> int:
-    async with opened(option) as journal:
-        entry = await find(journal, prefix)
-        await journal.rename(entry.run_id, name)
+async def _rename(prefix: str, name: str, source: RunSource) -> int:
+    async with opened_runs(source) as runs:
+        entry = await runs.find(prefix)
+        await runs.rename(entry.run_id, name)
     short = short_id(entry.run_id)
     output.say(
         f"run {short} is called {terminal_escape.line(name, MAX_NAME)}"
@@ -251,8 +296,8 @@ async def _rename(prefix: str, name: str, option: str | None) -> int:
 @click.command("move", short_help="Make a run part of a project.")
 @click.argument("run_id", metavar="RUN")
 @click.argument("project")
-@journal_option
-def move(run_id: str, project: str, journal: str | None) -> int:
+@source_option
+def move(run_id: str, project: str, source: RunSource) -> int:
     """Make a run part of PROJECT: it is listed there, and the project's rules hold once it is opened again.
 
     An empty PROJECT makes it part of none. Its records do not change. A server takes up a run of a project's
@@ -260,13 +305,13 @@ def move(run_id: str, project: str, journal: str | None) -> int:
     """
     if project:
         check_option("PROJECT", project)
-    return asyncio.run(_move(run_id, project, journal))
+    return asyncio.run(_move(run_id, project, source))
 
 
-async def _move(prefix: str, project: str, option: str | None) -> int:
-    async with opened(option) as journal:
-        entry = await find(journal, prefix)
-        await journal.relabel(entry.run_id, replace(entry.labels, project=project))
+async def _move(prefix: str, project: str, source: RunSource) -> int:
+    async with opened_runs(source) as runs:
+        entry = await runs.find(prefix)
+        await runs.move(entry, project)
     short = short_id(entry.run_id)
     output.say(f"run {short} is part of {project}" if project else f"run {short} is part of no project")
     return exit_codes.COMPLETED
@@ -275,39 +320,39 @@ async def _move(prefix: str, project: str, option: str | None) -> int:
 @click.command("cancel", short_help="Stop a run, or one call of it.")
 @click.argument("run_id", metavar="RUN")
 @click.argument("effect", metavar="[ID]", required=False)
-@journal_option
+@source_option
 @click.option("--reason", default="cancelled from the command line", help="The reason that is recorded.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-def cancel(run_id: str, effect: str | None, journal: str | None, reason: str, yes: bool) -> int:
+def cancel(run_id: str, effect: str | None, source: RunSource, reason: str, yes: bool) -> int:
     """Stop every request of a run, or only ID (an id that `runs tail --json` shows) and all under it."""
-    return asyncio.run(_cancel(run_id, effect or "", journal, reason, yes))
+    return asyncio.run(_cancel(run_id, effect or "", source, reason, yes))
 
 
-async def _cancel(prefix: str, effect: str, option: str | None, reason: str, yes: bool) -> int:
-    async with opened(option) as journal:
-        entry = await find(journal, prefix)
-        state = await fold(journal, entry.run_id)
+async def _cancel(prefix: str, effect: str, source: RunSource, reason: str, yes: bool) -> int:
+    async with opened_runs(source) as runs:
+        entry = await runs.find(prefix)
         short = short_id(entry.run_id)
-        if state.closed:
-            output.say(f"run {short} has ended already; nothing to cancel")
-            return exit_codes.COMPLETED
-        if effect and effect not in state.open:
-            opened_now = (
-                ", ".join(key for each in state.activations.values() for key in each.open) or "(none)"
-            )
-            raise exit_codes.NotFound(
-                f"Run {short} has no open effect {effect!r}. Open: {terminal_escape.line(opened_now, 400)}"
-            )
-        if not yes and not _agreed(f"cancel {'effect ' + effect + ' of ' if effect else ''}run {short}?"):
-            output.say("not cancelled")
-            return exit_codes.COMPLETED
-        if entry.owner:
-            return await _post(journal, entry, CancelEffect(effect, reason))
-        if effect:
-            await journal.post(entry.run_id, uuid4().hex, encode(CancelEffect(effect, reason)))
-            output.say(f"run {short} is suspended; {effect} will be cancelled when it is resumed")
-            return exit_codes.COMPLETED
-        await cancel_run(journal, entry.run_id, reason)
+        async with runs.connect(entry.run_id) as run:
+            state = fold_records(await run.records())
+            if state.closed:
+                output.say(f"run {short} has ended already; nothing to cancel")
+                return exit_codes.COMPLETED
+            if effect and effect not in state.open:
+                opened_now = (
+                    ", ".join(key for each in state.activations.values() for key in each.open) or "(none)"
+                )
+                listed = terminal_escape.line(opened_now, 400)
+                raise exit_codes.NotFound(f"Run {short} has no open effect {effect!r}. Open: {listed}")
+            if not yes and not _agreed(f"cancel {'effect ' + effect + ' of ' if effect else ''}run {short}?"):
+                output.say("not cancelled")
+                return exit_codes.COMPLETED
+            if entry.owner:
+                return await _post(run, entry, effect, reason)
+            if effect:
+                await run.cancel(effect, reason)
+                output.say(f"run {short} is suspended; {effect} will be cancelled when it is resumed")
+                return exit_codes.COMPLETED
+        await runs.end(entry.run_id, reason)
         output.say(f"run {short} is cancelled")
         return exit_codes.COMPLETED
 
@@ -319,12 +364,12 @@ def _agreed(question: str) -> bool:
     return output.confirm(question)
 
 
-async def _post(journal: Journal, entry: RunInfo, command: CancelEffect) -> int:
+async def _post(run: RunAnywhere, entry: RunInfo, effect: str, reason: str) -> int:
     """Tell the owner, and see whether it listens."""
     short = short_id(entry.run_id)
     try:
-        async with connect(journal, entry.run_id) as run, asyncio.timeout(PATIENCE):
-            await run.taken(await run.cancel(command.target, command.reason))
+        async with asyncio.timeout(PATIENCE):
+            await run.taken(await run.cancel(effect, reason))
         output.say(f"run {short}: cancelled by {terminal_escape.line(entry.owner, 80)}")
         return exit_codes.COMPLETED
     except TimeoutError:

@@ -15,12 +15,13 @@ from antiphon.cli import exit_codes
 from antiphon.cli.display import output, terminal_escape
 from antiphon.cli.display.draw import clock
 from antiphon.cli.duration import seconds_of
-from antiphon.cli.store import choose, journal_option, json_option, opened, short_id, state_of
+from antiphon.cli.source import JournalRuns, Runs, file_option, opened_runs, source_option
+from antiphon.cli.store import RunSource, json_option, opened, short_id, state_of
 from antiphon.errors import JournalError, RunInUse
 from antiphon.journal import Journal
 from antiphon.journal.listing import RunInfo
 from antiphon.kernel.facts.summary import summary_of
-from antiphon.kernel.run.rows import fold
+from antiphon.kernel.run.rows import fold, fold_records
 
 yes_option = click.option("--yes", "-y", is_flag=True, help="Delete them; without it they are only listed.")
 
@@ -43,32 +44,31 @@ OPEN = {"open": "its request is open", "waiting": "it waits for a person"}
 
 @click.command("rm", short_help="Delete runs.")
 @click.argument("run_ids", metavar="RUN...", nargs=-1, required=True)
-@journal_option
+@source_option
 @json_option
 @yes_option
-def rm(run_ids: Sequence[str], journal: str | None, as_json: bool, yes: bool) -> int:
+def rm(run_ids: Sequence[str], source: RunSource, as_json: bool, yes: bool) -> int:
     """Delete each RUN with all its records, texts and commands. There is no way back: `runs export` first.
 
     A run that a living process drives is refused (exit code 9), and then none is deleted. One that is
     suspended or waits for a person is deleted, since it was named. What is deleted stays in the file, where
     nobody finds it, until `antiphon journal vacuum` makes the file smaller.
     """
-    return asyncio.run(_rm(run_ids, journal, as_json, yes))
+    return asyncio.run(_rm(run_ids, source, as_json, yes))
 
 
-async def _rm(prefixes: Sequence[str], option: str | None, as_json: bool, yes: bool) -> int:
-    async with opened(option) as journal:
-        runs = await journal.runs()
-        chosen = {entry.run_id: entry for entry in (choose(runs, prefix) for prefix in prefixes)}
-        for entry in chosen.values():
-            if entry.owner:
+async def _rm(prefixes: Sequence[str], source: RunSource, as_json: bool, yes: bool) -> int:
+    async with opened_runs(source) as runs:
+        chosen = await runs.find_all(prefixes)
+        for entry in chosen:
+            if await runs.is_held(entry):
                 raise RunInUse(entry.run_id, entry.owner)
-        found = [await _described(journal, entry) for entry in chosen.values()]
-        return await _delete(journal, found, as_json, yes, strict=True)
+        found = [await _looked_at(runs, entry) for entry in chosen]
+        return await _delete(runs, found, as_json, yes, strict=True)
 
 
 @click.command("prune", short_help="Delete old runs.")
-@journal_option
+@file_option
 @json_option
 @yes_option
 @click.option("--older", metavar="TIME", help="Only runs whose last record is older: 90d, 12h, 2w.")
@@ -106,7 +106,17 @@ async def _prune(
                 each = await _described(journal, entry)
                 spared = each.unfinished if each.state == "damaged" or not unfinished else ""
                 found.append(replace(each, kept=each.kept or spared))
-        return await _delete(journal, found, as_json, yes, strict=False)
+        return await _delete(JournalRuns(RunSource(option), journal), found, as_json, yes, strict=False)
+
+
+async def _looked_at(runs: Runs, entry: RunInfo) -> Candidate:
+    """A run that was named, as its records tell it: the list of runs may be wrong."""
+    try:
+        async with runs.connect(entry.run_id) as run:
+            known = summary_of(fold_records(await run.records()), entry.seq)
+    except JournalError:
+        return Candidate(entry, "damaged", "")
+    return Candidate(entry, state_of(entry, known), known.title)
 
 
 async def _described(journal: Journal, entry: RunInfo) -> Candidate:
@@ -124,7 +134,7 @@ async def _described(journal: Journal, entry: RunInfo) -> Candidate:
     return Candidate(entry, state_of(entry, known), known.title, held, unfinished)
 
 
-async def _delete(journal: Journal, found: list[Candidate], as_json: bool, yes: bool, *, strict: bool) -> int:
+async def _delete(runs: Runs, found: list[Candidate], as_json: bool, yes: bool, *, strict: bool) -> int:
     """Delete what is not kept. strict: a run that somebody has taken over meanwhile is exit code 9."""
     deleted, kept = list[Candidate](), [each for each in found if each.kept]
     code = exit_codes.COMPLETED
@@ -133,7 +143,7 @@ async def _delete(journal: Journal, found: list[Candidate], as_json: bool, yes: 
             continue
         if yes:
             try:
-                await journal.delete(each.entry.run_id)
+                await runs.delete(each.entry.run_id)
             except RunInUse as error:
                 kept.append(replace(each, state="running", kept=f"held by {error.owner}"))
                 code = exit_codes.TAKEN if strict else code

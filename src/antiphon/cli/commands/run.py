@@ -13,7 +13,8 @@ from msgspec.structs import replace
 from antiphon import Limits
 from antiphon.cli.display import output, terminal_escape
 from antiphon.cli.session.request import DisplayOptions, Request, perform
-from antiphon.cli.store import journal_option, url_of
+from antiphon.cli.source import opened_server, refuse_options, source_option
+from antiphon.cli.store import RunSource, url_of
 from antiphon.cli.target import FORMS, Target, load_target
 from antiphon.config.dotenv import environment
 from antiphon.errors import UserError
@@ -66,7 +67,7 @@ def _limit_option(name: str, text: str) -> Callable[[Command], Command]:
 @model_option
 @endpoint_option
 @folder_option
-@journal_option
+@source_option
 @click.option(
     "--policy",
     type=click.Choice(["open", "guarded", "strict"]),
@@ -89,7 +90,7 @@ def run(
     model: str | None,
     endpoints: tuple[str, ...],
     folder: str | None,
-    journal: str | None,
+    source: RunSource,
     policy: Any,
     project: str,
     as_json: bool,
@@ -98,16 +99,21 @@ def run(
 ) -> int:
     """Ask the team TARGET and watch it work; the answer is printed at the end.
 
-    Ctrl-C suspends the run: nothing is lost, and the command that resumes it is printed.
+    Ctrl-C suspends the run: nothing is lost, and the command that resumes it is printed. With --server TARGET
+    is a team of the server, which drives the run: Ctrl-C leaves it going there.
     """
     if project:
         check_option("--project", project)
+    if source.is_server:
+        refuse_options("model", "endpoints", "folder", "policy")
+        caps = _limits(limits) if any(each is not None for each in limits.values()) else None
+        manner = DisplayOptions(target, source, as_json=as_json, quiet=quiet)
+        return asyncio.run(_run_there(manner, message, caps, project))
     loaded = load_target(target, folder)
     loaded.tell_findings()
-    manner = DisplayOptions(target, journal, folder, model, as_json, quiet, endpoints=endpoints)
-    request = Request(
-        policy=policy, message=_message(message, loaded), limits=_limits(limits), project=project
-    )
+    manner = DisplayOptions(target, source, folder, model, as_json, quiet, endpoints=endpoints)
+    said = _message(message, loaded.entry)
+    request = Request(policy=policy, message=said, limits=_limits(limits), project=project)
     return asyncio.run(_run(request, loaded, manner))
 
 
@@ -120,18 +126,29 @@ def check_option(what: str, project: str) -> None:
 
 
 async def _run(request: Request, target: Target, manner: DisplayOptions) -> int:
-    journal = open_journal(url_of(manner.journal, environment()))
+    journal = open_journal(url_of(manner.source.journal, environment()))
     try:
         return await perform(request, target, manner, journal)
     finally:
         await journal.close()
 
 
-def _message(given: str | None, target: Target) -> str:
+async def _run_there(manner: DisplayOptions, message: str | None, limits: Limits | None, project: str) -> int:
+    # Only where a server is asked: it takes long to import.
+    from antiphon.cli.session.elsewhere import ServerRequest, ask_there
+
+    async with opened_server(manner.source) as runs:
+        team = await runs.team(manner.target)
+        said = _message(message, team.entry)
+        first = ServerRequest(manner.target, team.entry, limits, project)
+        return await ask_there(runs, first, said, manner)
+
+
+def _message(given: str | None, entry: str) -> str:
     """The message: as given, else from the standard input; asked for when that is a terminal."""
     if given is None and sys.stdin is not None:
         if sys.stdin.isatty():
-            output.tell(f"What do you want from {terminal_escape.line(target.entry, 60)}? ", end="")
+            output.tell(f"What do you want from {terminal_escape.line(entry, 60)}? ", end="")
             given = sys.stdin.readline()
         else:
             given = sys.stdin.read(MAX_MESSAGE + 1)

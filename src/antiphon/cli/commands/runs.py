@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 
 import click
@@ -24,33 +25,17 @@ from antiphon.cli.display.record_line import told
 from antiphon.cli.display.request_lines import lines_of
 from antiphon.cli.display.tree import CallBranch, CallTree, Remark
 from antiphon.cli.session.request import manner_of
-from antiphon.cli.store import (
-    find,
-    journal_option,
-    json_option,
-    opened,
-    short_id,
-    state_of,
-)
-from antiphon.errors import JournalError, UnknownName
-from antiphon.host.summaries import stored_summary
-from antiphon.journal.listing import MAX_NAME, RunFilter, RunInfo, RunStatus
+from antiphon.cli.source import STATES, opened_runs, source_option
+from antiphon.cli.store import ListedRun, RunSource, command, json_option, short_id, state_of
+from antiphon.errors import UnknownName
+from antiphon.journal.listing import MAX_NAME, RunFilter, RunInfo
+from antiphon.kernel.facts import ids
 from antiphon.kernel.facts.summary import RunSummary, summary_of
-from antiphon.kernel.run.rows import RecordReader
+from antiphon.kernel.run.rows import fold_records
 from antiphon.values.message import Message
-from antiphon.view.connection import connect
+from antiphon.view import RunTree
 from antiphon.view.nodes import Cost, EffectNode
-from antiphon.view.stored_request import request_of
 from antiphon.view.wording import cost_text, dollars, name_of, outcome_of, parts, seconds, text_of
-
-STATES: Mapping[str, tuple[tuple[RunStatus, ...], bool | None]] = {
-    "running": (("open",), True),
-    "suspended": (("open",), False),
-    "waiting": (("waiting",), None),
-    "idle": (("idle",), None),
-    "closed": (("closed",), None),
-}
-"""What `--state` asks for: as the run describes itself, and whether somebody drives it."""
 
 run_argument = click.argument("run_id", metavar="RUN")
 
@@ -64,7 +49,7 @@ def runs() -> None:
 
 
 @runs.command("ls", short_help="List the newest runs.")
-@journal_option
+@source_option
 @json_option
 @click.option(
     "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="The newest N.", metavar="N"
@@ -76,34 +61,28 @@ def runs() -> None:
 @click.option("--state", type=click.Choice(list(STATES)), help="Only runs in this state.")
 @click.option("--text", default="", metavar="WORDS", help="Only runs with these words in name or message.")
 def ls(
-    journal: str | None, as_json: bool, limit: int, before: str | None, project: str | None,
+    source: RunSource, as_json: bool, limit: int, before: str | None, project: str | None,
     owner: str | None, team: str | None, state: str | None, text: str,
 ) -> int:  # fmt: skip
     """List the newest runs: id, age, state, entry, tokens, cost, owner, and the name or the first words."""
-    states, driven = STATES[state] if state is not None else ((), None)
-    where = RunFilter(project, owner, team, states, driven, text)
-    return asyncio.run(_ls(journal, as_json, where, before, limit))
+    where = RunFilter(project, owner, team, text=text)
+    return asyncio.run(_ls(source, as_json, where, state, before, limit))
 
 
-async def _ls(option: str | None, as_json: bool, where: RunFilter, before: str | None, limit: int) -> int:
-    rows: list[tuple[RunInfo, RunSummary | None, str]] = []
-    found: Sequence[RunInfo] = ()
+async def _ls(
+    source: RunSource, as_json: bool, where: RunFilter, state: str | None, before: str | None, limit: int
+) -> int:
+    found: list[ListedRun] = []
     try:
-        async with opened(option) as journal:
-            first = (await find(journal, before)).number if before is not None else 0
-            found = await journal.runs(where, first, limit + 1)
-            for entry in found[:limit]:
-                try:
-                    known = await stored_summary(journal, entry)
-                    rows.append((entry, known, state_of(entry, known)))
-                except JournalError:
-                    # One damaged run must not hide the others; `verify` says what is wrong with it.
-                    rows.append((entry, None, "damaged"))
+        async with opened_runs(source) as runs:
+            first = (await runs.find(before)).number if before is not None else 0
+            found = await runs.page(where, state, first, limit + 1)
     except exit_codes.NotFound as error:
         if before is not None:
             raise
         if not as_json:
             output.say(str(error))
+    rows = [(each.entry, each.known, terminal_escape.line(each.state, 20)) for each in found[:limit]]
     if as_json:
         output.say(terminal_escape.json_text([_listed(*row) for row in rows]))
         return exit_codes.COMPLETED
@@ -111,7 +90,7 @@ async def _ls(option: str | None, as_json: bool, where: RunFilter, before: str |
         for line in _table(rows, terminal_width()):
             output.say(line)
     if len(found) > limit:
-        last = terminal_escape.line(short_id(found[limit - 1].run_id))
+        last = terminal_escape.line(short_id(found[limit - 1].entry.run_id))
         output.say(f"there are older ones; --before {last} lists them, --limit shows more at once")
     return exit_codes.COMPLETED
 
@@ -186,21 +165,22 @@ def age(span: float) -> str:
 
 @runs.command("show", short_help="Show a run's call tree and messages.")
 @run_argument
-@journal_option
+@source_option
 @json_option
-def show(run_id: str, journal: str | None, as_json: bool) -> int:
+def show(run_id: str, source: RunSource, as_json: bool) -> int:
     """Show a run: its call tree with outcomes and tokens, and the messages."""
-    return asyncio.run(_show(run_id, journal, as_json))
+    return asyncio.run(_show(run_id, source, as_json))
 
 
-async def _show(prefix: str, option: str | None, as_json: bool) -> int:
-    async with opened(option) as journal:
-        entry = await find(journal, prefix)
+async def _show(prefix: str, source: RunSource, as_json: bool) -> int:
+    async with opened_runs(source) as runs:
+        entry = await runs.find(prefix)
         tree = CallTree()
-        reader = RecordReader(journal, entry.run_id)
-        for record in await reader.read():
-            tree.take(record)
-    state = reader.state
+        async with runs.connect(entry.run_id) as run:
+            records = await run.records()
+    for record in records:
+        tree.take(record)
+    state = fold_records(records)
     known = summary_of(state, entry.seq)
     messages = [logged.message for logged in state.log]
     if as_json:
@@ -216,7 +196,7 @@ async def _show(prefix: str, option: str | None, as_json: bool) -> int:
     output.say(f"run {terminal_escape.line(entry.run_id)}{called}: {', '.join(facts)}")
     if entry.owner:
         output.say(f"held by {terminal_escape.line(entry.owner, 80)}")
-    elif (manner := manner_of(state.data, option)) is not None:
+    elif (manner := manner_of(state.data, source)) is not None:
         if known.state in ("open", "waiting"):
             output.say(f"to resume it: {manner.resume(entry.run_id)}")
         elif manner.chat and known.state == "idle":
@@ -295,34 +275,36 @@ def _row(row: EffectNode | Remark) -> dict[str, Any]:
         return {
             "id": "", "kind": "message" if row.sender else "text", "name": row.sender, "purpose": "",
             "arguments": "", "outcome": "completed", "text": row.text, "started": 0.0, "ended": 0.0,
+            "decision": None,
         }  # fmt: skip
     return {
         "id": row.id, "kind": row.kind, "name": name_of(row), "purpose": row.purpose,
         "arguments": row.arguments, "outcome": outcome_of(row), "text": text_of(row),
-        "started": row.began_at, "ended": row.ended_at or 0.0,
+        "started": row.began_at, "ended": row.ended_at or 0.0, "decision": row.decision,
     }  # fmt: skip
 
 
 @runs.command("request", short_help="Show exactly what a model was asked.")
 @run_argument
 @click.argument("effect_id", metavar="CALL")
-@journal_option
+@source_option
 @json_option
-def request(run_id: str, effect_id: str, journal: str | None, as_json: bool) -> int:
+def request(run_id: str, effect_id: str, source: RunSource, as_json: bool) -> int:
     """Show exactly what a model was asked: system text, tools, messages, tail, settings.
 
     CALL is the model call's id, such as 1/2.m1; `runs show --json` and `runs tail --json` have them. Messages
     that the request before of the same agent had are left out; --json has all. The digest that was recorded
     before the model was asked is compared with what is shown.
     """
-    return asyncio.run(_request(run_id, effect_id, journal, as_json))
+    return asyncio.run(_request(run_id, effect_id, source, as_json))
 
 
-async def _request(prefix: str, effect_id: str, option: str | None, as_json: bool) -> int:
-    async with opened(option) as journal:
-        entry = await find(journal, prefix)
+async def _request(prefix: str, effect_id: str, source: RunSource, as_json: bool) -> int:
+    async with opened_runs(source) as runs:
+        entry = await runs.find(prefix)
         try:
-            found = await request_of(journal, entry.run_id, effect_id)
+            async with runs.connect(entry.run_id) as run:
+                found = await run.request_of(effect_id)
         except UnknownName as error:
             raise exit_codes.NotFound(str(error)) from error
     if as_json:
@@ -335,7 +317,7 @@ async def _request(prefix: str, effect_id: str, option: str | None, as_json: boo
 
 @runs.command("tail", short_help="Print a run's records; -f follows.")
 @run_argument
-@journal_option
+@source_option
 @click.option(
     "--follow", "-f", is_flag=True, help="Go on with what comes, until the run is closed or Ctrl-C."
 )
@@ -347,35 +329,61 @@ async def _request(prefix: str, effect_id: str, option: str | None, as_json: boo
     metavar="N",
     help="Only the last N records of those there are.",
 )
-def tail(run_id: str, journal: str | None, follow: bool, as_json: bool, lines: int | None) -> int:
+def tail(run_id: str, source: RunSource, follow: bool, as_json: bool, lines: int | None) -> int:
     """Print a run's records, one per line, oldest first."""
     try:
-        return asyncio.run(_tail(run_id, journal, follow, as_json, lines))
+        return asyncio.run(_tail(run_id, source, follow, as_json, lines))
     except KeyboardInterrupt:
         return exit_codes.COMPLETED
 
 
-async def _tail(prefix: str, option: str | None, follow: bool, as_json: bool, lines: int | None) -> int:
-    async with opened(option) as journal:
-        entry = await find(journal, prefix)
+async def _tail(prefix: str, source: RunSource, follow: bool, as_json: bool, lines: int | None) -> int:
+    async with opened_runs(source) as runs:
+        entry = await runs.find(prefix)
         tree = CallTree()
 
         def show(record: Record) -> None:
             output.say(terminal_escape.json_line(record) if as_json else _line(record, tree))
 
-        async with connect(journal, entry.run_id) as run:
+        async with runs.connect(entry.run_id) as run:
             found = await run.records()
             for record in found:
                 tree.take(record)
                 if lines is None or record.seq > found[-1].seq - lines:
                     show(record)
             if follow:
+                answer = partial(command, "answer", short_id(entry.run_id), source=source)
+                waits = Waits(tree.run, answer, output.tell)
+                waits.look()
                 async with aclosing(run.events(tree.run.seq, deltas=False)) as events:
                     async for item in events:
                         if isinstance(item, Record):
                             tree.take(item)
                             show(item)
+                            if item.last_of_row:
+                                waits.look()
         return exit_codes.COMPLETED
+
+
+class Waits:
+    """Says it when a request waits for a person and for nothing else, once for each question.
+
+    answer: the command that answers, but for what is asked and what is said.
+    """
+
+    def __init__(self, run: RunTree, answer: Callable[[str], str], tell: Callable[[str], object]) -> None:
+        self._run, self._answer, self._tell, self._told = run, answer, tell, ""
+
+    def look(self) -> None:
+        """A row was read."""
+        waits = any(self._run.waits(request) for request in self._run.requests)
+        asked = next(iter(self._run.human_inputs), "") if waits else ""
+        if asked and asked != self._told:
+            agent = terminal_escape.line(self._run.activations[ids.activation_of(asked)].agent, 40)
+            self._tell(
+                f"(waits for a person: {agent} asks; to answer: {self._answer(asked.removesuffix('?'))})"
+            )
+        self._told = asked
 
 
 def _line(record: Record, tree: CallTree) -> str:

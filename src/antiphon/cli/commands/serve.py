@@ -19,7 +19,8 @@ from antiphon.cli import exit_codes
 from antiphon.cli.commands.run import endpoint_option, folder_option, model_option
 from antiphon.cli.display import output, terminal_escape
 from antiphon.cli.session.drive import on_signals
-from antiphon.cli.store import journal_option, url_of
+from antiphon.cli.source import journal_option
+from antiphon.cli.store import url_of
 from antiphon.cli.target import FORMS, Target, load_declared, load_target
 from antiphon.config.dotenv import environment
 from antiphon.errors import ConfigError, UserError
@@ -254,10 +255,10 @@ async def _serve(
         if stop.is_set():
             # What is recorded is durable; what was in flight is taken up by the next start.
             os._exit(exit_codes.SUSPENDED)
-        if form != "json":
-            # Whoever reads JSON is told by the log, and by nothing that is none.
-            output.tell("leaving the runs in good order (once more: at once)")
         stop.set()
+        # Whoever read what is said here may have gone: that keeps no server from leaving.
+        with suppress(OSError):
+            output.tell("leaving the runs in good order (once more: at once)")
 
     def ready(url: str) -> None:
         names = ", ".join(sorted(host.teams)) or "projects"

@@ -13,7 +13,8 @@ from msgspec.structs import replace
 
 from antiphon.cli import exit_codes
 from antiphon.cli.display import output, terminal_escape
-from antiphon.cli.store import find, journal_option, json_option, load_export, opened, short_id
+from antiphon.cli.source import file_option
+from antiphon.cli.store import find, json_option, load_export, opened, short_id
 from antiphon.errors import JournalCorrupt, JournalError
 from antiphon.journal import Journal
 from antiphon.journal.listing import RunInfo
@@ -65,7 +66,7 @@ class Verification(Struct, frozen=True):
 
 @click.command("verify", short_help="Check every record against its digest.")
 @click.argument("run_id", metavar="[RUN|FILE]", required=False)
-@journal_option
+@file_option
 @json_option
 def verify(run_id: str | None, journal: str | None, as_json: bool) -> int:
     """Check every record of RUN, of all runs, or of an exported FILE against its digest.

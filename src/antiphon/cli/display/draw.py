@@ -63,6 +63,17 @@ def waiting(effect: EffectNode) -> str:
     return f"{word} {seconds(due - effect.began_at)}{why}{attempt}"
 
 
+def decided(effect: EffectNode) -> str:
+    """Who allowed or denied it, where it stands: `allowed by ann` of what a person was asked, `by policy`
+    of a call that nobody was asked about."""
+    found = effect.decision
+    if found is None or not (found.by or found.rule) or (effect.wait is None and not found.rule):
+        return ""
+    word = "" if effect.outcome == "denied" else "allowed " if found.allowed else "denied "
+    who, rule = terminal_escape.line(found.by, 40), terminal_escape.line(found.rule, 60)
+    return f"{word}by {who} ({rule})" if who and rule else f"{word}by {who or rule}"
+
+
 class Drawing:
     """Draws a tree at a given width (0: lines are never cut). `whole`: also what has ended, in full."""
 
@@ -170,6 +181,8 @@ class Drawing:
             return text.append(f"  {self._cut(come, 100)}", "dim") if come else text
         if outcome != "completed":
             text.append(f"  {outcome}", STYLES.get(outcome, "red"))
+        if self._whole and (by := decided(row)):
+            text.append(f"  {by}", "dim")
         if said and row.what != "approval":
             text.append(f"  {self._arrow} {self._cut(said, 100)}", "dim")
         return text

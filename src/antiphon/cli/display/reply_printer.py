@@ -122,7 +122,12 @@ class ReplyPrinter:
         match = _WHOLE.match(self._rest)
         whole = match[0] if match is not None else ""
         self._over = self._rest[len(whole) : len(whole) + 1] == '"'
-        found = str(json.loads(f'"{whole}"', strict=False))
+        try:
+            found = str(json.loads(f'"{whole}"', strict=False))
+        except ValueError:
+            # An escape that JSON does not have: what is made of it is shown when the reply is whole.
+            self._over, self._rest = True, ""
+            return ""
         if found and "\ud800" <= found[-1] <= "\udbff" and not self._over:
             # Half of a pair: its other half comes with the next piece.
             whole, found = whole[:-6], found[:-1]

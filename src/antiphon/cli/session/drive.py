@@ -5,20 +5,19 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec import Struct
 
-from antiphon import Record, Result, Run, RunFailed, UserError
+from antiphon import Record, ReplyDelta, Result, Run, RunFailed, UserError
 from antiphon.cli import exit_codes
 from antiphon.cli.display import output, terminal_escape
 from antiphon.cli.display.tree import CallTree
 from antiphon.cli.display.watch import Watcher
 from antiphon.cli.session.questions import Keyboard, Question, Questions, answer_to, show
 from antiphon.journal import Journal
-from antiphon.kernel.run.live.feed import Subscription
 from antiphon.view.changes import EffectEnd, EffectStart
 
 DRAIN_SECONDS = 5.0
@@ -108,19 +107,55 @@ def on_signals(come: Callable[[], None], *names: str) -> None:
                 loop.add_signal_handler(getattr(signal, name), come)
 
 
+class FollowedEvents(Protocol):
+    """Records and pieces as they come, of a run that is driven here or elsewhere; see Subscription."""
+
+    def __aiter__(self) -> FollowedEvents: ...
+
+    async def __anext__(self) -> Record | ReplyDelta: ...
+
+    def wake(self) -> None: ...
+
+    async def aclose(self) -> None: ...
+
+
+class FollowedRun(Protocol):
+    """What a terminal does with a run, driven here or elsewhere; see Run."""
+
+    @property
+    def run_id(self) -> str: ...
+
+    def events(self, after: int = 0) -> FollowedEvents: ...
+
+    async def records(self, after: int = 0) -> list[Record]: ...
+
+    async def open_requests(self) -> tuple[str, ...]: ...
+
+    async def result(self, call_id: str) -> Result: ...
+
+    async def post(self, to: str, text: str, *, intent: str = "") -> str: ...
+
+    async def answer(self, effect_id: str, content: str) -> None: ...
+
+    async def cancel(self, effect_id: str = "", reason: str = "") -> object: ...
+
+
 class Drive(Struct):
     """What a command gives to drive: the open run, its requests, and where the new records begin.
 
-    announce: called once, when the requests are durable and the run can be resumed.
+    announce: called once, when the requests are durable and the run can be resumed. leave: awaited when
+    somebody stops it before its end. unasked: called with a question where nobody sits who could answer.
     """
 
-    run: Run
+    run: FollowedRun
     calls: tuple[str, ...]
     after: int
     tree: CallTree
     watcher: Watcher
     interactive: bool
     announce: Any
+    leave: Callable[[], Awaitable[None]]
+    unasked: Callable[[Question], None] | None = None
 
 
 class Driver:
@@ -134,6 +169,7 @@ class Driver:
         self._typed: list[str | None] = []
         self._keyboard = Keyboard(self._on_line) if drive.interactive else None
         self._started = self._announced = False
+        self._unasked: set[str] = set()
 
     async def until_end(self) -> list[Result] | None:
         """The results of the requests; None when somebody stopped the run before. Raises RunSuspended."""
@@ -148,17 +184,17 @@ class Driver:
                     break
                 await self._hear()
         finally:
-            subscription.close()
+            await subscription.aclose()
             if self._keyboard is not None:
                 self._keyboard.close()
             self._drive.watcher.stop()
         if self._open and self._stop.asked:
-            await drain(run, self._drive.tree, output.tell)
+            await self._drive.leave()
             if not self._open.isdisjoint(await run.open_requests()):
                 return None
         return [await _result(run, call) for call in self._drive.calls]
 
-    async def _watch(self, subscription: Subscription) -> None:
+    async def _watch(self, subscription: FollowedEvents) -> None:
         """Show what happens, until the requests have ended or a person must be asked."""
         drive = self._drive
         async for found in subscription:
@@ -205,7 +241,12 @@ class Driver:
     def _ask(self) -> None:
         """Put the oldest open question to the person, one at a time."""
         question = self._questions.next()
-        if question is None or self._asking is not None or self._keyboard is None:
+        if question is None or self._asking is not None:
+            return
+        if self._keyboard is None:
+            if self._drive.unasked is not None and question.id not in self._unasked:
+                self._unasked.add(question.id)
+                self._drive.unasked(question)
             return
         self._asking = question
         if question.tool in self._questions.always:
@@ -274,7 +315,7 @@ def _named(given: Iterable[str]) -> str:
     return ", ".join(names[:_SHOWN] + more)
 
 
-async def _result(run: Run, call: str) -> Result:
+async def _result(run: FollowedRun, call: str) -> Result:
     try:
         return await run.result(call)
     except RunFailed as failed:

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any, Literal
 
 import msgspec
@@ -17,12 +18,13 @@ from antiphon.cli.display import output, terminal_escape
 from antiphon.cli.display.draw import tokens
 from antiphon.cli.display.tree import CallTree
 from antiphon.cli.display.watch import interactive, watcher
-from antiphon.cli.session.drive import Drive, Driver, Stop, WakeSignal
-from antiphon.cli.store import SHORT, command, short_id
+from antiphon.cli.session.drive import Drive, Driver, Stop, WakeSignal, drain
+from antiphon.cli.store import SHORT, RunSource, command, short_id
 from antiphon.cli.target import Target
 from antiphon.errors import RunSuspended
 from antiphon.journal import Journal
 from antiphon.journal.listing import Labels
+from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.run.standing import rules_for
 from antiphon.values.policy import Preset
 from antiphon.view.wording import seconds
@@ -47,7 +49,7 @@ class DisplayOptions(Struct, frozen=True):
     """
 
     target: str
-    journal: str | None = None
+    source: RunSource = RunSource()
     folder: str | None = None
     model: str | None = None
     as_json: bool = False
@@ -65,28 +67,45 @@ class DisplayOptions(Struct, frozen=True):
 
     def resume(self, run_id: str) -> str:
         """The command that goes on with the run."""
+        if self.source.is_server:
+            words = ["chat", "--resume"] if self.chat else ["runs", "resume"]
+            return command(*words, run_id[:SHORT], source=self.source)
         words = ["chat", "--resume"] if self.chat else ["runs", "resume"]
         words += [run_id[:SHORT], self.target] if self.target else [run_id[:SHORT]]
         words += ["--folder", self.folder] if self.folder is not None else []
         words += ["--model", self.model] if self.model is not None else []
         for each in self.endpoints:
             words += ["--endpoint", each]
-        return command(*words, journal=self.journal)
+        return command(*words, source=self.source)
 
 
-def manner_of(data: Any, journal: str | None) -> DisplayOptions | None:
-    """How a run was started from the command line, if it was; `data` is what it keeps of its own."""
+def manner_of(data: Any, source: RunSource) -> DisplayOptions | None:
+    """How a run was started from the command line, if it was; `data` is what it keeps of its own. A server
+    needs none of it."""
     for key in (COMMAND_LINE, CHAT):
         with suppress(LookupError, TypeError, msgspec.ValidationError):
-            return msgspec.convert({**data[key], "journal": journal, "chat": key == CHAT}, DisplayOptions)
-    return None
+            found = msgspec.convert({**data[key], "chat": key == CHAT}, _Kept)
+            return DisplayOptions(
+                found.target, source, found.folder, found.model, chat=found.chat, endpoints=found.endpoints
+            )
+    return DisplayOptions("", source) if source.is_server else None
+
+
+class _Kept(Struct, frozen=True):
+    """What a run keeps of the options that it was started with."""
+
+    target: str
+    folder: str | None = None
+    model: str | None = None
+    chat: bool = False
+    endpoints: tuple[str, ...] = ()
 
 
 class Request(Struct, frozen=True):
     """What to do: say `message` to the target, or go on with `run_id` from record `after`.
 
     calls: the requests that a resumed run waits for. ends: the run is closed once it is answered;
-    a conversation that a program has started goes on. renamed, missing: see open_run. project: of a new run.
+    a conversation that a program has started goes on. renamed, missing: see open_run. project: a new run's.
     """
 
     message: str = ""
@@ -137,7 +156,8 @@ async def perform(request: Request, target: Target, manner: DisplayOptions, jour
             stop.farewell = _how_to_resume(manner, run_id)
             calls = request.calls or (await run.post(target.entry, request.message),)
             announce = Announcement(manner, run_id, journal.durability)
-            drive = Drive(run, calls, request.after, tree, view, people, announce)
+            leave = partial(drain, run, tree, output.tell)
+            drive = Drive(run, calls, request.after, tree, view, people, announce, leave)
             results = await Driver(drive, bell, stop).until_end()
             if results is not None and request.ends and not await run.open_requests():
                 await run.close()
@@ -225,14 +245,25 @@ def finish(results: list[Result], manner: DisplayOptions, run_id: str, tree: Cal
     return code
 
 
+def result_of(state: RunState, run_id: str, call: str) -> Result:
+    """How a request of a run ended. Raises LookupError for one that has not."""
+    end = state.activations[0].done[call]
+    event = end.event
+    messages = tuple(logged.message for logged in state.log if logged.request == call)
+    return Result(
+        event.content, event.outcome, event.reason, run_id, call, end.usage, messages,
+        incomplete=event.incomplete,
+    )  # fmt: skip
+
+
 def commands(manner: DisplayOptions, run_id: str) -> list[str]:
     """The commands that show, tail and resume a run, to be pasted."""
-    if manner.journal == "memory":
+    if manner.source.journal == "memory":
         return []
     short = run_id[:SHORT]
     return [
-        command("runs", "show", short, journal=manner.journal),
-        command("runs", "tail", short, journal=manner.journal),
+        command("runs", "show", short, source=manner.source),
+        command("runs", "tail", short, source=manner.source),
         manner.resume(run_id),
     ]
 

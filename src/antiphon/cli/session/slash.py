@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
 
 from msgspec import Struct
 
-from antiphon import Agent
 from antiphon.cli.display import terminal_escape
 from antiphon.cli.display.draw import tokens
 from antiphon.cli.session.talk import Opening, Talk, exchange
@@ -70,8 +70,8 @@ async def _tools(talk: Talk, rest: str) -> None:
     for agent in _team(talk):
         for tool in agent.tools:
             found = True
-            first = tool.description.strip().partition("\n")[0]  # type: ignore[union-attr]
-            name, effect = tool.name, tool.effect  # type: ignore[union-attr]
+            first = tool.description.strip().partition("\n")[0]
+            name, effect = tool.name, tool.effect
             acts = "reads" if effect == "read" else "acts"
             talk.screen.note(
                 f"  {agent.name}: {name} ({acts})  {terminal_escape.line(first, 100)}", "", wrap=True
@@ -132,7 +132,7 @@ async def _resume(talk: Talk, rest: str) -> None:
     talk.next, talk.leaving = Opening(rest, talk.model), True
 
 
-def _team(talk: Talk) -> list[Agent]:
+def _team(talk: Talk) -> list[Any]:
     return sorted(talk.target.agents, key=lambda agent: agent.name != talk.target.entry)
 
 

@@ -5,25 +5,24 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from typing import Any, Protocol
 
 from msgspec import Struct
 from rich.text import Text
 
-from antiphon import Record, ReplyDelta, Run, Usage, UserError
+from antiphon import Record, ReplyDelta, Usage, UserError
 from antiphon.cli import exit_codes
 from antiphon.cli.display import terminal_escape
 from antiphon.cli.display.draw import model_wait
 from antiphon.cli.display.record_line import progress, spoken
 from antiphon.cli.display.reply_printer import ReplyPrinter, Screen
 from antiphon.cli.display.tree import ASKING, COMPACT, CallTree
-from antiphon.cli.session.drive import WakeSignal, on_signals
+from antiphon.cli.session.drive import FollowedEvents, FollowedRun, WakeSignal, on_signals
 from antiphon.cli.session.line_input import Typed
 from antiphon.cli.session.questions import Question, Questions, answer_to, show
-from antiphon.cli.target import Target
 from antiphon.kernel.facts import ids
-from antiphon.kernel.run.live.feed import Subscription
 from antiphon.view.changes import EffectEnd, EffectStart
 from antiphon.view.nodes import ActivationNode, Cost, EffectNode
 from antiphon.view.wording import cost_text, parts, seconds
@@ -81,13 +80,23 @@ class Person:
         self.bell.ring()
 
 
+class TalkTarget(Protocol):
+    """Who is talked with: a Target, or a team of a server."""
+
+    @property
+    def entry(self) -> str: ...
+
+    @property
+    def agents(self) -> Sequence[Any]: ...
+
+
 class Talk:
     """Lead one open run until the person leaves it, or wants another one. obey: does a line with a slash."""
 
     def __init__(
         self,
-        run: Run,
-        target: Target,
+        run: FollowedRun,
+        target: TalkTarget,
         model: str | None,
         person: Person,
         obey: Callable[[Talk, str], Awaitable[None]],
@@ -133,14 +142,14 @@ class Talk:
                     subscription.wake()
                 await self._hear()
         finally:
-            subscription.close()
+            await subscription.aclose()
             self._stop_watching()
             self.screen.end_line()
         return self.next
 
     # -- what happens -----------------------------------------------------------------------
 
-    async def _watch(self, subscription: Subscription) -> None:
+    async def _watch(self, subscription: FollowedEvents) -> None:
         """Show what happens, until the request has ended or the run has."""
         async for found in subscription:
             if isinstance(found, ReplyDelta):
@@ -424,6 +433,6 @@ def less(whole: Usage, part: Usage) -> Usage:
     return Usage(*(getattr(whole, name) - getattr(part, name) for name in Usage.__struct_fields__))
 
 
-def name_of(target: Target) -> str:
+def name_of(target: TalkTarget) -> str:
     """Whom one talks to, fit for the screen."""
     return terminal_escape.line(target.entry, 60)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -188,6 +188,15 @@ def fold_row(state: RunState, row: Row, events: Sequence[Event]) -> None:
     if row.at >= activity.until:
         open_span(activity, row.at)
     activity.counts[-1] += len(events)
+
+
+def fold_records(records: Iterable[Record]) -> RunState:
+    """The state that the records of a run add up to, the first one first. Raises JournalCorrupt."""
+    state = RunState()
+    for record in records:
+        row = Row(record.seq, 1, 0, record.at, b"", (), b"", ())
+        _follow(record.run_id, state, row, (record.event,))
+    return state
 
 
 class RecordReader:

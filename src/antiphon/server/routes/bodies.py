@@ -7,10 +7,12 @@ from typing import Any, Literal
 from msgspec import Struct, field
 
 from antiphon.kernel.facts.records import Record
+from antiphon.kernel.facts.summary import RunSummary
 from antiphon.values.limits import Limits
 from antiphon.values.message import Attachment, Message
 from antiphon.values.model import ChatMessage, Usage
 from antiphon.values.policy import Grant, Preset, Scope
+from antiphon.values.result import Difference
 from antiphon.view.connection import OpenQuestion
 from antiphon.view.frames import Frame
 
@@ -42,6 +44,8 @@ class CreateRun(Struct, frozen=True, forbid_unknown_fields=True):
     """What tools may do, as long as the run lives; not more than the team's. Default: the team's."""
     history: tuple[ChatMessage, ...] = ()
     """What was said before, with which the agent's conversation begins."""
+    conversation: bool = False
+    """Whether the agent that is asked remembers, at each further request, what was said before."""
 
 
 class AskBody(Struct, frozen=True, forbid_unknown_fields=True):
@@ -59,6 +63,8 @@ class AskBody(Struct, frozen=True, forbid_unknown_fields=True):
     """Of the request."""
     history: tuple[ChatMessage, ...] = ()
     """What was said before, with which the agent's conversation begins."""
+    intent: str = ""
+    """A label of the request; `compact` has a continued conversation compacted, and asks nothing."""
 
 
 class TellBody(Struct, frozen=True, forbid_unknown_fields=True):
@@ -177,6 +183,10 @@ class RunLine(Struct, frozen=True):
     """Unix seconds."""
     updated_at: float
     """Unix seconds."""
+    number: int
+    """Its place in the list; it grows with each run, and is what `before` takes."""
+    summary: RunSummary
+    """As its owner told it last: how it stands, what it asks, its activity."""
 
 
 class RunPage(Struct, frozen=True):
@@ -335,6 +345,15 @@ class RecordPage(Struct, frozen=True):
     """Pass it as `after` for the next page."""
     more: bool
     """Whether there are more now."""
+
+
+class TeamCheck(Struct, frozen=True):
+    """What taking a run up with a team would meet."""
+
+    known: bool
+    """Whether the run has named a team; else there is nothing to compare."""
+    differences: list[Difference]
+    """From the team that it was last opened with."""
 
 
 class InboxItemView(Struct, frozen=True):

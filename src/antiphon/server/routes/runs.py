@@ -32,6 +32,7 @@ from antiphon.server.routes.bodies import (
     RunCreated,
     RunLine,
     RunPage,
+    TeamCheck,
     TellBody,
 )
 from antiphon.server.routes.loading import FromHost, FromRun, FromSubject, check_owner
@@ -58,6 +59,7 @@ async def create_run(
         data.team, data.message, entry=data.entry, attachments=data.attachments, data=data.data,
         limits=data.limits, key=key, labels=Labels(data.project, subject.name), files=data.files,
         model=data.model, policy=data.policy, traceparent=known(traceparent), history=data.history,
+        conversation=data.conversation,
     )  # fmt: skip
     if data.name and started.created:
         await host.journal.rename(started.run_id, data.name)
@@ -66,23 +68,28 @@ async def create_run(
 
 @get("/runs", summary="List runs", **allowed("read"))
 async def list_runs(
-    host: FromHost, subject: FromSubject, team: FromQuery[str] = "", project: FromQuery[str] = "",
-    text: FromQuery[str] = "", before: Annotated[int, QueryParameter(ge=0)] = 0,
+    host: FromHost, subject: FromSubject, team: FromQuery[str | None] = None,
+    project: FromQuery[str | None] = None, owner: FromQuery[str | None] = None, text: FromQuery[str] = "",
+    named: FromQuery[str] = "", before: Annotated[int, QueryParameter(ge=0)] = 0,
     in_state: Annotated[str, QueryParameter(name="state")] = "",
     limit: Annotated[int, QueryParameter(ge=1, le=MAX_PAGE)] = 50,
 ) -> RunPage:  # fmt: skip
     """The runs that the subject may see, newest first. before: what the page before gave as `next`;
-    text: in its title or name."""
+    text: in its title or name; named: its id begins so, or it is called so. An empty project, owner or team
+    lists the runs without one."""
     states, driven = STATES.get(in_state, ((), None))
-    owner = None if subject.sees_all else subject.name
-    where = RunFilter(project or None, owner, team or None, states, driven, text)
+    if not subject.sees_all:
+        if owner not in (None, subject.name):
+            return RunPage([], 0)
+        owner = subject.name
+    where = RunFilter(project, owner, team, states, driven, text)
     found: list[RunLine] = []
     number = before
     while True:
         page = await host.journal.runs(where, number, limit)
         for info in page:
-            line = await run_line(host, info)
-            if not in_state or line.state == in_state:
+            line = await run_line(host, info) if _is_named(info, named) else None
+            if line is not None and (not in_state or in_state in (line.state, _rests(line))):
                 if len(found) == limit:
                     return RunPage(found, number)
                 found.append(line)
@@ -99,6 +106,15 @@ STATES: Mapping[str, tuple[tuple[RunStatus, ...], bool | None]] = {
     "closed": (("closed",), None),
 }
 """How the store finds runs of a state; any other, which tells how a run ended, is looked for among all."""
+
+
+def _is_named(info: RunInfo, named: str) -> bool:
+    return not named or info.name == named or info.run_id.startswith(named)
+
+
+def _rests(line: RunLine) -> str:
+    """`idle` or `closed` of a run whose state in a word is how its last request ended."""
+    return line.summary.state if line.summary.state in ("idle", "closed") else ""
 
 
 async def run_line(host: Host, info: RunInfo) -> RunLine:
@@ -118,7 +134,7 @@ async def run_line(host: Host, info: RunInfo) -> RunLine:
         info.run_id, state, info.name, info.labels.team, info.labels.owner, info.labels.project,
         known.entry, known.title, known.outcome, hosted.reason if hosted is not None else "",
         info.seq, known.tokens, Cost(known.nano_usd).usd, known.unpriced, info.owner, info.created_at,
-        info.updated_at,
+        info.updated_at, info.number, known,
     )  # fmt: skip
 
 
@@ -163,8 +179,8 @@ async def ask(
     """Another request in the run. With an Idempotency-Key it is made once."""
     posted_as = await once(host, run.run_id, key, data) if key else ""
     number = await run.ask(
-        data.agent, data.message, attachments=data.attachments, data=data.data, limits=data.limits,
-        key=posted_as, traceparent=known(traceparent), history=data.history,
+        data.agent, data.message, attachments=data.attachments, intent=data.intent, data=data.data,
+        limits=data.limits, key=posted_as, traceparent=known(traceparent), history=data.history,
     )  # fmt: skip
     return await receipt(run, number)
 
@@ -209,6 +225,14 @@ async def resume(data: JSONBody[ResumeBody], run: FromRun, host: FromHost) -> Ru
     """Drive a run that nobody drives."""
     await host.resume(run.run_id, data.team)
     return await run_line(host, await host.info(run.run_id))
+
+
+@get("/runs/{run_id:str}/check", summary="What taking a run up would meet", **allowed("read"))
+async def check(run: FromRun, host: FromHost, team: FromQuery[str] = "") -> TeamCheck:
+    """How a team differs from the one that the run was last opened with, and what that means.
+    team: as for resume. Nothing is changed."""
+    found = await host.compare(run.run_id, team)
+    return TeamCheck(found is not None, found or [])
 
 
 @post("/runs/{run_id:str}/close", status_code=200, summary="End a run for good", **allowed("write"))

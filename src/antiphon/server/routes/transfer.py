@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from litestar import get, post
+from litestar import Response, get, post
 from litestar.params import JSONBody
 from msgspec.structs import replace
 
@@ -16,15 +16,20 @@ from antiphon.server.routes.bodies import RunCreated
 from antiphon.server.routes.loading import FromHost, FromRun, FromSubject
 from antiphon.view.export_file import Export, checked, export_of, stored
 
+WAITING = "Commands-Waiting"
 MAX_IMPORT = 64 << 20
 """Bytes of a file that is taken in over the network; larger ones by `antiphon runs import`."""
 
 
 @get("/runs/{run_id:str}/export", summary="A run as a file", **allowed("read"))
-async def export_run(run: FromRun, host: FromHost) -> Export:
-    """All of a run with its digests, as `antiphon runs export` writes it, for `verify` and `import`."""
-    found, _ = await export_of(host.journal, await host.info(run.run_id))
-    return found
+async def export_run(run: FromRun, host: FromHost) -> Response[Export]:
+    """All of a run with its digests, as `antiphon runs export` writes it, for `verify` and `import`.
+
+    The header Commands-Waiting says how many commands its records do not hold yet.
+    """
+    found, state = await export_of(host.journal, await host.info(run.run_id))
+    waiting = sum(each.number > state.command for each in await host.journal.commands(run.run_id))
+    return Response(found, headers={WAITING: str(waiting)})
 
 
 @post(
