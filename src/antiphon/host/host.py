@@ -20,13 +20,16 @@ from antiphon.host.summaries import current_summary
 from antiphon.host.team import HostedTeam, Team, teams_of
 from antiphon.journal import Journal, open_journal
 from antiphon.journal.listing import NO_LABELS, Labels, RunFilter, RunInfo
+from antiphon.kernel.facts.summary import RunSummary, summary_of
 from antiphon.kernel.run.clock import Clock
 from antiphon.kernel.run.commands import AskAgent, encode, posted
 from antiphon.kernel.run.open import cancel_run, system_clock
 from antiphon.values.fields import fit
 from antiphon.values.limits import Limits
 from antiphon.values.message import Attachment, new_id
-from antiphon.view.connection import RunConnection, connect
+from antiphon.view.connection import RunConnection, connect, connection_to
+from antiphon.view.reading.folded import FoldedRun
+from antiphon.view.reading.kept import KeptReadings
 
 WATCHED = 500
 """Runs at rest that are watched for what other processes post; of more, those that rested last."""
@@ -77,6 +80,8 @@ class Host:
         self._runs: dict[str, HostedRun] = {}
         self._starting: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._surveying: asyncio.Task[None] | None = None
+        self.readings = KeptReadings()
+        """What was made of the runs that were read last, each by a key of the one who makes it."""
         self.draining = False
         """Nothing is started or taken up any more."""
 
@@ -210,9 +215,15 @@ class Host:
 
         See `antiphon.view.connect`. Raises UnknownName.
         """
-        async with connect(self.journal, run_id) as run:
-            await self.watch(run_id)
-            yield run
+        run = await connection_to(self.journal, run_id, lambda: self.folded(run_id))
+        await self.watch(run_id)
+        yield run
+
+    def folded(self, run_id: str) -> FoldedRun:
+        """A run as it was folded for those who read it last, however far: `read_on` before you look."""
+        return self.readings.of(
+            ("run", run_id), FoldedRun, lambda: FoldedRun(self.journal, run_id, recent=False)
+        )
 
     async def watch(self, run_id: str) -> None:
         """See that a run of one of the teams here is taken up when something is posted in it."""
@@ -247,6 +258,18 @@ class Host:
         await self.journal.delete(run_id)
 
     # -- what it knows --------------------------------------------------------------------------
+
+    async def summary(self, info: RunInfo) -> RunSummary:
+        """A run in one line: as its last owner wrote it down, or folded where that is missing or old.
+
+        Raises JournalError.
+        """
+        known = current_summary(info)
+        if known is not None:
+            return known
+        folded = self.folded(info.run_id)
+        await folded.read_on()
+        return summary_of(folded.state, folded.seq)
 
     async def info(self, run_id: str) -> RunInfo:
         """A run's line of the list of runs. Raises UnknownName, which names no others."""
@@ -286,9 +309,12 @@ class Host:
                 await self._survey()
 
     async def _survey(self, *, first: bool = False) -> None:
-        """Take up what is open and nobody drives; at first, watch the newest of what rests too."""
+        """Take up what is open and nobody drives; at first, watch the newest of what rests too.
+
+        Later ones read by index what they find, however many runs rest.
+        """
         watched = 0
-        async for info in self._undriven():
+        async for info in self._undriven(first):
             hosted = self._runs.get(info.run_id)
             if self.draining or is_closed(info):
                 continue
@@ -307,14 +333,17 @@ class Host:
                 refused = self._host(info.run_id, HostedTeam(()))
                 refused.refuse(f"It is a run of the team {team}, which is not here. Here: {served}")
 
-    async def _undriven(self) -> AsyncIterator[RunInfo]:
-        """What is not closed and nobody drives. One whose owner has died may have gone on since it said that
-        it rests, so all of these are looked at, a page at a time."""
-        where, before = RunFilter(states=("open", "waiting", "idle"), driven=False), 0
-        while page := await self.journal.runs(where, before, SURVEYED):
-            for info in page:
-                yield info
-            before = page[-1].number
+    async def _undriven(self, every: bool) -> AsyncIterator[RunInfo]:
+        """What nobody drives and is not closed: what is open, and what somebody who died may have gone on
+        with since it was said to rest. every: what rests, too."""
+        open_ones = RunFilter(states=("open",), driven=False)
+        resting = RunFilter(states=("open", "waiting", "idle"), driven=False)
+        for where in (resting,) if every else (open_ones, RunFilter(interrupted=True)):
+            before = 0
+            while page := await self.journal.runs(where, before, SURVEYED):
+                for info in page:
+                    yield info
+                before = page[-1].number
 
     async def _end(self, hosted: HostedRun) -> None:
         """Leave a run that has nothing to do, and know nothing of it any more."""
