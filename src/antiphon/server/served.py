@@ -5,19 +5,38 @@ from __future__ import annotations
 import asyncio
 import logging
 import traceback
+from collections.abc import Callable
 
 from antiphon.host import Host
 from antiphon.server.gate import CallerRates
+from antiphon.server.streams.encodings import Encodings
 from antiphon.server.subjects import Subjects
 
 
 class Served:
-    """A host, who may ask it, and whether it is being left. log: `antiphon.server`; it says no content."""
+    """A host, who may ask it, and whether it is being left. log: `antiphon.server`; it says no content.
+
+    event_encodings, update_encodings: of records and pieces as Server-Sent Events, and as messages of a
+    WebSocket. readers: by any key, what makes a stream look
+    whether it must end.
+    """
 
     def __init__(self, host: Host, subjects: Subjects, rates: CallerRates) -> None:
         self.host, self.subjects, self.rates = host, subjects, rates
         self.leaving = asyncio.Event()
+        self.event_encodings, self.update_encodings = Encodings[bytes](), Encodings[str]()
+        self.readers: dict[int, Callable[[], None]] = {}
         self.log = logging.getLogger("antiphon.server")
+        subjects.on_revoked = self._wake
+
+    def leave(self) -> None:
+        """The server is being left: streams end."""
+        self.leaving.set()
+        self._wake()
+
+    def _wake(self) -> None:
+        for wake in tuple(self.readers.values()):
+            wake()
 
     def tell_fault(self, error: Exception) -> None:
         """Log where a fault came from. Not its text: that may hold what somebody said or a key."""
