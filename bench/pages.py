@@ -22,7 +22,8 @@ from antiphon import Agent, open_run, tool
 from antiphon.journal.listing import Labels, RunFilter
 from antiphon.journal.sqlite import SqliteJournal
 from antiphon.models.script import Script, call
-from antiphon.view.connection import RunEvents, connect
+from antiphon.view.connection import connect
+from antiphon.view.reading.events import RunEvents
 from bench.fake import AMPLE
 
 RECORDS = 15_000

@@ -35,7 +35,6 @@ PRESCRIBED_NAMES: dict[str, str] = {"CostManager": "environment"}  # name: style
 TASK_MAKERS = (
     "src/antiphon/host/host.py",
     "src/antiphon/host/hosted.py",
-    "src/antiphon/server/routes/events.py",
     "src/antiphon/server/serve.py",
     "src/antiphon/server/socket.py",
     "src/antiphon/kernel/run/runtime.py",

@@ -11,10 +11,11 @@ from weakref import WeakValueDictionary
 from msgspec.structs import replace
 
 from antiphon.errors import JournalError, RunInUse, RunIsClosed, UnknownName, UserError
-from antiphon.host.choices import check_model, enclosed, no_looser
+from antiphon.host.choices import check_model, no_looser
 from antiphon.host.hosted import FirstRequest, HostedRun, conversation_with, talking
 from antiphon.host.known_teams import KnownTeams
 from antiphon.host.labels import checked, first_key, known_first
+from antiphon.host.project_runs import is_at_work, is_idle, rules_in_project, runs_of
 from antiphon.host.projects import Projects
 from antiphon.host.removal import Removal
 from antiphon.host.slots import Slots
@@ -23,18 +24,19 @@ from antiphon.host.summaries import current_summary
 from antiphon.host.team import HostedTeam, Team, teams_of
 from antiphon.journal import Journal, open_journal
 from antiphon.journal.listing import NO_LABELS, Labels, RunFilter, RunInfo
+from antiphon.kernel.facts.summary import RunSummary, summary_of
 from antiphon.kernel.run.clock import Clock
 from antiphon.kernel.run.commands import AskAgent, encode, known_history, posted
 from antiphon.kernel.run.open import cancel_run, compare_team, system_clock
-from antiphon.kernel.run.run import Run
-from antiphon.kernel.run.standing import rules_for
 from antiphon.values.fields import fit
 from antiphon.values.limits import Limits
 from antiphon.values.message import Attachment, new_id
 from antiphon.values.model import ChatMessage
 from antiphon.values.policy import Preset, StandingRule
 from antiphon.values.result import Difference
-from antiphon.view.connection import RunConnection, connect
+from antiphon.view.connection import RunConnection, connect, connection_to
+from antiphon.view.reading.folded import FoldedRun
+from antiphon.view.reading.kept import KeptReadings
 from antiphon.view.traces import LiveTrace, SendSpans
 
 WATCHED = 500
@@ -80,6 +82,8 @@ class Host:
         self._starting: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._removal = Removal()
         self._surveying: asyncio.Task[None] | None = None
+        self.readings = KeptReadings()
+        """What was made of the runs that were read last, each by a key of the one who makes it."""
         self.draining = False
         """Nothing is started or taken up any more."""
 
@@ -151,7 +155,7 @@ class Host:
             agent = entry or known.entry
             if agent not in (names := [each.name for each in known.agents]):
                 raise UnknownName(f"agent of team {team}", agent, names)
-            given = (*attachments, *await self._enclosed(found.project, files))
+            given = (*attachments, *await self.known.enclosed(found.project, files))
             said = known_history(history)
             asked = posted(AskAgent(agent, message, given, data=data, limits=limits, history=said))
             first = FirstRequest(
@@ -162,14 +166,6 @@ class Host:
                 agent if conversation else "",
             )  # fmt: skip
             return await self._start_once(first, known, key, run_id)
-
-    async def _enclosed(self, project: str, files: Iterable[str]) -> tuple[Attachment, ...]:
-        named = tuple(files)
-        if not named:
-            return ()
-        if not project:
-            raise UserError("files are those of a project; say which one, or send attachments")
-        return await asyncio.to_thread(enclosed, await self.known.project(project), named)
 
     async def _start_once(self, first: FirstRequest, known: HostedTeam, key: str, run_id: str) -> StartedRun:
         if not key:
@@ -255,9 +251,15 @@ class Host:
 
         See `antiphon.view.connect`. Raises UnknownName.
         """
-        async with connect(self.journal, run_id) as run:
-            await self.watch(run_id)
-            yield run
+        run = await connection_to(self.journal, run_id, lambda: self.folded(run_id))
+        await self.watch(run_id)
+        yield run
+
+    def folded(self, run_id: str) -> FoldedRun:
+        """A run as it was folded for those who read it last, however far: `read_on` before you look."""
+        return self.readings.of(
+            ("run", run_id), FoldedRun, lambda: FoldedRun(self.journal, run_id, recent=False)
+        )
 
     async def watch(self, run_id: str) -> None:
         """See that a run of one of the teams here is taken up when something is posted in it."""
@@ -302,7 +304,7 @@ class Host:
         """Remove a run for good. Raises UnknownName, RunInUse while it is at work or driven elsewhere."""
         hosted = self._runs.get(run_id)
         if hosted is not None:
-            if hosted.run is not None and not await self._is_idle(hosted.run):
+            if hosted.run is not None and not await is_idle(hosted.run):
                 raise RunInUse(run_id, "this host; cancel or close it first")
             await self._end(hosted)
         await self.journal.delete(run_id)
@@ -335,7 +337,7 @@ class Host:
             raise NotMoved(f"Not moved: {error}") from None
         hosted = self._runs.get(info.run_id)
         driven = hosted is not None and hosted.state in ("queued", "running")
-        if hosted is not None and driven and hosted.run is not None and await self._is_idle(hosted.run):
+        if hosted is not None and driven and hosted.run is not None and await is_idle(hosted.run):
             await self._end(hosted)
         elif driven or info.owner:
             raise RunInUse(info.run_id, f"{info.owner or 'this host'}; move it once it rests")
@@ -348,8 +350,8 @@ class Host:
         """
         with self._removal.of(project):
             found = await self.known.project(project)
-            async for info in self._of_project(project):
-                if await self._is_at_work(info):
+            async for info in runs_of(self.journal, project):
+                if await is_at_work(info, self._runs.get(info.run_id)):
                     owner = f"{info.owner or 'this host'}; stop the runs of project {project} first"
                     raise RunInUse(info.run_id, owner)
             if self.known.projects is not None:
@@ -358,50 +360,24 @@ class Host:
                 if (rule.scope, rule.key) == ("project", project):
                     with suppress(UnknownName):
                         await self.journal.drop_rule(rule.id)
-            async for info in self._of_project(project):
+            async for info in runs_of(self.journal, project):
                 hosted = self._runs.get(info.run_id)
                 if hosted is not None and self.known.is_own(info.labels):
                     await self._end(hosted)
 
-    async def _is_idle(self, run: Run) -> bool:
-        """Whether nothing is to be done in a run that is driven here, and no request is open."""
-        return run.at_rest and not await run.open_requests()
-
-    async def _is_at_work(self, info: RunInfo) -> bool:
-        """Whether a request of a run is open, and somebody drives it or would take it up."""
-        hosted = self._runs.get(info.run_id)
-        if hosted is not None and hosted.run is not None:
-            return bool(await hosted.run.open_requests())
-        known = current_summary(info)
-        asked = known is None or known.state in ("open", "waiting")
-        return asked and (bool(info.owner) or (hosted is not None and not hosted.is_done))
-
-    async def _of_project(self, project: str) -> AsyncIterator[RunInfo]:
-        """The runs of a project, newest first, a page at a time."""
-        before = 0
-        while page := await self.journal.runs(RunFilter(project=project), before, SURVEYED):
-            for info in page:
-                yield info
-            before = page[-1].number
-
     # -- what it knows --------------------------------------------------------------------------
 
-    async def rules_of(self, run_id: str, labels: Labels) -> tuple[StandingRule, ...]:
-        """The rules for a run: those kept for it, its project and its owner, and of the project's file."""
-        project = labels.project
-        kept = await rules_for(self.journal, run_id, labels)
-        if not project or self.known.projects is None:
-            return kept
-        try:
-            found = await self.known.project(project)
-        except UnknownName:
-            return kept
-        if found.findings:
-            raise UserError(
-                f"The rules of project {project} cannot be read, so nobody knows what they deny: "
-                f"{found.findings[0]}"
-            )
-        return (*kept, *found.rules)
+    async def summary(self, info: RunInfo) -> RunSummary:
+        """A run in one line: as its last owner wrote it down, or folded where that is missing or old.
+
+        Raises JournalError.
+        """
+        known = current_summary(info)
+        if known is not None:
+            return known
+        folded = self.folded(info.run_id)
+        await folded.read_on()
+        return summary_of(folded.state, folded.seq)
 
     async def info(self, run_id: str) -> RunInfo:
         """A run's line of the list of runs. Raises UnknownName, which names no others."""
@@ -412,11 +388,14 @@ class Host:
     def _host(self, run_id: str, team: HostedTeam) -> HostedRun:
         trace = self._trace if self._send_spans is not None else None
         hosted = HostedRun(
-            self.journal, run_id, team, self._slots, self._clock, self._idle_seconds, self.rules_of, trace
+            self.journal, run_id, team, self._slots, self._clock, self._idle_seconds, self._rules_of, trace
         )
         self._runs.pop(run_id, None)
         self._runs[run_id] = hosted
         return hosted
+
+    async def _rules_of(self, run_id: str, labels: Labels) -> tuple[StandingRule, ...]:
+        return await rules_in_project(self.journal, self.known, run_id, labels)
 
     def _trace(self, run_id: str, after: int) -> LiveTrace:
         send = self._send_spans or (lambda _: None)
@@ -448,9 +427,12 @@ class Host:
                 await self._survey()
 
     async def _survey(self, *, first: bool = False) -> None:
-        """Take up what is open and nobody drives; at first, watch the newest of what rests too."""
+        """Take up what is open and nobody drives; at first, watch the newest of what rests too.
+
+        Later ones read by index what they find, however many runs rest.
+        """
         watched = 0
-        async for info in self._undriven():
+        async for info in self._undriven(first):
             hosted = self._runs.get(info.run_id)
             if self.draining or is_closed(info):
                 continue
@@ -464,14 +446,17 @@ class Host:
             if info.labels.team:
                 await self._take_up_of(info)
 
-    async def _undriven(self) -> AsyncIterator[RunInfo]:
-        """What is not closed and nobody drives. One whose owner has died may have gone on since it said that
-        it rests, so all of these are looked at, a page at a time."""
-        where, before = RunFilter(states=("open", "waiting", "idle"), driven=False), 0
-        while page := await self.journal.runs(where, before, SURVEYED):
-            for info in page:
-                yield info
-            before = page[-1].number
+    async def _undriven(self, every: bool) -> AsyncIterator[RunInfo]:
+        """What nobody drives and is not closed: what is open, and what somebody who died may have gone on
+        with since it was said to rest. every: what rests, too."""
+        open_ones = RunFilter(states=("open",), driven=False)
+        resting = RunFilter(states=("open", "waiting", "idle"), driven=False)
+        for where in (resting,) if every else (open_ones, RunFilter(interrupted=True)):
+            before = 0
+            while page := await self.journal.runs(where, before, SURVEYED):
+                for info in page:
+                    yield info
+                before = page[-1].number
 
     async def _end(self, hosted: HostedRun) -> None:
         """Leave a run that has nothing to do, and know nothing of it any more."""

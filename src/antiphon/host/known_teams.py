@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from antiphon.errors import UnknownName, UserError
+from antiphon.host.choices import enclosed
 from antiphon.host.projects import Project, Projects
 from antiphon.host.team import HostedTeam
 from antiphon.journal.listing import Labels
+from antiphon.values.message import Attachment
 
 
 class KnownTeams:
@@ -28,6 +30,15 @@ class KnownTeams:
         if self.projects is None:
             return sorted(self.served), project
         return await asyncio.to_thread(self.projects.teams, project, self.served)
+
+    async def enclosed(self, project: str, files: Iterable[str]) -> tuple[Attachment, ...]:
+        """Files of a project as they go with a request. Raises UnknownName, UserError for too much."""
+        named = tuple(files)
+        if not named:
+            return ()
+        if not project:
+            raise UserError("files are those of a project; say which one, or send attachments")
+        return await asyncio.to_thread(enclosed, await self.project(project), named)
 
     async def to_start(self, labels: Labels) -> HostedTeam:
         """The team for a new run. Raises UnknownName, UserError for one that cannot be loaded."""

@@ -58,6 +58,8 @@ class RunFilter(Struct, frozen=True):
     """Stands in its title or its name, in small letters or large ones."""
     since: float = 0.0
     """Made at this time or later, Unix seconds."""
+    interrupted: bool | None = None
+    """Whether whoever held it last has died without letting it go."""
 
 
 EVERY_RUN = RunFilter()
@@ -69,6 +71,7 @@ class RunInfo(Struct, frozen=True):
     owner: who holds the run now, as text; empty when nobody alive does. name: what people call it.
     origin: the run from whose id its chain starts, where that is not its own. imported: as in its lease.
     number: its place in the list; it grows with each run that is made or taken in, and is never used again.
+    interrupted: whoever held it last has died without letting it go, so that the summary may be old.
     """
 
     run_id: str
@@ -83,6 +86,7 @@ class RunInfo(Struct, frozen=True):
     imported: bool = False
     labels: Labels = NO_LABELS
     number: int = 0
+    interrupted: bool = False
 
 
 def name_digest(run_id: str, name: str) -> bytes:
@@ -133,6 +137,7 @@ def is_listed(info: RunInfo, where: RunFilter) -> bool:
         all(getattr(where, what) in (None, getattr(labels, what)) for what in Labels.__struct_fields__)
         and (not where.states or told.state in where.states)
         and where.driven in (None, bool(info.owner))
+        and where.interrupted in (None, info.interrupted)
         and (text in told.title.casefold() or text in info.name.casefold())
         and info.created_at >= where.since
     )

@@ -364,9 +364,9 @@ class Journal(Protocol):
         in which nothing is left out or shown twice, whatever was made, deleted or described in between.
         limit: at most so many, 1 or more; there are more only if there are so many.
 
-        A page is cut before anything is read of its runs. A label, a state, and whether somebody drives it
-        are found by index: a page takes no longer among many runs than among few. Conditions beside the most
-        telling of these are looked at run by run, as a text is, in what the index leaves.
+        A page is cut before anything is read of its runs. A label, a state, and who drives it, or died over
+        it, are found by index: a page takes no longer among many runs than among few. Conditions beside the
+        most telling of these are looked at run by run, as a text is, in what the index leaves.
 
         Raises UserError for a limit below 1.
         """

@@ -3,20 +3,38 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from antiphon.host import Host
 from antiphon.server.gate import CallerRates
 from antiphon.server.log import LOG, places_of
+from antiphon.server.streams.encodings import Encodings
 from antiphon.server.subjects import Subjects
 from antiphon.server.uploads import Uploads
 
 
 class Served:
-    """A host, who may ask it, and whether it is being left."""
+    """A host, who may ask it, and whether it is being left.
+
+    event_encodings, update_encodings: of records and pieces as Server-Sent Events, and as messages of a
+    WebSocket. readers: by any key, what makes a stream look whether it must end.
+    """
 
     def __init__(self, host: Host, subjects: Subjects, rates: CallerRates) -> None:
         self.host, self.subjects, self.rates = host, subjects, rates
         self.leaving, self.uploads = asyncio.Event(), Uploads()
+        self.event_encodings, self.update_encodings = Encodings[bytes](), Encodings[str]()
+        self.readers: dict[int, Callable[[], None]] = {}
+        subjects.on_revoked = self._wake
+
+    def leave(self) -> None:
+        """The server is being left: streams end."""
+        self.leaving.set()
+        self._wake()
+
+    def _wake(self) -> None:
+        for wake in tuple(self.readers.values()):
+            wake()
 
     def tell_fault(self, error: Exception) -> None:
         """Log where a fault came from. Not its text: that may hold what somebody said or a key."""

@@ -14,7 +14,6 @@ from msgspec.structs import replace
 from antiphon import __version__
 from antiphon.errors import AntiphonError, UserError
 from antiphon.host import Host
-from antiphon.host.summaries import stored_summary
 from antiphon.journal.listing import Labels, check_name
 from antiphon.server import messages
 from antiphon.server.changes import (
@@ -23,14 +22,12 @@ from antiphon.server.changes import (
     ManageWorkModules,
     ManageWorkModulesReply,
 )
-from antiphon.server.following import Follower
 from antiphon.server.gate import MAX_BODY, caller_of
 from antiphon.server.log import LOG
 from antiphon.server.permissions import Permission, allowed
 from antiphon.server.problems import Refusal, invalid, refusal_of
 from antiphon.server.routes.answers import answered, receipt
 from antiphon.server.routes.bodies import AnswerBody, AskBody, ChangeRun
-from antiphon.server.routes.events import ALIVE_SECONDS
 from antiphon.server.routes.loading import FromHost, FromServed, loaded
 from antiphon.server.routes.projects import check_project
 from antiphon.server.routes.reading import run_context_of
@@ -38,8 +35,10 @@ from antiphon.server.routes.runs import changed, once, run_line
 from antiphon.server.routes.teams import startable, team_view
 from antiphon.server.routes.work_modules import changed_modules
 from antiphon.server.served import Served
+from antiphon.server.streams.updates import RunUpdates, encode
 from antiphon.server.subjects import Subject
-from antiphon.view import RunConnection
+from antiphon.view import OpenQuestion, RunConnection
+from antiphon.view.connection import open_questions
 
 HELLO_SECONDS = 10.0
 """How long a connection has for its first frame."""
@@ -49,7 +48,6 @@ FOLLOWED = 200
 """Runs that one connection follows."""
 REFUSED = 1008
 _decode = msgspec.json.Decoder(messages.ClientRequest).decode
-_encode = msgspec.json.Encoder().encode
 
 
 @websocket("/ws", **allowed("first_frame"))
@@ -93,7 +91,7 @@ async def _hello(socket: WebSocket[Any, Any, Any], served: Served, named: Subjec
         reply = messages.HelloReply(
             hello.request_id, subject.name, tuple(sorted(subject.scopes)), __version__
         )
-        await socket.send_text(_encode(reply).decode())
+        await socket.send_text(encode(reply))
     return subject
 
 
@@ -121,22 +119,24 @@ class SocketConnection:
         self._subject, self._caller = subject, caller
         self._sending = asyncio.Lock()
         self._closed = False
+        self._unknown = asyncio.Event()
         self._following: dict[str, asyncio.Task[None]] = {}
         self._working: set[asyncio.Task[None]] = set()
 
     async def until_closed(self) -> None:
         """Take requests until the other side leaves or the server does."""
         leaving = asyncio.ensure_future(self._served.leaving.wait())
+        unknown = asyncio.ensure_future(self._unknown.wait())
         frame: asyncio.Future[str | None] | None = None
+        self._served.readers[id(self)] = self._look
         try:
             while True:
                 frame = asyncio.ensure_future(_frame(self._socket))
-                while not (frame.done() or leaving.done()):
-                    waited: set[asyncio.Future[Any]] = {frame, leaving}
-                    await asyncio.wait(waited, timeout=ALIVE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-                    if not self._served.subjects.is_known(self._subject):
+                await asyncio.wait({frame, leaving, unknown}, return_when=asyncio.FIRST_COMPLETED)
+                if unknown.done():
+                    async with self._sending:
                         await self._revoked()
-                        return
+                    return
                 if not frame.done():
                     await self._say_goodbye()
                     return
@@ -149,7 +149,8 @@ class SocketConnection:
                     return
                 await self._take(text)
         finally:
-            tasks: set[asyncio.Future[Any]] = {leaving, *self._following.values(), *self._working}
+            del self._served.readers[id(self)]
+            tasks: set[asyncio.Future[Any]] = {leaving, unknown, *self._following.values(), *self._working}
             tasks |= {frame} if frame is not None else set()
             for each in tasks:
                 each.cancel()
@@ -209,11 +210,19 @@ class SocketConnection:
 
         A connection whose token was revoked or has expired is closed instead.
         """
+        await self._send_text(encode(message))
+
+    async def _send_text(self, text: str) -> None:
         async with self._sending:
             if not self._served.subjects.is_known(self._subject):
                 await self._revoked()
                 return
-            await self._socket.send_text(_encode(message).decode())
+            await self._socket.send_text(text)
+
+    def _look(self) -> None:
+        """See whether it must be closed though nothing is sent."""
+        if not self._served.subjects.is_known(self._subject):
+            self._unknown.set()
 
     async def _revoked(self) -> None:
         if not self._closed:
@@ -239,28 +248,26 @@ class SocketConnection:
                 before.cancel()
             if len(self._following) >= FOLLOWED:
                 raise Refusal(429, "followed", f"{FOLLOWED} runs are followed here", "Unsubscribe from some")
-            follower = Follower(run.run_id, request.after, request.view)
-            known = [each for each in await run.records() if each.seq <= request.after]
-            for record in known:
-                for _ in follower.read(record):
-                    continue
+            asked = await _questions(run, request.after)
             line = await run_line(self._host, await self._host.info(run.run_id))
-            whole = {each.id: each for each in await run.open_questions()}
-            asked = tuple(whole.get(each.id, each) for each in follower.questions)
             await self._send(
                 messages.SubscribeReply(request.request_id, run.run_id, request.after, line, asked)
             )
-            following = self._follow(run, follower, request)
+            following = self._follow(run, request)
             task = asyncio.ensure_future(following)
             task.add_done_callback(self._ended)
             self._following[run.run_id] = task
 
-    async def _follow(self, run: RunConnection, follower: Follower, request: messages.Subscribe) -> None:
+    async def _follow(self, run: RunConnection, request: messages.Subscribe) -> None:
+        updates = RunUpdates(
+            self._host, run.run_id, request.after, request.view, self._served.update_encodings
+        )
         try:
             async with aclosing(run.events(request.after, deltas=request.view == "all")) as events:
-                async for item in events:
-                    for message in follower.read(item):
-                        await self._send(await _whole(run, message))
+                while not events.is_over:
+                    for message in await updates.of(await events.batch()):
+                        whole = message if isinstance(message, str) else await _whole(run, message)
+                        await self._send_text(whole)
             await self._send(messages.StreamEnded(run.run_id, "closed"))
         except AntiphonError as error:
             await self._send(messages.StreamEnded(run.run_id, "failed", refusal_of(error).problem))
@@ -308,7 +315,7 @@ class SocketConnection:
 
     async def _entry(self, run_id: str) -> str:
         """Whom the user asked last."""
-        known = await stored_summary(self._host.journal, await self._host.info(run_id))
+        known = await self._host.summary(await self._host.info(run_id))
         if not known.entry:
             raise UserError(f"Nobody was asked in run {run_id} yet; name the agent")
         return known.entry
@@ -368,13 +375,20 @@ class SocketConnection:
             await self._send(ManageWorkModulesReply(request.request_id, run.run_id, posted))
 
 
-async def _whole(run: RunConnection, message: messages.RunUpdate) -> messages.RunUpdate:
-    """A message as it is; a question that is still open with the form of its answer."""
-    if isinstance(message, messages.QuestionMessage):
-        for each in await run.open_questions():
-            if each.id == message.question.id:
-                return replace(message, question=each)
-    return message
+async def _questions(run: RunConnection, after: int) -> tuple[OpenQuestion, ...]:
+    """What was asked as of record `after`; what is still open with the form of its answer."""
+    whole = {each.id: each for each in await run.open_questions()}
+    folded = await run.folded()
+    asked = open_questions(folded.tree if folded.seq == after else await run.tree(after))
+    return tuple(whole.get(each.id, each) for each in asked)
+
+
+async def _whole(run: RunConnection, message: messages.QuestionMessage) -> str:
+    """A question; one that is still open with the form of its answer."""
+    for each in await run.open_questions():
+        if each.id == message.question.id:
+            return encode(replace(message, question=each))
+    return encode(message)
 
 
 Action = Callable[[SocketConnection, Any], Awaitable[None]]

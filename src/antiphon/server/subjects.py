@@ -51,11 +51,13 @@ class Subjects:
     """Who may come in: tokens by digest, and open tickets. now: Unix seconds.
 
     look: called before anybody is let in or goes on; it may `replace` the tokens by those of today.
+    on_revoked: called when somebody's tokens were taken away.
     """
 
     def __init__(self, tokens: Iterable[AccessToken], now: Callable[[], float]) -> None:
         self._now = now
         self.look: Callable[[], object] = lambda: None
+        self.on_revoked: Callable[[], None] = lambda: None
         self._tokens: dict[str, AccessToken] = {}
         self._tickets: dict[str, tuple[Subject, float]] = {}
         self.replace(tokens)
@@ -98,6 +100,7 @@ class Subjects:
         for digest in gone:
             del self._tokens[digest]
         self._tickets = {key: each for key, each in self._tickets.items() if each[0].name != name}
+        self.on_revoked()
         return len(gone)
 
     def ticket(self, subject: Subject) -> str:

@@ -13,11 +13,10 @@ became of it.
 
 from __future__ import annotations
 
-import asyncio
 import os
-from collections import deque
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
+from functools import partial
 from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 
@@ -29,8 +28,8 @@ from antiphon.errors import AnsweredAlready, RunIsClosed, UnknownName, UserError
 from antiphon.journal import Journal, open_journal
 from antiphon.journal.transfer import MAX_SEQ
 from antiphon.kernel.facts import ids
-from antiphon.kernel.facts.events import VERDICTS, RunClosed
-from antiphon.kernel.facts.records import Record, ReplyDelta
+from antiphon.kernel.facts.events import VERDICTS
+from antiphon.kernel.facts.records import Record
 from antiphon.kernel.run.commands import (
     AnswerInput,
     AskAgent,
@@ -44,9 +43,8 @@ from antiphon.kernel.run.commands import (
     known_history,
     posted,
 )
-from antiphon.kernel.run.live.feed import Ended, Subscription
-from antiphon.kernel.run.rows import RecordPages, RecordReader, fold, index_of, read
-from antiphon.kernel.run.run import activation_info, open_here
+from antiphon.kernel.run.rows import RecordReader, fold, index_of, read
+from antiphon.kernel.run.run import activation_info
 from antiphon.values.agent import AnyAgent, agents_of
 from antiphon.values.fields import fit, shown
 from antiphon.values.form import fitted
@@ -55,13 +53,11 @@ from antiphon.values.message import USER, Attachment, new_id
 from antiphon.values.model import ChatMessage, ToolSpec
 from antiphon.values.policy import Grant
 from antiphon.values.result import ActivationInfo
-from antiphon.view.changes import CallQueued, CancelRequest, Change, EffectEnd, EffectStart, MessageArrival
-from antiphon.view.nodes import DeadLetter, EffectNode, WaitDetail
+from antiphon.view.nodes import EffectNode, WaitDetail
+from antiphon.view.reading.events import RunEvents
+from antiphon.view.reading.folded import FoldedRun
 from antiphon.view.stored_request import StoredRequest, request_of
 from antiphon.view.tree import RunTree
-
-REMEMBERED = 10_000
-"""Commands whose end a connection knows; of more the oldest are forgotten."""
 
 
 class OpenQuestion(Struct, frozen=True):
@@ -94,64 +90,16 @@ class OpenQuestion(Struct, frozen=True):
     """Of an approval and a limit: it is answered `yes`, `no` or `always`."""
 
 
-class CommandsTaken:
-    """What became of commands, from the records of their run."""
-
-    def __init__(self) -> None:
-        self._taken: dict[int, str | UserError] = {}
-        self._request = 0
-
-    @property
-    def awaits_call(self) -> bool:
-        """Whether a request was taken in whose call has not begun."""
-        return bool(self._request)
-
-    def of(self, command: int) -> str | None:
-        """See `RunConnection.taken`; None for one that was not taken in yet, or too long ago."""
-        found = self._taken.get(command)
-        if isinstance(found, UserError):
-            raise found
-        return found
-
-    def note(self, record: Record, changes: Iterable[Change]) -> None:
-        """Take in the next record, and what it changed in a tree."""
-        number = getattr(record.event, "command", 0)
-        for change in changes:
-            match change:
-                case (
-                    CallQueued(activation, effect)
-                    | EffectStart(activation, effect)
-                    | EffectEnd(activation, effect)
-                ) if self._request and not activation.id:
-                    # The user's turn does the call of a request as soon as that is there.
-                    self._keep(self._request, effect.id)
-                    self._request = 0
-                case EffectEnd(_, effect) if number:
-                    self._keep(number, effect.id)
-                case DeadLetter(reason=reason) if number:
-                    self._keep(number, UserError(f"Command {number} was not taken in: {reason}"))
-                case MessageArrival(activation) if number and not activation.id:
-                    self._request = number
-                case MessageArrival() | CancelRequest() if number:
-                    self._keep(number, "")
-
-    def _keep(self, number: int, became: str | UserError) -> None:
-        self._taken[number] = became
-        if len(self._taken) > REMEMBERED:
-            del self._taken[next(iter(self._taken))]
-
-
 class RunConnection:
     """One run, whoever drives it; made by `connect`. Belongs to one event loop.
 
     Everything raises JournalError and its kinds when the journal cannot be read.
     """
 
-    def __init__(self, journal: Journal, run_id: str) -> None:
+    def __init__(self, journal: Journal, run_id: str, shared: Callable[[], FoldedRun] | None = None) -> None:
         self._journal, self._run_id = journal, run_id
-        self._reader, self._tree = RecordReader(journal, run_id), RunTree(recent=True)
-        self._reading = asyncio.Lock()
-        self._taken = CommandsTaken()
+        self._shared = shared
+        self._own: FoldedRun | None = None
         self._newest = 0
         self._tools: dict[str, dict[str, dict[str, Any]]] = {}
         self._known = 0
@@ -164,7 +112,7 @@ class RunConnection:
     @property
     def seq(self) -> int:
         """The number of the last record that this connection knows of."""
-        return max(self._reader.seq, self._known)
+        return self._known
 
     # -- reading ------------------------------------------------------------------------------
 
@@ -195,12 +143,25 @@ class RunConnection:
                 tree.add(record)
         return tree
 
+    async def folded(self) -> FoldedRun:
+        """The run as it is, folded: for whoever reads it before anything else is awaited."""
+        if self._own is None:
+            # One that others read too has all of the run; one's own as little as can be.
+            made = partial(FoldedRun, self._journal, self._run_id, recent=True)
+            self._own = (self._shared or made)()
+        await self._own.read_on()
+        self._known = max(self._known, self._own.seq)
+        return self._own
+
     async def view(self, activation: int, at: int | None = None) -> ActivationInfo:
         """What one activation saw as of record `at`, or sees: its transcript, its inbox, its open effects.
 
         Raises UnknownName when there was none of that number, or it had returned for good.
         """
-        state = await fold(self._journal, self._run_id, upto=at)
+        if at is None:
+            state = (await self.folded()).state
+        else:
+            state = await fold(self._journal, self._run_id, upto=at)
         found = state.activations.get(activation)
         if found is None:
             raise UnknownName("activation", str(activation), map(str, state.activations))
@@ -219,16 +180,17 @@ class RunConnection:
 
     async def open_questions(self) -> tuple[OpenQuestion, ...]:
         """What the run asks people now, oldest first."""
-        await self._read_on()
+        tree = (await self.folded()).tree
+        asked = [(each, tree.activations[ids.activation_of(each.id)].prefix) for each in open_questions(tree)]
         found = []
-        for each in open_questions(self._tree):
-            schema = await self._parameters(each) if each.tool else each.schema
+        for each, digest in asked:
+            schema = await self._parameters(each, digest) if each.tool else each.schema
             found.append(replace(each, schema=schema))
         return tuple(found)
 
-    async def _parameters(self, question: OpenQuestion) -> dict[str, Any] | None:
-        """The schema of the arguments of the tool that an approval is about, as its agent's model is told."""
-        digest = self._tree.activations[ids.activation_of(question.id)].prefix
+    async def _parameters(self, question: OpenQuestion, digest: str) -> dict[str, Any] | None:
+        """The schema of the arguments of the tool that an approval is about, as its agent's model is told.
+        digest: of the agent's prompt prefix."""
         if digest not in self._tools:
             told = _decode_prefix(await self.blob(digest)) if digest else _Prefix()
             self._tools[digest] = {each.name: each.parameters for each in told.tools}
@@ -275,8 +237,7 @@ class RunConnection:
         takes edited arguments its owner says: `taken` raises where it does not, and the question stays open
         for another answer.
         """
-        await self._read_on()
-        asked = self._tree.human_inputs.get(effect_id)
+        asked = (await self.folded()).tree.human_inputs.get(effect_id)
         if asked is None:
             raise UserError(f"{effect_id} is not an open question or approval of run {self._run_id}")
         if not asked.is_question and content not in VERDICTS:
@@ -313,8 +274,7 @@ class RunConnection:
         return await self._post(CancelEffect(target, reason), "")
 
     async def _post(self, command: Command, key: str, answers: str = "") -> int:
-        await self._read_on()
-        if self._tree.closed:
+        if (await self.folded()).tree.closed:
             raise RunIsClosed(self._run_id)
         key = key or new_id()
         body = encode(posted(command))
@@ -337,27 +297,17 @@ class RunConnection:
         came too late, or could not be delivered.
         """
         while True:
-            await self._read_on()
-            found = self._taken.of(command)
+            folded = await self.folded()
+            found = folded.taken(command)
             if found is not None:
                 return found
-            if self._tree.closed:
-                raise UserError(f"Command {command} was not taken in: run {self._run_id} is closed")
-            if self._reader.state.command >= command and not self._taken.awaits_call:
-                raise UserError(f"Command {command} of run {self._run_id} is too long ago to be known")
-            await self._reader.wait()
-
-    async def _read_on(self) -> None:
-        """Read what is new, and note what became of commands."""
-        async with self._reading:
-            async for record in self._reader.records():
-                self._taken.note(record, self._tree.add(record))
+            await folded.wait()
 
     async def _look(self) -> None:
         """Make sure that the run is there, and know where it ends, without reading it all again."""
         index = await index_of(self._journal, self._run_id)
         await index.reach(self._journal, self._run_id, MAX_SEQ)
-        self._known = index.seq
+        self._known = max(self._known, index.seq)
 
 
 class _Prefix(Struct):
@@ -367,75 +317,6 @@ class _Prefix(Struct):
 
 
 _decode_prefix = msgspec.json.Decoder(_Prefix).decode
-
-
-class RunEvents:
-    """An async iterator over a run's records, and pieces where it is driven here: `RunConnection.events`.
-
-    It goes over to whoever drives the run: from the journal to this event loop's own, and back.
-    position: the number of the last record that was handed out. ended: `closed` once it has ended with the
-    run; empty while it goes on, and for who stopped watching before.
-    """
-
-    def __init__(self, journal: Journal, run_id: str, after: int, deltas: bool) -> None:
-        self._journal, self._run_id, self._deltas = journal, run_id, deltas
-        self.position = after
-        self.ended: Ended = ""
-        self._pages: RecordPages | None = None
-        self._found: deque[Record] = deque()
-        self._live: Subscription | None = None
-        self._over = False
-
-    def __aiter__(self) -> RunEvents:
-        return self
-
-    async def __anext__(self) -> Record | ReplyDelta:
-        while not self._over:
-            if self._live is not None:
-                try:
-                    return self._given(await anext(self._live))
-                except StopAsyncIteration:
-                    # It was left, or has failed: somebody else may go on, from where it ended.
-                    self._live = self._pages = None
-            elif self._found:
-                return self._given(self._found.popleft())
-            elif (here := open_here(self._journal, self._run_id)) is not None:
-                self._live = here.events(self.position, deltas=self._deltas)
-            else:
-                await self._read_on()
-        raise StopAsyncIteration
-
-    def _given(self, item: Record | ReplyDelta) -> Record | ReplyDelta:
-        if isinstance(item, Record):
-            self.position = item.seq
-            if isinstance(item.event, RunClosed):
-                self._end()
-        return item
-
-    async def _read_on(self) -> None:
-        if self._pages is None:
-            self._pages = RecordPages(self._journal, self._run_id, self.position)
-        found = await self._pages.read()
-        self._found.extend(found)
-        if self._pages.closed and not found:
-            self._end()
-        elif not found:
-            await self._pages.wait()
-
-    def _end(self) -> None:
-        self.ended = "closed"
-        self.close()
-
-    def close(self) -> None:
-        """Stop watching."""
-        self._over = True
-        if self._live is not None:
-            self._live.close()
-            self._live = None
-
-    async def aclose(self) -> None:
-        """`close`, for `contextlib.aclosing`."""
-        self.close()
 
 
 def open_questions(tree: RunTree) -> list[OpenQuestion]:
@@ -492,15 +373,25 @@ async def connect(journal: Journal | str, run_id: str) -> AsyncIterator[RunConne
         raise UserError(f"connect(journal) takes a Journal or the URL of one; got {shown(given)}")
     store = open_journal(journal)
     try:
-        connection = RunConnection(store, run_id)
-        try:
-            await connection._look()
-        except UnknownName:
-            raise UnknownName("run", run_id) from None
-        yield connection
+        yield await connection_to(store, run_id)
     finally:
         if store is not journal:
             await store.close()
+
+
+async def connection_to(
+    journal: Journal, run_id: str, shared: Callable[[], FoldedRun] | None = None
+) -> RunConnection:
+    """A connection to a run of an open journal. shared: gives the run as others have folded it already.
+
+    Raises UnknownName.
+    """
+    connection = RunConnection(journal, run_id, shared)
+    try:
+        await connection._look()
+    except UnknownName:
+        raise UnknownName("run", run_id) from None
+    return connection
 
 
 def _check_there(url: str) -> None:

@@ -8,11 +8,16 @@ import signal
 import subprocess
 import sys
 
+from antiphon import Agent, open_run
 from antiphon.errors import JournalError
 from antiphon.journal.port import blob_digest
 from antiphon.journal.row_writer import RowWriter
 from antiphon.journal.sqlite import SqliteJournal
 from antiphon.journal.sqlite import writer as sqlite_writer
+from antiphon.kernel.facts.records import Record
+from antiphon.kernel.run.log import listing
+from antiphon.models.script import Script, call
+from tests.unit.host.hosts import pay
 from tests.unit.journal.writing import opened
 
 
@@ -106,6 +111,19 @@ async def unprivileged(path):
             say(f"opened {await journal.runs()}")
     except JournalError as error:
         say(f"{type(error).__name__} {error}")
+
+
+async def ask_and_die(path, run_id):
+    """Go on with a run of `desk` until it asks a person, and die before the list of runs is told."""
+    listing.SOON_S = 3_600.0
+    journal = SqliteJournal(path, "process")
+    agent = Agent("desk", model=Script([call("pay", amount=3)]), tools=[pay])
+    async with open_run([agent], journal=journal, run_id=run_id) as run:
+        await run.post("desk", "Pay")
+        async for item in run.events(run.seq):
+            if isinstance(item, Record) and item.asks:
+                await run.until_durable()
+                os._exit(0)
 
 
 if __name__ == "__main__":

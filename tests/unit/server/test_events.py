@@ -104,7 +104,7 @@ def test_the_stream_says_why_it_ends():
                 async with client.stream("GET", f"/runs/{run_id}/events?deltas=false") as stream:
                     async for event, number, data in stream.events():
                         if run_id == runs[1]:
-                            client.app.state.served.leaving.set()
+                            client.app.state.served.leave()
                         if event == "end":
                             ends.append((number, data))
             assert ends == [(None, {"reason": "closed"}), (None, {"reason": "server_left"})]

@@ -413,7 +413,7 @@ def test_a_server_that_is_left_says_so_and_closes():
         async with served({"desk": payer()}) as (client, _), client.as_("").socket() as socket:
             run_id = await talk(client, socket)
             await socket.until("question")
-            client.app.state.served.leaving.set()
+            client.app.state.served.leave()
             ended = await socket.until("stream_ended")
             assert (ended["run_id"], ended["reason"]) == (run_id, "server_left")
             while await socket.receive() is not None:

@@ -27,7 +27,7 @@ from antiphon.values.model import ChatMessage
 from antiphon.values.policy import Grant
 from antiphon.values.result import ActivationInfo
 from antiphon.view import OpenQuestion, RunTree, StoredRequest
-from antiphon.view.connection import CommandsTaken
+from antiphon.view.reading.commands_taken import CommandsTaken
 
 PAGE = 1_000
 """Records of a request."""

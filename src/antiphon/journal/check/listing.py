@@ -100,6 +100,7 @@ def _filters(known: Sequence[RunInfo]) -> list[RunFilter]:
         *({"team": each} for each in ("filters t", "")),
         *({"states": each} for each in (("waiting",), ("idle", "open"), STATES)),
         *({"driven": each} for each in (True, False)),
+        *({"interrupted": each} for each in (True, False)),
         *(
             {"text": each}
             for each in ("ask 1", "\u00fcber", "\u00dcBER", "CALLED", "d 4%", "%", "_", "nothing")

@@ -18,93 +18,32 @@ from antiphon.errors import UnknownName
 from antiphon.journal.listing import Labels, RunFilter, RunInfo, RunStatus
 from antiphon.journal.sqlite.file import value
 
-_KEYS: Mapping[str, str] = {
-    # All that is asked for is in each; they differ in the index they go by.
-    "owner": (
-        "select key from runs where label_owner = :owner and label_owner != '' and state = :one"
-        " and key < :before and key >= :first and created >= :since"
-        " and (:project is null or label_project = :project)"
-        " and (:owner is null or label_owner = :owner)"
-        " and (:team is null or label_team = :team)"
-        " and (:states is null or state in (select value from json_each(:states)))"
-        " and (:text = '' or instr(words, :text) or instr(called, :text))"
-        " and (:driven is null or :driven ="
-        " (runs.owner is not null and runs.owner in (select value from json_each(:living))))"
-        " order by key desc limit :limit"
-    ),
-    "project": (
-        "select key from runs where label_project = :project and label_project != '' and state = :one"
-        " and key < :before and key >= :first and created >= :since"
-        " and (:project is null or label_project = :project)"
-        " and (:owner is null or label_owner = :owner)"
-        " and (:team is null or label_team = :team)"
-        " and (:states is null or state in (select value from json_each(:states)))"
-        " and (:text = '' or instr(words, :text) or instr(called, :text))"
-        " and (:driven is null or :driven ="
-        " (runs.owner is not null and runs.owner in (select value from json_each(:living))))"
-        " order by key desc limit :limit"
-    ),
-    "team": (
-        "select key from runs where label_team = :team and label_team != '' and state = :one"
-        " and key < :before and key >= :first and created >= :since"
-        " and (:project is null or label_project = :project)"
-        " and (:owner is null or label_owner = :owner)"
-        " and (:team is null or label_team = :team)"
-        " and (:states is null or state in (select value from json_each(:states)))"
-        " and (:text = '' or instr(words, :text) or instr(called, :text))"
-        " and (:driven is null or :driven ="
-        " (runs.owner is not null and runs.owner in (select value from json_each(:living))))"
-        " order by key desc limit :limit"
-    ),
-    "state": (
-        "select key from runs where state = :one"
-        " and key < :before and key >= :first and created >= :since"
-        " and (:project is null or label_project = :project)"
-        " and (:owner is null or label_owner = :owner)"
-        " and (:team is null or label_team = :team)"
-        " and (:states is null or state in (select value from json_each(:states)))"
-        " and (:text = '' or instr(words, :text) or instr(called, :text))"
-        " and (:driven is null or :driven ="
-        " (runs.owner is not null and runs.owner in (select value from json_each(:living))))"
-        " order by key desc limit :limit"
-    ),
-    "driven": (
-        "select key from runs where runs.owner = :one"
-        " and key < :before and key >= :first and created >= :since"
-        " and (:project is null or label_project = :project)"
-        " and (:owner is null or label_owner = :owner)"
-        " and (:team is null or label_team = :team)"
-        " and (:states is null or state in (select value from json_each(:states)))"
-        " and (:text = '' or instr(words, :text) or instr(called, :text))"
-        " and (:driven is null or :driven ="
-        " (runs.owner is not null and runs.owner in (select value from json_each(:living))))"
-        " order by key desc limit :limit"
-    ),
-    "text": (
-        "select key from runs indexed by runs_by_words where key > 0"
-        " and key < :before and key >= :first and created >= :since"
-        " and (:project is null or label_project = :project)"
-        " and (:owner is null or label_owner = :owner)"
-        " and (:team is null or label_team = :team)"
-        " and (:states is null or state in (select value from json_each(:states)))"
-        " and (:text = '' or instr(words, :text) or instr(called, :text))"
-        " and (:driven is null or :driven ="
-        " (runs.owner is not null and runs.owner in (select value from json_each(:living))))"
-        " order by key desc limit :limit"
-    ),
-    "all": (
-        "select key from runs not indexed where key > 0"
-        " and key < :before and key >= :first and created >= :since"
-        " and (:project is null or label_project = :project)"
-        " and (:owner is null or label_owner = :owner)"
-        " and (:team is null or label_team = :team)"
-        " and (:states is null or state in (select value from json_each(:states)))"
-        " and (:text = '' or instr(words, :text) or instr(called, :text))"
-        " and (:driven is null or :driven ="
-        " (runs.owner is not null and runs.owner in (select value from json_each(:living))))"
-        " order by key desc limit :limit"
-    ),
+_WHERE = (
+    " and key < :before and key >= :first and created >= :since"
+    " and (:project is null or label_project = :project)"
+    " and (:owner is null or label_owner = :owner)"
+    " and (:team is null or label_team = :team)"
+    " and (:states is null or state in (select value from json_each(:states)))"
+    " and (:text = '' or instr(words, :text) or instr(called, :text))"
+    " and (:driven is null or :driven ="
+    " (runs.owner is not null and runs.owner in (select value from json_each(:living))))"
+    " and (:interrupted is null or :interrupted ="
+    " (runs.owner is not null and runs.owner not in (select value from json_each(:living))))"
+    " order by key desc limit :limit"
+)
+"""All that is asked for."""
+_BY: Mapping[str, str] = {
+    "owner": "select key from runs where label_owner = :owner and label_owner != '' and state = :one",
+    "project": "select key from runs where label_project = :project and label_project != '' and state = :one",
+    "team": "select key from runs where label_team = :team and label_team != '' and state = :one",
+    "state": "select key from runs where state = :one",
+    "driven": "select key from runs where runs.owner = :one",
+    "interrupted": "select key from runs indexed by runs_by_owner where runs.owner is not null",
+    "text": "select key from runs indexed by runs_by_words where key > 0",
+    "all": "select key from runs not indexed where key > 0",
 }
+"""The index by which it is looked for."""
+_KEYS: Mapping[str, str] = {by: select + _WHERE for by, select in _BY.items()}
 _FIRST = "select coalesce(min(key), 0) from runs indexed by runs_by_created where created >= ?"
 _ENTRY = (
     "select run_id, created, updated, seq, epoch, owner, summary, name, origin, imported,"
@@ -144,6 +83,7 @@ def _keys(
         "states": json.dumps(where.states) if where.states else None,
         "text": where.text.casefold(),
         "driven": None if where.driven is None else int(where.driven),
+        "interrupted": None if where.interrupted is None else int(where.interrupted),
         "living": json.dumps(list(living)),
         "limit": limit,
     }
@@ -156,6 +96,9 @@ def _keys(
 def _ways(where: RunFilter, living: Mapping[int, str]) -> Iterator[tuple[str, Any]]:
     """The statements that together find what is asked for, each with its one value."""
     states = where.states or get_args(RunStatus)
+    if where.interrupted:
+        yield "interrupted", None
+        return
     by = next((label for label in ("owner", "project", "team") if getattr(where, label)), "")
     if by:
         yield from ((by, state) for state in states)
@@ -175,5 +118,5 @@ def _entry(connection: apsw.Connection, living: Mapping[int, str], key: int) -> 
     run_id, created, updated, seq, epoch, owner, summary, name, origin, imported, *labels, number = row
     return RunInfo(
         run_id, created, updated, seq, epoch, living.get(owner, ""), summary, name, origin, bool(imported),
-        Labels(*labels), number,
+        Labels(*labels), number, owner is not None and owner not in living,
     )  # fmt: skip

@@ -139,6 +139,11 @@ def check_goes_on(run_id: str, last: Row | None, row: Row) -> None:
         raise JournalCorrupt(run_id, row.seq, "it does not follow the record that was read before it")
 
 
+def without_body(row: Row) -> Row:
+    """What tells that another row follows this one; its body would be held as long as nothing does."""
+    return replace(row, body=b"", refs=(), blobs=())
+
+
 async def fold(
     journal: Journal, run_id: str, seen: Callable[[Event, int], None] | None = None, upto: int | None = None
 ) -> RunState:
@@ -153,7 +158,7 @@ async def fold(
                 events = events[: max(upto - row.seq + len(events), 0)]
             if not events:
                 break
-            _follow(run_id, state, row, events)
+            fold_next(run_id, state, row, events)
             if seen is not None:
                 for number, event in enumerate(events, row.seq - row.count + 1):
                     seen(event, number)
@@ -169,11 +174,12 @@ async def states_of(journal: Journal, run_id: str) -> AsyncGenerator[tuple[int, 
     async with aclosing(rows_of(journal, run_id)) as rows:
         async for row, events in rows:
             for seq, event in enumerate(events, row.seq - len(events) + 1):
-                _follow(run_id, state, row, (event,))
+                fold_next(run_id, state, row, (event,))
                 yield seq, event, state
 
 
-def _follow(run_id: str, state: RunState, row: Row, events: Sequence[Event]) -> None:
+def fold_next(run_id: str, state: RunState, row: Row, events: Sequence[Event]) -> None:
+    """`fold_row` of a row that was read. Raises JournalCorrupt for one that cannot follow."""
     try:
         fold_row(state, row, events)
     except (JournalCorrupt, *UNREADABLE) as error:
@@ -195,7 +201,7 @@ def fold_records(records: Iterable[Record]) -> RunState:
     state = RunState()
     for record in records:
         row = Row(record.seq, 1, 0, record.at, b"", (), b"", ())
-        _follow(record.run_id, state, row, (record.event,))
+        fold_next(record.run_id, state, row, (record.event,))
     return state
 
 
@@ -214,7 +220,7 @@ class RecordReader:
         """The records that are new. Raises UnknownName, JournalCorrupt, JournalTooNew."""
         async with aclosing(rows_of(self._journal, self._run_id, self.seq)) as rows:
             async for row, events in rows:
-                _follow(self._run_id, self.state, row, events)
+                fold_next(self._run_id, self.state, row, events)
                 found = records_of(self._run_id, row, events, self._index)
                 self.seq = row.seq
                 for record in found:
@@ -335,8 +341,7 @@ class RecordPages:
         found: list[Record] = []
         async for row, events in _small(self._journal, self._run_id, rows):
             found += self._index.records(self._run_id, row, events)
-            # Without its body: that of a page would be held as long as nothing follows.
-            self._last = replace(row, body=b"", refs=(), blobs=())
+            self._last = without_body(row)
         found = [record for record in found if record.seq > self.position]
         self.position = found[-1].seq
         return found

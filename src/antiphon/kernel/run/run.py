@@ -103,6 +103,11 @@ class Run:
         return rests(self._runtime.state)
 
     @property
+    def asks(self) -> bool:
+        """Whether a person is asked something now."""
+        return any(isinstance(each.detail, HumanInput) for each in self._runtime.state.open.values())
+
+    @property
     def due_at(self) -> float | None:
         """When the next timer of the run ends, Unix seconds; None without one."""
         return next_due(self._runtime.state)

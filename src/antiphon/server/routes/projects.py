@@ -10,6 +10,7 @@ from litestar.params import FromPath, JSONBody, QueryParameter
 
 from antiphon.errors import UnknownName
 from antiphon.host import Host
+from antiphon.host.project_runs import rules_in_project
 from antiphon.host.projects import Project, Projects
 from antiphon.journal.listing import Labels, RunFilter
 from antiphon.kernel.run.standing import standing_rules
@@ -76,7 +77,7 @@ async def show_project(project: FromPath[str], host: FromHost, subject: FromSubj
     """A project, with the rules for its runs."""
     found = await visible_project(host, subject, project)
     line = await _line(host, subject, found)
-    rules = () if found.findings else await host.rules_of("", Labels(project))
+    rules = () if found.findings else await rules_in_project(host.journal, host.known, "", Labels(project))
     return ProjectView(
         line.project, line.name, line.owner, line.teams, line.runs, line.files, line.findings,
         sorted(rules, key=lambda each: each.created_at),

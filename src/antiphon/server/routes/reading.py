@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import aclosing
 from typing import Annotated, Any
 
+import msgspec
 from litestar import Response, get
 from litestar.params import FromPath, QueryParameter
 
 from antiphon.errors import JournalError, UserError
 from antiphon.host import Host
 from antiphon.kernel.facts.records import Record
-from antiphon.kernel.run.rows import fold
+from antiphon.kernel.run.rows import RecordPages
 from antiphon.kernel.run.run import activation_info
 from antiphon.server.permissions import allowed
 from antiphon.server.problems import Refusal
@@ -25,12 +25,12 @@ from antiphon.server.routes.bodies import (
     TurnView,
 )
 from antiphon.server.routes.loading import FromHost, FromRun
+from antiphon.server.streams.frames import frames_of
 from antiphon.styles.profiles import ProfileTeam, RunContext
 from antiphon.styles.profiles.run_context import context_of
 from antiphon.values.result import ActivationInfo
 from antiphon.view import OpenQuestion, RunConnection, RunTree, StoredRequest
 from antiphon.view.connection import open_questions
-from antiphon.view.frames import Frame, FrameReader
 from antiphon.view.nodes import ActivationNode, EffectNode
 
 MAX_RECORDS = 1_000
@@ -42,18 +42,22 @@ At = Annotated[int | None, QueryParameter(ge=1)]
 async def tree(run: FromRun, at: At = None) -> RunView:
     """The run as of record `at`, or as it is: activations, turns, effects, messages, costs."""
     _check_cursor(at or 0, run.seq)
-    return run_view(await run.tree(at))
+    folded = await run.folded()
+    return run_view(folded.tree if at in (None, folded.seq) else await run.tree(at))
 
 
 @get("/runs/{run_id:str}/records", summary="Read records", **allowed("read"))
 async def records(
     run: FromRun,
+    host: FromHost,
     after: Annotated[int, QueryParameter(ge=0)] = 0,
     limit: Annotated[int, QueryParameter(ge=1, le=MAX_RECORDS)] = 200,
 ) -> RecordPage:
     """The records numbered above `after`."""
     _check_cursor(after, run.seq)
-    found = await run.records(after)
+    pages, found = RecordPages(host.journal, run.run_id, after), list[Record]()
+    while len(found) <= limit and (more := await pages.read()):
+        found += more
     page = found[:limit]
     return RecordPage(run.run_id, page, page[-1].seq if page else after, len(found) > limit)
 
@@ -61,26 +65,40 @@ async def records(
 @get("/runs/{run_id:str}/frames", summary="Read frames", **allowed("read"))
 async def frames(
     run: FromRun,
+    host: FromHost,
     after: Annotated[int, QueryParameter(ge=0)] = 0,
     limit: Annotated[int, QueryParameter(ge=1, le=MAX_FRAMES)] = 1_000,
 ) -> FramePage:
     """What each record above `after` changed, as flat JSON for a program that draws the run."""
     _check_cursor(after, run.seq)
-    reader, found = FrameReader(), list[Frame]()
-    async with aclosing(run.events(0, deltas=False)) as events:
-        async for item in events:
-            if isinstance(item, Record):
-                frame = reader.add(item)
-                found += [frame] if frame.seq > after else []
-            if len(found) == limit or reader.seq >= run.seq:
-                break
-    return FramePage(run.run_id, found, run.seq)
+    found = await frames_of(host, run.run_id).between(after, min(after + limit, run.seq))
+    # They are JSON already.
+    made: list[Any] = [msgspec.Raw(each) for each in found]
+    return FramePage(run.run_id, made, run.seq)
 
 
 @get("/runs/{run_id:str}/requests/{effect_id:path}", summary="What a model was asked", **allowed("read"))
-async def request(run: FromRun, effect_id: FromPath[str]) -> StoredRequest:
+async def request(run: FromRun, host: FromHost, effect_id: FromPath[str]) -> StoredRequest:
     """Exactly what a model was asked in one call, such as `1/2.m1`, put together from the records."""
-    return await run.request_of(effect_id.lstrip("/"))
+    # A run of this id that is made later has another number; what one was asked does not change.
+    key = ("request", (await host.info(run.run_id)).number, effect_id)
+    return await host.readings.of(key, KeptRequest, KeptRequest).of(run, effect_id.lstrip("/"))
+
+
+class KeptRequest:
+    """What a model was asked in one call, read once."""
+
+    def __init__(self) -> None:
+        self.size = 1_000
+        self._known: StoredRequest | None = None
+
+    async def of(self, run: RunConnection, effect_id: str) -> StoredRequest:
+        """It. Raises UnknownName, JournalError."""
+        if self._known is None:
+            found = await run.request_of(effect_id)
+            self.size += 2 * len(msgspec.json.encode(found))
+            self._known = found
+        return self._known
 
 
 @get("/runs/{run_id:str}/activations/{number:int}", summary="What an activation sees", **allowed("read"))
@@ -126,9 +144,10 @@ async def run_context_of(run: RunConnection, host: Host) -> RunContext:
         raise Refusal(
             404, "no_context", "Only a run of a team of profiles that is served here has a RunContext"
         )
-    state = await fold(host.journal, run.run_id)
+    records = await run.records()
+    state = (await run.folded()).state
     live = [activation_info(each) for _, each in sorted(state.activations.items())]
-    return context_of(await run.records(), live, profiles)
+    return context_of(records, live, profiles)
 
 
 async def profiles_of(run: RunConnection, host: Host) -> ProfileTeam | None:

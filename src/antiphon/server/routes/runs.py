@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
+from functools import partial
 from hashlib import blake2b
 from typing import Annotated, Any
 
@@ -10,10 +12,11 @@ import msgspec
 from litestar import delete, get, patch, post
 from litestar.params import FromPath, FromQuery, HeaderParameter, JSONBody, QueryParameter
 
-from antiphon.errors import JournalError
+from antiphon.errors import JournalError, UnknownName
 from antiphon.host import Host
+from antiphon.host.host import is_closed
 from antiphon.host.starting import KEY_LENGTH, KeyUsed
-from antiphon.host.summaries import state_word, stored_summary
+from antiphon.host.summaries import state_word
 from antiphon.journal.listing import Labels, RunFilter, RunInfo, RunStatus, check_name
 from antiphon.kernel.facts.summary import RunSummary
 from antiphon.server.permissions import allowed
@@ -35,9 +38,10 @@ from antiphon.server.routes.bodies import (
     TeamCheck,
     TellBody,
 )
-from antiphon.server.routes.loading import FromHost, FromRun, FromSubject, check_owner
+from antiphon.server.routes.loading import FromHost, FromRun, FromSubject, check_owner, may_see
 from antiphon.server.routes.projects import check_project
 from antiphon.server.subjects import Subject
+from antiphon.view import OpenQuestion
 from antiphon.view.nodes import Cost
 from antiphon.view.traces.span import remote
 
@@ -121,7 +125,7 @@ async def run_line(host: Host, info: RunInfo) -> RunLine:
     """A run in a list."""
     hosted = host.runs.get(info.run_id)
     try:
-        known = await stored_summary(host.journal, info)
+        known = await host.summary(info)
         state = state_word(info, known)
     except JournalError as error:
         known, state = RunSummary(info.seq, title=str(error)), "damaged"
@@ -248,16 +252,49 @@ async def close(data: JSONBody[CancelBody], run: FromRun, host: FromHost) -> Run
 async def inbox(host: FromHost, subject: FromSubject) -> Inbox:
     """Questions, approvals and limits of every run that the subject may see, oldest first."""
     items: list[InboxItemView] = []
-    owner = None if subject.sees_all else subject.name
-    for info in await host.journal.runs(RunFilter(owner=owner, states=("waiting", "open", "idle"))):
-        try:
-            if (await stored_summary(host.journal, info)).state != "waiting":
-                continue
-            async with host.connect(info.run_id) as run:
-                items += [
-                    InboxItemView(info.run_id, info.name, info.labels.team, each)
-                    for each in await run.open_questions()
-                ]
-        except JournalError:
-            continue
+    async for info in _asking(host, subject):
+        # What another run would be that had this id, and a later record, has another place or number.
+        make = partial(AskedOf, host, info.run_id)
+        asked = host.readings.of(("asked", info.number, info.seq), AskedOf, make)
+        # A run that cannot be read asks nothing.
+        with suppress(JournalError, UnknownName):
+            items += [
+                InboxItemView(info.run_id, info.name, info.labels.team, each)
+                for each in await asked.questions()
+            ]
     return Inbox(sorted(items, key=lambda each: each.question.since))
+
+
+async def _asking(host: Host, subject: Subject) -> AsyncIterator[RunInfo]:
+    """The runs that may ask something, found by index: those that say so; those whose owner has died, of
+    which nobody has said it; and those that are driven here, which say it a moment later."""
+    owner, found = None if subject.sees_all else subject.name, set[str]()
+    for where in (RunFilter(owner=owner, states=("waiting",)), RunFilter(owner=owner, interrupted=True)):
+        for info in await host.journal.runs(where):
+            if info.run_id not in found and not is_closed(info):
+                found.add(info.run_id)
+                yield info
+    for hosted in tuple(host.runs.values()):
+        if hosted.run is not None and hosted.run.asks and hosted.run_id not in found:
+            with suppress(JournalError, UnknownName):
+                info = await host.info(hosted.run_id)
+                if may_see(subject, info.labels):
+                    yield info
+
+
+class AskedOf:
+    """What a run asks as of one record, read once."""
+
+    def __init__(self, host: Host, run_id: str) -> None:
+        self._host, self._run_id, self.size = host, run_id, 1_000
+        self._known: tuple[OpenQuestion, ...] | None = None
+
+    async def questions(self) -> tuple[OpenQuestion, ...]:
+        """Oldest first; nothing while it does not wait for them. Raises JournalError, UnknownName."""
+        if self._known is None:
+            async with self._host.connect(self._run_id) as run:
+                waits = (await run.folded()).tree.state == "waiting"
+                found = await run.open_questions() if waits else ()
+            self.size += len(msgspec.json.encode(found))
+            self._known = found
+        return self._known

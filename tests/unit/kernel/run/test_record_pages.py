@@ -14,7 +14,8 @@ from antiphon.journal.sqlite import SqliteJournal
 from antiphon.kernel.facts.events import RunStarted, StateChanged, encode
 from antiphon.kernel.run.rows import PAGE_ROWS, RecordPages, pack, read
 from antiphon.models.script import Script
-from antiphon.view.connection import RunEvents, connect
+from antiphon.view.connection import connect
+from antiphon.view.reading.events import RunEvents
 
 
 def on_a_loop(test):

@@ -76,12 +76,12 @@ class SaidByEffect:
 
     number: the newest part's, or that of its end. spoke: that of its first part of a reply, 0 before. final:
     the newest that was taken in before its end. ended: the record of its end. void: it ended without a reply,
-    so nothing of what it said counts.
+    so nothing of what it said counts. rest: once it has ended, what was told last to a reader at a place.
     """
 
     __slots__ = (
-        "activation", "agent", "effect_id", "ended", "final", "number", "order", "size", "spoke", "texts",
-        "void",
+        "activation", "agent", "effect_id", "ended", "final", "number", "order", "rest", "size", "spoke",
+        "texts", "void",
     )  # fmt: skip
 
     def __init__(self, effect_id: str, agent: str) -> None:
@@ -91,6 +91,7 @@ class SaidByEffect:
         self.order: deque[_SaidText] = deque()
         self.number = self.spoke = self.final = self.ended = self.size = 0
         self.void = False
+        self.rest: tuple[int, list[ReplyDelta]] = (-1, [])
 
     def add(self, number: int, waiting: deque[Any]) -> bool:
         """Take in deltas, under one number; whether there was anything in them.
@@ -295,9 +296,16 @@ class DeltaLog:
         return self._found[1]
 
     def rest(self, effect_id: str, cursor: int) -> list[ReplyDelta]:
-        """What an effect that has ended, and is kept, said that a reader has not been given."""
+        """What an effect that has ended, and is kept, said that a reader has not been given.
+
+        Readers at the same place share one list, and are not to change it.
+        """
         said = self.ended[effect_id]
-        if cursor < said.number:
-            return list(said.after(cursor))
-        # It was given, or told, the rest by `after` since the end.
-        return [] if said.void else list(said.after(said.final))
+        if cursor >= said.number:
+            # It was given, or told, the rest by `after` since the end.
+            if said.void:
+                return []
+            cursor = said.final
+        if said.rest[0] != cursor:
+            said.rest = cursor, list(said.after(cursor))
+        return said.rest[1]

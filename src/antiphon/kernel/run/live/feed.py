@@ -4,7 +4,8 @@ A subscriber is a cursor on the journal and one on the log of deltas, see `delta
 read costs no memory of its own.
 
 Few readers are woken by every record, and by what was said within SOON. Many are woken together, group after
-group, by one timer whose period grows with their number: their work never holds the run up for long.
+group, by one timer whose period grows with their number: their work never holds the run up for long. It is
+the number of all who read in the event loop, whichever run: two readers of each of 500 runs are many, too.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from antiphon.kernel.facts.events import (
 )
 from antiphon.kernel.facts.records import ActivationIndex, Record, ReplyDelta
 from antiphon.kernel.run.live.deltas import WAITING, DeltaLog, SaidByEffect
-from antiphon.kernel.run.rows import EVENTS_PER_YIELD, read_page
+from antiphon.kernel.run.rows import read_page
 from antiphon.values.model import Delta, Emit
 
 RECENT = 10_000
@@ -41,10 +42,14 @@ SECONDS_PER_READER = 0.0005
 """How the period grows between these two."""
 GAP = 0.01
 """Seconds between two groups of many readers."""
+BATCH = 256
+"""Records that a reader is given at once; what a slow one holds is bounded by it."""
 MANY = WAITING // 2
 """Deltas that do not wait for the next look."""
 UNHEARD = 1.0
 """Seconds between two looks at what is said while nobody listens: what is kept of it stays small."""
+
+_KEPT_AS = "_antiphon_readers"
 
 Ended = Literal["", "closed", "suspended", "failed"]
 """Why no more comes: the run was closed; it was left, and can be resumed; it stopped with an error."""
@@ -76,6 +81,7 @@ class Feed:
         self.ended: Ended = ""
         self.waiting: dict[str, deque[Delta]] = {}
         self.timer: asyncio.TimerHandle | None = None
+        self._readers: list[int] | None = None
         self._much = TRIM_EVERY_RECORDS
 
     @property
@@ -103,7 +109,7 @@ class Feed:
 
     def _forget(self) -> None:
         """Keep no record that everyone has read; of those that somebody has not, only so many."""
-        read = min((each.position for each in self.subscribers), default=self.durable)
+        read = min((each.reached for each in self.subscribers), default=self.durable)
         recent = self.recent
         gone = max(min(read - recent[0].seq + 1, len(recent)), len(recent) - RECENT)
         del recent[: max(gone, 0)]
@@ -138,6 +144,10 @@ class Feed:
             self.timer.cancel()
         if self.subscribers:
             self._take_in()
+        if self._readers is not None:
+            # Who was left behind unread counts no longer.
+            self._readers[0] -= len(self.subscribers)
+            self._readers = None
         for subscriber in self.subscribers:
             subscriber.wake()
 
@@ -183,6 +193,10 @@ class Feed:
     def join(self, subscriber: Subscription) -> None:
         """One more reads from now on."""
         self.subscribers.append(subscriber)
+        if not self.ended:
+            if self._readers is None:
+                self._readers = _readers_here()
+            self._readers[0] += 1
         if len(self.subscribers) > 1:
             return
         self.recent = []
@@ -197,8 +211,16 @@ class Feed:
         """One reads no more."""
         if subscriber in self.subscribers:
             self.subscribers.remove(subscriber)
+            if self._readers is not None:
+                self._readers[0] -= 1
 
     # -- waking -------------------------------------------------------------------------------
+
+    @property
+    def _period(self) -> float:
+        """Seconds in which each reader is woken once, as long as so many read in this event loop."""
+        every = self._readers[0] if self._readers is not None else 0
+        return SOON if every <= FEW else min(max(every * SECONDS_PER_READER, SOON), LATEST)
 
     def arm(self) -> None:
         """Look at what was said: at once, unless the last look was just now."""
@@ -207,7 +229,7 @@ class Feed:
         if self.timer is not None:
             self.timer.cancel()
         loop, many = asyncio.get_running_loop(), len(self.subscribers)
-        pause = SOON if 0 < many <= FEW else GAP if many else UNHEARD
+        pause = self._period if 0 < many <= FEW else GAP if many else UNHEARD
         at = self._looked + pause if many else loop.time() + pause
         self.timer = loop.call_at(at, self._look, loop)
 
@@ -235,37 +257,44 @@ class Feed:
     def _begin_round(self) -> None:
         self._news, self._shown = False, self.log.number
         self._line = list(self.subscribers)
-        self.log.begin_round(min((each.position for each in self._line if each.deltas), default=self.durable))
+        self.log.begin_round(min((each.reached for each in self._line if each.deltas), default=self.durable))
         many = len(self._line)
-        period = min(max(many * SECONDS_PER_READER, SOON), LATEST)
-        self._group = many if many <= FEW else -int(-many * GAP // period)
+        self._group = many if many <= FEW else -int(-many * GAP // self._period)
+
+
+def _readers_here() -> list[int]:
+    """How many read runs that the running event loop drives: one number for all of these."""
+    loop = asyncio.get_running_loop()
+    if not hasattr(loop, _KEPT_AS):
+        setattr(loop, _KEPT_AS, [0])
+    found: list[int] = getattr(loop, _KEPT_AS)
+    return found
 
 
 class Subscription:
     """An async iterator over records after `after`, and deltas as they come. Made by `Run.events`.
 
-    position: the number of the last record that was handed out. ended: why nothing follows, once it is so:
-    the run was `closed`; it was left, and can be resumed (`suspended`); it stopped with an error (`failed`),
-    as whoever waits for a result is told. Empty while it goes on, and for who stopped watching before.
+    position: the number of the last record that was handed out. reached: of the last one that was taken from
+    the feed. ended: why nothing follows, once it is so: the run was `closed`; it was left, and can be resumed
+    (`suspended`); it stopped with an error (`failed`), as whoever waits for a result is told. Empty while it
+    goes on, and for who stopped watching before.
     """
 
     def __init__(self, feed: Feed, journal: Journal, after: int, deltas: bool, recorded: int) -> None:
         self._feed, self._journal, self.deltas = feed, journal, deltas
-        self.position = after
+        self.position = self.reached = after
         self.ended: Ended = ""
         # The next one last. Lists: a deque alone takes more than a short run has to say.
-        self._read: list[Record] = []
+        self._found: list[Record | ReplyDelta] = []
         self._cursor = 0
         # What is said now began with a record that there is.
         self._deltas_from = feed.recorded = recorded
-        self._deltas: list[ReplyDelta] = []
-        self._told = ""
         self._signal = asyncio.Event()
         self._signal.set()
         feed.join(self)
 
     def wake(self) -> None:
-        """There is something new to read."""
+        """There is something new to read; or whoever waits in `batch` has something else to do."""
         self._signal.set()
 
     def close(self) -> None:
@@ -277,49 +306,63 @@ class Subscription:
 
     async def __anext__(self) -> Record | ReplyDelta:
         # Not a generator: who leaves a loop over one half-way leaves it to be closed by chance.
-        feed = self._feed
-        while True:
-            if self._deltas:
-                return self._deltas.pop()
-            if self.position < feed.durable:
-                if not self._read:
-                    self._read.extend(reversed(await self._next()))
-                if self._read[-1].seq % EVENTS_PER_YIELD == 0:
-                    # Whoever reads a long run awaits nothing else.
-                    await asyncio.sleep(0)
-                event = self._read[-1].event
-                if (
-                    self.deltas and isinstance(event, EffectFinished)
-                    and event.id in feed.log.ended and event.id != self._told
-                ):  # fmt: skip
-                    # What was said comes before the record that it was said.
-                    self._told = event.id
-                    self._deltas = feed.log.rest(event.id, self._cursor)[::-1]
-                    continue
-                record = self._read.pop()
-                self.position = record.seq
-                return record
-            if self.deltas and self._cursor < feed.log.number and self.position >= self._deltas_from:
-                self._deltas = feed.log.after(self._cursor, self.position)[::-1]
-                self._cursor = feed.log.number
-                continue
-            if feed.ended:
-                self.ended = feed.ended
-                self.close()
+        while not self._found:
+            if self.ended:
                 raise StopAsyncIteration
-            self._signal.clear()
+            self._found = (await self.batch())[::-1]
+        item = self._found.pop()
+        if isinstance(item, Record):
+            self.position = item.seq
+        return item
+
+    async def batch(self) -> list[Record | ReplyDelta]:
+        """All that has come since, of records BATCH at most; it waits while there is nothing.
+
+        Empty when it was woken for nothing, and at the end, which `ended` tells. Readers at the same place
+        are given the same objects.
+        """
+        found = await self._ready()
+        if not (found or self.ended):
             await self._signal.wait()
+            self._signal.clear()
+            found = await self._ready()
+        return found
+
+    async def _ready(self) -> list[Record | ReplyDelta]:
+        """What there is now."""
+        feed, found = self._feed, list[Record | ReplyDelta]()
+        if self.reached < feed.durable:
+            records = await self._next()
+            for record in records:
+                event = record.event
+                if self.deltas and type(event) is EffectFinished and event.id in feed.log.ended:
+                    # What was said comes before the record that it was said.
+                    found += feed.log.rest(event.id, self._cursor)
+                found.append(record)
+            self.reached = records[-1].seq
+            if len(records) >= BATCH:
+                # Whoever reads a long run awaits nothing else.
+                await asyncio.sleep(0)
+        if self.reached < feed.durable:
+            return found
+        if self.deltas and self._cursor < feed.log.number and self.reached >= self._deltas_from:
+            found += feed.log.after(self._cursor, self.reached)
+            self._cursor = feed.log.number
+        if not found and feed.ended:
+            self.ended = feed.ended
+            self.close()
+        return found
 
     async def aclose(self) -> None:
         """`close`, for `contextlib.aclosing`."""
         self.close()
 
     async def _next(self) -> Sequence[Record]:
-        """The records after the position that are durable: from memory, else from the journal."""
-        feed, position = self._feed, self.position
+        """The records after those it has that are durable: from memory, else from the journal."""
+        feed, reached = self._feed, self.reached
         recent = feed.recent
-        if recent and recent[0].seq <= position + 1:
-            first = position + 1 - recent[0].seq
-            return recent[first : feed.durable - recent[0].seq + 1]
-        found = await read_page(self._journal, feed.run_id, position, feed.index)
+        if recent and recent[0].seq <= reached + 1:
+            first = reached + 1 - recent[0].seq
+            return recent[first : min(feed.durable - recent[0].seq + 1, first + BATCH)]
+        found = await read_page(self._journal, feed.run_id, reached, feed.index)
         return [record for record in found if record.seq <= feed.durable]

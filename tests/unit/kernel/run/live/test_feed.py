@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable
-from contextlib import aclosing
+from contextlib import AsyncExitStack, aclosing
 from typing import Any
 
 import pytest
@@ -424,3 +424,31 @@ def test_the_first_reader_does_not_wait_for_the_look_of_an_unwatched_run() -> No
                 await pieces(events, call_id, model.go_on.set)
 
     play(scene)
+
+
+def test_readers_of_many_runs_are_woken_as_seldom_as_many_readers_of_one() -> None:
+    """What is said reaches each of them within LATEST, and the loop is not taken up by waking them."""
+
+    async def reading() -> None:
+        async with AsyncExitStack() as stack:
+            journal = MemoryJournal()
+            runs = [
+                await stack.enter_async_context(open_run([Agent("a", model=Script([]))], journal=journal))
+                for _ in range(50)
+            ]
+            alone = runs[0].events()
+            assert runs[0]._runtime.feed._period == feed.SOON
+            others = [run.events() for run in runs for _ in range(6)]
+            assert runs[0]._runtime.feed._period == 301 * feed.SECONDS_PER_READER
+            assert len(runs[0]._runtime.feed.subscribers) <= feed.FEW
+            for each in (*others[6:], *others[6:]):
+                each.close()
+            assert runs[0]._runtime.feed._period == feed.SOON
+            assert alone.ended == ""
+        # What was never read to its end, or closed, counts no more once its run was left.
+        async with open_run([Agent("a", model=Script([]))], journal=MemoryJournal()) as run:
+            run.events()
+            assert feed._readers_here() == [1]
+        assert feed._readers_here() == [0]
+
+    asyncio.run(reading())

@@ -1,0 +1,64 @@
+"""The runs of a project: which they are, whether one is at work, and the rules that hold in it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from antiphon.errors import UnknownName, UserError
+from antiphon.host.hosted import HostedRun
+from antiphon.host.known_teams import KnownTeams
+from antiphon.host.summaries import current_summary
+from antiphon.journal import Journal
+from antiphon.journal.listing import Labels, RunFilter, RunInfo
+from antiphon.kernel.run.run import Run
+from antiphon.kernel.run.standing import rules_for
+from antiphon.values.policy import StandingRule
+
+PAGE = 500
+"""Runs that are looked at between two breaths."""
+
+
+async def runs_of(journal: Journal, project: str) -> AsyncIterator[RunInfo]:
+    """The runs of a project, newest first, a page at a time. Raises JournalError."""
+    before = 0
+    while page := await journal.runs(RunFilter(project=project), before, PAGE):
+        for info in page:
+            yield info
+        before = page[-1].number
+
+
+async def is_idle(run: Run) -> bool:
+    """Whether nothing is to be done in a run that is driven here, and no request is open."""
+    return run.at_rest and not await run.open_requests()
+
+
+async def is_at_work(info: RunInfo, hosted: HostedRun | None) -> bool:
+    """Whether a request of a run is open, and somebody drives it or would take it up."""
+    if hosted is not None and hosted.run is not None:
+        return bool(await hosted.run.open_requests())
+    known = current_summary(info)
+    asked = known is None or known.state in ("open", "waiting")
+    return asked and (bool(info.owner) or (hosted is not None and not hosted.is_done))
+
+
+async def rules_in_project(
+    journal: Journal, known: KnownTeams, run_id: str, labels: Labels
+) -> tuple[StandingRule, ...]:
+    """The rules for a run: those kept for it, its project and its owner, and of the project's file.
+
+    Raises JournalError; UserError for rules that cannot be read, since nobody knows what they deny.
+    """
+    project = labels.project
+    kept = await rules_for(journal, run_id, labels)
+    if not project or known.projects is None:
+        return kept
+    try:
+        found = await known.project(project)
+    except UnknownName:
+        return kept
+    if found.findings:
+        raise UserError(
+            f"The rules of project {project} cannot be read, so nobody knows what they deny: "
+            f"{found.findings[0]}"
+        )
+    return (*kept, *found.rules)
