@@ -23,7 +23,7 @@ from antiphon.view.page import PageRun
 SOURCE = Path(__file__).resolve().parents[1] / "ui" / "src"
 SERVED = (
     "AnswerBody", "AskBody", "CancelBody", "ChangeRun", "CommandReceipt", "CreateRun", "Inbox", "ResumeBody",
-    "RunCreated", "RunLine", "RunPage", "TeamView", "Teams", "TellBody",
+    "ModuleReceipt", "RunCreated", "RunLine", "RunPage", "TeamView", "Teams", "TellBody", "WorkModuleChange",
 )  # fmt: skip
 """What the page sends to the server and is answered, of `antiphon.server.routes.bodies`."""
 SERVED_OF_PROJECTS = (
@@ -86,10 +86,8 @@ def files() -> dict[Path, str]:
     except ModuleNotFoundError:
         return found
     projects = importlib.import_module("antiphon.server.routes.project_bodies")
-    modules = importlib.import_module("antiphon.server.routes.work_modules")
     sent = [getattr(bodies, name) for name in SERVED]
     sent += [getattr(projects, name) for name in SERVED_OF_PROJECTS]
-    sent += [modules.ModuleReceipt, modules.WorkModuleChange]
     found[SOURCE / "server" / "wire.ts"] = written_for(sent)
     return found
 

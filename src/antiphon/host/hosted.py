@@ -14,7 +14,7 @@ from antiphon.errors import AntiphonError, RunInUse
 from antiphon.host.slots import Slots
 from antiphon.host.team import HostedTeam
 from antiphon.journal import Journal
-from antiphon.journal.listing import NO_LABELS, Labels
+from antiphon.journal.listing import NO_LABELS, Labels, RunInfo
 from antiphon.kernel.run.clock import Clock
 from antiphon.kernel.run.open import open_run, system_clock
 from antiphon.kernel.run.rows import events_of, fold
@@ -206,13 +206,14 @@ class HostedRun:
     @asynccontextmanager
     async def _open(self) -> AsyncIterator[Run]:
         first, team = self._first, self._team
-        labels = first.labels if first is not None else (await self._journal.info(self.run_id)).labels
-        options: dict[str, Any] = {"model": team.model}
         if first is not None:
-            policy = team.policy if first.policy is None else first.policy
-            options = {"model": first.model or team.model, "policy": policy, "labels": labels}
-        elif chosen := await chosen_model(self._journal, self.run_id):
-            options = {"model": chosen}
+            labels, policy = first.labels, team.policy if first.policy is None else first.policy
+            options: dict[str, Any] = {
+                "model": first.model or team.model, "policy": policy, "labels": labels,
+            }  # fmt: skip
+        else:
+            info = await self._journal.info(self.run_id)
+            labels, options = info.labels, {"model": await chosen_model(self._journal, info) or team.model}
         talks = first.talks if first is not None else await conversation_with(self._journal, self.run_id)
         if first is not None and talks:
             options["data"] = {CONVERSATION: talks}
@@ -293,11 +294,9 @@ class HostedRun:
             self.task.cancel()
 
 
-async def chosen_model(journal: Journal, run_id: str) -> str:
+async def chosen_model(journal: Journal, info: RunInfo) -> str:
     """The model string that a run was started with for all of its agents; empty without one.
 
     What came from elsewhere does not choose what is asked here. Raises JournalError.
     """
-    if (await journal.info(run_id)).imported:
-        return ""
-    return (await fold(journal, run_id, upto=1)).options.model
+    return "" if info.imported else (await fold(journal, info.run_id, upto=1)).options.model

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from antiphon.server.routes.bodies import RunLine
-from antiphon.server.routes.work_modules import ModuleReceipt, WorkModuleChange
+from antiphon.server.routes.bodies import ModuleReceipt, RunLine, WorkModuleChange
 
 
 class ChangeRunRequest(Struct, frozen=True, tag="change_run", tag_field="type", forbid_unknown_fields=True):

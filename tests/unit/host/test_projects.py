@@ -5,10 +5,12 @@ import os
 from contextlib import aclosing
 
 import pytest
+from msgspec.structs import replace
 
 from antiphon import Agent, UserError
 from antiphon.errors import ConfigError, RunInUse, UnknownName
 from antiphon.host import Host, HostedTeam
+from antiphon.host.hosted import chosen_model
 from antiphon.host.projects import ProjectFiles, Projects
 from antiphon.host.projects.files import NameTaken
 from antiphon.host.projects.names import check_project, parts_of
@@ -393,7 +395,9 @@ def test_a_model_and_a_policy_that_were_chosen_hold_as_long_as_the_run(tmp_path)
             async with host.connect(chosen.run_id) as run:
                 await run.taken(await run.ask("desk", "Again"))
             assert await answer_of(host, chosen.run_id, 2) == "two"
-            found = await options(host, chosen.run_id)
+            found, info = await options(host, chosen.run_id), await host.info(chosen.run_id)
+            # What came from elsewhere does not choose what is asked here.
+            assert await chosen_model(host.journal, replace(info, imported=True)) == ""
             return found.model, found.policy.preset, (await options(host, plain.run_id)).policy.preset
 
     assert in_time(main) == (strings[1], "strict", "guarded")

@@ -146,6 +146,14 @@ export interface ResumeBody {
   team?: string;
 }
 
+/** What became of a change of the plan. */
+export interface ModuleReceipt {
+  command: number;
+  taken: boolean;
+  id?: string;
+  said?: string;
+}
+
 /** A run that was started. */
 export interface RunCreated {
   run_id: string;
@@ -255,6 +263,17 @@ export interface TellBody {
   attachments?: Attachment[];
 }
 
+/** One change of the plan, as the agents' own tool `manage_work_modules` takes it. */
+export interface WorkModuleChange {
+  action: "create" | "status_change" | "update";
+  module_id?: string;
+  name?: string;
+  description?: string;
+  new_status?: string;
+  status?: string;
+  notes_from_principal?: string;
+}
+
 /** What may be changed of a project. */
 export interface ChangeProject {
   name: string;
@@ -321,23 +340,4 @@ export interface StandingRule {
   grant?: Grant;
   author?: string;
   created_at?: number;
-}
-
-/** What became of a change of the plan. */
-export interface ModuleReceipt {
-  command: number;
-  taken: boolean;
-  id?: string;
-  said?: string;
-}
-
-/** One change of the plan, as the agents' own tool `manage_work_modules` takes it. */
-export interface WorkModuleChange {
-  action: "create" | "status_change" | "update";
-  module_id?: string;
-  name?: string;
-  description?: string;
-  new_status?: string;
-  status?: string;
-  notes_from_principal?: string;
 }

@@ -137,10 +137,11 @@ async def perform(request: Request, target: Target, manner: DisplayOptions, jour
         "renamed": request.renamed,
         "missing": request.missing,
     }
-    labels = None if request.run_id else Labels(request.project)
-    options["rules"] = await rules_for(journal, request.run_id or "", labels)
-    if labels is not None:
-        options["labels"] = labels
+    if request.run_id:
+        options["rules"] = await rules_for(journal, request.run_id)
+    elif request.project:
+        options["labels"] = Labels(request.project)
+        options["rules"] = await rules_for(journal, "", options["labels"])
     if manner.endpoints or target.endpoints:
         options["endpoints"] = target.with_endpoints(manner.endpoints, manner.model)
     run_id = request.run_id or ""

@@ -123,6 +123,26 @@ class ChangeRun(Struct, frozen=True, forbid_unknown_fields=True):
     """What it is a part of from now on; empty: of nothing. Default: as it is."""
 
 
+class WorkModuleChange(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One change of the plan, as the agents' own tool `manage_work_modules` takes it."""
+
+    action: Literal["create", "update", "status_change"]
+    """`create` needs a name, `update` a module_id and what differs, `status_change` a module_id and the new
+    status."""
+    module_id: str = ""
+    """Such as WM_1."""
+    name: str = ""
+    """What the module is called."""
+    description: str = ""
+    """What is to be done."""
+    new_status: str = ""
+    """`pending`, `pending_review`, `completed` or `deprecated`."""
+    status: str = ""
+    """Another name of new_status."""
+    notes_from_principal: str = ""
+    """What else is to be known of it."""
+
+
 # -- what is answered -------------------------------------------------------------------------------
 
 
@@ -144,6 +164,13 @@ class CommandReceipt(Struct, frozen=True):
     """Whether the run's owner has taken it in; if not, it waits."""
     id: str = ""
     """What it became: of a request its call, of an answer what it ended."""
+
+
+class ModuleReceipt(CommandReceipt, frozen=True):
+    """What became of a change of the plan."""
+
+    said: str = ""
+    """What was changed, where it was taken."""
 
 
 class RunLine(Struct, frozen=True):

@@ -2,51 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 from litestar import post
 from litestar.params import JSONBody
-from msgspec import Struct
 
 from antiphon.host import Host
 from antiphon.server.permissions import allowed
 from antiphon.server.problems import Refusal
 from antiphon.server.routes.answers import receipt
-from antiphon.server.routes.bodies import CommandReceipt
+from antiphon.server.routes.bodies import ModuleReceipt, WorkModuleChange
 from antiphon.server.routes.loading import FromHost, FromRun, FromSubject
 from antiphon.server.routes.reading import profiles_of
 from antiphon.server.routes.runs import Key, once
 from antiphon.server.subjects import Subject
 from antiphon.styles.profiles.work.toolset import MANAGE
 from antiphon.view import RunConnection
-
-
-class WorkModuleChange(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One change of the plan, as the agents' own tool `manage_work_modules` takes it."""
-
-    action: Literal["create", "update", "status_change"]
-    """`create` needs a name, `update` a module_id and what differs, `status_change` a module_id and the new
-    status."""
-    module_id: str = ""
-    """Such as WM_1."""
-    name: str = ""
-    """What the module is called."""
-    description: str = ""
-    """What is to be done."""
-    new_status: str = ""
-    """`pending`, `pending_review`, `completed` or `deprecated`."""
-    status: str = ""
-    """Another name of new_status."""
-    notes_from_principal: str = ""
-    """What else is to be known of it."""
-
-
-class ModuleReceipt(CommandReceipt, frozen=True):
-    """What became of a change of the plan."""
-
-    said: str = ""
-    """What was changed, where it was taken."""
 
 
 @post("/runs/{run_id:str}/work-modules", status_code=202, summary="Change the plan", **allowed("write"))
