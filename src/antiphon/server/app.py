@@ -42,8 +42,8 @@ ROUTES: tuple[Any, ...] = (
     teams.list_teams, teams.show_team,
     runs.create_run, runs.list_runs, runs.show_run, runs.change_run, runs.delete_run, runs.ask, runs.tell,
     runs.answer, runs.cancel, runs.resume, runs.close, runs.inbox,
-    reading.tree, reading.records, reading.frames, reading.request, reading.activation, reading.questions,
-    reading.blob, reading.context,
+    reading.tree, reading.records, reading.frames, reading.request, reading.chat_completion,
+    reading.activation, reading.questions, reading.blob, reading.context,
     transfer.export_run, transfer.import_run, events.events, socket.websocket_route, page.page, page.asset,
     *projects.ROUTES, *project_files.ROUTES, work_modules.change_modules,
 )  # fmt: skip

@@ -200,6 +200,10 @@ class RunLine(Struct, frozen=True):
     """Unix seconds."""
     updated_at: float
     """Unix seconds."""
+    activity: tuple[int, ...]
+    """Records in each span of time since it began, 24 at most."""
+    activity_span: float
+    """Seconds of a span."""
 
 
 class RunPage(Struct, frozen=True):
@@ -391,6 +395,9 @@ class ToolView(Struct, frozen=True):
     """`read`, `idempotent` or `once`."""
     parameters: dict[str, Any]
     """JSON Schema."""
+    rulings: dict[str, str]
+    """`allow`, `ask` or `deny` by policy: `open`, `guarded`, `strict`, and `` for the team's own. A hook and
+    standing rules, which look at each call, may decide otherwise."""
 
 
 class AgentView(Struct, frozen=True):

@@ -114,7 +114,7 @@ async def run_line(host: Host, info: RunInfo) -> RunLine:
         info.run_id, state, info.name, info.labels.team, info.labels.owner, info.labels.project,
         known.entry, known.title, known.outcome, hosted.reason if hosted is not None else "",
         info.seq, known.tokens, Cost(known.nano_usd).usd, known.unpriced, info.owner, info.created_at,
-        info.updated_at,
+        info.updated_at, known.activity, known.activity_span,
     )  # fmt: skip
 
 
