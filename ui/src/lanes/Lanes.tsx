@@ -201,7 +201,7 @@ function Transport({ store, view }: { store: Store; view: View }) {
         <span className="faint wide"> · {frame?.changes[0] ? told(frame.changes[0]) : ""}</span>
       </span>
       {view.live
-        ? view.connected && <span className="state k-agent sm"><Glyph shape="agent" />Live</span>
+        ? view.connected && !view.parked && <span className="state k-agent sm"><Glyph shape="agent" />Live</span>
         : <span className="state k-wait sm"><Glyph shape="rest" />as it was then</span>}
       <span className="grow" />
       <span className="legend" aria-hidden="true">

@@ -1,22 +1,45 @@
-import { useEffect } from "react";
+import { useCallback, useEffect } from "react";
+import { useOffers, type Offer } from "../find/offers";
+import { openPalette, Palette } from "../find/Palette";
 import { Glyph, Icon } from "../parts/Glyph";
+import { toggleTheme } from "../parts/theme";
+import { Project } from "../projects/Project";
+import { Projects } from "../projects/Projects";
+import { NewRun } from "../start/NewRun";
 import type { Api } from "../server/api";
 import { useLoaded } from "./load";
 import { LiveRun } from "./LiveRun";
-import { NewRun } from "./NewRun";
 import { useRoute, type Route } from "./route";
-import { Runs } from "./Runs";
+import { RunsPage, wordOf } from "./Runs";
+import { limited } from "./search";
 import { Teams } from "./Teams";
 import { Waiting } from "./Waiting";
 
-const PLACES = [["runs", "Runs"], ["inbox", "Inbox"], ["teams", "Teams"], ["new", "New run"]] as const;
-const KEYS: Record<string, string> = { r: "runs", i: "inbox", t: "teams", n: "new" };
+const PLACES = [["runs", "Runs", "G R"], ["inbox", "Inbox", "G I"], ["teams", "Teams", "G T"], ["projects", "Projects", "G P"], ["new", "New run", "N"]] as const;
+const KEYS: Record<string, string> = { r: "runs", i: "inbox", t: "teams", p: "projects", n: "new" };
+const ICONS = { runs: "runs", inbox: "inbox", teams: "teams", projects: "folder", new: "plus" } as const;
 
 /** The rail, and the page beside it. */
 export function Shell({ api }: { api: Api }) {
   const route = useRoute();
   const inbox = useLoaded(api.inbox, 3);
   const waiting = inbox.value?.items.length ?? 0;
+  useOffers(() => [
+    ...PLACES.map(([page, title, keys]): Offer => ({
+      key: page, kind: "do", title: page === "new" ? title : `Go to ${title}`, keys, act: () => { location.hash = `#/${page}`; },
+    })),
+    { key: "theme", kind: "do", title: "Light or dark", act: toggleTheme },
+  ]);
+  const far = useCallback(async (query: string): Promise<Offer[]> => {
+    const [{ runs }, { teams }] = await Promise.all([api.runs(limited(query, 40)), api.teams()]);
+    return [
+      ...teams.map((each): Offer => ({ key: `team ${each.name}`, kind: "do", title: `New run of ${each.name}`, act: () => { location.hash = `#/new?team=${each.name}`; } })),
+      ...runs.map((each): Offer => ({
+        key: each.run_id, kind: "run", title: each.name || each.title || each.run_id, hint: `${wordOf(each.state)[1]} ${each.team}${each.name ? ` ${each.title}` : ""}`,
+        act: () => { location.hash = `#/run/${each.run_id}`; },
+      })),
+    ];
+  }, [api]);
   useEffect(() => {
     let went = 0;
     const press = (event: KeyboardEvent): void => {
@@ -43,7 +66,7 @@ export function Shell({ api }: { api: Api }) {
         </a>
         {PLACES.map(([page, title]) => (
           <a key={page} href={`#/${page}`} title={title} aria-current={at(route, page) ? "page" : undefined}>
-            <Icon name={page === "new" ? "plus" : page} /><span>{title}</span>
+            <Icon name={ICONS[page]} /><span>{title}</span>
             {page === "inbox" && waiting > 0 && <b className="count k-human">{waiting}</b>}
           </a>
         ))}
@@ -51,19 +74,24 @@ export function Shell({ api }: { api: Api }) {
           <div className="row"><Glyph shape={inbox.error ? "error" : "agent"} kind={inbox.error ? "error" : "tool"} />
             {inbox.error ? "no answer" : "connected"}</div>
           {location.host}
+          <div><button className="ask-palette" onClick={openPalette}><kbd>⌘K</kbd> find or do</button></div>
         </div>
       </nav>
       <Page route={route} api={api} inbox={inbox} />
+      <Palette more={far} />
     </div>
   );
 }
 
-const at = (route: Route, page: string): boolean => route.page === page || (route.page === "run" && page === "runs");
+const at = (route: Route, page: string): boolean =>
+  route.page === page || (route.page === "run" && page === "runs") || (route.page === "project" && page === "projects");
 
 function Page({ route, api, inbox }: { route: Route; api: Api; inbox: ReturnType<typeof useLoaded<Awaited<ReturnType<Api["inbox"]>>>> }) {
   if (route.page === "run") return <LiveRun key={route.run} api={api} run={route.run} />;
   if (route.page === "inbox") return <Waiting api={api} inbox={inbox} />;
-  if (route.page === "new") return <NewRun api={api} />;
+  if (route.page === "new") return <NewRun key={`${route.team} ${route.project}`} api={api} team={route.team} project={route.project} />;
+  if (route.page === "projects") return <Projects api={api} />;
+  if (route.page === "project") return <Project key={route.project} api={api} project={route.project} />;
   if (route.page === "teams") return <Teams api={api} />;
-  return <Runs api={api} />;
+  return <RunsPage api={api} />;
 }

@@ -24,7 +24,11 @@ export class Follower {
 
   stop(): void {
     this.stopped.abort();
+    this.wake();
   }
+
+  /** Try again now, where it waits before it does. */
+  wake: () => void = () => undefined;
 
   async follow(): Promise<void> {
     let failed = 0;
@@ -44,7 +48,8 @@ export class Follower {
       }
       if (this.stopped.signal.aborted) return;
       this.say({ state: "lost", why: "The server does not answer" });
-      await this.pause(WAITS[Math.min(failed++, WAITS.length - 1)]!);
+      const woken = new Promise<void>((done) => { this.wake = done; });
+      await Promise.race([woken, this.pause(WAITS[Math.min(failed++, WAITS.length - 1)]!)]);
     }
   }
 

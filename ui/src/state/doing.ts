@@ -43,6 +43,8 @@ export function doing(run: Run, activation: Activation, now: number): Doing {
   const since = (effect: Effect): string => lasted(now - effect.began);
   const ask = open.find(asksPerson);
   if (ask) return { kind: "human", state: "open", text: `asks you · ${since(ask)}` };
+  const joined = open.find((each) => each.purpose === "joined");
+  if (joined) return { kind: "human", state: "waits", text: `waits for you too · ${since(joined)}` };
   const model = open.find((each) => each.kind === "model");
   if (model) return { kind: "model", state: "open", text: `thinking · ${since(model)}` };
   const tool = open.find((each) => each.kind === "tool" || each.kind === "step");
@@ -61,7 +63,7 @@ export function doing(run: Run, activation: Activation, now: number): Doing {
 export function stateOf(run: Run, now: number): { kind: Kind; word: string; more: string } {
   const ask = run.asked[0] ? run.effect(run.asked[0]) : undefined;
   if (ask) return { kind: "human", word: "Asks you", more: now > ask.began ? lasted(now - ask.began) : "" };
-  if (run.drained) return { kind: "wait", word: "Suspended", more: "" };
+  if (run.drained) return { kind: "wait", word: "Parked", more: "" };
   const requests = run.requests.map((id) => run.effect(id)!);
   if (requests.some((each) => !each.end)) return { kind: "agent", word: "Running", more: "" };
   const last = requests.at(-1);

@@ -19,6 +19,8 @@ export interface View {
   live: boolean;
   /** The run goes on, and this page hears of it. */
   connected: boolean;
+  /** Nobody drives it: nothing goes on, and time stands still. */
+  parked: boolean;
   /** The instant that is now, Unix seconds. */
   now: number;
   effect: string;
@@ -38,10 +40,13 @@ export class Store {
   private finding = false;
   private timer = 0;
   private connected = false;
+  private parked = false;
   private listeners = new Set<() => void>();
   private view: View | null = null;
   /** Added to this machine's clock to have the server's, seconds. */
   skew = 0;
+  /** What stands before `address` in the address of the page. */
+  path = "";
 
   subscribe = (listener: () => void): (() => void) => {
     this.listeners.add(listener);
@@ -59,6 +64,12 @@ export class Store {
   setConnected(connected: boolean): void {
     if (connected === this.connected) return;
     this.connected = connected;
+    this.changed();
+  }
+
+  setParked(parked: boolean): void {
+    if (parked === this.parked) return;
+    this.parked = parked;
     this.changed();
   }
 
@@ -122,6 +133,11 @@ export class Store {
     this.changed();
   }
 
+  /** Where anybody finds what is looked at. */
+  get link(): string {
+    return `${location.href.split("#")[0]}#${this.path}${this.path && this.address ? "?" : ""}${this.address}`;
+  }
+
   /** The address of what is looked at, after a `#`. */
   get address(): string {
     const parts = new URLSearchParams();
@@ -143,7 +159,7 @@ export class Store {
 
   /** Time went by. */
   tick(): void {
-    if (this.connected && this.at === null) this.changed();
+    if (this.connected && !this.parked && this.at === null) this.changed();
   }
 
   private changed(): void {
@@ -156,9 +172,9 @@ export class Store {
     const seq = this.at ?? history.seq;
     const run = history.at(seq);
     const live = this.at === null;
-    const now = live && this.connected ? Date.now() / 1000 + this.skew : run.at;
+    const now = live && this.connected && !this.parked ? Date.now() / 1000 + this.skew : run.at;
     return {
-      run, whole: history.latest, history, seq, live, connected: this.connected, now: Math.max(now, run.at),
+      run, whole: history.latest, history, seq, live, connected: this.connected, parked: live && this.parked, now: Math.max(now, run.at),
       effect: this.effect || first(run), tab: this.tab, pane: this.pane, playing: this.timer !== 0,
       finding: this.finding,
     };
@@ -178,6 +194,7 @@ export const useView = (store: Store): View => useSyncExternalStore(store.subscr
 /** The page's address follows the store, after `path` and `?` where there is a path; and Back goes back. */
 export function bindAddress(store: Store, path = ""): () => void {
   const read = (): string => location.hash.slice(1 + path.length).replace(/^\?/, "");
+  store.path = path;
   store.address = read();
   let shown = store.address;
   let pending = 0;
@@ -187,7 +204,7 @@ export function bindAddress(store: Store, path = ""): () => void {
     shown = store.address;
     // A scrub is one step back, not a hundred; browsers also refuse more than a few changes a second.
     window.clearTimeout(pending);
-    const write = (): void => history[selected ? "pushState" : "replaceState"](null, "", `#${path}${path && shown ? "?" : ""}${shown}`);
+    const write = (): void => history[selected ? "pushState" : "replaceState"](null, "", store.link);
     if (selected) write();
     else pending = window.setTimeout(write, 250);
   });

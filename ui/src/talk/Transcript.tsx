@@ -1,6 +1,6 @@
 import { useEffect, useMemo, useState } from "react";
 import { Board } from "../board/Board";
-import { modulesOf } from "../board/modules";
+import { keepsModules } from "../board/modules";
 import { Virtual } from "../parts/Virtual";
 import { Icon } from "../parts/Glyph";
 import { Records } from "../records/Records";
@@ -38,7 +38,7 @@ export function Transcript({ store, view }: { store: Store; view: View }) {
     setOpened(next);
   };
   const tabs: [Tab, string][] = [["all", "All"], ["agent", agent?.label ?? "Agent"], ["records", "Records"]];
-  if (modulesOf(view.whole).length) tabs.splice(2, 0, ["board", "Board"]);
+  if (keepsModules(view.whole)) tabs.splice(2, 0, ["board", "Board"]);
   const wanted = chosen && effect && effect.start <= view.seq ? `${effect.activation}/${effect.turn}` : undefined;
   return (
     <section className="pane p-talk" aria-label="Transcript" id="pane-talk">
