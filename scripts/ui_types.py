@@ -22,8 +22,8 @@ from antiphon.view.page import PageRun
 
 SOURCE = Path(__file__).resolve().parents[1] / "ui" / "src"
 SERVED = (
-    "AnswerBody", "AskBody", "CancelBody", "CommandReceipt", "CreateRun", "Inbox", "ResumeBody",
-    "RunCreated", "RunLine", "RunPage", "TeamView", "Teams", "TellBody",
+    "AnswerBody", "AskBody", "CancelBody", "CommandReceipt", "CreateRun", "Inbox", "PageToken", "ResumeBody",
+    "RunCreated", "RunLine", "RunPage", "SessionView", "TeamView", "Teams", "TellBody",
 )  # fmt: skip
 """What the page sends to the server and is answered, of `antiphon.server.routes.bodies`."""
 CHANGE = '\nexport type ChangeFrame = Frame["changes"][number];\n'

@@ -19,6 +19,9 @@ export class Fake {
   /** Last-Event-ID of each connection. */
   cursors: number[] = [];
   down = false;
+  scopes = ["read", "write"];
+  drives = true;
+  commands: Record<string, string> = {};
   private server: Server;
   private streams = new Set<ServerResponse>();
 
@@ -90,6 +93,7 @@ export class Fake {
     }));
     switch (url.pathname) {
       case "/runs": return { runs: [line, ...others], next: 0 };
+      case "/session": return { subject: "local", scopes: this.scopes, version: "0", drives: this.drives, commands: this.commands };
       case `/runs/${this.run}`: return line;
       case `/runs/${this.run}/frames`: {
         const after = Number(url.searchParams.get("after"));

@@ -54,18 +54,26 @@ class HostDraining(UserError):
     """A host is being left, and starts nothing more."""
 
 
+class HostReadsOnly(UserError):
+    """A host that only reads was asked for something else."""
+
+
 class Host:
     """Runs of teams, many at once. Use it as an async context manager, in one event loop.
 
     journal: a Journal, which stays open, or the URL of one. teams: by name. max_runs: driven at once; more
     wait in a line. idle_seconds: after so long at rest a run is let go; what is posted takes it up again.
     drain_seconds: what is in flight gets so long to end when the host is left. clock: of the runs, too.
+    drives: False only reads the journal: no run is taken up, and whatever would change one is refused.
     """
 
     def __init__(
         self, journal: Journal | str, teams: Mapping[str, Team], *, max_runs: int = 100,
         idle_seconds: float = 60.0, drain_seconds: float = 8.0, clock: Clock | None = None,
+        drives: bool = True,
     ) -> None:  # fmt: skip
+        self.drives = fit(drives, bool, "Host(drives)")
+        """False: it only reads."""
         self._teams = teams_of(teams)
         self._max_runs = fit(max_runs, int, "Host(max_runs)")
         self._idle_seconds = fit(idle_seconds, float, "Host(idle_seconds)")
@@ -83,6 +91,8 @@ class Host:
     async def __aenter__(self) -> Host:
         self._opened = open_journal(self._given)
         self._slots = Slots(self._max_runs)
+        if not self.drives:
+            return self
         try:
             await self._survey(first=True)
         except BaseException:
@@ -134,7 +144,7 @@ class Host:
         data, limits: of the request. labels: its owner and project. Raises UnknownName, KeyUsed when the key
         came with another request, UserError for what JSON cannot hold, JournalError.
         """
-        self._refuse_when_draining()
+        self._check_starts()
         known = self.team(team)
         agent = entry or known.entry
         if agent not in (names := [each.name for each in known.agents]):
@@ -177,7 +187,7 @@ class Host:
         team: whose it is, where no host has started it and several teams would do. Raises UnknownName,
         RunInUse, UserError when it is closed or it cannot be told which team does it.
         """
-        self._refuse_when_draining()
+        self._check_starts()
         hosted = self._runs.get(run_id)
         if hosted is not None and hosted.state in ("queued", "running"):
             return
@@ -217,7 +227,7 @@ class Host:
     async def watch(self, run_id: str) -> None:
         """See that a run of one of the teams here is taken up when something is posted in it."""
         hosted = self._runs.get(run_id)
-        if self.draining or (hosted is not None and not hosted.is_done):
+        if self.draining or not self.drives or (hosted is not None and not hosted.is_done):
             return
         info = await self.info(run_id)
         if not info.owner and not is_closed(info) and info.labels.team in self._teams:
@@ -228,6 +238,7 @@ class Host:
 
         Raises UnknownName, RunInUse when another process drives it, UserError when it is closed already.
         """
+        self._check_drives()
         hosted = self._runs.get(run_id)
         if hosted is not None and hosted.run is not None:
             await hosted.close(reason)
@@ -239,6 +250,7 @@ class Host:
 
     async def delete(self, run_id: str) -> None:
         """Remove a run for good. Raises UnknownName, RunInUse while it is at work or driven elsewhere."""
+        self._check_drives()
         hosted = self._runs.get(run_id)
         if hosted is not None:
             if hosted.run is not None and not (hosted.run.at_rest and not await hosted.run.open_requests()):
@@ -342,7 +354,12 @@ class Host:
             await asyncio.wait(tasks)
         return tuple(each.run_id for each in hosted if each.cut_off)
 
-    def _refuse_when_draining(self) -> None:
+    def _check_drives(self) -> None:
+        if not self.drives:
+            raise HostReadsOnly("This host only reads its journal; runs are started and changed elsewhere")
+
+    def _check_starts(self) -> None:
+        self._check_drives()
         if self.draining:
             raise HostDraining("This host is being left, and starts nothing more; ask again in a moment")
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import httpx2
 import pytest
 
-from antiphon.cli.commands.serve import hosted_teams
+from antiphon.cli.serving.serve import hosted_teams
 from antiphon.errors import ConfigError
 from tests.unit.cli.shell import PATIENCE
 

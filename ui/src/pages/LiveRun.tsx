@@ -6,12 +6,13 @@ import { ActionsContext, type Actions } from "../server/actions";
 import type { Api } from "../server/api";
 import { Follower, type Connection } from "../server/follow";
 import { reason } from "../server/problem";
+import { commandOf, useSession } from "../server/session";
 import { Deltas } from "../state/deltas";
 import { stateOf } from "../state/doing";
 import { bindAddress, Store, useView } from "../state/store";
 import { useLoaded } from "./load";
 import { Compose } from "./Compose";
-import { Trouble } from "./states";
+import { GoOn, Trouble } from "./states";
 
 /** A run of the server, as it goes on. */
 export function LiveRun({ api, run }: { api: Api; run: string }) {
@@ -21,6 +22,7 @@ export function LiveRun({ api, run }: { api: Api; run: string }) {
   const [wrong, setWrong] = useState("");
   const [prefixes, setPrefixes] = useState<Record<string, Prefix>>({});
   const info = useLoaded(() => api.run(run), 5);
+  const session = useSession();
   const view = useView(store);
 
   useEffect(() => {
@@ -44,13 +46,13 @@ export function LiveRun({ api, run }: { api: Api; run: string }) {
 
   const actions = useMemo((): Actions => ({
     deltas,
-    answer: async (body) => { await api.answer(run, body); },
+    answer: session.readOnly ? null : async (body) => { await api.answer(run, body); },
     schema: (effect) => {
       const turn = store.history.latest.turn(effect.activation, effect.turn);
       const model = turn?.effects.map((id) => store.history.latest.effect(id)!).findLast((each) => each.kind === "model");
       return prefixes[model?.prefix ?? ""]?.tools?.find((each) => each.name === effect.name)?.parameters;
     },
-  }), [api, run, deltas, store, prefixes]);
+  }), [api, run, deltas, store, prefixes, session.readOnly]);
   const doIt = (what: Promise<unknown>): void => {
     setWrong("");
     what.then(() => info.again(), (error: unknown) => setWrong(reason(error)));
@@ -61,7 +63,7 @@ export function LiveRun({ api, run }: { api: Api; run: string }) {
   return (
     <ActionsContext value={actions}>
       <RunView store={store} name={info.value?.name || info.value?.title || ""} prefixes={(digest) => prefixes[digest]}
-        actions={open && view.live && !suspended && (
+        actions={session.writes && open && view.live && !suspended && (
           <button className="btn danger" onClick={() => doIt(api.cancel(run, {}))}>Stop</button>)}
         notice={<>
           {connection.state === "lost" && view.seq > 0 && (
@@ -72,13 +74,18 @@ export function LiveRun({ api, run }: { api: Api; run: string }) {
             <div className="notice"><Glyph shape="wait" />
               <span className="grow"><b className="strong">Suspended.</b> Nobody drives this run. Nothing is lost: finished calls are not repeated.{" "}
                 {info.value?.reason}</span>
-              <button className="btn" onClick={() => doIt(api.resume(run, {}))}>Resume</button></div>)}
+              {session.writes
+                ? <button className="btn" onClick={() => doIt(api.resume(run, {}))}>Resume</button>
+                : <GoOn what="Resume it" command={commandOf(session, "resume", run)} />}</div>)}
           {wrong && <Trouble>{wrong}</Trouble>}
           {!view.live && connection.state === "live" && stateOf(view.whole, view.now).kind === "human" && (
             <div className="notice k-human"><Glyph shape="human" /><span>It asks you something now.</span>
               <button className="btn" onClick={() => store.seek(null)}>Show</button></div>)}
         </>}
-        compose={view.live && !view.whole.closed && <Compose api={api} run={run} view={view} entry={info.value?.entry ?? ""} />} />
+        compose={view.live && !view.whole.closed && (session.writes
+          ? <Compose api={api} run={run} view={view} entry={info.value?.entry ?? ""} />
+          : session.readOnly && <div className="compose"><GoOn what={session.commands.import ? "This is a file; take it into a journal" : "Read-only; ask for more"}
+              command={commandOf(session, "import") || commandOf(session, "ask", run)} /></div>)} />
     </ActionsContext>
   );
 }

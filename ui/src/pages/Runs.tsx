@@ -3,6 +3,7 @@ import { Glyph, Icon } from "../parts/Glyph";
 import type { Kind } from "../state/doing";
 import { ago, count, line } from "../state/words";
 import type { Api } from "../server/api";
+import { commandOf, useSession } from "../server/session";
 import type { RunLine } from "../server/wire";
 import { useLoaded } from "./load";
 import { matches } from "./search";
@@ -11,13 +12,14 @@ import { Empty, Loading, Trouble } from "./states";
 const WORDS: Record<string, [Kind, string]> = {
   waiting: ["human", "Asks you"], running: ["agent", "Running"], queued: ["agent", "Queued"], suspended: ["wait", "Suspended"],
   completed: ["wait", "Completed"], failed: ["error", "Failed"], limit: ["error", "Limit"], cancelled: ["wait", "Cancelled"],
-  idle: ["wait", "Idle"], closed: ["wait", "Closed"],
+  idle: ["wait", "Idle"], closed: ["wait", "Closed"], damaged: ["error", "Damaged"],
 };
 export const wordOf = (state: string): [Kind, string] => WORDS[state] ?? ["wait", state];
 
 /** All runs: what needs a person first, then the newest. */
 export function Runs({ api }: { api: Api }) {
   const { value, error, again } = useLoaded(() => api.runs(), 3);
+  const session = useSession();
   const [search, setSearch] = useState("");
   const all = value?.runs ?? [];
   const found = all.filter((each) => matches(each, search));
@@ -27,7 +29,8 @@ export function Runs({ api }: { api: Api }) {
     <main className="main">
       {error && <Trouble again={again}>{error}</Trouble>}
       <div className="page"><div className="in">
-        <div className="toolbar"><h1 className="grow">Runs</h1><a className="btn ink" href="#/new"><Icon name="plus" />New run</a></div>
+        <div className="toolbar"><h1 className="grow">Runs</h1>
+          {session.writes && <a className="btn ink" href="#/new"><Icon name="plus" />New run</a>}</div>
         <div className="toolbar">
           <label className="search"><Icon name="search" /><span className="sr">Search</span>
             <input className="field" type="search" value={search} onChange={(event) => setSearch(event.target.value)}
@@ -42,8 +45,9 @@ export function Runs({ api }: { api: Api }) {
         </div>
         {!value && !error && <Loading />}
         {value && all.length === 0 && (
-          <Empty title="No run yet" todo={<><a className="btn ink" href="#/new">New run</a><code className="faint">antiphon run examples/research "…"</code></>}>
-            Start one here, or in a terminal: it shows up at once.</Empty>)}
+          <Empty title="No run yet" todo={<>{session.writes && <a className="btn ink" href="#/new">New run</a>}
+            <code className="faint">{commandOf(session, "start") || 'antiphon run examples/research "…"'}</code></>}>
+            Start one {session.writes && "here, or "}in a terminal: it shows up at once.</Empty>)}
         {all.length > 0 && found.length === 0 && (
           <Empty title={`Nothing matches ${search}`} todo={<button className="btn" onClick={() => setSearch("")}>Clear search</button>}>
             {all.length} runs do not.</Empty>)}

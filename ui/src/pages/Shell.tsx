@@ -1,6 +1,7 @@
-import { useEffect } from "react";
+import { useEffect, useMemo } from "react";
 import { Glyph, Icon } from "../parts/Glyph";
 import type { Api } from "../server/api";
+import { SessionContext, sessionOf } from "../server/session";
 import { useLoaded } from "./load";
 import { LiveRun } from "./LiveRun";
 import { NewRun } from "./NewRun";
@@ -17,6 +18,13 @@ export function Shell({ api }: { api: Api }) {
   const route = useRoute();
   const inbox = useLoaded(api.inbox, 3);
   const waiting = inbox.value?.items.length ?? 0;
+  const told = useLoaded(api.session, 20);
+  const session = useMemo(() => sessionOf(told.value), [JSON.stringify(told.value)]);
+  useEffect(() => {
+    // A page in the background is still looked at: a server that is there for it alone must hear of it.
+    const timer = window.setInterval(() => { if (document.hidden) told.again(); }, 45_000);
+    return () => window.clearInterval(timer);
+  }, [told.again]);
   useEffect(() => {
     let went = 0;
     const press = (event: KeyboardEvent): void => {
@@ -26,13 +34,14 @@ export function Shell({ api }: { api: Api }) {
       else if (Date.now() - went < 1500 && KEYS[event.key]) {
         went = 0;
         location.hash = `#/${KEYS[event.key]}`;
-      } else if (event.key === "n") location.hash = "#/new";
+      } else if (event.key === "n" && session.writes) location.hash = "#/new";
     };
     window.addEventListener("keydown", press);
     return () => window.removeEventListener("keydown", press);
-  }, []);
+  }, [session.writes]);
+  const places = PLACES.filter(([page]) => !(page === "new" && !session.writes) && !(page === "teams" && session.looks));
   return (
-    <div className="shell">
+    <SessionContext value={session}><div className="shell">
       <nav className="rail" aria-label="Main">
         <a className="brand" href="#/runs" aria-label="Antiphon">
           <svg viewBox="0 0 18 18" fill="currentColor" aria-hidden="true">
@@ -41,7 +50,7 @@ export function Shell({ api }: { api: Api }) {
           </svg>
           <span>Antiphon</span>
         </a>
-        {PLACES.map(([page, title]) => (
+        {places.map(([page, title]) => (
           <a key={page} href={`#/${page}`} title={title} aria-current={at(route, page) ? "page" : undefined}>
             <Icon name={page === "new" ? "plus" : page} /><span>{title}</span>
             {page === "inbox" && waiting > 0 && <b className="count k-human">{waiting}</b>}
@@ -50,11 +59,11 @@ export function Shell({ api }: { api: Api }) {
         <div className="foot">
           <div className="row"><Glyph shape={inbox.error ? "error" : "agent"} kind={inbox.error ? "error" : "tool"} />
             {inbox.error ? "no answer" : "connected"}</div>
-          {location.host}
+          {location.host}{session.readOnly && <b className="strong"> · read-only</b>}
         </div>
       </nav>
       <Page route={route} api={api} inbox={inbox} />
-    </div>
+    </div></SessionContext>
   );
 }
 

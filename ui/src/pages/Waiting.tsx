@@ -4,10 +4,12 @@ import type { Schema } from "../answer/Arguments";
 import { Glyph } from "../parts/Glyph";
 import { Whole } from "../parts/Text";
 import type { Api } from "../server/api";
+import { commandOf, useSession } from "../server/session";
 import type { Inbox, InboxItemView } from "../server/wire";
 import { ago, line } from "../state/words";
 import type { Loaded } from "./load";
-import { Empty, Loading, Trouble } from "./states";
+import { Fields } from "../talk/Ask";
+import { Empty, GoOn, Loading, Trouble } from "./states";
 
 const ASKS = { approval: "asks to use", question: "asks", limit: "asks for more" };
 const keyOf = (item: InboxItemView): string => `${item.run_id} ${item.question.id}`;
@@ -15,6 +17,7 @@ const keyOf = (item: InboxItemView): string => `${item.run_id} ${item.question.i
 /** Everything that waits for a person, over all runs: a list, and the one that is answered. */
 export function Waiting({ api, inbox }: { api: Api; inbox: Loaded<Inbox> }) {
   const [chosen, choose] = useState("");
+  const session = useSession();
   const items = inbox.value?.items ?? [];
   const item = items.find((each) => keyOf(each) === chosen) ?? items[0];
   const since = (each: InboxItemView): string => ago(Date.now() / 1000 - (each.question.since ?? 0));
@@ -41,9 +44,11 @@ export function Waiting({ api, inbox }: { api: Api; inbox: Loaded<Inbox> }) {
               <p className="dim">in <a className="link" href={`#/run/${item.run_id}?effect=${encodeURIComponent(item.question.id)}`}>
                 {line(item.name || item.team || item.run_id.slice(0, 12), 80)}</a> · {since(item)}</p></div>
             <Whole text={{ text: item.question.text }} className="said" />
-            <Answer kind={item.question.kind} question={item.question.id} asked={item.question.arguments ?? ""}
+            {session.readOnly
+              ? <><Fields json={item.question.arguments ?? ""} /><GoOn what="Answer it" command={commandOf(session, "answer", item.run_id)} /></>
+              : <Answer kind={item.question.kind} question={item.question.id} asked={item.question.arguments ?? ""}
               options={item.question.options ?? []} schema={(item.question.schema as Schema | null) ?? undefined} keys={false}
-              send={async (body) => { await api.answer(item.run_id, body); inbox.again(); }} />
+              send={async (body) => { await api.answer(item.run_id, body); inbox.again(); }} />}
           </div>
         </div>
       )}

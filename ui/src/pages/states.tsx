@@ -13,6 +13,11 @@ export const Loading = () => (
   </div>
 );
 
+/** Nothing can be changed in this page: the command that does it. */
+export const GoOn = ({ what, command }: { what: string; command: string }) => (
+  <p className="faint sm goon">{what} in a terminal{command && <>: <code>{command}</code></>}</p>
+);
+
 /** What went wrong, and what to do about it. What was there before stays. */
 export const Trouble = ({ children, again }: { children: ReactNode; again?: () => void }) => (
   <div className="notice k-error" role="alert"><Glyph shape="error" /><span className="grow">{children}</span>

@@ -6,7 +6,8 @@ import type { Deltas } from "../state/deltas";
 import type { AnswerBody } from "./wire";
 
 export interface Actions {
-  answer(body: AnswerBody): Promise<void>;
+  /** Null where the page only looks. */
+  answer: ((body: AnswerBody) => Promise<void>) | null;
   /** The schema of a tool's parameters, as the model that calls it was told. */
   schema(effect: Effect): Schema | undefined;
   deltas: Deltas;

@@ -2,8 +2,8 @@
 import type { Frame } from "../state/wire";
 import { refusal } from "./problem";
 import type {
-  AnswerBody, AskBody, CancelBody, CommandReceipt, CreateRun, Inbox, ResumeBody, RunCreated, RunLine, RunPage, TeamView, Teams,
-  TellBody,
+  AnswerBody, AskBody, CancelBody, CommandReceipt, CreateRun, Inbox, PageToken, ResumeBody, RunCreated, RunLine, RunPage, SessionView, TeamView,
+  Teams, TellBody,
 } from "./wire";
 
 export interface FramePage {
@@ -14,6 +14,7 @@ export interface FramePage {
 export class Api {
   constructor(private readonly root: string, private readonly token: string) {}
 
+  session = (): Promise<SessionView> => this.get("/session");
   runs = (before = 0): Promise<RunPage> => this.get(`/runs?limit=100&before=${before}`);
   run = (id: string): Promise<RunLine> => this.get(`/runs/${id}`);
   inbox = (): Promise<Inbox> => this.get("/inbox");
@@ -58,12 +59,25 @@ export class Api {
   }
 }
 
-/** The token that came in the address, kept for this tab and taken out of the address. */
-export function tokenOf(): string {
-  const found = /[#&?]token=([^&]+)/.exec(location.hash);
-  if (found) {
-    sessionStorage.setItem("antiphon-token", decodeURIComponent(found[1]!));
-    history.replaceState(null, "", location.pathname + location.hash.replace(/[#&?]token=[^&]+/, "").replace(/^([^#])/, "#$1"));
+/** The token that came in the address, or that is given for what did; kept for this tab, and both taken out of the address. */
+export async function tokenOf(): Promise<string> {
+  const [, name, text] = /[#&?](token|opening)=([^&]+)/.exec(location.hash) ?? [];
+  if (name && text) {
+    history.replaceState(null, "", location.pathname + location.hash.replace(/[#&?](token|opening)=[^&]+/, "").replace(/^([^#])/, "#$1"));
+    const given = decodeURIComponent(text);
+    const token = name === "token" ? given : await exchanged(given);
+    if (token) sessionStorage.setItem("antiphon-token", token);
   }
   return sessionStorage.getItem("antiphon-token") ?? "";
+}
+
+/** The token for what the browser was opened with; that is good once. Empty when it was used, or the server is gone. */
+async function exchanged(opening: string): Promise<string> {
+  try {
+    const headers = { "Content-Type": "application/json" };
+    const response = await fetch("/session/opening", { method: "POST", headers, body: JSON.stringify({ opening }) });
+    return response.ok ? ((await response.json()) as PageToken).token : "";
+  } catch {
+    return "";
+  }
 }

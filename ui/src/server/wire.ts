@@ -104,6 +104,11 @@ export interface OpenQuestion {
   takes_verdict?: boolean;
 }
 
+/** The token for a page that was opened. */
+export interface PageToken {
+  token: string;
+}
+
 /** Take up a run that nobody drives. */
 export interface ResumeBody {
   team?: string;
@@ -140,6 +145,15 @@ export interface RunLine {
 export interface RunPage {
   runs: RunLine[];
   next: number;
+}
+
+/** Who asks, and what they may do here. */
+export interface SessionView {
+  subject: string;
+  scopes: string[];
+  version: string;
+  drives: boolean;
+  commands: Record<string, string>;
 }
 
 /** A team. */

@@ -16,6 +16,7 @@ import click
 from antiphon.cli import exit_codes
 from antiphon.cli.commands.run import endpoint_option, folder_option, model_option
 from antiphon.cli.display import output, terminal_escape
+from antiphon.cli.serving.browser import open_browser, tell_address
 from antiphon.cli.session.drive import on_signals
 from antiphon.cli.store import journal_option, url_of
 from antiphon.cli.target import FORMS, Target, load_target
@@ -71,25 +72,32 @@ DRAIN_SECONDS = 8.0
     show_default=True,
     help="Runs at work at once; more wait.",
 )
+@click.option("--open", "opens", is_flag=True, help="Open a browser on the page.")
 def serve(
     targets: tuple[str, ...], port: int, address: str, journal: str | None, model: str | None,
     endpoints: tuple[str, ...], folder: str | None, policy: Any, max_runs: int, users: str | None,
+    opens: bool,
 ) -> int:  # fmt: skip
     """Serve teams over HTTP and WebSocket: start runs, watch them, answer what they ask.
 
     It prints an address and a token, which every request names in a header. ANTIPHON_SERVER_TOKEN sets one
     that outlives restarts. Ctrl-C and SIGTERM leave runs in good order; the next start takes them up.
     """
+    need_server("serve")
+    teams = hosted_teams(targets, folder, model, endpoints, policy)
+    settings, token = _settings(users, address)
+    where = url_of(journal, environment())
+    return asyncio.run(_serve(teams, settings, address, port, where, max_runs, token, opens=opens))
+
+
+def need_server(name: str) -> None:
+    """Raise ConfigError where the packages that serve are not installed."""
     try:
         import antiphon.server.app  # noqa: F401 - the extra is there, or is asked for before anything is loaded
     except ModuleNotFoundError as error:
         raise ConfigError(
-            f"`antiphon serve` needs {error.name}, of the extra `server`: pip install 'antiphon[server]'"
+            f"`antiphon {name}` needs {error.name}, of the extra `server`: pip install 'antiphon[server]'"
         ) from error
-    teams = hosted_teams(targets, folder, model, endpoints, policy)
-    settings, token = _settings(users, address)
-    where = url_of(journal, environment())
-    return asyncio.run(_serve(teams, settings, address, port, where, max_runs, token))
 
 
 def _new_token(context: click.Context, option: click.Parameter, name: str | None) -> None:
@@ -109,7 +117,10 @@ def _new_token(context: click.Context, option: click.Parameter, name: str | None
 
 
 def _settings(users: str | None, address: str) -> tuple[ServerSettings, str]:
-    """Who may come in, and the token to be shown. Raises ConfigError for an address that needs users."""
+    """Who may come in, and the token of the user where there is only one.
+
+    Raises ConfigError for an address that needs users.
+    """
     from antiphon.server.app import ServerSettings
     from antiphon.server.gate import LOOPBACK
     from antiphon.server.serve import is_loopback
@@ -127,7 +138,7 @@ def _settings(users: str | None, address: str) -> tuple[ServerSettings, str]:
             " --users FILE, or leave it at 127.0.0.1 and reach it through a tunnel, such as ssh -L"
         )
     token = environment().get(TOKEN) or secrets.token_urlsafe(32)
-    return ServerSettings((one_token(token),)), "" if environment().get(TOKEN) else token
+    return ServerSettings((one_token(token),)), token
 
 
 def hosted_teams(
@@ -164,31 +175,43 @@ def _named(text: str, folder: str | None) -> tuple[str, Target]:
 
 async def _serve(
     teams: dict[str, HostedTeam], settings: ServerSettings, address: str, port: int, journal: str,
-    max_runs: int, token: str,
+    max_runs: int, token: str, *, opens: bool,
 ) -> int:  # fmt: skip
     from antiphon.server.app import make_app
     from antiphon.server.serve import listen, serve
 
     stop = asyncio.Event()
 
-    def leave() -> None:
-        if stop.is_set():
-            # What is recorded is durable; what was in flight is taken up by the next start.
-            os._exit(exit_codes.SUSPENDED)
-        output.tell("leaving the runs in good order (once more: at once)")
-        stop.set()
-
     def ready(url: str) -> None:
         names = ", ".join(sorted(teams))
         output.say(f"serving {terminal_escape.line(names, 200)} at {url}")
-        if token:
-            output.say(f"token: {token}")
-            output.say(f"in a browser: {url}/#token={token}")
+        ours = "" if environment().get(TOKEN) else token
+        if ours:
+            output.say(f"token: {ours}")
+        if ours or opens:
+            tell_address(url, ours)
+        if opens:
+            open_browser(app.state.served, url, token)
         sys.stdout.flush()
 
     logging.getLogger("antiphon.server").addHandler(logging.StreamHandler(sys.stderr))
     with listen(address, port) as listening:
         async with Host(journal, teams, max_runs=max_runs, drain_seconds=DRAIN_SECONDS) as host:
-            on_signals(leave, "SIGINT", "SIGTERM", "SIGHUP")
-            await serve(make_app(host, settings), listening, stop, DRAIN_SECONDS, ready)
+            leave_at_signals(stop, "leaving the runs in good order (once more: at once)")
+            app = make_app(host, settings)
+            await serve(app, listening, stop, DRAIN_SECONDS, ready)
     return exit_codes.COMPLETED
+
+
+def leave_at_signals(stop: asyncio.Event, told: str) -> None:
+    """Set `stop` when somebody ends the process, and say so; the second time leave at once."""
+
+    def leave() -> None:
+        if stop.is_set():
+            # What is recorded is durable; what was in flight is taken up by the next start.
+            os._exit(exit_codes.SUSPENDED)
+        if told:
+            output.tell(told)
+        stop.set()
+
+    on_signals(leave, "SIGINT", "SIGTERM", "SIGHUP")
