@@ -228,3 +228,23 @@ def test_a_team_is_named_by_its_folder_file_object_or_word(shell):
     assert {each.policy for each in found.values()} == {"strict"}
     with pytest.raises(ConfigError, match="Two teams are called x; give one another name"):
         hosted_teams(["x=team.yaml", "x=desk"], None, None, (), "open")
+
+
+def test_a_folder_is_for_the_teams_that_take_one_and_refused_if_none_does(tmp_path):
+    (tmp_path / "teams.py").write_text(
+        "from antiphon import Agent\n"
+        "def reads(folder):\n    return Agent('reads', str(folder))\n"
+        "def plain():\n    return Agent('plain')\n"
+    )
+    plain, reads = f"a={tmp_path}/teams.py:plain", f"b={tmp_path}/teams.py:reads"
+    found = hosted_teams([plain, reads], str(tmp_path), None, (), "open")
+    assert found["b"].agents[0].instructions == str(tmp_path)
+    with pytest.raises(ConfigError, match="takes no folder"):
+        hosted_teams([plain], str(tmp_path), None, (), "open")
+
+
+def test_the_run_that_is_started_names_a_team_and_says_something(shell):
+    shell.write("one.py", "from antiphon import Agent\ndesk = Agent('desk')\n")
+    for text in ("desk", "desk=", "desk= ", "other=Hi", "=Hi", ""):
+        said = shell("serve", "one.py:desk", "--start", text)
+        assert (said.code, "--start is NAME=MESSAGE, NAME one of: desk" in said.err) == (2, True), text

@@ -19,11 +19,12 @@ from antiphon.cli.display import output, terminal_escape
 from antiphon.cli.serving.browser import open_browser, tell_address
 from antiphon.cli.session.drive import on_signals
 from antiphon.cli.store import journal_option, url_of
-from antiphon.cli.target import FORMS, Target, load_target
+from antiphon.cli.target import FORMS, TakesNoFolder, Target, load_target
 from antiphon.config.dotenv import environment
 from antiphon.errors import ConfigError, UserError
 from antiphon.host import Host, HostedTeam
 from antiphon.host.team import check_label
+from antiphon.journal.listing import Labels
 
 if TYPE_CHECKING:
     from antiphon.server.app import ServerSettings
@@ -72,11 +73,12 @@ DRAIN_SECONDS = 8.0
     show_default=True,
     help="Runs at work at once; more wait.",
 )
+@click.option("--start", metavar="NAME=MESSAGE", help="Start a run of that team once it serves.")
 @click.option("--open", "opens", is_flag=True, help="Open a browser on the page.")
 def serve(
     targets: tuple[str, ...], port: int, address: str, journal: str | None, model: str | None,
     endpoints: tuple[str, ...], folder: str | None, policy: Any, max_runs: int, users: str | None,
-    opens: bool,
+    start: str | None, opens: bool,
 ) -> int:  # fmt: skip
     """Serve teams over HTTP and WebSocket: start runs, watch them, answer what they ask.
 
@@ -87,7 +89,16 @@ def serve(
     teams = hosted_teams(targets, folder, model, endpoints, policy)
     settings, token = _settings(users, address)
     where = url_of(journal, environment())
-    return asyncio.run(_serve(teams, settings, address, port, where, max_runs, token, opens=opens))
+    first = _first(start, teams) if start is not None else None
+    return asyncio.run(_serve(teams, settings, address, port, where, max_runs, token, first, opens=opens))
+
+
+def _first(text: str, teams: dict[str, HostedTeam]) -> tuple[str, str]:
+    """The team and the message of the run that is started. Raises UsageError."""
+    name, _, message = text.partition("=")
+    if name not in teams or not message.strip():
+        raise click.UsageError(f"--start is NAME=MESSAGE, NAME one of: {', '.join(sorted(teams))}.")
+    return name, message
 
 
 def need_server(name: str) -> None:
@@ -144,10 +155,15 @@ def _settings(users: str | None, address: str) -> tuple[ServerSettings, str]:
 def hosted_teams(
     targets: Iterable[str], folder: str | None, model: str | None, endpoints: tuple[str, ...], policy: Any
 ) -> dict[str, HostedTeam]:
-    """The teams of targets, by name. Raises ConfigError."""
+    """The teams of targets, by name. folder: for those that take one; refused if none does. Raises ConfigError."""
     found: dict[str, HostedTeam] = {}
+    refused: list[TakesNoFolder] = []
     for text in targets:
-        name, target = _named(text, folder)
+        try:
+            name, target = _named(text, folder)
+        except TakesNoFolder as error:
+            refused.append(error)
+            name, target = _named(text, None)
         if name in found:
             raise ConfigError(f"Two teams are called {name}; give one another name: NAME={target.text}")
         target.tell_findings()
@@ -155,6 +171,8 @@ def hosted_teams(
             target.agents, target.entry, model, target.with_endpoints(endpoints, model), policy,
             findings=target.findings, source=target.source,
         )  # fmt: skip
+    if refused and len(refused) == len(found):
+        raise refused[0]
     return found
 
 
@@ -175,7 +193,7 @@ def _named(text: str, folder: str | None) -> tuple[str, Target]:
 
 async def _serve(
     teams: dict[str, HostedTeam], settings: ServerSettings, address: str, port: int, journal: str,
-    max_runs: int, token: str, *, opens: bool,
+    max_runs: int, token: str, first: tuple[str, str] | None, *, opens: bool,
 ) -> int:  # fmt: skip
     from antiphon.server.app import make_app
     from antiphon.server.serve import listen, serve
@@ -189,18 +207,26 @@ async def _serve(
         if ours:
             output.say(f"token: {ours}")
         if ours or opens:
-            tell_address(url, ours)
+            tell_address(url, ours, path)
         if opens:
-            open_browser(app.state.served, url, token)
+            open_browser(app.state.served, url, token, path)
         sys.stdout.flush()
 
     logging.getLogger("antiphon.server").addHandler(logging.StreamHandler(sys.stderr))
     with listen(address, port) as listening:
         async with Host(journal, teams, max_runs=max_runs, drain_seconds=DRAIN_SECONDS) as host:
             leave_at_signals(stop, "leaving the runs in good order (once more: at once)")
-            app = make_app(host, settings)
+            app, path = make_app(host, settings), ""
+            if first is not None:
+                started = await host.start(*first, labels=Labels(owner=_owner(settings)))
+                path = f"/run/{started.run_id}"
             await serve(app, listening, stop, DRAIN_SECONDS, ready)
     return exit_codes.COMPLETED
+
+
+def _owner(settings: ServerSettings) -> str:
+    """Whose the run is that the server itself starts: the first user's."""
+    return settings.tokens[0].subject.name
 
 
 def leave_at_signals(stop: asyncio.Event, told: str) -> None:
