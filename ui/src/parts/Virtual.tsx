@@ -18,7 +18,7 @@ interface Props<Item extends Row> {
   className?: string;
 }
 
-const MARGIN = 600;
+const MARGIN = 400;
 
 export function Virtual<Item extends Row>({ items, render, label, wanted, follow = false, className = "" }: Props<Item>) {
   const box = useRef<HTMLDivElement>(null);

@@ -25,16 +25,9 @@ export function kindOf(effect: Effect): Kind {
   return effect.kind === "wait" ? "wait" : "tool";
 }
 
-/** The open effects of an activation's last turns. */
+/** What an activation has begun and not ended, of what a reader wants to see. */
 export function openOf(run: Run, activation: Activation): Effect[] {
-  const found: Effect[] = [];
-  for (const turn of activation.turns.slice(-8)) {
-    for (const id of turn.effects) {
-      const effect = run.effects.get(id)!;
-      if (!effect.end && shown(effect)) found.push(effect);
-    }
-  }
-  return found;
+  return (run.open.get(activation.number) ?? []).map((id) => run.effects.get(id)!).filter(shown);
 }
 
 export function doing(run: Run, activation: Activation, now: number): Doing {

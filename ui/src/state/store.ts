@@ -22,6 +22,8 @@ export interface View {
   /** The instant that is now, Unix seconds. */
   now: number;
   effect: string;
+  /** Somebody chose that effect; else it is what is worth a look. */
+  chosen: boolean;
   tab: Tab;
   pane: Pane;
   playing: boolean;
@@ -159,7 +161,7 @@ export class Store {
     const now = live && this.connected ? Date.now() / 1000 + this.skew : run.at;
     return {
       run, whole: history.latest, history, seq, live, connected: this.connected, now: Math.max(now, run.at),
-      effect: this.effect || first(run), tab: this.tab, pane: this.pane, playing: this.timer !== 0,
+      effect: this.effect || first(run), chosen: this.effect !== "", tab: this.tab, pane: this.pane, playing: this.timer !== 0,
       finding: this.finding,
     };
   }
