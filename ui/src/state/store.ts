@@ -40,6 +40,7 @@ export class Store {
   private finding = false;
   private timer = 0;
   private connected = false;
+  private grown = false;
   private listeners = new Set<() => void>();
   private view: View | null = null;
   /** Added to this machine's clock to have the server's, seconds. */
@@ -52,10 +53,12 @@ export class Store {
 
   snapshot = (): View => (this.view ??= this.draw());
 
-  add(frames: Frame[]): void {
+  /** Take frames in. more: others follow at once, so that a picture of these would be for nothing. */
+  add(frames: Frame[], more = false): void {
     let grown = false;
     for (const frame of frames) grown = this.history.add(frame) || grown;
-    if (grown) this.changed();
+    if (grown) this.grown = true;
+    if (this.grown && !more) this.changed();
   }
 
   setConnected(connected: boolean): void {
@@ -150,6 +153,7 @@ export class Store {
 
   private changed(): void {
     this.view = null;
+    this.grown = false;
     for (const each of this.listeners) each();
   }
 
