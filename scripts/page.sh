@@ -9,6 +9,7 @@ set -euo pipefail
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 UI=$ROOT/ui BUILT=$ROOT/src/antiphon/view/page/assets SHOWN=$ROOT/ui/.shown
 PYTHON=$ROOT/.venv/bin/python
+export PYTHON
 cd "$ROOT"
 
 die() {

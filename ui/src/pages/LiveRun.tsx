@@ -12,7 +12,7 @@ import { stateOf } from "../state/doing";
 import { bindAddress, Store, useView } from "../state/store";
 import { useLoaded } from "./load";
 import { Compose } from "./Compose";
-import { GoOn, Trouble } from "./states";
+import { GoOn, ReadOnly, Trouble } from "./states";
 
 /** A run of the server, as it goes on. */
 export function LiveRun({ api, run }: { api: Api; run: string }) {
@@ -63,8 +63,9 @@ export function LiveRun({ api, run }: { api: Api; run: string }) {
   return (
     <ActionsContext value={actions}>
       <RunView store={store} name={info.value?.name || info.value?.title || ""} prefixes={(digest) => prefixes[digest]}
-        actions={session.writes && open && view.live && !suspended && (
-          <button className="btn danger" onClick={() => doIt(api.cancel(run, {}))}>Stop</button>)}
+        actions={session.writes
+          ? open && view.live && !suspended && <button className="btn danger" onClick={() => doIt(api.cancel(run, {}))}>Stop</button>
+          : <ReadOnly />}
         notice={<>
           {connection.state === "lost" && view.seq > 0 && (
             <div className="notice" role="status"><Glyph shape="wait" />

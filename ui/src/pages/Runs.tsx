@@ -7,7 +7,7 @@ import { commandOf, useSession } from "../server/session";
 import type { RunLine } from "../server/wire";
 import { useLoaded } from "./load";
 import { matches } from "./search";
-import { Empty, Loading, Trouble } from "./states";
+import { Empty, Loading, ReadOnly, Trouble } from "./states";
 
 const WORDS: Record<string, [Kind, string]> = {
   waiting: ["human", "Asks you"], running: ["agent", "Running"], queued: ["agent", "Queued"], suspended: ["wait", "Suspended"],
@@ -29,7 +29,7 @@ export function Runs({ api }: { api: Api }) {
     <main className="main">
       {error && <Trouble again={again}>{error}</Trouble>}
       <div className="page"><div className="in">
-        <div className="toolbar"><h1 className="grow">Runs</h1>
+        <div className="toolbar"><h1 className="grow">Runs</h1><ReadOnly />
           {session.writes && <a className="btn ink" href="#/new"><Icon name="plus" />New run</a>}</div>
         <div className="toolbar">
           <label className="search"><Icon name="search" /><span className="sr">Search</span>
