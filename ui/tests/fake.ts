@@ -22,6 +22,8 @@ export class Fake {
   scopes = ["read", "write"];
   drives = true;
   commands: Record<string, string> = {};
+  /** What becomes of an answer before it is sent. */
+  spoil: (found: unknown, path: string) => unknown = (found) => found;
   private server: Server;
   private streams = new Set<ServerResponse>();
 
@@ -74,7 +76,7 @@ export class Fake {
     if (url.pathname.endsWith("/events")) return this.stream(request, response);
     if (found !== undefined) {
       response.writeHead(200, { "content-type": "application/json" });
-      return void response.end(JSON.stringify(found));
+      return void response.end(JSON.stringify(url.pathname.endsWith("/frames") ? found : this.spoil(found, url.pathname)));
     }
     this.file(url.pathname === "/" ? "/index.html" : url.pathname, response);
   }

@@ -2,6 +2,7 @@ import { useEffect, useState, type FormEvent } from "react";
 import { Diff } from "../parts/Diff";
 import { reason } from "../server/problem";
 import type { AnswerBody } from "../server/wire";
+import { line } from "../state/words";
 import { Arguments, parsed, written, type Schema } from "./Arguments";
 import { Fields } from "../talk/Ask";
 
@@ -79,7 +80,7 @@ export function Answer({ kind, question, asked, options, schema, keys, send }: {
               {approval && <button className="btn plain" type="button" disabled={sent} onClick={() => allow("always")}>Always in this run</button>}
             </>
           : options.length
-            ? options.map((each) => <button key={each} className="btn" type="button" disabled={sent} onClick={() => post(each)}>{each}</button>)
+            ? options.map((each) => <button key={each} className="btn" type="button" disabled={sent} onClick={() => post(each)}>{line(each, 120)}</button>)
             : <button className="btn ink" disabled={sent || (!words.trim() && form.length === 0)}>{sent ? "Sent" : "Answer"}<kbd>⌘↵</kbd></button>}
       </div>
     </form>

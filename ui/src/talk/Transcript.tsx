@@ -5,6 +5,7 @@ import { Virtual } from "../parts/Virtual";
 import { Icon } from "../parts/Glyph";
 import { Records } from "../records/Records";
 import type { Store, Tab, View } from "../state/store";
+import { line } from "../state/words";
 import { Find } from "./Find";
 import { itemsOf, nearest } from "./items";
 import { Request, TurnItem } from "./Turn";
@@ -41,7 +42,7 @@ export function Transcript({ store, view }: { store: Store; view: View }) {
     if (!next.delete(number)) next.add(number);
     return next;
   }), []);
-  const tabs: [Tab, string][] = [["all", "All"], ["agent", agent?.label ?? "Agent"], ["records", "Records"]];
+  const tabs: [Tab, string][] = [["all", "All"], ["agent", line(agent?.label ?? "Agent", 60)], ["records", "Records"]];
   if (modulesOf(view.whole).length) tabs.splice(2, 0, ["board", "Board"]);
   const wanted = chosen && effect && effect.start <= view.seq ? nearest(view.run, effect, items) : undefined;
   return (
