@@ -54,6 +54,16 @@ export class Fake {
     this.send(`event: delta\ndata: ${JSON.stringify(delta)}\n\n`);
   }
 
+  /** The model calls that have begun and not ended. */
+  openModels(): string[] {
+    const open = new Set<string>();
+    for (const each of this.frames.slice(0, this.recorded).flatMap((frame) => frame.changes)) {
+      if (each.type === "effect_started" && each.kind === "model") open.add(each.id);
+      if (each.type === "effect_ended") open.delete(each.id);
+    }
+    return [...open];
+  }
+
   send(text: string): void {
     for (const each of this.streams) each.write(text);
   }

@@ -226,7 +226,7 @@ def test_each_fault_has_its_code_and_the_connection_lives(what):
 
 
 def test_g25_an_unknown_type_bad_json_an_inactive_run_and_a_ticket_used_twice():
-    """Case G-25: each has an error of its own on a connection that lives; what comes twice is closed, 1008."""
+    """Case G-25: each has an error of its own on a connection that lives; what comes twice is shut, 1008."""
 
     async def work():
         async with served({"desk": desk("Hello.")}) as (client, _):

@@ -155,7 +155,7 @@ def _settings(users: str | None, address: str) -> tuple[ServerSettings, str]:
 def hosted_teams(
     targets: Iterable[str], folder: str | None, model: str | None, endpoints: tuple[str, ...], policy: Any
 ) -> dict[str, HostedTeam]:
-    """The teams of targets, by name. folder: for those that take one. Raises ConfigError, if none does too."""
+    """The teams of targets, by name. folder: for those that take one. Raises ConfigError."""
     found: dict[str, HostedTeam] = {}
     refused: list[TakesNoFolder] = []
     for text in targets:
