@@ -9,6 +9,13 @@ import type { Frame } from "../src/state/wire";
 const TYPES: Record<string, string> = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".woff2": "font/woff2" };
 const BUILT = join(import.meta.dirname, "..", "..", "src", "antiphon", "view", "page", "assets", "served");
 
+const OTHERS = [
+  ["failed", "incident", "Why did the nightly import stop on Tuesday?", 18_204, 0.0121],
+  ["suspended", "research", "Compare what the three tide gauges say about August", 40_118, 0.0307],
+  ["completed", "extraction", "Which invoices contradict themselves?", 9_873, 0.0049],
+  ["completed", "research", "How do tides work?", 22_460, 0.0158],
+] as const;
+
 export class Fake {
   readonly run = "f00dfacecafe4000";
   recorded: number;
@@ -93,12 +100,13 @@ export class Fake {
 
   private answer(url: URL): unknown {
     const line = {
-      run_id: this.run, state: this.recorded < this.frames.length ? "running" : "completed", name: "", team: "research", owner: "local",
+      run_id: this.run, state: this.recorded < this.frames.length ? "running" : this.asks.length ? "waiting" : "completed", name: "", team: "research", owner: "local",
       project: "", entry: "Partner", title: "What happens to a tool call?", outcome: "", reason: "", records: this.recorded, tokens: 7_111,
       cost_usd: 0.0033, unpriced_calls: 0, driven_by: "host", created_at: 1_700_000_000, updated_at: Date.now() / 1000,
     };
-    const others = ["failed", "suspended", "waiting", "completed"].map((state, index) =>
-      ({ ...line, run_id: `run${index}`, state, title: `Another question ${index}`, updated_at: line.updated_at - 400 * (index + 1) }));
+    const others = OTHERS.map(([state, team, title, tokens, cost], index) => ({
+      ...line, run_id: `run${index}`, state, team, title, tokens, cost_usd: cost, updated_at: line.updated_at - 400 * (index + 1) ** 2,
+    }));
     const agents = ["Partner", "Principal", "Reader"].map((name) => ({
       name, description: `the ${name}`, model: "", can_call: null,
       tools: name === "Reader" ? [{ name: "read_lines", description: "Read lines.", effect: "read", parameters: {} }] : [],

@@ -44,7 +44,9 @@ export function Transcript({ store, view }: { store: Store; view: View }) {
   }), []);
   const tabs: [Tab, string][] = [["all", "All"], ["agent", line(agent?.label ?? "Agent", 60)], ["records", "Records"]];
   if (modulesOf(view.whole).length) tabs.splice(2, 0, ["board", "Board"]);
-  const wanted = chosen && effect && effect.start <= view.seq ? nearest(view.run, effect, items) : undefined;
+  // Whoever follows a run sees its end, unless something was chosen.
+  const follows = view.live && view.connected;
+  const wanted = chosen && effect && effect.start <= view.seq && (view.chosen || !follows) ? nearest(view.run, effect, items) : undefined;
   return (
     <section className="pane p-talk" aria-label="Transcript" id="pane-talk">
       <div className="bar-top">
@@ -66,7 +68,7 @@ export function Transcript({ store, view }: { store: Store; view: View }) {
         ? <Board store={store} view={view} />
         : items.length === 0
           ? <div className="empty"><p className="dim">Nothing was said yet at this record.</p></div>
-          : <Virtual items={items} label="Transcript" className="talk" wanted={wanted} follow={view.live && view.connected}
+          : <Virtual items={items} label="Transcript" className="talk" wanted={wanted} follow={follows}
               render={(item) => item.kind === "request"
                 ? <Request item={item} view={view} />
                 : <TurnItem item={item} view={view} store={store} opened={opened} toggle={toggle} />} />}
