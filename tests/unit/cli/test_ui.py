@@ -13,6 +13,7 @@ import pytest
 
 from antiphon.cli import exit_codes
 from antiphon.cli.serving import browser
+from antiphon.cli.serving.ui import path_of
 from tests.unit.cli.shell import PATIENCE, Terminal
 
 JOURNAL = ".antiphon/antiphon.db"
@@ -176,6 +177,12 @@ def test_a_page_that_is_not_built_is_said_with_what_builds_it(shell, monkeypatch
     said = shell("ui")
     assert said.code == exit_codes.CONFIG
     assert "scripts/page.sh builds it" in said.err
+
+
+def test_an_id_that_only_a_hostile_journal_has_steers_no_address():
+    assert path_of("k0ff-1_a") == "/run/k0ff-1_a"
+    assert path_of("a?token=x#/b\x1b[31m") == "/run/a%3Ftoken%3Dx%23%2Fb%1B%5B31m"
+    assert path_of("") == ""
 
 
 def test_without_a_screen_no_browser_is_tried(monkeypatch, capsys):

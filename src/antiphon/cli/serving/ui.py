@@ -9,6 +9,7 @@ import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from urllib.parse import quote
 
 import click
 
@@ -72,7 +73,7 @@ async def _look(run: str | None, option: str | None, port: int, idle: float, *, 
                 def ready(url: str) -> None:
                     what = f"run {short_id(run_id)}" if run_id else "all runs"
                     output.say(f"a read-only look at {what}")
-                    path = f"/run/{run_id}" if run_id else ""
+                    path = path_of(run_id)
                     tell_address(url, token, path)
                     output.say("Ctrl-C ends it" + (", and so does closing its pages" if idle else ""))
                     sys.stdout.flush()
@@ -85,6 +86,11 @@ async def _look(run: str | None, option: str | None, port: int, idle: float, *, 
                 if not stop.is_set():
                     output.tell("its pages are closed")
     return exit_codes.COMPLETED
+
+
+def path_of(run_id: str) -> str:
+    """Where the page shows a run; of a journal that others wrote, an id may hold anything."""
+    return f"/run/{quote(run_id, safe='')}" if run_id else ""
 
 
 @asynccontextmanager
