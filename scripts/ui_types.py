@@ -24,8 +24,8 @@ from antiphon.view.page import PageRun
 SOURCE = Path(__file__).resolve().parents[1] / "ui" / "src"
 SERVED = (
     "AnswerBody", "AskBody", "CancelBody", "ChangeRun", "CommandReceipt", "CreateRun", "FramePage", "Inbox",
-    "ModuleReceipt", "ResumeBody", "RunCreated", "RunLine", "RunPage", "RunView", "StoredRequest", "TeamView",
-    "Teams", "TellBody", "WorkModuleChange",
+    "ModuleReceipt", "PageToken", "ResumeBody", "RunCreated", "RunLine", "RunPage", "RunView", "SessionView",
+    "StoredRequest", "TeamView", "Teams", "TellBody", "WorkModuleChange",
 )  # fmt: skip
 """What the page sends to the server and is answered, of `antiphon.server.routes.bodies`."""
 SERVED_OF_PROJECTS = (

@@ -59,6 +59,33 @@ test("a page that opens in the middle of a reply has its beginning, and then eac
   await page.getByText("The beginning, and more of it, <b>whole</b>", { exact: true }).waitFor();
 });
 
+test("who follows a run sees the end of a reply as it grows, until they scroll away", async () => {
+  const { page } = await open(live());
+  await until(() => fake.connections === 1);
+  const talk = page.locator(".talk");
+  const left = () => talk.evaluate((box) => box.scrollHeight - box.scrollTop - box.clientHeight);
+  let said = 0;
+  let offset = 0;
+  const say = (lines: number): void => {
+    for (const end = said + lines; said < end; said++) {
+      const text = `line ${said}\n\n`;
+      fake.delta({ effect_id: "1/1.m1", kind: "text", text, offset });
+      offset += text.length;
+    }
+  };
+  for (let round = 0; round < 6; round++) {
+    say(20);
+    await page.locator(".open-text .said", { hasText: `line ${said - 1}` }).waitFor();
+    await until(async () => (await left()) < 40);
+  }
+  await talk.evaluate((box) => { box.scrollTop = 10; });
+  await until(async () => (await left()) > 200);
+  const above = await talk.evaluate((box) => box.scrollTop);
+  say(20);
+  await page.locator(".open-text .said", { hasText: `line ${said - 1}` }).waitFor();
+  expect(await talk.evaluate((box) => box.scrollTop)).toBe(above);
+});
+
 test("4,000 pieces at once are all drawn", async () => {
   const { page } = await open(live());
   await until(() => fake.connections === 1);

@@ -10,6 +10,13 @@ import type { Frame } from "../src/state/wire";
 const TYPES: Record<string, string> = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".woff2": "font/woff2" };
 const BUILT = join(import.meta.dirname, "..", "..", "src", "antiphon", "view", "page", "assets", "served");
 
+const OTHERS = [
+  ["failed", "incident", "Why did the nightly import stop on Tuesday?", 18_204, 0.0121],
+  ["suspended", "research", "Compare what the three tide gauges say about August", 40_118, 0.0307],
+  ["completed", "extraction", "Which invoices contradict themselves?", 9_873, 0.0049],
+  ["completed", "research", "How do tides work?", 22_460, 0.0158],
+] as const;
+
 export class Fake {
   readonly run = "f00dfacecafe4000";
   recorded: number;
@@ -42,6 +49,11 @@ export class Fake {
   };
   /** What a frame is when its texts are whole. */
   whole: (frame: Frame) => Frame = (frame) => frame;
+  scopes = ["read", "write"];
+  drives = true;
+  commands: Record<string, string> = {};
+  /** What becomes of an answer before it is sent. */
+  spoil: (found: unknown, path: string) => unknown = (found) => found;
   private server: Server;
   private streams = new Set<ServerResponse>();
 
@@ -72,6 +84,16 @@ export class Fake {
     this.send(`event: delta\ndata: ${JSON.stringify(delta)}\n\n`);
   }
 
+  /** The model calls that have begun and not ended. */
+  openModels(): string[] {
+    const open = new Set<string>();
+    for (const each of this.frames.slice(0, this.recorded).flatMap((frame) => frame.changes)) {
+      if (each.type === "effect_started" && each.kind === "model") open.add(each.id);
+      if (each.type === "effect_ended") open.delete(each.id);
+    }
+    return [...open];
+  }
+
   send(text: string): void {
     for (const each of this.streams) each.write(text);
   }
@@ -94,20 +116,21 @@ export class Fake {
     if (url.pathname.endsWith("/events")) return this.stream(request, response);
     if (found !== undefined) {
       response.writeHead(200, { "content-type": "application/json" });
-      return void response.end(JSON.stringify(found));
+      return void response.end(JSON.stringify(url.pathname.endsWith("/frames") ? found : this.spoil(found, url.pathname)));
     }
     this.file(url.pathname === "/" ? "/index.html" : url.pathname, response);
   }
 
   private answer(url: URL): unknown {
     const line = {
-      run_id: this.run, state: this.state || (this.recorded < this.frames.length ? "running" : "completed"), name: "", team: "research", owner: "local",
+      run_id: this.run, state: this.state || (this.recorded < this.frames.length ? "running" : this.asks.length ? "waiting" : "completed"), name: "", team: "research", owner: "local",
       project: "", entry: "Partner", title: "What happens to a tool call?", outcome: "", reason: "", records: this.recorded, tokens: 7_111,
       cost_usd: 0.0033, unpriced_calls: 0, driven_by: "host", created_at: 1_700_000_000, updated_at: Date.now() / 1000,
       activity: [...Array(24).keys()].map((at) => (at * 7) % 11), activity_span: 2,
     };
-    const others = ["failed", "suspended", "waiting", "completed"].map((state, index) =>
-      ({ ...line, run_id: `run${index}`, state, title: `Another question ${index}`, updated_at: line.updated_at - 400 * (index + 1) }));
+    const others = OTHERS.map(([state, team, title, tokens, cost], index) => ({
+      ...line, run_id: `run${index}`, state, team, title, tokens, cost_usd: cost, updated_at: line.updated_at - 400 * (index + 1) ** 2,
+    }));
     const agents = ["Partner", "Principal", "Reader"].map((name) => ({
       name, description: `the ${name}`, model: "", can_call: null,
       tools: name === "Reader" ? [tool("read_lines", "read")] : name === "Principal" ? [tool("write_report", "once")] : [],
@@ -116,6 +139,7 @@ export class Fake {
     if (part) return part === "requests" ? { ...this.request, effect_id: id } : { model: "m", messages: this.request.request.messages };
     switch (url.pathname) {
       case "/runs": return this.listed([line, ...others], url.searchParams);
+      case "/session": return { subject: "local", scopes: this.scopes, version: "0", drives: this.drives, commands: this.commands };
       case "/models": return { models: ["openai:gpt-4.1-mini", "local"] };
       case "/projects": return { projects: [this.project] };
       case "/projects/docs": return { ...this.project, rules: this.rules };

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
 from litestar import Litestar, Router
@@ -13,7 +13,7 @@ from litestar.openapi.config import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.openapi.spec import Components, SecurityScheme
 from litestar.types import ASGIApp, Receive, Scope, Send
-from msgspec import Struct
+from msgspec import Struct, field
 from prometheus_client import CollectorRegistry, Histogram
 
 from antiphon import __version__
@@ -38,7 +38,8 @@ from antiphon.server.served import Served
 from antiphon.server.subjects import AccessToken, Subjects
 
 ROUTES: tuple[Any, ...] = (
-    operation.health, operation.ready, operation.status, operation.session, operation.metrics,
+    operation.health, operation.ready, operation.status, operation.who, operation.session,
+    operation.open_page, operation.metrics,
     teams.list_teams, teams.show_team,
     runs.create_run, runs.list_runs, runs.show_run, runs.change_run, runs.delete_run, runs.ask, runs.tell,
     runs.answer, runs.cancel, runs.resume, runs.close, runs.inbox,
@@ -60,6 +61,8 @@ class ServerSettings(Struct, frozen=True):
     """Pages of other sites that may ask, such as `https://ui.example`. Its own may."""
     bounds: Bounds = Bounds()
     """How much one caller may ask for."""
+    commands: Mapping[str, str] = field(default_factory=dict)
+    """Of a read-only look: the command lines that go on; see `SessionView`."""
 
 
 def make_app(
@@ -71,7 +74,7 @@ def make_app(
     Raises UserError for a route that declares no permission.
     """
     subjects, rates = Subjects(settings.tokens, now), CallerRates(settings.bounds, steady)
-    served = Served(host, subjects, rates)
+    served = Served(host, subjects, rates, settings.commands)
     registry = CollectorRegistry()
     registry.register(operation.HostCollector(served))
     seconds = Histogram(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import traceback
+from collections.abc import Mapping
 
 from antiphon.host import Host
 from antiphon.server.gate import CallerRates
@@ -13,10 +14,15 @@ from antiphon.server.uploads import Uploads
 
 
 class Served:
-    """A host, who may ask it, and whether it is being left. log: `antiphon.server`; it says no content."""
+    """A host, who may ask it, and whether it is being left. log: `antiphon.server`; it says no content.
 
-    def __init__(self, host: Host, subjects: Subjects, rates: CallerRates) -> None:
-        self.host, self.subjects, self.rates = host, subjects, rates
+    commands: see `SessionView`.
+    """
+
+    def __init__(
+        self, host: Host, subjects: Subjects, rates: CallerRates, commands: Mapping[str, str]
+    ) -> None:
+        self.host, self.subjects, self.rates, self.commands = host, subjects, rates, commands
         self.leaving, self.uploads = asyncio.Event(), Uploads()
         self.log = logging.getLogger("antiphon.server")
 

@@ -24,7 +24,7 @@ export function Lanes({ store, view }: { store: Store; view: View }) {
   const theme = useTheme();
   const { whole, run, history } = view;
   const moving = view.connected && whole.requests.some((id) => !whole.effect(id)!.end);
-  const until = view.live ? Math.max(view.now, whole.at) : whole.at;
+  const until = view.live && moving ? Math.max(view.now, whole.at) : whole.at;
   const right = moving ? until + (until - whole.began) * 0.06 : until;
 
   const laid = useMemo(() => layout(whole), [whole, whole.seq]);

@@ -7,6 +7,7 @@ import { ActionsContext, type Actions } from "../server/actions";
 import type { Api } from "../server/api";
 import { Follower, type Connection } from "../server/follow";
 import { reason } from "../server/problem";
+import { commandOf, useSession } from "../server/session";
 import type { StoredRequest } from "../server/wire";
 import { Deltas } from "../state/deltas";
 import { stateOf } from "../state/doing";
@@ -15,7 +16,7 @@ import { useLoaded } from "./load";
 import { Compose } from "./Compose";
 import { About } from "./About";
 import { Parked } from "./Parked";
-import { Trouble } from "./states";
+import { GoOn, ReadOnly, Trouble } from "./states";
 
 /** A run of the server, as it goes on. */
 export function LiveRun({ api, run }: { api: Api; run: string }) {
@@ -28,6 +29,7 @@ export function LiveRun({ api, run }: { api: Api; run: string }) {
   const wake = useRef<() => void>(undefined);
   const [prefixes, setPrefixes] = useState<Record<string, Prefix>>({});
   const info = useLoaded(() => api.run(run), 5);
+  const session = useSession();
   const view = useView(store);
 
   useEffect(() => {
@@ -61,14 +63,14 @@ export function LiveRun({ api, run }: { api: Api; run: string }) {
     },
     chat: (id) => api.chat(run, id),
     whole: (seq) => api.whole(run, seq),
-    answer: async (body) => { await api.answer(run, body); },
-    manage: async (change) => (await api.manage(run, change)).taken,
+    answer: session.readOnly ? null : async (body) => { await api.answer(run, body); },
+    manage: session.writes ? async (change) => (await api.manage(run, change)).taken : undefined,
     schema: (effect) => {
       const turn = store.history.latest.turn(effect.activation, effect.turn);
       const model = turn?.effects.map((id) => store.history.latest.effect(id)!).findLast((each) => each.kind === "model");
       return prefixes[model?.prefix ?? ""]?.tools?.find((each) => each.name === effect.name)?.parameters;
     },
-  }), [api, run, deltas, store, prefixes]);
+  }), [api, run, deltas, store, prefixes, session.readOnly]);
   const doIt = (what: Promise<unknown>): void => {
     setWrong("");
     what.then(() => info.again(), (error: unknown) => setWrong(reason(error)));
@@ -85,9 +87,12 @@ export function LiveRun({ api, run }: { api: Api; run: string }) {
   return (
     <ActionsContext value={actions}>
       <RunView store={store} name={info.value?.name || info.value?.title || ""} prefixes={(digest) => prefixes[digest]}
-        actions={<>
-          {open && view.live && !parked && <button className="btn danger" onClick={stop}>Stop</button>}
-          {info.value && <button className="btn plain sq" aria-label="About this run: name, project" onClick={() => setAbout(true)}><Icon name="more" /></button>}</>}
+        actions={session.writes
+          ? <>
+              {open && view.live && !parked && <button className="btn danger" onClick={stop}>Stop</button>}
+              {info.value && <button className="btn plain sq" aria-label="About this run: name, project" onClick={() => setAbout(true)}><Icon name="more" /></button>}
+            </>
+          : <ReadOnly />}
         notice={<>
           {connection.state === "lost" && view.seq > 0 && (
             <div className="notice" role="status"><Glyph shape="wait" />
@@ -95,13 +100,17 @@ export function LiveRun({ api, run }: { api: Api; run: string }) {
               <button className="btn" onClick={() => wake.current?.()}>Try now</button></div>)}
           {connection.state === "ended" && connection.why && view.history.seq > 0 && <Trouble>{connection.why}. All that came stays.</Trouble>}
           {connection.state !== "live" && connection.why && view.history.seq === 0 && <Trouble>{connection.why}</Trouble>}
-          {parked && info.value && <Parked api={api} info={info.value} run={view.whole} resume={(team) => doIt(api.resume(run, team ? { team } : {}))} />}
+          {parked && info.value && <Parked api={api} info={info.value} run={view.whole} session={session}
+            resume={(team) => doIt(api.resume(run, team ? { team } : {}))} />}
           {wrong && <Trouble>{wrong}</Trouble>}
           {!view.live && connection.state === "live" && stateOf(view.whole, view.now).kind === "human" && (
             <div className="notice k-human"><Glyph shape="human" /><span>It asks you something now.</span>
               <button className="btn" onClick={() => store.seek(null)}>Show</button></div>)}
         </>}
-        compose={view.live && !view.whole.closed && <Compose api={api} run={run} view={view} entry={info.value?.entry ?? ""} />} />
+        compose={view.live && !view.whole.closed && (session.writes
+          ? <Compose api={api} run={run} view={view} entry={info.value?.entry ?? ""} />
+          : session.readOnly && <div className="compose"><GoOn what={session.commands.import ? "This is a file; take it into a journal" : "Read-only; ask for more"}
+              command={commandOf(session, "import") || commandOf(session, "ask", run)} /></div>)} />
       {about && info.value && <About api={api} info={info.value} done={() => { setAbout(false); info.again(); }} />}
     </ActionsContext>
   );

@@ -3,13 +3,14 @@ import { Glyph, Icon } from "../parts/Glyph";
 import type { Kind } from "../state/doing";
 import { ago, count, line, plural, visible } from "../state/words";
 import type { Api } from "../server/api";
+import { commandOf, useSession } from "../server/session";
 import type { RunLine } from "../server/wire";
 import { useListKeys } from "./keys";
 import { useLoaded } from "./load";
 import { useRuns } from "./pages";
 import { limited, matches } from "./search";
 import { Spark } from "./Spark";
-import { Empty, Loading, Trouble } from "./states";
+import { Empty, Loading, ReadOnly, Trouble } from "./states";
 
 const WORDS: Record<string, [Kind, string]> = {
   waiting: ["human", "Asks you"], running: ["agent", "Running"], queued: ["agent", "Queued"], suspended: ["wait", "Parked"],
@@ -24,6 +25,7 @@ const FRUITLESS = 1_000;
 
 /** All runs: what needs a person first, then the newest. */
 export function Runs({ api, project }: { api: Api; project?: string }) {
+  const session = useSession();
   const [search, setSearch] = useState("");
   const [wanted, setWanted] = useState("");
   useEffect(() => {
@@ -71,9 +73,9 @@ export function Runs({ api, project }: { api: Api; project?: string }) {
       </div>
       {!listed.runs && !listed.error && <Loading />}
       {listed.runs && all.length === 0 && !wanted && (
-        <Empty title="No run yet" todo={<><a className="btn ink" href={`#/new${project ? `?project=${project}` : ""}`}>New run</a>
-          <code className="faint">antiphon run examples/research "…"{project && ` --project ${project}`}</code></>}>
-          {project ? "Start one in this project, or move one here." : "Start one here, or in a terminal: it shows up at once."}</Empty>)}
+        <Empty title="No run yet" todo={<>{session.writes && <a className="btn ink" href={`#/new${project ? `?project=${project}` : ""}`}>New run</a>}
+          <code className="faint">{commandOf(session, "start") || 'antiphon run examples/research "…"'}{project && ` --project ${project}`}</code></>}>
+          {project ? "Start one in this project, or move one here." : `Start one ${session.writes ? "here, or " : ""}in a terminal: it shows up at once.`}</Empty>)}
       {listed.runs && sorted.length === 0 && wanted && !listed.loading && (!listed.more || held) && (
         <Empty title={`Nothing matches ${visible(wanted)}`} todo={<button className="btn" onClick={() => setSearch("")}>Clear search</button>}>
           A state, a team and a project are named in full; words are looked for in what was asked, and in names.</Empty>)}
@@ -93,7 +95,8 @@ export function Runs({ api, project }: { api: Api; project?: string }) {
 
 export const RunsPage = ({ api }: { api: Api }) => (
   <main className="main"><div className="page"><div className="in">
-    <div className="toolbar"><h1 className="grow">Runs</h1><a className="btn ink" href="#/new"><Icon name="plus" />New run<kbd>N</kbd></a></div>
+    <div className="toolbar"><h1 className="grow">Runs</h1><ReadOnly />
+      {useSession().writes && <a className="btn ink" href="#/new"><Icon name="plus" />New run<kbd>N</kbd></a>}</div>
     <Runs api={api} />
   </div></div></main>
 );

@@ -4,11 +4,13 @@ import type { Schema } from "../answer/Arguments";
 import { Glyph } from "../parts/Glyph";
 import { Whole } from "../parts/Text";
 import type { Api } from "../server/api";
+import { commandOf, useSession } from "../server/session";
 import type { Inbox, InboxItemView } from "../server/wire";
 import { ago, lasted, line } from "../state/words";
 import { useListKeys } from "./keys";
 import type { Loaded } from "./load";
-import { Empty, Loading, Trouble } from "./states";
+import { Fields } from "../talk/Ask";
+import { Empty, GoOn, Loading, Trouble } from "./states";
 
 const ASKS = { approval: "asks to use", question: "asks", limit: "asks for more" };
 const keyOf = (item: InboxItemView): string => `${item.run_id} ${item.question.id}`;
@@ -27,6 +29,7 @@ export function Waiting({ api, inbox }: { api: Api; inbox: Loaded<Inbox> }) {
   const [chosen, choose] = useState("");
   // What was written for a question stays when somebody else has answered it.
   const [kept, keep] = useState<InboxItemView>();
+  const session = useSession();
   const items = inbox.value?.items ?? [];
   const there = items.find((each) => keyOf(each) === chosen);
   const item = there ?? kept ?? items[0];
@@ -61,10 +64,12 @@ export function Waiting({ api, inbox }: { api: Api; inbox: Loaded<Inbox> }) {
                 {line(item.name || item.team || item.run_id.slice(0, 12), 80)}</a> · {sinceOf(item)}{until(item)}</p></div>
             <Whole text={{ text: item.question.text }} className="said" />
             {(item.question.refused ?? 0) > 0 && <p className="kt k-human sm">An answer that was posted did not fit; it is still open.</p>}
-            <Answer kind={item.question.kind} question={item.question.id} asked={item.question.arguments ?? ""}
-              options={item.question.kind === "question" ? (item.question.options ?? []) : []} schema={(item.question.schema as Schema | null) ?? undefined}
-              late={late} leave={() => { keep(undefined); choose(""); }} drafted={drafting}
-              send={async (body) => { await api.answer(item.run_id, body); inbox.again(); }} />
+            {session.readOnly
+              ? <><Fields json={item.question.arguments ?? ""} /><GoOn what="Answer it" command={commandOf(session, "answer", item.run_id)} /></>
+              : <Answer kind={item.question.kind} question={item.question.id} asked={item.question.arguments ?? ""}
+                  options={item.question.kind === "question" ? (item.question.options ?? []) : []} schema={(item.question.schema as Schema | null) ?? undefined}
+                  late={late} leave={() => { keep(undefined); choose(""); }} drafted={drafting}
+                  send={async (body) => { await api.answer(item.run_id, body); inbox.again(); }} />}
           </div>
         </div>
       )}

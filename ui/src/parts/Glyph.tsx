@@ -12,7 +12,9 @@ const SHAPES = {
   rest: <circle cx="5" cy="5" r="3.4" fill="none" stroke="currentColor" strokeWidth="1.6" />,
 };
 
-export function Glyph({ shape, kind }: { shape: keyof typeof SHAPES; kind?: Kind }) {
+export type Shape = keyof typeof SHAPES;
+
+export function Glyph({ shape, kind }: { shape: Shape; kind?: Kind }) {
   const colour = kind ?? (shape === "done" || shape === "rest" ? "wait" : shape);
   return (
     <span className={`g k-${colour}`} aria-hidden="true">

@@ -7,7 +7,8 @@ import type { Frame } from "../state/wire";
 import type { AnswerBody, StoredRequest, WorkModuleChange } from "./wire";
 
 export interface Actions {
-  answer(body: AnswerBody): Promise<void>;
+  /** Null where the page only looks. */
+  answer: ((body: AnswerBody) => Promise<void>) | null;
   /** What a model was asked in a call, to the letter. */
   request(id: string): Promise<StoredRequest>;
   /** The same as the JSON that an OpenAI-compatible endpoint takes. */

@@ -3,8 +3,8 @@ import type { Frame } from "../state/wire";
 import { refusal, Refused } from "./problem";
 import type {
   AnswerBody, AskBody, CancelBody, ChangeRun, CommandReceipt, CreateProject, CreateRun, FileBody, FileList, FramePage, Inbox, ModelChoices,
-  ModuleReceipt, ProjectBody, ProjectList, ProjectView, ResumeBody, RunCreated, RunLine, RunPage, RunView, StoredRequest, TeamView, Teams,
-  TellBody, WorkModuleChange,
+  ModuleReceipt, PageToken, ProjectBody, ProjectList, ProjectView, ResumeBody, RunCreated, RunLine, RunPage, RunView, SessionView,
+  StoredRequest, TeamView, Teams, TellBody, WorkModuleChange,
 } from "./wire";
 
 const within = (project: string): string => (project ? `?project=${encodeURIComponent(project)}` : "");
@@ -23,6 +23,7 @@ export interface RunQuery {
 export class Api {
   constructor(private readonly root: string, private readonly token: string) {}
 
+  session = (): Promise<SessionView> => this.get("/session");
   runs = (query: RunQuery): Promise<RunPage> =>
     this.get(`/runs?${new URLSearchParams(Object.entries(query).map(([name, value]) => [name, String(value)]))}`);
   run = (id: string): Promise<RunLine> => this.get(`/runs/${id}`);
@@ -102,12 +103,25 @@ export class Api {
   }
 }
 
-/** The token that came in the address, kept for this tab and taken out of the address. */
-export function tokenOf(): string {
-  const found = /[#&?]token=([^&]+)/.exec(location.hash);
-  if (found) {
-    sessionStorage.setItem("antiphon-token", decodeURIComponent(found[1]!));
-    history.replaceState(null, "", location.pathname + location.hash.replace(/[#&?]token=[^&]+/, "").replace(/^([^#])/, "#$1"));
+/** The token that came in the address, or that is given for what did; kept for this tab, and both taken out of the address. */
+export async function tokenOf(): Promise<string> {
+  const [, name, text] = /[#&?](token|opening)=([^&]+)/.exec(location.hash) ?? [];
+  if (name && text) {
+    history.replaceState(null, "", location.pathname + location.hash.replace(/[#&?](token|opening)=[^&]+/, "").replace(/^([^#])/, "#$1"));
+    const given = decodeURIComponent(text);
+    const token = name === "token" ? given : await exchanged(given);
+    if (token) sessionStorage.setItem("antiphon-token", token);
   }
   return sessionStorage.getItem("antiphon-token") ?? "";
+}
+
+/** The token for what the browser was opened with; that is good once. Empty when it was used, or the server is gone. */
+async function exchanged(opening: string): Promise<string> {
+  try {
+    const headers = { "Content-Type": "application/json" };
+    const response = await fetch("/session/opening", { method: "POST", headers, body: JSON.stringify({ opening }) });
+    return response.ok ? ((await response.json()) as PageToken).token : "";
+  } catch {
+    return "";
+  }
 }

@@ -8,6 +8,10 @@ import { events } from "./stream";
 
 export type Connection = { state: "loading" | "live" | "lost" | "ended"; why: string };
 
+const FIRST = 500;
+const MOST = 5_000;
+/** Frames that are folded in one go. */
+const SLICE = 1_000;
 const WAITS = [250, 500, 1_000, 2_000, 5_000];
 
 export class Follower {
@@ -58,11 +62,15 @@ export class Follower {
   }
 
   private async load(): Promise<void> {
-    for (;;) {
-      const page = await this.api.frames(this.run, this.last);
-      if (this.stopped.signal.aborted) return;
-      this.store.add(page.frames);
-      if (page.frames.length === 0 || this.last >= page.last) return;
+    // The first records are soon there; the server reads up to where a page begins, so the others are few and large.
+    for (let limit = FIRST; ; limit = MOST) {
+      const page = await this.api.frames(this.run, this.last, limit);
+      for (let at = 0; at < page.frames.length; at += SLICE) {
+        if (at) await this.pause(0);
+        if (this.stopped.signal.aborted) return;
+        this.store.add(page.frames.slice(at, at + SLICE), at + SLICE < page.frames.length);
+      }
+      if (this.stopped.signal.aborted || page.frames.length === 0 || this.last >= page.last) return;
     }
   }
 

@@ -115,6 +115,11 @@ export interface ModuleReceipt {
   said?: string;
 }
 
+/** The token for a page that was opened. */
+export interface PageToken {
+  token: string;
+}
+
 /** Take up a run that nobody drives. */
 export interface ResumeBody {
   team?: string;
@@ -251,6 +256,15 @@ export interface ToolCall {
   name: string;
   arguments?: string;
   attachments?: Attachment[];
+}
+
+/** Who asks, and what they may do here. */
+export interface SessionView {
+  subject: string;
+  scopes: string[];
+  version: string;
+  drives: boolean;
+  commands: Record<string, string>;
 }
 
 /** One model call's request, as of the record by which the call began. */

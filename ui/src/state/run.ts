@@ -102,6 +102,8 @@ export class Run {
   runLimits: RunLimits | null = null;
   effects = new Map<string, Effect>();
   activations = new Map<number, Activation>();
+  /** Effects that have not ended, by activation, in the order they began; there is no list of none. */
+  open = new Map<number, readonly string[]>();
   /** What people are asked, oldest first. */
   asked: string[] = [];
   /** Requests of the user, as calls. */
@@ -122,6 +124,7 @@ export class Run {
     const other = Object.assign(new Run(), this);
     other.effects = new Map(this.effects);
     other.activations = new Map(this.activations);
+    other.open = new Map(this.open);
     other.named = new Map(this.named);
     other.asked = [...this.asked];
     other.requests = [...this.requests];
@@ -212,6 +215,7 @@ export class Run {
       joins: change.joins ?? "",
     });
     this.held += change.held_tokens ?? 0;
+    this.open.set(change.activation, [...(this.open.get(change.activation) ?? []).filter((each) => each !== change.id), change.id]);
     this.place(change.activation, change.turn, change.id, frame);
     if (callee) this.call(callee, change, frame);
     if (change.kind === "wait" && PEOPLE.has(change.purpose ?? "")) this.asked.push(change.id);
@@ -230,6 +234,9 @@ export class Run {
       by: change.by ?? "", finishes: change.finishes ?? false,
     });
     this.held -= old.held;
+    const open = (this.open.get(change.activation) ?? []).filter((each) => each !== change.id);
+    if (open.length) this.open.set(change.activation, open);
+    else this.open.delete(change.activation);
     this.tokens += (change.usage?.input_tokens ?? 0) + (change.usage?.output_tokens ?? 0);
     this.nanoUsd += change.nano_usd ?? 0;
     this.unpriced += change.unpriced ? 1 : 0;

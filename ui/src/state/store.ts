@@ -24,6 +24,8 @@ export interface View {
   /** The instant that is now, Unix seconds. */
   now: number;
   effect: string;
+  /** Somebody chose that effect; else it is what is worth a look. */
+  chosen: boolean;
   tab: Tab;
   pane: Pane;
   playing: boolean;
@@ -41,6 +43,7 @@ export class Store {
   private timer = 0;
   private connected = false;
   private parked = false;
+  private grown = false;
   private listeners = new Set<() => void>();
   private view: View | null = null;
   /** Added to this machine's clock to have the server's, seconds. */
@@ -55,10 +58,12 @@ export class Store {
 
   snapshot = (): View => (this.view ??= this.draw());
 
-  add(frames: Frame[]): void {
+  /** Take frames in. more: others follow at once, so that a picture of these would be for nothing. */
+  add(frames: Frame[], more = false): void {
     let grown = false;
     for (const frame of frames) grown = this.history.add(frame) || grown;
-    if (grown) this.changed();
+    if (grown) this.grown = true;
+    if (this.grown && !more) this.changed();
   }
 
   setConnected(connected: boolean): void {
@@ -164,6 +169,7 @@ export class Store {
 
   private changed(): void {
     this.view = null;
+    this.grown = false;
     for (const each of this.listeners) each();
   }
 
@@ -175,7 +181,7 @@ export class Store {
     const now = live && this.connected && !this.parked ? Date.now() / 1000 + this.skew : run.at;
     return {
       run, whole: history.latest, history, seq, live, connected: this.connected, parked: live && this.parked, now: Math.max(now, run.at),
-      effect: this.effect || first(run), tab: this.tab, pane: this.pane, playing: this.timer !== 0,
+      effect: this.effect || first(run), chosen: this.effect !== "", tab: this.tab, pane: this.pane, playing: this.timer !== 0,
       finding: this.finding,
     };
   }

@@ -4,6 +4,7 @@ import { Whole } from "../parts/Text";
 import { Answer } from "../answer/Answer";
 import type { Schema } from "../answer/Arguments";
 import { useActions, useSchema } from "../server/actions";
+import { commandOf, useSession } from "../server/session";
 import type { Effect } from "../state/run";
 import type { Store, View } from "../state/store";
 import { lasted, line, visible } from "../state/words";
@@ -17,6 +18,7 @@ const ASKS: Record<string, string> = {
 /** What a person is asked, or was: open it is a card, answered a line. */
 export function Ask({ effect, store, view }: { effect: Effect; store: Store; view: View }) {
   const actions = useActions();
+  const session = useSession();
   const schema = useSchema(effect);
   const who = view.run.activation(effect.activation)?.label ?? "";
   const what = ASKS[effect.purpose] ?? "asks";
@@ -51,7 +53,7 @@ export function Ask({ effect, store, view }: { effect: Effect; store: Store; vie
       </header>
       <div className="in">
         {effect.text.text && <Whole text={effect.text} className="said" first={600} />}
-        {actions && view.live
+        {actions?.answer && view.live
           ? <Answer kind={effect.purpose} question={effect.id} asked={effect.arguments.text ?? ""} options={effect.options}
               late={late ? `${effect.by ? line(effect.by, 40) : "Somebody"}: ${said}.` : ""} leave={() => leave(true)} drafted={drafted}
               schema={effect.purpose === "question" ? ((effect.schema as Schema | null) ?? undefined) : schema}
@@ -59,7 +61,7 @@ export function Ask({ effect, store, view }: { effect: Effect; store: Store; vie
           : <>
               <Fields json={effect.arguments.text ?? ""} />
               <p className="faint sm">
-                Answer it in a terminal: <code>antiphon answer {view.run.id.slice(0, 12)}</code>
+                Answer it in a terminal: <code>{commandOf(session, "answer", view.run.id) || `antiphon answer ${view.run.id.slice(0, 12)}`}</code>
               </p>
             </>}
       </div>
