@@ -3,11 +3,13 @@
 #   scripts/page.sh            builds it, unless nothing has changed since; needs Node 20 or newer
 #   scripts/page.sh check      also its types and unit tests
 #   scripts/page.sh browser    what people click, in Chromium, against runs that are made for it
+#   scripts/page.sh bench      how fast it is, in figures
 #   scripts/page.sh pictures   the pictures in docs/img, anew
 set -euo pipefail
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 UI=$ROOT/ui BUILT=$ROOT/src/antiphon/view/page/assets SHOWN=$ROOT/ui/.shown
 PYTHON=$ROOT/.venv/bin/python
+export PYTHON
 cd "$ROOT"
 
 die() {
@@ -80,6 +82,12 @@ case "${1:-}" in
     fi
     run_npm run --silent browser
     ;;
+  bench)
+    build
+    install_packages
+    make_shown_runs
+    BENCH=1 run_npm run --silent browser -- browser/bench.test.ts --reporter=dot
+    ;;
   pictures)
     build
     install_packages
@@ -87,5 +95,5 @@ case "${1:-}" in
     mkdir -p docs/img
     PICTURES=$ROOT/docs/img run_npm run --silent browser -- browser/pictures.test.ts
     ;;
-  *) die "$1 is none of: check, browser, pictures" ;;
+  *) die "$1 is none of: check, browser, bench, pictures" ;;
 esac

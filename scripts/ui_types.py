@@ -18,12 +18,14 @@ from typing import Any
 
 import msgspec
 
+from antiphon.view import StoredRequest
 from antiphon.view.page import PageRun
 
 SOURCE = Path(__file__).resolve().parents[1] / "ui" / "src"
 SERVED = (
-    "AnswerBody", "AskBody", "CancelBody", "ChangeRun", "CommandReceipt", "CreateRun", "Inbox", "ResumeBody",
-    "ModuleReceipt", "RunCreated", "RunLine", "RunPage", "TeamView", "Teams", "TellBody", "WorkModuleChange",
+    "AnswerBody", "AskBody", "CancelBody", "ChangeRun", "CommandReceipt", "CreateRun", "FramePage", "Inbox",
+    "ModuleReceipt", "PageToken", "ResumeBody", "RunCreated", "RunLine", "RunPage", "RunView", "SessionView",
+    "StoredRequest", "TeamView", "Teams", "TellBody", "WorkModuleChange",
 )  # fmt: skip
 """What the page sends to the server and is answered, of `antiphon.server.routes.bodies`."""
 SERVED_OF_PROJECTS = (
@@ -36,9 +38,13 @@ HEAD = "// What a run is as JSON. Written by `python -m scripts.ui_types`; do no
 PLAIN = {"string": "string", "integer": "number", "number": "number", "boolean": "boolean", "null": "null"}
 
 
-def typescript(definitions: Mapping[str, Mapping[str, Any]]) -> str:
-    """One exported type for each schema."""
-    return HEAD + "".join(f"\n{declared(name, each)}" for name, each in definitions.items())
+def typescript(definitions: Mapping[str, Mapping[str, Any]], known: Mapping[str, Any] = {}) -> str:
+    """One exported type for each schema. known: those of the page's own file, which are taken from there."""
+    parts = [f"\n{declared(name, each)}" for name, each in definitions.items() if name not in known]
+    shared = sorted({*definitions} & {*known})
+    used = [each for each in shared if re.search(rf"\b{each}\b", "".join(parts))]
+    taken = f'import type {{ {", ".join(used)} }} from "../state/wire";\n' if used else ""
+    return HEAD + taken + "".join(parts)
 
 
 def declared(name: str, schema: Mapping[str, Any]) -> str:
@@ -80,22 +86,21 @@ def written(schema: Mapping[str, Any]) -> str:
 
 def files() -> dict[Path, str]:
     """Each file, and what belongs in it."""
-    found = {SOURCE / "state" / "wire.ts": written_for([PageRun]) + CHANGE}
+    found = {SOURCE / "state" / "wire.ts": typescript(definitions_of([PageRun])) + CHANGE}
     try:
         bodies = importlib.import_module("antiphon.server.routes.bodies")
     except ModuleNotFoundError:
         return found
     projects = importlib.import_module("antiphon.server.routes.project_bodies")
-    sent = [getattr(bodies, name) for name in SERVED]
-    sent += [getattr(projects, name) for name in SERVED_OF_PROJECTS]
-    found[SOURCE / "server" / "wire.ts"] = written_for(sent)
+    served = [StoredRequest if name == "StoredRequest" else getattr(bodies, name) for name in SERVED]
+    served += [getattr(projects, name) for name in SERVED_OF_PROJECTS]
+    found[SOURCE / "server" / "wire.ts"] = typescript(definitions_of(served), definitions_of([PageRun]))
     return found
 
 
-def written_for(structs: list[Any]) -> str:
-    """The types of these structs and of all that they hold."""
-    _, definitions = msgspec.json.schema_components(structs, ref_template="#/$defs/{name}")
-    return typescript(definitions)
+def definitions_of(structs: list[Any]) -> dict[str, Any]:
+    """The schemas of these structs and of all that they hold, by name."""
+    return msgspec.json.schema_components(structs, ref_template="#/$defs/{name}")[1]
 
 
 def main() -> int:

@@ -71,6 +71,7 @@ CASES = {
         ["hostile.yaml", "--host", "\x1b[31m"],
         ["x=hostile.yaml", "x=team.yaml"],
     ],
+    ("ui",): [["\x1b[31m"], ["no\x1b[31m.json"], ["./raw.json"], ["zznamed"], ["--journal", "\x1b[31m.db"]],
     ("runs", "ls"): [[]],
     ("runs", "show"): [["a0"], ["b0"], ["c0"], ["e0"], ["zznamed"], ["\x1b[31m"], ["d0"]],
     ("runs", "tail"): [["a0"], ["b0"], ["c0"], ["a0", "-n", "3"]],

@@ -46,7 +46,7 @@ OTHERS = {
     ("profiles", "schema"), ("journal", "vacuum"), ("journal", "salvage"), ("journal", "seal"),
     ("rules", "add"), ("rules", "ls"), ("rules", "rm"),
     ("runs", "import"), ("runs", "ls"), ("runs", "move"), ("runs", "prune"),
-    ("runs", "rename"), ("runs", "rm"), ("serve",),
+    ("runs", "rename"), ("runs", "rm"), ("serve",), ("ui",),
 }  # fmt: skip
 """Those that read no records, go over all runs whatever one holds, or delete one that is damaged."""
 

@@ -1,56 +1,130 @@
 // The pictures of the documentation: `scripts/page.sh pictures`. Nothing is judged here; people look at them.
+// A new view is one line of SCENES. ONLY=runs,inbox takes these alone.
+import { readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import type { Browser, Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { Fake } from "../tests/fake";
-import { fixture } from "../tests/fixtures";
+import { FOLDER as FILES, fixture } from "../tests/fixtures";
 import type { Frame } from "../src/state/wire";
-import { launch, open } from "./page";
+import { launch } from "./page";
 
 const FOLDER = process.env.PICTURES ?? "";
-const FILES = [
-  ["run", "research", "", [1600, 1280, 390]], ["past", "research", "record=55&effect=3/4.m1", [1600, 390]],
-  ["question", "question", "", [1280]], ["many", "large", "record=4000", [1600]],
-] as const;
-const PAGES = [["runs", [1280, 390]], ["inbox", [1280, 390]], ["new", [1280, 390]], ["live", [1600, 390]]] as const;
+const ONLY = (process.env.ONLY ?? "").split(",").filter(Boolean);
+const WIDTHS = [1600, 1280, 390];
+const QUALITY = 0.72;
+
+interface Scene {
+  name: string;
+  /** An exported file, or what stands after `#` of a server's page; of a run `RUN`. */
+  file?: string;
+  hash?: string;
+  /** Of a server: the run that it has, and how many of its records. */
+  run?: string;
+  records?: number;
+  /** It only looks. */
+  looks?: boolean;
+  /** What is done before the picture. */
+  act?: (page: Page, fake: Fake, width: number) => Promise<unknown>;
+}
+
+const narrow = (pane: string) => async (page: Page, _: Fake, width: number) =>
+  width < 900 && page.getByRole("tab", { name: pane, exact: true }).click();
+
+const SCENES: Scene[] = [
+  { name: "runs", hash: "/runs" },
+  { name: "inbox", hash: "/inbox" },
+  { name: "new", hash: "/new", act: (page) => page.getByLabel("Message").fill("What happens to a tool call when the process dies?") },
+  { name: "teams", hash: "/teams" },
+  {
+    name: "working", hash: "/run/RUN", run: "research", records: 62, act: async (page, fake) => {
+      await page.waitForTimeout(100);
+      for (const each of fake.openModels()) {
+        fake.delta({ effect_id: each, kind: "reasoning", text: "I read around the best hit before I answer.", offset: 0 });
+        fake.delta({ effect_id: each, kind: "text", text: "What was in flight is resolved by the tool's own contract: a `read` runs again, and", offset: 0 });
+      }
+    },
+  },
+  {
+    name: "asks", hash: "/run/RUN", act: async (page) => {
+      const ask = page.locator(".ask");
+      await ask.getByRole("tab", { name: "Edit" }).click();
+      await ask.getByLabel("path").fill("reports/when-a-process-dies.md");
+      await ask.getByRole("tab", { name: "Difference" }).click();
+      await ask.scrollIntoViewIfNeeded();
+    },
+  },
+  { name: "answered", hash: "/run/RUN?effect=2/3.c1", run: "research", act: narrow("Inspect") },
+  { name: "look", hash: "/run/RUN", looks: true },
+  { name: "run", file: "research" },
+  { name: "call", file: "research", hash: "effect=2/3.m1", act: narrow("Inspect") },
+  { name: "past", file: "research", hash: "record=55&effect=3/4.m1", act: narrow("Lanes") },
+  { name: "many", file: "large", hash: "record=4000", act: narrow("Lanes") },
+];
 
 test.skipIf(!FOLDER)("pictures of every view", async () => {
   const browser = await launch();
-  for (const dark of [false, true]) {
-    const look = dark ? "dark" : "light";
-    for (const [name, file, hash, widths] of FILES) {
-      for (const width of widths) {
-        const { page } = await open(browser, file, { hash, width, dark });
-        await page.waitForTimeout(500);
-        await page.screenshot({ path: join(FOLDER, `${name}-${width}-${look}.png`) });
-        await page.close();
-      }
-    }
-    for (const [name, widths] of PAGES) {
-      for (const width of widths) {
-        const fake = new Fake(recent(fixture("question").frames), Infinity);
-        fake.recorded = fake.frames.length;
-        const written = fake.frames.flatMap((each) => each.changes).find((each) => each.type === "effect_started" && each.purpose === "approval");
-        const json = written?.type === "effect_started" ? (written.arguments?.text ?? "") : "";
-        fake.asks = [{ run_id: fake.run, name: "", team: "research", question: {
-          id: "2/3.c1?", kind: "approval", agent: "Principal", tool: "write_report", text: "write_report needs approval",
-          arguments: json, since: Date.now() / 1000 - 42, options: ["yes", "no", "always"],
-        } }];
-        const root = await fake.open();
-        const page = await browser.newPage({ viewport: { width, height: width < 900 ? 844 : 900 }, colorScheme: look, reducedMotion: "reduce" });
-        await page.goto(`${root}/#token=secret`);
-        await page.goto(`${root}/#/${name === "live" ? `run/${fake.run}` : name}`);
-        await page.waitForTimeout(700);
-        await page.screenshot({ path: join(FOLDER, `${name}-${width}-${look}.png`) });
-        await page.close();
-        await fake.close();
+  const scenes = SCENES.filter((each) => !ONLY.length || ONLY.includes(each.name));
+  const written = new Set<string>();
+  for (const scene of scenes) {
+    for (const width of WIDTHS) {
+      for (const look of ["light", "dark"] as const) {
+        const name = `${scene.name}-${width}-${look}.webp`;
+        writeFileSync(join(FOLDER, name), await taken(browser, scene, width, look));
+        written.add(name);
       }
     }
   }
   await browser.close();
-  expect(FOLDER).not.toBe("");
-}, 180_000);
+  const there = readdirSync(FOLDER).filter((each) => /\.(png|webp)$/.test(each));
+  if (!ONLY.length) for (const each of there) if (!written.has(each)) rmSync(join(FOLDER, each));
+  const bytes = readdirSync(FOLDER).reduce((all, each) => all + statSync(join(FOLDER, each)).size, 0);
+  process.stdout.write(`${written.size} pictures taken; all have ${(bytes / 1e6).toFixed(1)} MB\n`);
+  expect(bytes).toBeLessThan(3_500_000);
+}, 900_000);
 
-function recent(frames: Frame[]): Frame[] {
-  const later = Date.now() / 1000 - frames.at(-1)!.at - 42;
+async function taken(browser: Browser, scene: Scene, width: number, look: "light" | "dark"): Promise<Buffer> {
+  const fake = new Fake(recent(fixture(scene.run ?? "question").frames, scene.records), Infinity);
+  fake.recorded = scene.records ?? fake.frames.length;
+  const asked = fake.frames.flatMap((each) => each.changes).find((each) => each.type === "effect_started" && each.purpose === "approval");
+  fake.asks = scene.looks || scene.run ? [] : [{ run_id: fake.run, name: "", team: "research", question: {
+    id: "2/3.c1?", kind: "approval", agent: "Principal", tool: "write_report", text: "write_report needs approval",
+    arguments: asked?.type === "effect_started" ? (asked.arguments?.text ?? "") : "", since: Date.now() / 1000 - 42, options: ["yes", "no", "always"],
+  } }];
+  if (scene.looks) {
+    fake.drives = false;
+    fake.scopes = ["read"];
+    fake.commands = { answer: "antiphon answer {run}", resume: "antiphon runs resume {run} TARGET", ask: "antiphon chat TARGET --resume {run}" };
+  }
+  const root = await fake.open();
+  const page = await browser.newPage({ viewport: { width, height: width < 900 ? 844 : 900 }, colorScheme: look, reducedMotion: "reduce" });
+  const hash = (scene.hash ?? "").replace("RUN", fake.run);
+  await page.goto(scene.file ? `file://${join(FILES, `${scene.file}.html`)}#${hash}` : `${root}/#${hash}${hash.includes("?") ? "&" : "?"}token=secret`);
+  await page.locator(".head, h1").first().waitFor();
+  await page.waitForTimeout(400);
+  await scene.act?.(page, fake, width);
+  await page.waitForTimeout(500);
+  const small = await compressed(page, await page.screenshot());
+  await page.close();
+  await fake.close();
+  return small;
+}
+
+/** A picture as WebP, which the browser itself can write: a third of the size. */
+async function compressed(page: Page, png: Buffer): Promise<Buffer> {
+  const blank = await page.context().browser()!.newPage();
+  const url = await blank.evaluate(async ([data, quality]) => {
+    const picture = await createImageBitmap(await (await fetch(data)).blob());
+    const canvas = Object.assign(document.createElement("canvas"), { width: picture.width, height: picture.height });
+    canvas.getContext("2d")!.drawImage(picture, 0, 0);
+    return canvas.toDataURL("image/webp", quality);
+  }, [`data:image/png;base64,${png.toString("base64")}`, QUALITY] as const);
+  await blank.close();
+  return Buffer.from(url.split(",")[1]!, "base64");
+}
+
+/** The same as if its last record were a moment ago. */
+function recent(frames: Frame[], records = frames.length): Frame[] {
+  const later = Date.now() / 1000 - frames[records - 1]!.at - (records < frames.length ? 1.2 : 42);
   return frames.map((each) => ({ ...each, at: each.at + later }));
 }

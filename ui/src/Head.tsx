@@ -13,8 +13,8 @@ export function Head({ store, view, name, actions, help }: {
   const { run, whole } = view;
   const first = whole.requests[0] ? whole.effect(whole.requests[0]) : undefined;
   const question = (first && openingOf(whole, first)?.content.text) || name || "Run";
-  const state = stateOf(run, view.now);
-  const shape = state.kind === "wait" ? "done" : state.kind;
+  const state = view.parked ? { kind: "wait" as const, word: "Parked", more: "" } : stateOf(run, view.now);
+  const shape = view.parked ? "wait" : state.kind === "wait" ? "done" : state.kind;
   const limit = run.runLimits?.tokens ?? run.limits.tokens ?? 0;
   const most = run.runLimits?.usd ?? run.limits.usd ?? 0;
   return (

@@ -10,4 +10,4 @@ import "./parts/theme";
 import { Shell } from "./pages/Shell";
 import { Api, tokenOf } from "./server/api";
 
-createRoot(document.getElementById("root")!).render(<Shell api={new Api("", tokenOf())} />);
+createRoot(document.getElementById("root")!).render(<Shell api={new Api("", await tokenOf())} />);

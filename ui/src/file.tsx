@@ -5,6 +5,7 @@ import "./styles/tokens.css";
 import "./styles/parts.css";
 import "./styles/run.css";
 import "./styles/narrow.css";
+import { Palette } from "./find/Palette";
 import type { Prefix } from "./inspect/Inspector";
 import { RunView } from "./RunView";
 import { bindAddress, Store } from "./state/store";
@@ -15,5 +16,8 @@ const store = new Store();
 store.add(data.frames);
 bindAddress(store);
 createRoot(document.getElementById("root")!).render(
-  <RunView store={store} name={data.name} prefixes={(digest) => data.prefixes[digest] as Prefix | undefined} />,
+  <>
+    <RunView store={store} name={data.name} prefixes={(digest) => data.prefixes[digest] as Prefix | undefined} />
+    <Palette />
+  </>,
 );

@@ -1,11 +1,13 @@
 // The keyboard: every step that a pointer can take.
 import { useEffect } from "react";
+import { copy } from "./parts/Copy";
 import { asksPerson, failed } from "./state/doing";
 import type { Store, Pane } from "./state/store";
 
 const PANES: Pane[] = ["graph", "talk", "lanes", "look"];
 
-export function useKeys(store: Store, help: () => void): void {
+/** curl: copies the model call that is looked at as a command, where that can be done. */
+export function useKeys(store: Store, help: () => void, curl: () => void): void {
   useEffect(() => {
     const press = (event: KeyboardEvent): void => {
       const target = event.target as HTMLElement;
@@ -16,15 +18,15 @@ export function useKeys(store: Store, help: () => void): void {
         return store.find(true);
       }
       if (event.ctrlKey || event.metaKey) return;
-      const done = act(store, event, help);
+      const done = act(store, event, help, curl);
       if (done) event.preventDefault();
     };
     window.addEventListener("keydown", press);
     return () => window.removeEventListener("keydown", press);
-  }, [store, help]);
+  }, [store, help, curl]);
 }
 
-function act(store: Store, event: KeyboardEvent, help: () => void): boolean {
+function act(store: Store, event: KeyboardEvent, help: () => void, curl: () => void): boolean {
   const { key, altKey, shiftKey } = event;
   const view = store.snapshot();
   switch (key) {
@@ -75,7 +77,10 @@ function act(store: Store, event: KeyboardEvent, help: () => void): boolean {
       return true;
     }
     case "c":
-      void navigator.clipboard?.writeText(`${location.href.split("#")[0]}#${store.address}`);
+      void copy(store.link);
+      return true;
+    case "C":
+      curl();
       return true;
     case "/":
       store.open("talk");

@@ -4,21 +4,56 @@ import { existsSync, readFileSync } from "node:fs";
 import type { AddressInfo } from "node:net";
 import { extname, join } from "node:path";
 import type { Delta } from "../src/state/deltas";
+import type { RunLine, StoredRequest } from "../src/server/wire";
 import type { Frame } from "../src/state/wire";
 
 const TYPES: Record<string, string> = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".woff2": "font/woff2" };
 const BUILT = join(import.meta.dirname, "..", "..", "src", "antiphon", "view", "page", "assets", "served");
 
+const OTHERS = [
+  ["failed", "incident", "Why did the nightly import stop on Tuesday?", 18_204, 0.0121],
+  ["suspended", "research", "Compare what the three tide gauges say about August", 40_118, 0.0307],
+  ["completed", "extraction", "Which invoices contradict themselves?", 9_873, 0.0049],
+  ["completed", "research", "How do tides work?", 22_460, 0.0158],
+] as const;
+
 export class Fake {
   readonly run = "f00dfacecafe4000";
   recorded: number;
   /** What came by POST, and how it is answered: a problem, or null for all well. */
-  posted: { path: string; body: Record<string, unknown> }[] = [];
-  refuse: ((path: string, body: Record<string, unknown>) => { status: number; title: string; detail: string } | null) = () => null;
+  posted: { path: string; body: Record<string, unknown>; method: string }[] = [];
+  refuse: ((path: string, body: Record<string, unknown>) => { status: number; type?: string; title: string; detail: string } | null) = () => null;
   asks: unknown[] = [];
   /** Last-Event-ID of each connection. */
   cursors: number[] = [];
   down = false;
+  /** Runs in the list beside the five that are always there, newest first. */
+  more = 0;
+  /** What the list was asked for. */
+  queries: string[] = [];
+  state = "";
+  /** The team that is served; empty for none. */
+  team = "research";
+  project = { project: "docs", name: "The handbook", owner: "local", teams: ["research"], runs: 5, files: 1, findings: [] as string[] };
+  rules: unknown[] = [{
+    id: "r1", scope: "project", key: "docs", tool: "write_report", verdict: "allow", author: "ada", created_at: 1_700_000_000,
+    grant: { arguments: [["path", "reports/*"]], agent: "", until: 0 },
+  }];
+  stored = [{ path: "notes/tides.md", size: 2_048, modified: 1_700_000_000 }];
+  /** What a model was asked, whichever call is looked at. */
+  request: StoredRequest = {
+    effect_id: "", seq: 1, at: 1, agent: "Principal", purpose: "", shared: 1, previous: "2/1.m1", digest: "d", verified: true, removed: [],
+    request: { model: "m", system: "You write.", tail: "Only now.", messages: [
+      { role: "user", content: "Known" }, { role: "tool", name: "read_lines", content: "[cut]", ref: "2/1.c1" },
+    ] },
+  };
+  /** What a frame is when its texts are whole. */
+  whole: (frame: Frame) => Frame = (frame) => frame;
+  scopes = ["read", "write"];
+  drives = true;
+  commands: Record<string, string> = {};
+  /** What becomes of an answer before it is sent. */
+  spoil: (found: unknown, path: string) => unknown = (found) => found;
   private server: Server;
   private streams = new Set<ServerResponse>();
 
@@ -49,6 +84,16 @@ export class Fake {
     this.send(`event: delta\ndata: ${JSON.stringify(delta)}\n\n`);
   }
 
+  /** The model calls that have begun and not ended. */
+  openModels(): string[] {
+    const open = new Set<string>();
+    for (const each of this.frames.slice(0, this.recorded).flatMap((frame) => frame.changes)) {
+      if (each.type === "effect_started" && each.kind === "model") open.add(each.id);
+      if (each.type === "effect_ended") open.delete(each.id);
+    }
+    return [...open];
+  }
+
   send(text: string): void {
     for (const each of this.streams) each.write(text);
   }
@@ -66,39 +111,49 @@ export class Fake {
   private async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const url = new URL(request.url ?? "/", "http://fake");
     if (this.down) return void request.socket.destroy();
-    if (request.method === "POST") return this.take(url.pathname, request, response);
+    if (request.method !== "GET") return this.take(url.pathname, request, response);
     const found = this.answer(url);
     if (url.pathname.endsWith("/events")) return this.stream(request, response);
     if (found !== undefined) {
       response.writeHead(200, { "content-type": "application/json" });
-      return void response.end(JSON.stringify(found));
+      return void response.end(JSON.stringify(url.pathname.endsWith("/frames") ? found : this.spoil(found, url.pathname)));
     }
     this.file(url.pathname === "/" ? "/index.html" : url.pathname, response);
   }
 
   private answer(url: URL): unknown {
     const line = {
-      run_id: this.run, state: this.recorded < this.frames.length ? "running" : "completed", name: "", team: "research", owner: "local",
+      run_id: this.run, state: this.state || (this.recorded < this.frames.length ? "running" : this.asks.length ? "waiting" : "completed"), name: "", team: "research", owner: "local",
       project: "", entry: "Partner", title: "What happens to a tool call?", outcome: "", reason: "", records: this.recorded, tokens: 7_111,
       cost_usd: 0.0033, unpriced_calls: 0, driven_by: "host", created_at: 1_700_000_000, updated_at: Date.now() / 1000,
+      activity: [...Array(24).keys()].map((at) => (at * 7) % 11), activity_span: 2,
     };
-    const others = ["failed", "suspended", "waiting", "completed"].map((state, index) =>
-      ({ ...line, run_id: `run${index}`, state, title: `Another question ${index}`, updated_at: line.updated_at - 400 * (index + 1) }));
+    const others = OTHERS.map(([state, team, title, tokens, cost], index) => ({
+      ...line, run_id: `run${index}`, state, team, title, tokens, cost_usd: cost, updated_at: line.updated_at - 400 * (index + 1) ** 2,
+    }));
     const agents = ["Partner", "Principal", "Reader"].map((name) => ({
       name, description: `the ${name}`, model: "", can_call: null,
-      tools: name === "Reader" ? [{ name: "read_lines", description: "Read lines.", effect: "read", parameters: {} }] : [],
+      tools: name === "Reader" ? [tool("read_lines", "read")] : name === "Principal" ? [tool("write_report", "once")] : [],
     }));
+    const [, part = "", id = ""] = /^\/runs\/\w+\/(requests|chat-completions)\/(.+)$/.exec(url.pathname) ?? [];
+    if (part) return part === "requests" ? { ...this.request, effect_id: id } : { model: "m", messages: this.request.request.messages };
     switch (url.pathname) {
-      case "/runs": return { runs: [line, ...others], next: 0 };
+      case "/runs": return this.listed([line, ...others], url.searchParams);
+      case "/session": return { subject: "local", scopes: this.scopes, version: "0", drives: this.drives, commands: this.commands };
+      case "/models": return { models: ["openai:gpt-4.1-mini", "local"] };
+      case "/projects": return { projects: [this.project] };
+      case "/projects/docs": return { ...this.project, rules: this.rules };
+      case "/projects/docs/files": return { files: this.stored };
       case `/runs/${this.run}`: return line;
       case `/runs/${this.run}/frames`: {
         const after = Number(url.searchParams.get("after"));
         const limit = Number(url.searchParams.get("limit"));
+        if (url.searchParams.has("whole")) return { frames: this.frames.slice(after, after + 1).map(this.whole), last: this.recorded };
         return { frames: this.frames.slice(0, this.recorded).slice(after, after + limit), last: this.recorded };
       }
       case "/inbox": return { items: this.asks };
-      case "/teams": return { teams: [{ name: "research", entry: "Partner", agents: ["Partner", "Principal", "Reader"], findings: [] }] };
-      case "/teams/research": return {
+      case "/teams": return { teams: !this.team ? [] : [{ name: "research", entry: "Partner", agents: ["Partner", "Principal", "Reader"], findings: [] }] };
+      case `/teams/${this.team}`: return {
         name: "research", entry: "Partner", policy: "guarded", findings: [], agents, edges: [["Partner", "Principal"], ["Principal", "Reader"]],
       };
     }
@@ -109,11 +164,25 @@ export class Fake {
     return undefined;
   }
 
+  private listed(lines: RunLine[], query: URLSearchParams): unknown {
+    this.queries.push(query.toString());
+    const [first] = lines;
+    const old = [...Array(this.more).keys()].map((at) =>
+      ({ ...first!, run_id: `old${at}`, title: `Old question ${at}`, state: "completed", created_at: first!.created_at - 10 - at }));
+    const all = [...lines, ...old].filter((each) =>
+      ["state", "team", "project"].every((name) => !query.get(name) || each[name as "state"] === query.get(name))
+      && each.title.toLowerCase().includes((query.get("text") ?? "").toLowerCase()));
+    const start = all.length - (Number(query.get("before")) || all.length);
+    const page = all.slice(start, start + Number(query.get("limit")));
+    return { runs: page, next: start + page.length < all.length ? all.length - start - page.length : 0 };
+  }
+
   private async take(path: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
     let text = "";
     for await (const each of request) text += String(each);
-    const body = JSON.parse(text || "{}") as Record<string, unknown>;
-    this.posted.push({ path, body });
+    const sent = request.headers["content-type"] === "application/json";
+    const body = (sent ? JSON.parse(text) : { text }) as Record<string, unknown>;
+    this.posted.push({ path, body, method: request.method ?? "" });
     const refused = this.refuse(path, body);
     response.writeHead(refused?.status ?? 202, { "content-type": "application/json" });
     response.end(JSON.stringify(refused ?? { command: 1, taken: true, run_id: this.run, created: true }));
@@ -142,6 +211,11 @@ export class Fake {
     response.end(readFileSync(place));
   }
 }
+
+const tool = (name: string, effect: string) => ({
+  name, description: "", effect, parameters: {},
+  rulings: effect === "read" ? { "": "allow", open: "allow", guarded: "allow", strict: "deny" } : { "": "ask", open: "allow", guarded: "ask", strict: "deny" },
+});
 
 const frameEvent = (frame: Frame): string => `event: frame\nid: ${frame.seq}\ndata: ${JSON.stringify(frame)}\n\n`;
 

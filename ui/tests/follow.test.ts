@@ -11,7 +11,7 @@ const open: (() => Promise<void> | void)[] = [];
 afterEach(async () => { for (const each of open.splice(0).reverse()) await each(); });
 Object.assign(globalThis, { window: globalThis });
 
-async function following(recorded: number) {
+async function following(recorded: number, pause = (): Promise<void> => new Promise((done) => { setTimeout(done, 1); })) {
   const fake = new Fake(fixture("research").frames, recorded);
   const root = await fake.open();
   open.push(() => fake.close());
@@ -20,12 +20,12 @@ async function following(recorded: number) {
   const said: Connection[] = [];
   const follower = new Follower(
     new Api(root, "secret"), fake.run, store, deltas, (each) => said.push(each), (draw) => { setTimeout(draw, 0); },
-    () => new Promise((done) => { setTimeout(done, 1); }),
+    pause,
   );
   const ended = follower.follow();
   open.push(async () => { follower.stop(); await ended; });
   const seqs = () => store.history.frames.map((each) => each.seq);
-  return { fake, store, deltas, said, seqs, ended };
+  return { fake, store, deltas, said, seqs, ended, follower };
 }
 
 const numbers = (last: number): number[] => [...Array(last).keys()].map((each) => each + 1);
@@ -66,6 +66,20 @@ test("a server that is away for a while is waited for, and all that came before 
   fake.down = false;
   await until(() => store.history.seq === 60);
   expect(seqs()).toEqual(numbers(60));
+});
+
+test("whoever does not want to wait for the next try makes it now", async () => {
+  const { fake, said, follower } = await following(10, () => new Promise(() => undefined));
+  await until(() => fake.connections === 1);
+  fake.down = true;
+  fake.cut();
+  await until(() => said.at(-1)!.state === "lost");
+  fake.down = false;
+  await until(() => {
+    follower.wake();
+    return fake.connections === 1;
+  });
+  expect(said.at(-1)!.state).toBe("live");
 });
 
 test("the end of the run ends the following; a token that is gone says so", async () => {

@@ -64,9 +64,9 @@ test("the board has what the team keeps, whatever it holds", () => {
   const data = { work_modules: { WM_1: { name: "Cause", status: "ongoing", description: "why" }, WM_2: null, WM_3: { status: 7 } } };
   run.add({ seq: 1, at: 1, changes: [{ type: "data_changed", activation: 0, set: data }] });
   expect(modulesOf(run)).toEqual([
-    { id: "WM_1", name: "Cause", description: "why", status: "ongoing" },
-    { id: "WM_2", name: "WM_2", description: "", status: "pending" },
-    { id: "WM_3", name: "WM_3", description: "", status: "pending" },
+    { id: "WM_1", name: "Cause", description: "why", notes: "", status: "ongoing" },
+    { id: "WM_2", name: "WM_2", description: "", notes: "", status: "pending" },
+    { id: "WM_3", name: "WM_3", description: "", notes: "", status: "pending" },
   ]);
   expect(modulesOf(new Run())).toEqual([]);
 });

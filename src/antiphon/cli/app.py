@@ -18,6 +18,7 @@ COMMANDS: Mapping[str, str] = {
     "chat": "Chat with an agent or team. Saved; resume it any time.",
     "runs": "Look at runs, resume, cancel or delete them, check and export them.",
     "serve": "Serve teams over HTTP and WebSocket.",
+    "ui": "Look at runs in a browser.",
     "answer": "Answer what a run asks, from another terminal or process.",
     "rules": "Allow or deny tools beyond one run.",
     "graph": "Draw who reaches whom in a team.",
@@ -47,7 +48,9 @@ class Commands(click.Group):
         elif cmd_name == "chat":
             from antiphon.cli.commands.chat import chat as found
         elif cmd_name == "serve":
-            from antiphon.cli.commands.serve import serve as found
+            from antiphon.cli.serving.serve import serve as found
+        elif cmd_name == "ui":
+            from antiphon.cli.serving.ui import ui as found
         elif cmd_name == "answer":
             from antiphon.cli.commands.answer import answer as found
         elif cmd_name == "rules":

@@ -231,6 +231,10 @@ def _broken(error: BaseException, target: str) -> ConfigError:
     )
 
 
+class TakesNoFolder(ConfigError):
+    """A folder was given for a team that reads none."""
+
+
 def _shown(path: str) -> str:
     relative = os.path.relpath(path)
     return path if relative.startswith("..") else relative
@@ -251,7 +255,7 @@ def _team(text: str, found: Any, folder: str | None) -> Target:
     if callable(found) and not isinstance(found, Tool | type) and not _is_team(found):
         found = _called(text, found, folder)
     elif folder is not None:
-        raise ConfigError(
+        raise TakesNoFolder(
             f"{text} takes no folder; --folder needs a function team(folder=...) or a team file"
         )
     if isinstance(found, Agent):
@@ -296,7 +300,7 @@ def _called(text: str, function: Any, folder: str | None) -> Any:
         parameters = []
     takes = any(each.name == "folder" or each.kind is each.VAR_KEYWORD for each in parameters)
     if folder is not None and not takes:
-        raise ConfigError(f"{text} takes no folder; give the function a parameter `folder`")
+        raise TakesNoFolder(f"{text} takes no folder; give the function a parameter `folder`")
     try:
         return function(folder=Path(folder or ".")) if takes else function()
     except AntiphonError:

@@ -47,6 +47,10 @@ SURVEYED = 500
 """Runs that are looked at between two breaths."""
 
 
+class HostReadsOnly(UserError):
+    """A host that only reads was asked for something else."""
+
+
 class Host:
     """Runs of teams, many at once. Use it as an async context manager, in one event loop.
 
@@ -55,19 +59,22 @@ class Host:
     drain_seconds: what is in flight gets so long to end when the host is left. clock: of the runs, too.
     projects: folders with teams, rules and files that runs share. models: strings, of which a run may be
     started with one for all of its agents. send_spans: takes the spans of runs as they end, such as
-    `SpanSender().send`; trace_content: they hold what was said, too.
+    `SpanSender().send`; trace_content: they hold what was said, too. drives: False only reads the journal:
+    no run is taken up, and whatever would change one is refused.
     """
 
     def __init__(
         self, journal: Journal | str, teams: Mapping[str, Team], *, max_runs: int = 100,
         idle_seconds: float = 60.0, drain_seconds: float = 8.0, clock: Clock | None = None,
         projects: Projects | None = None, models: Iterable[str] = (),
-        send_spans: SendSpans | None = None, trace_content: bool = False,
+        send_spans: SendSpans | None = None, trace_content: bool = False, drives: bool = True,
     ) -> None:  # fmt: skip
         self.known = KnownTeams(teams_of(teams), projects)
         """The teams that runs may be of, and the projects."""
         self.models = tuple(dict.fromkeys(models))
         """What a run may be started with instead of its agents' own models."""
+        self.drives = fit(drives, bool, "Host(drives)")
+        """False: it only reads."""
         self._max_runs = fit(max_runs, int, "Host(max_runs)")
         self._idle_seconds = fit(idle_seconds, float, "Host(idle_seconds)")
         self._drain_seconds = fit(drain_seconds, float, "Host(drain_seconds)")
@@ -90,6 +97,8 @@ class Host:
     async def __aenter__(self) -> Host:
         self._opened = open_journal(self._given)
         self._slots = Slots(self._max_runs)
+        if not self.drives:
+            return self
         try:
             await self._survey(first=True)
         except BaseException:
@@ -148,7 +157,7 @@ class Host:
         came with another request, UserError for what JSON cannot hold, a history that no provider would
         take and what is not to be chosen, JournalError.
         """
-        self._refuse_when_draining()
+        self._check_starts()
         found = checked(Labels(labels.project, labels.owner, team))
         with self._removal.starting(found.project):
             known = await self.known.to_start(found)
@@ -187,7 +196,7 @@ class Host:
                 raise KeyUsed(f"Run {run_id} has begun with another request; use a new key for a new run")
             await self.watch(run_id)
             return StartedRun(run_id, False)
-        self._refuse_when_draining()
+        self._check_starts()
         hosted = self._host(run_id, team)
         hosted.begin(f"run {run_id}", first)
         try:
@@ -204,7 +213,7 @@ class Host:
         team: whose it is, where no host has started it and several teams would do. Raises UnknownName,
         RunInUse, UserError when it is closed or it cannot be told which team does it.
         """
-        self._refuse_when_draining()
+        self._check_starts()
         hosted = self._runs.get(run_id)
         if hosted is not None and hosted.state in ("queued", "running"):
             return
@@ -217,7 +226,7 @@ class Host:
         if not name:
             name = await self._guess(run_id)
         known = await self.known.of(replace(info.labels, team=name))
-        self._refuse_when_draining()
+        self._check_starts()
         self._take_up(run_id, known, drives=True)
 
     async def compare(self, run_id: str, team: str = "") -> list[Difference] | None:
@@ -264,7 +273,7 @@ class Host:
     async def watch(self, run_id: str) -> None:
         """See that a run of one of the teams here is taken up when something is posted in it."""
         hosted = self._runs.get(run_id)
-        if self.draining or (hosted is not None and not hosted.is_done):
+        if self.draining or not self.drives or (hosted is not None and not hosted.is_done):
             return
         info = await self.info(run_id)
         if not info.owner and not is_closed(info) and info.labels.team:
@@ -291,6 +300,7 @@ class Host:
 
         Raises UnknownName, RunInUse when another process drives it, UserError when it is closed already.
         """
+        self._check_drives()
         hosted = self._runs.get(run_id)
         if hosted is not None and hosted.run is not None:
             await hosted.close(reason)
@@ -302,6 +312,7 @@ class Host:
 
     async def delete(self, run_id: str) -> None:
         """Remove a run for good. Raises UnknownName, RunInUse while it is at work or driven elsewhere."""
+        self._check_drives()
         hosted = self._runs.get(run_id)
         if hosted is not None:
             if hosted.run is not None and not await is_idle(hosted.run):
@@ -484,7 +495,12 @@ class Host:
             await asyncio.wait(tasks)
         return tuple(each.run_id for each in hosted if each.cut_off)
 
-    def _refuse_when_draining(self) -> None:
+    def _check_drives(self) -> None:
+        if not self.drives:
+            raise HostReadsOnly("This host only reads its journal; runs are started and changed elsewhere")
+
+    def _check_starts(self) -> None:
+        self._check_drives()
         if self.draining:
             raise HostDraining("This host is being left, and starts nothing more; ask again in a moment")
 

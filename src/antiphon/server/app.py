@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
 from litestar import Litestar, Router
@@ -13,7 +13,7 @@ from litestar.openapi.config import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.openapi.spec import Components, SecurityScheme
 from litestar.types import ASGIApp, Receive, Scope, Send
-from msgspec import Struct
+from msgspec import Struct, field
 from prometheus_client import CollectorRegistry, Histogram
 
 from antiphon import __version__
@@ -40,12 +40,13 @@ from antiphon.server.subjects import AccessToken, Subjects
 from antiphon.server.users import FollowedUsers
 
 ROUTES: tuple[Any, ...] = (
-    operation.health, operation.ready, operation.status, operation.session, operation.metrics,
+    operation.health, operation.ready, operation.status, operation.who, operation.session,
+    operation.open_page, operation.metrics,
     teams.list_teams, teams.show_team,
     runs.create_run, runs.list_runs, runs.show_run, runs.change_run, runs.delete_run, runs.ask, runs.tell,
     runs.answer, runs.cancel, runs.resume, runs.check, runs.close, runs.inbox,
-    reading.tree, reading.records, reading.frames, reading.request, reading.activation, reading.questions,
-    reading.blob, reading.context,
+    reading.tree, reading.records, reading.frames, reading.request, reading.chat_completion,
+    reading.activation, reading.questions, reading.blob, reading.context,
     transfer.export_run, transfer.import_run, events.events, socket.websocket_route, page.page, page.asset,
     *projects.ROUTES, *project_files.ROUTES, work_modules.change_modules,
 )  # fmt: skip
@@ -64,6 +65,8 @@ class ServerSettings(Struct, frozen=True):
     """How much one caller may ask for."""
     users: FollowedUsers | None = None
     """The file that tokens, hosts and origins come from: what it says later counts from then on."""
+    commands: Mapping[str, str] = field(default_factory=dict)
+    """Of a read-only look: the command lines that go on; see `SessionView`."""
 
 
 def make_app(
@@ -75,7 +78,7 @@ def make_app(
     Raises UserError for a route that declares no permission.
     """
     subjects, rates = Subjects(settings.tokens, now), CallerRates(settings.bounds, steady)
-    served = Served(host, subjects, rates)
+    served = Served(host, subjects, rates, settings.commands)
     registry = CollectorRegistry()
     registry.register(operation.HostCollector(served))
     seconds = Histogram(

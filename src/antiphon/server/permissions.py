@@ -11,7 +11,8 @@ from litestar.plugins import ReceiveRoutePlugin
 from litestar.routes import BaseRoute
 
 from antiphon.errors import UserError
-from antiphon.server.problems import Problem, Refusal
+from antiphon.server.problems import READ_ONLY, Problem, Refusal
+from antiphon.server.served import Served
 from antiphon.server.subjects import Subject
 
 Permission = Literal["public", "read", "write", "first_frame"]
@@ -88,4 +89,11 @@ def check_permission(connection: ASGIConnection[Any, Any, Any, Any], route: Base
     if not isinstance(subject, Subject):
         raise Refusal(401, "no_token", "This needs a token", "Send the header `Authorization: Bearer TOKEN`")
     if needed is None or needed not in subject.scopes:
-        raise Refusal(403, "scope", f"This needs a token with the scope {needed}", "Ask for another token")
+        raise scope_refusal(needed, connection.app.state.served)
+
+
+def scope_refusal(needed: Permission | None, served: Served) -> Refusal:
+    """Why somebody who is known may not do what needs that scope."""
+    if needed == "write" and not served.host.drives:
+        return Refusal(403, "read_only", "This is a read-only look: nothing can be changed here", READ_ONLY)
+    return Refusal(403, "scope", f"This needs a token with the scope {needed}", "Ask for another token")

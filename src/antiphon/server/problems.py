@@ -23,6 +23,7 @@ from antiphon.errors import (
     UnknownName,
     UserError,
 )
+from antiphon.host.host import HostReadsOnly
 from antiphon.host.projects.files import FolderFull, NameTaken
 from antiphon.host.removal import ProjectBusy
 from antiphon.host.starting import HostDraining, KeyUsed, NotMoved
@@ -67,6 +68,11 @@ class Refusal(Exception):
         self.problem = Problem(title, status, f"urn:antiphon:problem:{code}", detail, errors)
 
 
+READ_ONLY = (
+    "In a terminal: `antiphon answer RUN` answers, `antiphon runs resume RUN TARGET` goes on,"
+    " `antiphon serve TARGET` serves a page that may do both"
+)
+"""How to go on from a look that changes nothing."""
 _EXPECTED = re.compile(r"Expected (?P<expected>.+?)(?:, got (?P<got>.+?))?(?: - at `(?P<path>.+)`)?$")
 _UNKNOWN = re.compile(r"Object contains unknown field `(?P<name>.+?)`(?: - at `(?P<path>.+)`)?$")
 _MISSING = re.compile(r"Object missing required field `(?P<name>.+?)`(?: - at `(?P<path>.+)`)?$")
@@ -136,6 +142,8 @@ def refusal_of(error: Exception) -> Refusal:
             return Refusal(409, "not_moved", text, "Move it to a project that has its team")
         case HostDraining():
             return Refusal(503, "draining", text, "Ask again in a moment")
+        case HostReadsOnly():
+            return Refusal(403, "read_only", text, READ_ONLY)
         case UserError():
             return Refusal(400, "refused", text)
         case AntiphonError():

@@ -6,7 +6,8 @@ import asyncio
 import contextlib
 import gc
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
 
 import uvicorn
 from litestar import Litestar
@@ -74,9 +75,9 @@ def seldom_collected() -> Iterator[None]:
 
 async def serve(
     app: Litestar, listening: socket.socket, stop: asyncio.Event, drain_seconds: float,
-    ready: Callable[[str], None],
+    ready: Callable[[str], None], until: Awaitable[None] | None = None,
 ) -> None:  # fmt: skip
-    """Serve until `stop` is set; then drain the host's runs, end the streams and return.
+    """Serve until `stop` is set, or `until` returns; then drain the host's runs, end the streams and return.
 
     ready: told the address once it answers. drain_seconds: what is in flight gets so long to end.
     """
@@ -89,19 +90,22 @@ async def serve(
     )  # fmt: skip
     server = Listener(config)
     serving = asyncio.ensure_future(server.serve(sockets=[listening]))
-    stopping = asyncio.ensure_future(stop.wait())
+    waited: set[asyncio.Future[Any]] = {serving, asyncio.ensure_future(stop.wait())}
+    if until is not None:
+        waited.add(asyncio.ensure_future(until))
     try:
         address = listening.getsockname()
         name = f"[{address[0]}]" if ":" in address[0] else address[0]
         ready(f"http://{name}:{address[1]}")
         LOG.info("serving %s at port %d", ", ".join(sorted(served.host.teams)), address[1])
         with seldom_collected():
-            await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
         LOG.info("leaving the runs in good order, %s s at most", drain_seconds)
         cut = await served.host.drain(drain_seconds)
         LOG.info("left; runs in which something was cut off: %d", len(cut))
     finally:
         served.leave()
         server.should_exit = True
-        stopping.cancel()
+        for each in waited - {serving}:
+            each.cancel()
         await serving

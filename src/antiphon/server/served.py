@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from antiphon.host import Host
 from antiphon.server.gate import CallerRates
@@ -18,10 +18,13 @@ class Served:
 
     event_encodings, update_encodings: of records and pieces as Server-Sent Events, and as messages of a
     WebSocket. readers: by any key, what makes a stream look whether it must end.
+    commands: see `SessionView`.
     """
 
-    def __init__(self, host: Host, subjects: Subjects, rates: CallerRates) -> None:
-        self.host, self.subjects, self.rates = host, subjects, rates
+    def __init__(
+        self, host: Host, subjects: Subjects, rates: CallerRates, commands: Mapping[str, str]
+    ) -> None:
+        self.host, self.subjects, self.rates, self.commands = host, subjects, rates, commands
         self.leaving, self.uploads = asyncio.Event(), Uploads()
         self.event_encodings, self.update_encodings = Encodings[bytes](), Encodings[str]()
         self.readers: dict[int, Callable[[], None]] = {}

@@ -24,7 +24,7 @@ from antiphon.server.changes import (
 )
 from antiphon.server.gate import MAX_BODY, caller_of
 from antiphon.server.log import LOG
-from antiphon.server.permissions import Permission, allowed
+from antiphon.server.permissions import Permission, allowed, scope_refusal
 from antiphon.server.problems import Refusal, invalid, refusal_of
 from antiphon.server.routes.answers import answered, receipt
 from antiphon.server.routes.bodies import AnswerBody, AskBody, ChangeRun
@@ -187,9 +187,7 @@ class SocketConnection:
     def _check(self, request: messages.ClientRequest) -> None:
         needed, _ = ACTIONS[type(request)]
         if needed not in self._subject.scopes:
-            raise Refusal(
-                403, "scope", f"This needs a token with the scope {needed}", "Ask for another token"
-            )
+            raise scope_refusal(needed, self._served)
         if len(self._working) >= AT_ONCE or not self._served.rates.take(self._caller):
             raise Refusal(429, "rate", "Too many requests", "Wait for replies, then ask again")
 

@@ -13,8 +13,11 @@ from antiphon.errors import UserError
 from antiphon.host.team import check_label
 
 Scope = Literal["read", "write"]
+SCOPES = frozenset({"read", "write"})
 TICKET_SECONDS = 30.0
 """How long a ticket is good for."""
+OPENING_SECONDS = 120.0
+"""How long a browser that was opened has until its page asks for the token."""
 MAX_TICKETS = 1_000
 """Tickets that nobody has used yet; of more, the oldest are forgotten."""
 SHORTEST = 16
@@ -26,7 +29,7 @@ class Subject(Struct, frozen=True):
 
     name: str
     """Whose runs, and who has answered."""
-    scopes: frozenset[str] = frozenset({"read", "write"})
+    scopes: frozenset[str] = SCOPES
     """What may be done."""
     sees_all: bool = False
     """Every run, also those of others and those that no server has started."""
@@ -60,6 +63,7 @@ class Subjects:
         self.on_revoked: Callable[[], None] = lambda: None
         self._tokens: dict[str, AccessToken] = {}
         self._tickets: dict[str, tuple[Subject, float]] = {}
+        self._openings: dict[str, tuple[str, float]] = {}
         self.replace(tokens)
 
     def replace(self, tokens: Iterable[AccessToken]) -> None:
@@ -119,12 +123,32 @@ class Subjects:
             return None
         return found[0]
 
+    def opening(self, token: str) -> str:
+        """A text for which a page is given the token once, within OPENING_SECONDS.
 
-def one_token(token: str) -> AccessToken:
-    """The token of a server with one user, who sees everything. Raises UserError for a short one."""
+        It stands in the address that a browser is opened with: whoever else is on this machine can read the
+        browser's command line, later.
+        """
+        made = secrets.token_urlsafe(24)
+        self._openings[digest_of(made)] = (token, self._now() + OPENING_SECONDS)
+        return made
+
+    def by_opening(self, opening: str) -> str | None:
+        """The token, and never again; None for a text that is unknown, used or too old."""
+        found = self._openings.pop(digest_of(opening), None)
+        if found is None or found[1] <= self._now() or self.by_token(found[0]) is None:
+            return None
+        return found[0]
+
+
+def one_token(token: str, scopes: frozenset[str] = SCOPES) -> AccessToken:
+    """The token of a server with one user, who sees everything. Raises UserError for a short one.
+
+    scopes: what may be done.
+    """
     if len(token) < SHORTEST:
         raise UserError(f"A token has at least {SHORTEST} characters")
-    return AccessToken(Subject("local", sees_all=True), digest_of(token))
+    return AccessToken(Subject("local", scopes, sees_all=True), digest_of(token))
 
 
 def bearer(headers: Mapping[bytes, bytes]) -> str:

@@ -88,6 +88,8 @@ class OpenQuestion(Struct, frozen=True):
     """Posted answers that did not fit, after each of which it stayed open."""
     takes_verdict: bool = False
     """Of an approval and a limit: it is answered `yes`, `no` or `always`."""
+    also: tuple[str, ...] = ()
+    """Of a limit: the agents beside `agent` that wait for the same answer, each as often as it waits."""
 
 
 class RunConnection:
@@ -336,7 +338,17 @@ def _question(tree: RunTree, asked: EffectNode) -> OpenQuestion:
     kind: Literal["approval", "limit"] = "approval" if asked.is_approval else "limit"
     tool, arguments = (asked.name, asked.arguments) if asked.is_approval else ("", "")
     return OpenQuestion(
-        asked.id, kind, agent, asked.text, tool, arguments, since, VERDICTS, None, until, wait.refused, True
+        asked.id, kind, agent, asked.text, tool, arguments, since, VERDICTS, None, until, wait.refused, True,
+        () if asked.is_approval else _joining(tree, asked.id),
+    )  # fmt: skip
+
+
+def _joining(tree: RunTree, question: str) -> tuple[str, ...]:
+    """The agents whose calls wait for the answer to a question about a limit that they share."""
+    return tuple(
+        tree.activations[ids.activation_of(each.id)].agent
+        for each in tree.effects.values()
+        if each.ended_at is None and each.wait is not None and each.wait.joins == question
     )
 
 

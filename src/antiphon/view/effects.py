@@ -51,7 +51,8 @@ def _waits(detail: Detail) -> WaitDetail:
     if isinstance(detail, HumanInput):
         options, schema = (detail.options, detail.schema) if type(detail) is QuestionEffect else ((), None)
         rule = detail.by if type(detail) is ApprovalEffect else ""
-        return WaitDetail(detail.deadline or 0.0, options=options, schema=schema, rule=rule)
+        joins = detail.joins if type(detail) is LimitEffect else ""
+        return WaitDetail(detail.deadline or 0.0, options=options, schema=schema, rule=rule, joins=joins)
     return WaitDetail(detail.due_at if type(detail) is TimerEffect else 0.0)
 
 

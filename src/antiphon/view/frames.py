@@ -151,6 +151,10 @@ class TurnStartFrame(Struct, frozen=True, tag="turn_started", omit_defaults=True
     acts: bool = False
     suffix: CutText = CutText()
     """Text that the model is shown in this turn only."""
+    begun_by: str = ""
+    """The hook that said how it begins: `plan_turn` or `prepare_input`."""
+    rules: tuple[str, ...] = ()
+    """Which of its own rules that hook followed, each as `id (file:line)`."""
 
 
 class TurnEndFrame(Struct, frozen=True, tag="turn_ended", omit_defaults=True):
@@ -161,6 +165,10 @@ class TurnEndFrame(Struct, frozen=True, tag="turn_ended", omit_defaults=True):
     another_turn: bool = False
     reminder: str = ""
     """What the model was told, to make it continue."""
+    ended_by: str = ""
+    """The hook that said what follows: `end_turn`."""
+    rules: tuple[str, ...] = ()
+    """Which rules its hooks followed, those of its beginning first."""
 
 
 class EffectStartFrame(Struct, frozen=True, tag="effect_started", omit_defaults=True):
@@ -190,6 +198,10 @@ class EffectStartFrame(Struct, frozen=True, tag="effect_started", omit_defaults=
     decision: Decision | None = None
     failure: Failure | None = None
     """Of a retry, why the attempt before it gave no reply."""
+    rule: str = ""
+    """Of an approval: the hook or the policy that wants a person asked."""
+    joins: str = ""
+    """Of a limit: the open question whose answer is this one's too."""
 
 
 class EffectEndFrame(Struct, frozen=True, tag="effect_ended", omit_defaults=True):
@@ -237,6 +249,8 @@ class DataFrame(Struct, frozen=True, tag="data_changed", omit_defaults=True):
     append: Mapping[str, list[Any]] = {}
     left_out: Mapping[str, int] = {}
     """Values that are too large for a frame, and their size in bytes of JSON."""
+    by: str = ""
+    """The hook that changed them; empty for an action."""
 
 
 class TranscriptFrame(Struct, frozen=True, tag="transcript_changed", omit_defaults=True):
@@ -312,15 +326,17 @@ class _Painter:
             case changes.TurnStart(activation, turn):
                 return self.turn_start(activation, turn)
             case changes.TurnEnd(activation, turn):
-                return TurnEndFrame(activation.id, turn.number, turn.another_turn, turn.reminder)
+                return TurnEndFrame(
+                    activation.id, turn.number, turn.another_turn, turn.reminder, turn.ended_by, turn.rules
+                )
             case changes.MessageArrival(activation, message):
                 return ArrivalFrame(activation.id, self.message(message))
             case DeadLetter(number, message, reason):
                 return DeadLetterFrame(number, self.message(message), reason)
             case changes.DecisionMade(activation, effect_id, decision):
                 return DecisionFrame(activation.id, effect_id, decision)
-            case changes.DataChange(activation, replaced, appended):
-                return self.data(activation, replaced, appended)
+            case changes.DataChange(activation, replaced, appended, by):
+                return self.data(activation, replaced, appended, by)
             case changes.TranscriptChange(activation, trimmed, compacted):
                 return TranscriptFrame(activation.id, trimmed, compacted)
             case changes.CancelRequest(target, reason):
@@ -350,6 +366,7 @@ class _Painter:
             options=wait.options if wait is not None else (),
             schema=wait.schema if wait is not None else None,
             decision=effect.decision, failure=effect.failure,
+            rule=wait.rule if wait is not None else "", joins=wait.joins if wait is not None else "",
         )  # fmt: skip
 
     def callee(self, callee: ActivationNode) -> CalleeFrame:
@@ -381,12 +398,14 @@ class _Painter:
     def turn_start(self, activation: ActivationNode, turn: TurnNode) -> TurnStartFrame:
         messages = tuple(map(self.message, turn.messages))
         return TurnStartFrame(
-            activation.id, turn.number, messages, turn.planned, turn.acts, self.cut(turn.suffix)
-        )
+            activation.id, turn.number, messages, turn.planned, turn.acts, self.cut(turn.suffix),
+            turn.begun_by, turn.rules,
+        )  # fmt: skip
 
     def data(
-        self, activation: ActivationNode, replaced: Mapping[str, Any], appended: Mapping[str, list[Any]]
-    ) -> DataFrame:
+        self, activation: ActivationNode, replaced: Mapping[str, Any], appended: Mapping[str, list[Any]],
+        by: str,
+    ) -> DataFrame:  # fmt: skip
         sizes = {name: len(encode(value)) for name, value in (*replaced.items(), *appended.items())}
         large = {name: size for name, size in sizes.items() if size > self._value}
         return DataFrame(
@@ -394,6 +413,7 @@ class _Painter:
             {name: value for name, value in replaced.items() if name not in large},
             {name: value for name, value in appended.items() if name not in large},
             large,
+            by,
         )
 
     def message(self, message: Message) -> MessageFrame:

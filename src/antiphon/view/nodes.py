@@ -112,6 +112,8 @@ class WaitDetail(Struct, eq=False):
     """Of a question: the JSON Schema that the answer must fit."""
     rule: str = ""
     """Of an approval: the hook or the policy that wants a person asked, see `Decision.rule`."""
+    joins: str = ""
+    """Of `joined`: the open question about the same limit whose answer is this one's too."""
 
 
 class EffectNode(Struct, eq=False):

@@ -10,6 +10,7 @@ fold into; its digest was recorded before the model was asked.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from contextlib import aclosing
 
 import msgspec
@@ -49,6 +50,11 @@ class StoredRequest(Struct, frozen=True):
     shared: int
     """How many messages, from the first on, it has in common with the previous request of its activation; 0
     when there was none."""
+    previous: str
+    """The model call whose request that was; empty for the first of an activation."""
+    removed: Sequence[ChatMessage]
+    """Messages of the previous request that this one has no longer: compaction took them away, or shortened
+    them."""
     digest: str
     """The digest that was recorded, of exactly what is asked."""
     verified: bool
@@ -63,7 +69,7 @@ async def request_of(journal: Journal, run_id: str, effect_id: str) -> StoredReq
     run that is not there and for an id that is no model call of it; JournalError when it cannot be read.
     """
     effect_id = fit(effect_id, str, "request_of(effect_id)")
-    previous: dict[int, list[ChatMessage]] = {}
+    previous: dict[int, tuple[str, list[ChatMessage]]] = {}
     latest: deque[str] = deque(maxlen=LISTED)
     async with aclosing(states_of(journal, run_id)) as states:
         async for seq, event, state in states:
@@ -76,13 +82,15 @@ async def request_of(journal: Journal, run_id: str, effect_id: str) -> StoredReq
             messages = _messages(activation, detail)
             if asked == effect_id:
                 prefix = await _prefix(journal, run_id, seq, activation.conversation.prefix)
+                before, had = previous.get(number, ("", []))
+                shared = _shared(had, messages)
                 return StoredRequest(
                     effect_id, seq, state.at, activation.agent, node_of(effect_id, detail, None).purpose,
                     _request(prefix, activation, detail, messages, effect_id, run_id),
-                    _shared(previous.get(number, []), messages), detail.digest,
+                    shared, before, _removed(had[shared:], messages[shared:]), detail.digest,
                     _digest(activation, detail) == detail.digest,
                 )  # fmt: skip
-            previous[number] = messages
+            previous[number] = asked, messages
             latest.append(asked)
     raise UnknownName(
         "model call of that run", effect_id, [*latest, "…"] if len(latest) == LISTED else latest
@@ -158,3 +166,9 @@ def _shared(before: list[ChatMessage], messages: list[ChatMessage]) -> int:
         if was is not now and was != now:
             return place
     return min(len(before), len(messages))
+
+
+def _removed(before: list[ChatMessage], messages: list[ChatMessage]) -> list[ChatMessage]:
+    """The messages of the one that the other has not, wherever they stand there."""
+    kept = {id(each) for each in messages}
+    return [each for each in before if id(each) not in kept and each not in messages]

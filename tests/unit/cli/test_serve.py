@@ -13,7 +13,7 @@ import httpx2
 import pytest
 
 from antiphon import Agent, ModelOptions
-from antiphon.cli.commands.serve import TeamOptions, hosted_teams, offered_models
+from antiphon.cli.serving.serve import TeamOptions, hosted_teams, offered_models
 from antiphon.errors import ConfigError
 from antiphon.host import HostedTeam
 from tests.unit.cli.shell import PATIENCE
@@ -303,3 +303,23 @@ def test_models_that_the_settings_reach_may_be_chosen(monkeypatch):
     ]  # fmt: skip
     monkeypatch.setenv("OPENAI_API_KEY", "a key")
     assert offered_models([HostedTeam(agents)], None) == ["ollama:llama3", "ollama:small", "openai:gpt-x"]
+
+
+def test_a_folder_is_for_the_teams_that_take_one_and_refused_if_none_does(tmp_path):
+    (tmp_path / "teams.py").write_text(
+        "from antiphon import Agent\n"
+        "def reads(folder):\n    return Agent('reads', str(folder))\n"
+        "def plain():\n    return Agent('plain')\n"
+    )
+    plain, reads = f"a={tmp_path}/teams.py:plain", f"b={tmp_path}/teams.py:reads"
+    found = hosted_teams([plain, reads], str(tmp_path), TeamOptions(policy="open"))
+    assert found["b"].agents[0].instructions == str(tmp_path)
+    with pytest.raises(ConfigError, match="takes no folder"):
+        hosted_teams([plain], str(tmp_path), TeamOptions(policy="open"))
+
+
+def test_the_run_that_is_started_names_a_team_and_says_something(shell):
+    shell.write("one.py", "from antiphon import Agent\ndesk = Agent('desk')\n")
+    for text in ("desk", "desk=", "desk= ", "other=Hi", "=Hi", ""):
+        said = shell("serve", "one.py:desk", "--start", text)
+        assert (said.code, "--start is NAME=MESSAGE, NAME one of: desk" in said.err) == (2, True), text

@@ -226,6 +226,41 @@ def test_each_fault_has_its_code_and_the_connection_lives(what):
     in_time(work)
 
 
+def test_g25_an_unknown_type_bad_json_an_inactive_run_and_a_ticket_used_twice():
+    """Case G-25: each has an error of its own on a connection that lives; what comes twice is shut, 1008."""
+
+    async def work():
+        async with served({"desk": desk("Hello.")}) as (client, _):
+            run_id = await started(client)
+            await until_done(client, run_id)
+            await client("POST", f"/runs/{run_id}/close", {})
+            first = {
+                "type": "hello",
+                "request_id": "h",
+                "ticket": (await client("POST", "/session")).json["ticket"],
+            }
+            async with client.as_("").socket() as socket:
+                assert (await socket.ask(first))["type"] == "hello_response"
+                told = {"type": "send_to_run", "request_id": "3", "run_id": run_id, "message": "More"}
+                for sent, code, request_id in (
+                    ({"type": "dance", "request_id": "1"}, "invalid", "1"),
+                    ('{"type": "subscribe", ', "not_json", ""),
+                    (told, "closed", "3"),
+                ):
+                    socket.send(sent)
+                    reply = await socket.receive()
+                    assert (reply["type"], reply["code"], reply["request_id"]) == ("error", code, request_id)
+                    assert reply["problem"]["title"]
+                follow = {"type": "subscribe", "request_id": "4", "run_id": run_id}
+                assert (await socket.ask(follow))["type"] == "subscribe_response"
+                async with client.as_("").socket() as again:
+                    again.send(first)
+                    assert await again.receive() is None
+                    assert again.closed == 1008
+
+    in_time(work)
+
+
 def test_bytes_are_no_message():
     async def work():
         async with served({"desk": desk("x")}) as (client, _), client.as_("").socket() as socket:

@@ -176,6 +176,18 @@ def test_a_value_too_large_for_a_frame_is_named_with_its_size():
     assert change.left_out == {"large": VALUE + 2}
 
 
+def test_what_a_hook_decided_is_named_with_its_rules():
+    hook = Hooks(
+        end_turn=lambda _: Return(
+            "completed", "ok", activation_data={"kept": 1}, rules=("closing (a.yaml:7)",)
+        )
+    )
+    frames = frames_of(Agent("a", model=Script(["ok"]), hooks=hook), "go")
+    (ended,) = [each for each in changes(frames, "turn_ended") if each.ended_by]
+    assert (ended.ended_by, ended.rules) == ("end_turn", ("closing (a.yaml:7)",))
+    assert [each.by for each in changes(frames, "data_changed")] == ["end_turn"]
+
+
 def test_a_file_is_named_without_its_bytes():
     file = Attachment("text/plain", b"twelve bytes", name="n.txt")
     frames = frames_of(Agent("a", model=Script(["ok"])), "read it", attachments=[file])

@@ -89,6 +89,8 @@ def test_it_holds_all_that_was_asked_and_says_what_is_new():
 
     first, second = asyncio.run(talk())
     assert (first.shared, second.shared) == (0, 1)
+    assert (first.previous, second.previous) == ("", first.effect_id)
+    assert (first.removed, second.removed) == ([], [])
     assert [each.role for each in second.request.messages[second.shared :]] == ["assistant", "tool"]
     assert "Be brief." in first.request.system
     assert (first.request.tail, second.request.tail) == ("now", "")
@@ -133,6 +135,26 @@ def test_a_run_of_an_older_format_is_shown_and_not_verified(tmp_path):
     found = asyncio.run(talk())
     assert found.request.system
     assert (found.verified, found.shared, len(found.request.messages)) == (False, 1, 3)
+
+
+def test_what_compaction_took_away_is_told():
+    async def talk():
+        journal = MemoryJournal()
+        said = ["one", "two", "<summary>short</summary><next_steps>go on</next_steps>", "three"]
+        agent = Agent("a", model=Script(said), context="continue")
+        async with open_run([agent], journal=journal, run_id="r", create=True) as run:
+            for text, intent in (("first", ""), ("second", ""), ("", "compact"), ("third", "")):
+                await run.result(await run.post("a", text, intent=intent))
+            tree = RunTree.of(await run.records())
+        return [await request_of(journal, "r", each) for each in asked_in(tree)]
+
+    *_, before, summary, after = asyncio.run(talk())
+    assert summary.purpose == "compact"
+    assert (summary.previous, after.previous) == (before.effect_id, summary.effect_id)
+    taken = [each.content for each in after.removed]
+    assert "first" in taken
+    assert "one" in taken
+    assert not {each.content for each in after.request.messages} & set(taken)
 
 
 def test_an_id_that_is_no_model_call_is_refused_by_name():

@@ -1,18 +1,23 @@
-import { useEffect, useState, type FormEvent } from "react";
+import { useEffect, useRef, useState, type FormEvent } from "react";
 import { Diff } from "../parts/Diff";
-import { reason } from "../server/problem";
+import { Glyph } from "../parts/Glyph";
+import { reason, Refused } from "../server/problem";
 import type { AnswerBody } from "../server/wire";
 import { Arguments, parsed, written, type Schema } from "./Arguments";
 import { Fields } from "../talk/Ask";
+import { visible } from "../state/words";
 
 type Way = "asked" | "edit" | "diff";
 
 /** How a question is answered: words or one of its options; an approval with yes, no, an edit or for good. */
-export function Answer({ kind, question, asked, options, schema, keys, send }: {
+export function Answer({ kind, question, asked, options, schema, late = "", leave, send, drafted }: {
   kind: string; question: string; asked: string; options: string[]; schema?: Schema | undefined;
-  /** A, E and D answer while something of it has the focus. */
-  keys: boolean;
+  /** Who has answered what meanwhile; what was drafted here stays until it is left. */
+  late?: string | undefined;
+  leave?: (() => void) | undefined;
   send(body: AnswerBody): Promise<void>;
+  /** There is something that would be lost, or no more. */
+  drafted?: ((draft: boolean) => void) | undefined;
 }) {
   const [way, setWay] = useState<Way>("asked");
   // A question whose answer has a schema is a form too, empty at first.
@@ -22,44 +27,67 @@ export function Answer({ kind, question, asked, options, schema, keys, send }: {
   const [words, setWords] = useState("");
   const [denying, setDenying] = useState(false);
   const [sent, setSent] = useState(false);
+  const [over, setOver] = useState("");
+  const box = useRef<HTMLFormElement>(null);
   const [wrong, setWrong] = useState("");
   const approval = kind === "approval";
   const { json, faults } = parsed(edited, asked, schema);
   const changed = approval && way !== "asked" && json !== "" && json !== compact(asked);
 
+  const first = useRef(edited);
+  const draft = words !== "" || edited !== first.current;
+  useEffect(() => drafted?.(draft || sent), [draft, sent]);
+  const told = late || over;
   const post = (content: string, more: Partial<AnswerBody> = {}): void => {
     setWrong("");
     setSent(true);
     // The record of the answer takes it off the list; a refusal leaves it open, with the draft.
-    send({ question, content, ...more }).catch((error: unknown) => { setSent(false); setWrong(reason(error)); });
+    send({ question, content, ...more }).then(() => drafted?.(false), (error: unknown) => {
+      setSent(false);
+      if (error instanceof Refused && (error.code === "answered" || error.code === "too_late")) setOver(reason(error));
+      else setWrong(reason(error));
+    });
   };
   const allow = (content: "yes" | "always"): void => {
+    if (sent || told) return;
     if (way !== "asked" && Object.keys(faults).length) return setWrong("An argument is wrong; the call still waits.");
     post(content, changed ? { arguments: json } : {});
   };
-  const deny = (): void => { denying ? post("no", { reason: words }) : setDenying(true); };
-  const submit = (event: FormEvent): void => {
+  const deny = (): void => { if (!sent && !told) denying ? post("no", { reason: words }) : setDenying(true); };
+  const edit = (): void => {
+    setWay("edit");
+    window.setTimeout(() => box.current?.querySelector<HTMLElement>(".form input, .form textarea, .form select")?.focus(), 0);
+  };
+  const submit = (event: { preventDefault(): void } | FormEvent): void => {
     event.preventDefault();
+    if (sent || told) return;
     if (denying) deny();
     else if (approval || kind === "limit") allow("yes");
     else if (form.length) json ? post(json) : setWrong("A field is wrong; the question is still open.");
-    else post(words);
+    else if (words.trim()) post(words);
   };
   useEffect(() => setWrong(""), [edited, words]);
 
   return (
-    <form className="reply" onSubmit={submit} onKeyDown={(event) => {
-      if ((event.metaKey || event.ctrlKey) && event.key === "Enter") submit(event);
-      if (!keys || (event.target as HTMLElement).closest("input, textarea, select")) return;
-      const act = { a: () => allow("yes"), e: () => setWay("edit"), d: deny }[event.key];
-      if (act && (approval || kind === "limit")) { event.preventDefault(); event.stopPropagation(); act(); }
+    <form ref={box} className="reply" onSubmit={submit} tabIndex={-1} onKeyDown={(event) => {
+      if ((event.metaKey || event.ctrlKey) && event.key === "Enter") return submit(event);
+      if (event.metaKey || event.ctrlKey || event.altKey || (event.target as HTMLElement).closest("input, textarea, select")) return;
+      const acts: Record<string, () => void> = approval || kind === "limit"
+        ? { a: () => allow("yes"), d: deny, ...(approval && asked ? { e: edit } : {}) }
+        : Object.fromEntries(options.slice(0, 9).map((each, index) => [String(index + 1), () => { if (!sent && !told) post(each); }]));
+      const act = acts[event.key];
+      if (act) { event.preventDefault(); event.stopPropagation(); act(); }
     }}>
+      {told && (
+        <div className="notice k-human" role="alert"><Glyph shape="human" />
+          <span className="grow"><b className="strong">Answered already.</b> {told}{draft && " Your draft stays here until you leave it."}</span>
+          {leave && <button className="btn" type="button" onClick={leave}>Leave it</button>}</div>)}
       {approval && asked && (
         <>
           <div className="seg sm" role="tablist" aria-label="Arguments">
             {(["asked", "edit", "diff"] as const).map((each) => (
               <button key={each} type="button" role="tab" aria-selected={way === each} onClick={() => setWay(each)}>
-                {{ asked: "Asked", edit: "Edit", diff: "Difference" }[each]}</button>))}
+                {{ asked: "Asked", edit: "Edit", diff: "Difference" }[each]}{each === "edit" && <kbd>E</kbd>}</button>))}
           </div>
           {way === "asked" && <Fields json={asked} />}
           {way === "edit" && <Arguments values={edited} asked={asked} schema={schema} faults={faults} set={setEdited} />}
@@ -74,13 +102,14 @@ export function Answer({ kind, question, asked, options, schema, keys, send }: {
       <div className="acts">
         {approval || kind === "limit"
           ? <>
-              <button className="btn ink" type="button" disabled={sent} onClick={() => allow("yes")}>{sent ? "Sent" : changed ? "Allow as edited" : "Allow"}{keys && <kbd>A</kbd>}</button>
-              <button className="btn" type="button" disabled={sent} onClick={deny}>{denying ? "Deny with this reason" : "Deny"}{keys && <kbd>D</kbd>}</button>
-              {approval && <button className="btn plain" type="button" disabled={sent} onClick={() => allow("always")}>Always in this run</button>}
+              <button className="btn ink" type="button" disabled={sent || told !== ""} onClick={() => allow("yes")}>{sent ? "Sent" : changed ? "Allow as edited" : "Allow"}<kbd>A</kbd></button>
+              <button className="btn" type="button" disabled={sent || told !== ""} onClick={deny}>{denying ? "Deny with this reason" : "Deny"}<kbd>{denying ? "⌘↵" : "D"}</kbd></button>
+              {approval && <button className="btn plain" type="button" disabled={sent || told !== ""} onClick={() => allow("always")}>Always in this run</button>}
             </>
           : options.length
-            ? options.map((each) => <button key={each} className="btn" type="button" disabled={sent} onClick={() => post(each)}>{each}</button>)
-            : <button className="btn ink" disabled={sent || (!words.trim() && form.length === 0)}>{sent ? "Sent" : "Answer"}<kbd>⌘↵</kbd></button>}
+            ? options.map((each, index) => <button key={each} className="btn" type="button" disabled={sent || told !== ""} onClick={() => post(each)}>
+              {visible(each)}{index < 9 && <kbd aria-hidden="true">{index + 1}</kbd>}</button>)
+            : <button className="btn ink" disabled={sent || told !== "" || (!words.trim() && form.length === 0)}>{sent ? "Sent" : "Answer"}<kbd>⌘↵</kbd></button>}
       </div>
     </form>
   );

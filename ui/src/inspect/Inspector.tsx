@@ -1,4 +1,5 @@
-import { Icon, Glyph } from "../parts/Glyph";
+import { Copy } from "../parts/Copy";
+import { Glyph } from "../parts/Glyph";
 import { Whole } from "../parts/Text";
 import { asksPerson, failed, kindOf } from "../state/doing";
 import type { Effect } from "../state/run";
@@ -7,7 +8,11 @@ import { lasted, line, visible } from "../state/words";
 import { Fields } from "../talk/Ask";
 import { openingOf } from "../talk/items";
 import type { Schema } from "../answer/Arguments";
+import { useActions, type Actions } from "../server/actions";
+import { curl } from "./curl";
 import { ModelCall } from "./ModelCall";
+import { Decided, Hooks, Rule } from "./Why";
+import { useWhole } from "./whole";
 
 export type Prefixes = (digest: string) => Prefix | undefined;
 export interface Prefix {
@@ -23,21 +28,21 @@ const TITLES: Record<string, string> = {
 export function Inspector({ store, view, prefixes }: { store: Store; view: View; prefixes: Prefixes }) {
   const effect = view.run.effect(view.effect) ?? view.whole.effect(view.effect);
   const later = effect && !view.run.effect(view.effect);
+  const actions = useActions();
   return (
     <section className="pane p-look" aria-label="Inspector" id="pane-look">
       <div className="bar-top">
         <h2 className="cut">{effect ? title(effect) : "Inspector"}</h2>
         {effect && <code className="faint sm">{effect.id}</code>}
         <span className="grow" />
-        {effect && (
-          <button className="btn plain sq" aria-label="Copy as JSON" title="Copy as JSON"
-            onClick={() => void navigator.clipboard?.writeText(JSON.stringify(effect, null, 2))}><Icon name="copy" /></button>
-        )}
+        {effect && isModel(effect) && actions && <Copy what="Copy as curl" text={() => curlOf(actions, effect.id)}>curl</Copy>}
+        {effect && <Copy what="Copy as JSON" text={async () =>
+          JSON.stringify(actions && isModel(effect) ? { ...(await actions.request(effect.id)), reply: effect.reply } : effect, null, 2)}>JSON</Copy>}
       </div>
       <div className="body" tabIndex={0} role="group" aria-label="What is looked at">
         {!effect && <div className="empty"><p className="dim">Choose a bar, a line or a node: all there is to know of it stands here.</p></div>}
         {effect && later && <div className="empty"><p className="dim">It has not begun at this record.</p></div>}
-        {effect && !later && (effect.kind === "model" && effect.purpose !== "retry"
+        {effect && !later && (isModel(effect)
           ? <ModelCall key={effect.id} effect={effect} store={store} view={view} prefixes={prefixes} />
           : <OtherEffect key={effect.id} effect={effect} store={store} view={view} />)}
       </div>
@@ -45,18 +50,25 @@ export function Inspector({ store, view, prefixes }: { store: Store; view: View;
   );
 }
 
+export const isModel = (effect: Effect): boolean => effect.kind === "model" && effect.purpose !== "retry";
+
+/** The command that asks a model the same again. */
+export const curlOf = async (actions: Actions, id: string): Promise<string> => curl(await actions.chat(id));
+
 function title(effect: Effect): string {
   if (asksPerson(effect)) return { approval: "Approval", question: "Question", limit: "Limit" }[effect.purpose] ?? "Question";
   if (effect.purpose === "retry") return "Retry";
   return TITLES[effect.kind] ?? effect.kind;
 }
 
-function OtherEffect({ effect, store, view }: { effect: Effect; store: Store; view: View }) {
+function OtherEffect({ effect: cut, store, view }: { effect: Effect; store: Store; view: View }) {
   const { run } = view;
-  const who = run.activation(effect.activation);
+  const { effect, said } = useWhole(cut, cut.kind === "call" ? openingOf(view.run, cut)?.content : undefined);
   const bad = failed(effect);
-  const said = effect.kind === "call" ? openingOf(run, effect)?.content : undefined;
+  const who = run.activation(effect.activation);
+  const turn = run.turn(effect.activation, effect.turn);
   const approval = run.effect(`${effect.id}?`);
+  const asks = effect.rule || approval?.rule;
   const result = effect.end ? (effect.content.text ? effect.content : { text: effect.reason }) : {};
   return (
     <div className="insp">
@@ -74,13 +86,14 @@ function OtherEffect({ effect, store, view }: { effect: Effect; store: Store; vi
       )}
       {result.text && <Section title={bad ? "What went wrong" : "Result"}>
         <Whole text={result} className={`well ${bad ? "kt k-error" : ""}`} /></Section>}
-      {(effect.decision || approval) && (
+      {effect.outcome === "unknown" && <Section title="It may or may not have happened">
+        <p>Its process died while it ran, and nobody can say what it had done by then. {visible(who?.label ?? "")} was told so, and nothing is repeated by itself.
+          Look at what it acts on, with the arguments above, before you let it try again.</p></Section>}
+      {(effect.decision || approval || asks) && (
         <Section title="Permission">
           <ul className="why">
-            {effect.decision && <li><Glyph shape={effect.decision.by ? "human" : "rest"} /><span>
-              {effect.decision.allowed ? "allowed" : "denied"}{effect.decision.by ? <> by <b className="strong">{line(effect.decision.by, 40)}</b></> : effect.decision.rule ? <> by the rule <code>{line(effect.decision.rule, 160)}</code></> : " by a rule"}
-              {effect.decision.reason ? `: ${line(effect.decision.reason)}` : ""}
-              {effect.decision.remembered ? " · remembered" : ""}</span></li>}
+            {asks && <li><Glyph shape="rest" /><span><Rule rule={asks} /> wants a person asked</span></li>}
+            {effect.decision && <Decided decision={effect.decision} />}
             {approval && <li><Glyph shape="human" /><span>
               <button className="link" onClick={() => store.select(approval.id)}>{approval.id}</button> asked
               {approval.end ? `, answered after ${lasted(approval.ended - approval.began)}` : ", still open"}</span></li>}
@@ -90,6 +103,7 @@ function OtherEffect({ effect, store, view }: { effect: Effect; store: Store; vi
       {effect.by && <Section title="Answered by"><p>{line(effect.by)}</p></Section>}
       {effect.failure && <Section title="Why it is tried again">
         <p className="kt k-error">{line(`${effect.failure.kind}: ${effect.failure.text}`)}</p></Section>}
+      {turn && (turn.begunBy || turn.endedBy) && <Section title="Its turn"><ul className="why"><Hooks turn={turn} /></ul></Section>}
       {effect.callee >= 0 && <Callee number={effect.callee} store={store} view={view} />}
     </div>
   );

@@ -24,7 +24,7 @@ export function Lanes({ store, view }: { store: Store; view: View }) {
   const theme = useTheme();
   const { whole, run, history } = view;
   const moving = view.connected && whole.requests.some((id) => !whole.effect(id)!.end);
-  const until = view.live ? Math.max(view.now, whole.at) : whole.at;
+  const until = view.live && moving ? Math.max(view.now, whole.at) : whole.at;
   const right = moving ? until + (until - whole.began) * 0.06 : until;
 
   const laid = useMemo(() => layout(whole), [whole, whole.seq]);
@@ -201,7 +201,7 @@ function Transport({ store, view }: { store: Store; view: View }) {
         <span className="faint wide"> · {frame?.changes[0] ? told(frame.changes[0]) : ""}</span>
       </span>
       {view.live
-        ? view.connected && <span className="state k-agent sm"><Glyph shape="agent" />Live</span>
+        ? view.connected && !view.parked && <span className="state k-agent sm"><Glyph shape="agent" />Live</span>
         : <span className="state k-wait sm"><Glyph shape="rest" />as it was then</span>}
       <span className="grow" />
       <span className="legend" aria-hidden="true">

@@ -1,17 +1,22 @@
-import { useEffect, useMemo, useState } from "react";
+import { useEffect, useMemo, useRef, useState } from "react";
+import { useOffers } from "../find/offers";
 import type { Prefix } from "../inspect/Inspector";
-import { Glyph } from "../parts/Glyph";
+import { Glyph, Icon } from "../parts/Glyph";
 import { RunView } from "../RunView";
 import { ActionsContext, type Actions } from "../server/actions";
 import type { Api } from "../server/api";
 import { Follower, type Connection } from "../server/follow";
 import { reason } from "../server/problem";
+import { commandOf, useSession } from "../server/session";
+import type { StoredRequest } from "../server/wire";
 import { Deltas } from "../state/deltas";
 import { stateOf } from "../state/doing";
 import { bindAddress, Store, useView } from "../state/store";
 import { useLoaded } from "./load";
 import { Compose } from "./Compose";
-import { Trouble } from "./states";
+import { About } from "./About";
+import { Parked } from "./Parked";
+import { GoOn, ReadOnly, Trouble } from "./states";
 
 /** A run of the server, as it goes on. */
 export function LiveRun({ api, run }: { api: Api; run: string }) {
@@ -19,12 +24,17 @@ export function LiveRun({ api, run }: { api: Api; run: string }) {
   const deltas = useMemo(() => new Deltas(), []);
   const [connection, say] = useState<Connection>({ state: "loading", why: "" });
   const [wrong, setWrong] = useState("");
+  const [about, setAbout] = useState(false);
+  const requests = useRef(new Map<string, Promise<StoredRequest>>());
+  const wake = useRef<() => void>(undefined);
   const [prefixes, setPrefixes] = useState<Record<string, Prefix>>({});
   const info = useLoaded(() => api.run(run), 5);
+  const session = useSession();
   const view = useView(store);
 
   useEffect(() => {
     const follower = new Follower(api, run, store, deltas, say);
+    wake.current = () => follower.wake();
     const release = bindAddress(store, `/run/${run}`);
     void follower.follow();
     return () => {
@@ -44,41 +54,64 @@ export function LiveRun({ api, run }: { api: Api; run: string }) {
 
   const actions = useMemo((): Actions => ({
     deltas,
-    answer: async (body) => { await api.answer(run, body); },
+    // A request does not change any more; one that failed is asked for again.
+    request: (id) => {
+      const known = requests.current.get(id) ?? api.request(run, id);
+      requests.current.set(id, known);
+      known.catch(() => requests.current.delete(id));
+      return known;
+    },
+    chat: (id) => api.chat(run, id),
+    whole: (seq) => api.whole(run, seq),
+    answer: session.readOnly ? null : async (body) => { await api.answer(run, body); },
+    manage: session.writes ? async (change) => (await api.manage(run, change)).taken : undefined,
     schema: (effect) => {
       const turn = store.history.latest.turn(effect.activation, effect.turn);
       const model = turn?.effects.map((id) => store.history.latest.effect(id)!).findLast((each) => each.kind === "model");
       return prefixes[model?.prefix ?? ""]?.tools?.find((each) => each.name === effect.name)?.parameters;
     },
-  }), [api, run, deltas, store, prefixes]);
+  }), [api, run, deltas, store, prefixes, session.readOnly]);
   const doIt = (what: Promise<unknown>): void => {
     setWrong("");
     what.then(() => info.again(), (error: unknown) => setWrong(reason(error)));
   };
   const state = info.value?.state ?? "";
   const open = view.whole.requests.some((id) => !view.whole.effect(id)!.end);
-  const suspended = state === "suspended" || (open && info.value !== undefined && !info.value.driven_by);
+  const parked = state === "suspended";
+  useEffect(() => store.setParked(parked), [store, parked]);
+  const stop = (): void => doIt(api.cancel(run, {}));
+  useOffers(() => [
+    ...(open && !parked ? [{ key: "stop", kind: "do" as const, title: "Stop this run", act: stop }] : []),
+    ...(info.value ? [{ key: "about", kind: "do" as const, title: "Rename this run, or move it to a project", act: () => setAbout(true) }] : []),
+  ]);
   return (
     <ActionsContext value={actions}>
       <RunView store={store} name={info.value?.name || info.value?.title || ""} prefixes={(digest) => prefixes[digest]}
-        actions={open && view.live && !suspended && (
-          <button className="btn danger" onClick={() => doIt(api.cancel(run, {}))}>Stop</button>)}
+        actions={session.writes
+          ? <>
+              {open && view.live && !parked && <button className="btn danger" onClick={stop}>Stop</button>}
+              {info.value && <button className="btn plain sq" aria-label="About this run: name, project" onClick={() => setAbout(true)}><Icon name="more" /></button>}
+            </>
+          : <ReadOnly />}
         notice={<>
           {connection.state === "lost" && view.seq > 0 && (
             <div className="notice" role="status"><Glyph shape="wait" />
-              <span><b className="strong">Reconnecting.</b> {connection.why}. All that came stays; what is missed will be filled in.</span></div>)}
+              <span className="grow"><b className="strong">Reconnecting.</b> {connection.why}. You see record {view.history.seq}; what is missed will be filled in.</span>
+              <button className="btn" onClick={() => wake.current?.()}>Try now</button></div>)}
+          {connection.state === "ended" && connection.why && view.history.seq > 0 && <Trouble>{connection.why}. All that came stays.</Trouble>}
           {connection.state !== "live" && connection.why && view.history.seq === 0 && <Trouble>{connection.why}</Trouble>}
-          {suspended && (
-            <div className="notice"><Glyph shape="wait" />
-              <span className="grow"><b className="strong">Suspended.</b> Nobody drives this run. Nothing is lost: finished calls are not repeated.{" "}
-                {info.value?.reason}</span>
-              <button className="btn" onClick={() => doIt(api.resume(run, {}))}>Resume</button></div>)}
+          {parked && info.value && <Parked api={api} info={info.value} run={view.whole} session={session}
+            resume={(team) => doIt(api.resume(run, team ? { team } : {}))} />}
           {wrong && <Trouble>{wrong}</Trouble>}
           {!view.live && connection.state === "live" && stateOf(view.whole, view.now).kind === "human" && (
             <div className="notice k-human"><Glyph shape="human" /><span>It asks you something now.</span>
               <button className="btn" onClick={() => store.seek(null)}>Show</button></div>)}
         </>}
-        compose={view.live && !view.whole.closed && <Compose api={api} run={run} view={view} entry={info.value?.entry ?? ""} />} />
+        compose={view.live && !view.whole.closed && (session.writes
+          ? <Compose api={api} run={run} view={view} entry={info.value?.entry ?? ""} />
+          : session.readOnly && <div className="compose"><GoOn what={session.commands.import ? "This is a file; take it into a journal" : "Read-only; ask for more"}
+              command={commandOf(session, "import") || commandOf(session, "ask", run)} /></div>)} />
+      {about && info.value && <About api={api} info={info.value} done={() => { setAbout(false); info.again(); }} />}
     </ActionsContext>
   );
 }

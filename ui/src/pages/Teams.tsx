@@ -1,5 +1,6 @@
 import { useEffect, useState } from "react";
 import { Glyph } from "../parts/Glyph";
+import { TeamGraph } from "../start/Graph";
 import type { Api } from "../server/api";
 import { reason } from "../server/problem";
 import type { TeamView } from "../server/wire";
@@ -25,16 +26,19 @@ function Team({ api, name }: { api: Api; name: string }) {
   const [team, setTeam] = useState<TeamView>();
   const [wrong, setWrong] = useState("");
   useEffect(() => { api.team(name).then(setTeam, (error: unknown) => setWrong(reason(error))); }, [api, name]);
-  return wrong ? <Trouble>{wrong}</Trouble> : team ? <TeamSheet team={team} title={team.name} /> : <Loading />;
+  return wrong ? <Trouble>{wrong}</Trouble> : team ? <TeamSheet team={team} /> : <Loading />;
 }
 
+const RULES: Record<string, string> = { ask: "; asks you first", deny: "; denied" };
 const EFFECTS: Record<string, string> = { read: "only reads", idempotent: "may be repeated", once: "acts once" };
 
-export function TeamSheet({ team, title }: { team: TeamView; title: string }) {
+function TeamSheet({ team }: { team: TeamView }) {
   return (
-    <section className="sheet pad" aria-label={visible(title)}>
-      <h2>{visible(title)}</h2>
-      <p className="dim sm">{plural(team.agents.length, "agent")}; {visible(team.entry)} is asked. Policy: {team.policy || "open"}.</p>
+    <section className="sheet pad" aria-label={visible(team.name)}>
+      <h2>{visible(team.name)}</h2>
+      <p className="dim sm">{plural(team.agents.length, "agent")}; {visible(team.entry)} is asked. Policy: {team.policy || "open"}.{" "}
+        <a className="link" href={`#/new?team=${encodeURIComponent(team.name)}`}>New run</a></p>
+      <div className="team-two"><TeamGraph team={team} />
       <ul className="agents">
         {team.agents.map((agent) => (
           <li key={agent.name}>
@@ -44,10 +48,10 @@ export function TeamSheet({ team, title }: { team: TeamView; title: string }) {
               <p className="faint sm">reaches {team.edges.filter(([from]) => from === agent.name).map(([, to]) => visible(to)).join(", ")}</p>)}
             {agent.tools.map((tool) => (
               <p key={tool.name} className="sm tool"><Glyph shape="tool" /> <code>{visible(tool.name)}</code>{" "}
-                <span className="faint">{EFFECTS[tool.effect] ?? tool.effect}</span></p>))}
+                <span className="faint">{EFFECTS[tool.effect] ?? visible(tool.effect)}{RULES[tool.rulings[""] ?? ""]}</span></p>))}
           </li>
         ))}
-      </ul>
+      </ul></div>
       {team.findings.length > 0 && <ul className="why">{team.findings.map((each) => <li key={each}><Glyph shape="human" /><span>{visible(each)}</span></li>)}</ul>}
     </section>
   );

@@ -1,23 +1,44 @@
-import { useState } from "react";
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { Answer } from "../answer/Answer";
 import type { Schema } from "../answer/Arguments";
 import { Glyph } from "../parts/Glyph";
 import { Whole } from "../parts/Text";
 import type { Api } from "../server/api";
+import { commandOf, useSession } from "../server/session";
 import type { Inbox, InboxItemView } from "../server/wire";
-import { ago, line } from "../state/words";
+import { ago, lasted, line } from "../state/words";
+import { useListKeys } from "./keys";
 import type { Loaded } from "./load";
-import { Empty, Loading, Trouble } from "./states";
+import { Fields } from "../talk/Ask";
+import { Empty, GoOn, Loading, Trouble } from "./states";
 
 const ASKS = { approval: "asks to use", question: "asks", limit: "asks for more" };
 const keyOf = (item: InboxItemView): string => `${item.run_id} ${item.question.id}`;
 
+/** Who asks for what, in a few words. Those that wait for one budget together are one item. */
+export function headline({ agent, kind, tool = "", also = [] }: InboxItemView["question"]): string {
+  if (!also.length) return `${line(agent, 40)} ${ASKS[kind]} ${line(tool, 60)}`.trim();
+  const names = [...new Set([agent, ...also])];
+  const first = names.slice(0, 3).map((each) => line(each, 30)).join(", ");
+  const rest = 1 + also.length - Math.min(3, names.length);
+  return `${first}${rest ? ` and ${rest} more` : ""} ask for more`;
+}
+
 /** Everything that waits for a person, over all runs: a list, and the one that is answered. */
 export function Waiting({ api, inbox }: { api: Api; inbox: Loaded<Inbox> }) {
   const [chosen, choose] = useState("");
+  // What was written for a question stays when somebody else has answered it.
+  const [kept, keep] = useState<InboxItemView>();
+  const session = useSession();
   const items = inbox.value?.items ?? [];
-  const item = items.find((each) => keyOf(each) === chosen) ?? items[0];
-  const since = (each: InboxItemView): string => ago(Date.now() / 1000 - (each.question.since ?? 0));
+  const there = items.find((each) => keyOf(each) === chosen);
+  const item = there ?? kept ?? items[0];
+  const gone = item !== undefined && !items.includes(item);
+  const late = useAnswered(api, gone ? item : undefined);
+  const drafting = useCallback((draft: boolean) => keep(draft ? item : undefined), [item && keyOf(item)]);
+  const box = useRef<HTMLDivElement>(null);
+  const focus = (): void => void window.setTimeout(() => box.current?.querySelector("form")?.focus(), 0);
+  useListKeys(".list .item", useMemo(() => ({ Escape: () => document.querySelector<HTMLElement>('.item[aria-current="true"]')?.focus() }), []));
   return (
     <main className="main">
       {inbox.error && <Trouble again={inbox.again}>{inbox.error}</Trouble>}
@@ -29,24 +50,50 @@ export function Waiting({ api, inbox }: { api: Api; inbox: Loaded<Inbox> }) {
         <div className="split">
           <ul className="list" aria-label="What waits">
             {items.map((each) => (
-              <li key={keyOf(each)}><button className="item" aria-current={each === item} onClick={() => choose(keyOf(each))}>
-                <Glyph shape="human" /><span className="strong cut">{line(each.question.agent, 30)} {ASKS[each.question.kind]} {line(each.question.tool ?? "", 40)}</span>
-                <span className="faint sm">{since(each)}</span>
+              <li key={keyOf(each)}><button className="item" aria-current={each === item} onClick={() => { keep(undefined); choose(keyOf(each)); focus(); }}>
+                <Glyph shape="human" /><span className="strong cut">{headline(each.question)}</span>
+                <span className="faint sm">{sinceOf(each)}</span>
                 <span className="dim sm cut">{line(each.question.text, 100)}</span>
                 <span className="faint sm cut">{line(each.name || each.team || each.run_id.slice(0, 12), 60)}</span></button></li>
             ))}
+            {items.length === 0 && <li className="empty faint">Nothing else waits for you.</li>}
           </ul>
-          <div className="answer" key={keyOf(item)}>
-            <div><h1>{line(item.question.agent, 40)} {ASKS[item.question.kind]} {line(item.question.tool ?? "", 60)}</h1>
+          <div className="answer" key={keyOf(item)} ref={box}>
+            <div><h1>{headline(item.question)}</h1>
               <p className="dim">in <a className="link" href={`#/run/${item.run_id}?effect=${encodeURIComponent(item.question.id)}`}>
-                {line(item.name || item.team || item.run_id.slice(0, 12), 80)}</a> · {since(item)}</p></div>
+                {line(item.name || item.team || item.run_id.slice(0, 12), 80)}</a> · {sinceOf(item)}{until(item)}</p></div>
             <Whole text={{ text: item.question.text }} className="said" />
-            <Answer kind={item.question.kind} question={item.question.id} asked={item.question.arguments ?? ""}
-              options={item.question.options ?? []} schema={(item.question.schema as Schema | null) ?? undefined} keys={false}
-              send={async (body) => { await api.answer(item.run_id, body); inbox.again(); }} />
+            {(item.question.refused ?? 0) > 0 && <p className="kt k-human sm">An answer that was posted did not fit; it is still open.</p>}
+            {session.readOnly
+              ? <><Fields json={item.question.arguments ?? ""} /><GoOn what="Answer it" command={commandOf(session, "answer", item.run_id)} /></>
+              : <Answer kind={item.question.kind} question={item.question.id} asked={item.question.arguments ?? ""}
+                  options={item.question.kind === "question" ? (item.question.options ?? []) : []} schema={(item.question.schema as Schema | null) ?? undefined}
+                  late={late} leave={() => { keep(undefined); choose(""); }} drafted={drafting}
+                  send={async (body) => { await api.answer(item.run_id, body); inbox.again(); }} />}
           </div>
         </div>
       )}
     </main>
   );
+}
+
+const sinceOf = (item: InboxItemView): string => ago(Date.now() / 1000 - (item.question.since ?? 0));
+const until = ({ question }: InboxItemView): string =>
+  question.deadline ? ` · ${lasted(question.deadline - Date.now() / 1000)} left to answer` : "";
+
+/** Who has answered a question that is open no longer, and what; empty for none. */
+function useAnswered(api: Api, item: InboxItemView | undefined): string {
+  const [said, say] = useState("");
+  const key = item ? keyOf(item) : "";
+  useEffect(() => {
+    if (!item) return say("");
+    let left = false;
+    say("It is open no longer.");
+    api.tree(item.run_id).then(({ activations }) => {
+      const effect = activations.flatMap((each) => each.turns).flatMap((each) => each.effects).find((each) => each.id === item.question.id);
+      if (!left && effect?.ended_at) say(`${line(effect.decided_by || "Nobody", 40)}: ${line(effect.content || effect.outcome, 160)}.`);
+    }, () => undefined);
+    return () => { left = true; };
+  }, [api, key]);
+  return said;
 }

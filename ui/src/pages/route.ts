@@ -2,13 +2,19 @@
 import { useSyncExternalStore } from "react";
 
 export type Route =
-  | { page: "runs" | "inbox" | "new" | "teams" }
+  | { page: "runs" | "inbox" | "teams" | "projects" }
+  | { page: "new"; team: string; project: string }
+  | { page: "project"; project: string }
   | { page: "run"; run: string };
 
 export function routeOf(hash: string): Route {
-  const [page = "", run = ""] = hash.replace(/^#\/?/, "").split("?")[0]!.split("/");
+  const [path = "", query = ""] = hash.replace(/^#\/?/, "").split("?");
+  const [page = "", run = ""] = path.split("/");
+  const said = new URLSearchParams(query);
+  if (page === "new") return { page, team: said.get("team") ?? "", project: said.get("project") ?? "" };
   if (page === "run" && /^[\w-]+$/.test(run)) return { page, run };
-  if (page === "inbox" || page === "new" || page === "teams") return { page };
+  if (page === "projects" && /^[\w.-]+$/.test(run)) return { page: "project", project: run };
+  if (page === "inbox" || page === "teams" || page === "projects") return { page };
   return { page: "runs" };
 }
 

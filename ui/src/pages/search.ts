@@ -1,4 +1,5 @@
-// What a search of the runs says: words, and `field:value` or `field:>number`.
+// What a search of the runs says: words, and `field:value` or `field:>number`. The server looks for what it can, over all runs.
+import type { RunQuery } from "../server/api";
 import type { RunLine } from "../server/wire";
 
 const NUMBERS: Record<string, (run: RunLine) => number> = {
@@ -8,10 +9,17 @@ const TEXTS: Record<string, (run: RunLine) => string> = {
   state: (run) => run.state, team: (run) => run.team, owner: (run) => run.owner, project: (run) => run.project,
   name: (run) => run.name, agent: (run) => run.entry,
 };
+const WHOLE = ["state", "team", "project"] as const;
 
-export function matches(run: RunLine, search: string): boolean {
-  return search.toLowerCase().split(/\s+/).filter(Boolean).every((word) => {
+const wordsOf = (search: string): [string, string, string][] =>
+  search.split(/\s+/).filter(Boolean).map((word) => {
     const [, field = "", rest = ""] = /^(\w+):(.*)$/.exec(word) ?? [];
+    return [word, field.toLowerCase(), rest];
+  });
+
+/** Whether a run is what is looked for. A state, a team and a project are named in full. */
+export function matches(run: RunLine, search: string): boolean {
+  return wordsOf(search).every(([word, field, rest]) => {
     const number = NUMBERS[field];
     if (number) {
       const [, sign = "", value = ""] = /^([<>]?)(.+)$/.exec(rest) ?? [];
@@ -19,7 +27,21 @@ export function matches(run: RunLine, search: string): boolean {
       return sign === ">" ? number(run) > wanted : sign === "<" ? number(run) < wanted : number(run) === wanted;
     }
     const text = TEXTS[field];
-    if (text) return text(run).toLowerCase().startsWith(rest);
-    return [run.title, run.name, run.team, run.entry, run.run_id].some((each) => each.toLowerCase().includes(word));
+    const named = (WHOLE as readonly string[]).includes(field);
+    if (text) return named ? !rest || text(run) === rest : text(run).toLowerCase().startsWith(rest.toLowerCase());
+    return [run.title, run.name].some((each) => each.toLowerCase().includes(word.toLowerCase()));
   });
+}
+
+/** As much of a search as the server looks for. What it gives is looked through once more. */
+export function limited(search: string, limit: number): RunQuery {
+  const query: RunQuery = { limit };
+  let longest = "";
+  for (const [word, field, rest] of wordsOf(search)) {
+    const named = WHOLE.find((each) => each === field);
+    if (named) {
+      if (rest) query[named] = rest;
+    } else if (!NUMBERS[field] && !TEXTS[field] && word.length > longest.length) longest = word;
+  }
+  return longest ? { ...query, text: longest } : query;
 }

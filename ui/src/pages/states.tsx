@@ -1,5 +1,6 @@
 import type { ReactNode } from "react";
 import { Glyph } from "../parts/Glyph";
+import { useSession } from "../server/session";
 
 /** Nothing is there: why, and what to do. */
 export const Empty = ({ title, children, todo }: { title: string; children: ReactNode; todo?: ReactNode }) => (
@@ -11,6 +12,15 @@ export const Loading = () => (
   <div className="empty late" aria-busy="true" aria-label="Loading">
     {[86, 64, 72, 40].map((each) => <div key={each} className="sk" style={{ width: `${each}%` }} />)}
   </div>
+);
+
+/** That nothing can be changed here, where that is so. */
+export const ReadOnly = () => (useSession().readOnly
+  ? <span className="state pill k-wait" title="Nothing can be changed in this page"><Glyph shape="rest" />Read-only</span> : null);
+
+/** Nothing can be changed in this page: the command that does it. */
+export const GoOn = ({ what, command }: { what: string; command: string }) => (
+  <p className="faint sm goon">{what} in a terminal{command && <>: <code>{command}</code></>}</p>
 );
 
 /** What went wrong, and what to do about it. What was there before stays. */

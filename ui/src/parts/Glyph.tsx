@@ -12,7 +12,9 @@ const SHAPES = {
   rest: <circle cx="5" cy="5" r="3.4" fill="none" stroke="currentColor" strokeWidth="1.6" />,
 };
 
-export function Glyph({ shape, kind }: { shape: keyof typeof SHAPES; kind?: Kind }) {
+export type Shape = keyof typeof SHAPES;
+
+export function Glyph({ shape, kind }: { shape: Shape; kind?: Kind }) {
   const colour = kind ?? (shape === "done" || shape === "rest" ? "wait" : shape);
   return (
     <span className={`g k-${colour}`} aria-hidden="true">
@@ -38,6 +40,9 @@ const PATHS = {
   moon: "M13.5 9.5A6 6 0 116.5 2.5a5 5 0 007 7z",
   keys: "M2 4.5h12v7H2zM4.5 7h.01M7 7h.01M9.5 7h.01M12 7h.01M5 9.5h6",
   stop: "M4 4h8v8H4z",
+  done: "M3 8.5l3.2 3.2L13 5",
+  folder: "M2 4h4l1.5 2H14v7H2z",
+  more: "M3.5 8h.01M8 8h.01M12.5 8h.01",
 };
 
 export function Icon({ name }: { name: keyof typeof PATHS }) {

@@ -9,7 +9,10 @@ const ALL: [string, string][] = [
   ["W S, A D, F", "zoom, pan, fit the lanes"],
   ["1 2 3 4", "to team, transcript, lanes, inspector"],
   ["/, ⌘F", "find in this run; ↵ to the next place"],
-  ["C", "copy a link to what is looked at"],
+  ["A, E, D", "allow, edit, deny the question that has the focus"],
+  ["C, ⇧C", "copy a link to what is looked at; the model call as curl"],
+  ["⌘K", "find or do: runs, agents, commands"],
+  ["G, N", "then R I T P: to runs, inbox, teams, projects; N: new run"],
   ["Esc", "back to the whole transcript"],
   ["?", "this list"],
 ];

@@ -9,7 +9,8 @@ const MORE = 20_000;
 /** A text in full, a beginning first. */
 export function Whole({ text, className = "well", first = FIRST }: { text: CutText; className?: string; first?: number }) {
   const all = text.text ?? "";
-  const [shown, setShown] = useState(all.length < first * 1.25 ? all.length : first);
+  const [more, setMore] = useState(0);
+  const shown = (all.length < first * 1.25 ? all.length : first) + more;
   const missing = (text.length || all.length) - Math.min(shown, all.length);
   return (
     <div className={className}>
@@ -18,7 +19,7 @@ export function Whole({ text, className = "well", first = FIRST }: { text: CutTe
         <span className="rest">
           {"… "}
           {shown < all.length
-            ? <button className="link" onClick={() => setShown(shown + MORE)}>show more of {count(missing)} characters</button>
+            ? <button className="link" onClick={() => setMore(more + MORE)}>show more of {count(missing)} characters</button>
             : <span className="faint">{count(missing)} more characters</span>}
         </span>
       )}

@@ -18,7 +18,7 @@ interface Props<Item extends Row> {
   className?: string;
 }
 
-const MARGIN = 600;
+const MARGIN = 400;
 
 export function Virtual<Item extends Row>({ items, render, label, wanted, follow = false, className = "" }: Props<Item>) {
   const box = useRef<HTMLDivElement>(null);
@@ -26,6 +26,7 @@ export function Virtual<Item extends Row>({ items, render, label, wanted, follow
   const [, redraw] = useState(0);
   const [seen, setSeen] = useState({ top: 0, height: 800 });
   const atEnd = useRef(true);
+  const before = useRef(0);
   const [missed, setMissed] = useState(0);
   const known = useRef(items.length);
 
@@ -41,7 +42,10 @@ export function Virtual<Item extends Row>({ items, render, label, wanted, follow
   useLayoutEffect(() => {
     const element = box.current!;
     const look = (): void => {
-      atEnd.current = element.scrollHeight - element.scrollTop - element.clientHeight < 40;
+      // What grows below the end is no reader who went away: only who scrolls up does that.
+      if (element.scrollHeight - element.scrollTop - element.clientHeight < 40) atEnd.current = true;
+      else if (element.scrollTop < before.current - 1) atEnd.current = false;
+      before.current = element.scrollTop;
       if (atEnd.current) setMissed(0);
       setSeen((old) => Math.abs(old.top - element.scrollTop) > 200 || old.height !== element.clientHeight
         ? { top: element.scrollTop, height: element.clientHeight } : old);
@@ -64,14 +68,17 @@ export function Virtual<Item extends Row>({ items, render, label, wanted, follow
       const key = child.dataset.key!;
       const height = child.offsetHeight;
       const index = Number(child.dataset.index);
-      const before = heights.current.get(key) ?? items[index]?.guess ?? height;
-      if (height !== before || !heights.current.has(key)) {
-        if (height !== before) changed = true;
-        if (tops[index]! + before <= element.scrollTop) above += height - before;
+      const taken = heights.current.get(key) ?? items[index]?.guess ?? height;
+      if (height !== taken || !heights.current.has(key)) {
+        if (height !== taken) changed = true;
+        if (tops[index]! + taken <= element.scrollTop) above += height - taken;
         heights.current.set(key, height);
       }
     }
-    if (above) element.scrollTop += above;
+    if (above) {
+      element.scrollTop += above;
+      before.current = element.scrollTop;
+    }
     if (changed) redraw((old) => old + 1);
   });
 

@@ -3,12 +3,22 @@ import { createContext, useContext } from "react";
 import type { Schema } from "../answer/Arguments";
 import type { Effect } from "../state/run";
 import type { Deltas } from "../state/deltas";
-import type { AnswerBody } from "./wire";
+import type { Frame } from "../state/wire";
+import type { AnswerBody, StoredRequest, WorkModuleChange } from "./wire";
 
 export interface Actions {
-  answer(body: AnswerBody): Promise<void>;
+  /** Null where the page only looks. */
+  answer: ((body: AnswerBody) => Promise<void>) | null;
+  /** What a model was asked in a call, to the letter. */
+  request(id: string): Promise<StoredRequest>;
+  /** The same as the JSON that an OpenAI-compatible endpoint takes. */
+  chat(id: string): Promise<string>;
+  /** What a record changed, with its texts whole. */
+  whole(seq: number): Promise<Frame>;
   /** The schema of a tool's parameters, as the model that calls it was told. */
   schema(effect: Effect): Schema | undefined;
+  /** Change the plan of a team of profiles; whether it was taken in. */
+  manage?: ((change: WorkModuleChange) => Promise<boolean>) | undefined;
   deltas: Deltas;
 }
 

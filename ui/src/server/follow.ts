@@ -8,6 +8,10 @@ import { events } from "./stream";
 
 export type Connection = { state: "loading" | "live" | "lost" | "ended"; why: string };
 
+const FIRST = 500;
+const MOST = 5_000;
+/** Frames that are folded in one go. */
+const SLICE = 1_000;
 const WAITS = [250, 500, 1_000, 2_000, 5_000];
 
 export class Follower {
@@ -24,7 +28,11 @@ export class Follower {
 
   stop(): void {
     this.stopped.abort();
+    this.wake();
   }
+
+  /** Try again now, where it waits before it does. */
+  wake: () => void = () => undefined;
 
   async follow(): Promise<void> {
     let failed = 0;
@@ -44,7 +52,8 @@ export class Follower {
       }
       if (this.stopped.signal.aborted) return;
       this.say({ state: "lost", why: "The server does not answer" });
-      await this.pause(WAITS[Math.min(failed++, WAITS.length - 1)]!);
+      const woken = new Promise<void>((done) => { this.wake = done; });
+      await Promise.race([woken, this.pause(WAITS[Math.min(failed++, WAITS.length - 1)]!)]);
     }
   }
 
@@ -53,11 +62,15 @@ export class Follower {
   }
 
   private async load(): Promise<void> {
-    for (;;) {
-      const page = await this.api.frames(this.run, this.last);
-      if (this.stopped.signal.aborted) return;
-      this.store.add(page.frames);
-      if (page.frames.length === 0 || this.last >= page.last) return;
+    // The first records are soon there; the server reads up to where a page begins, so the others are few and large.
+    for (let limit = FIRST; ; limit = MOST) {
+      const page = await this.api.frames(this.run, this.last, limit);
+      for (let at = 0; at < page.frames.length; at += SLICE) {
+        if (at) await this.pause(0);
+        if (this.stopped.signal.aborted) return;
+        this.store.add(page.frames.slice(at, at + SLICE), at + SLICE < page.frames.length);
+      }
+      if (this.stopped.signal.aborted || page.frames.length === 0 || this.last >= page.last) return;
     }
   }
 

@@ -1,4 +1,5 @@
 // What a run is as JSON. Written by `python -m scripts.ui_types`; do not edit.
+import type { Frame, Limits, Usage } from "../state/wire";
 
 /** An answer to an open question. Who answers is the token's subject, whatever the body says. */
 export interface AnswerBody {
@@ -35,22 +36,6 @@ export interface Attachment {
   data?: string;
   url?: string;
   name?: string;
-}
-
-/** What one request may use, its whole call tree included. None lifts a limit, 0 allows nothing. Raises UserError for a limit that is no finite number, or below 0. */
-export interface Limits {
-  depth?: number | null;
-  activations?: number | null;
-  turns?: number | null;
-  calls?: number | null;
-  tokens?: number | null;
-  inbox?: number | null;
-  usd?: number | null;
-  timeout_seconds?: number | null;
-  on_breach?: "ask" | "degrade" | "handoff" | "stop";
-  breach_target?: string;
-  cached_share?: number | null;
-  answer_seconds?: number | null;
 }
 
 /** One entry of a conversation as a model is shown it. role `tool` answers the call `call_id` of tool `name`; `ref` is the handle of its output. `opaque` is a provider's own data on an assistant message (signed reasoning, for one), sent back to that provider untouched. given: the calls came with a message; no model made them. */
@@ -112,6 +97,13 @@ export interface CreateRun {
   conversation?: boolean;
 }
 
+/** Frames of a run, oldest first. */
+export interface FramePage {
+  run_id: string;
+  frames: Frame[];
+  last: number;
+}
+
 /** What all runs ask people, oldest first. */
 export interface Inbox {
   items: InboxItemView[];
@@ -139,11 +131,7 @@ export interface OpenQuestion {
   deadline?: number | null;
   refused?: number;
   takes_verdict?: boolean;
-}
-
-/** Take up a run that nobody drives. */
-export interface ResumeBody {
-  team?: string;
+  also?: string[];
 }
 
 /** What became of a change of the plan. */
@@ -152,6 +140,16 @@ export interface ModuleReceipt {
   taken: boolean;
   id?: string;
   said?: string;
+}
+
+/** The token for a page that was opened. */
+export interface PageToken {
+  token: string;
+}
+
+/** Take up a run that nobody drives. */
+export interface ResumeBody {
+  team?: string;
 }
 
 /** A run that was started. */
@@ -216,6 +214,150 @@ export interface RunPage {
   next: number;
 }
 
+/** A run as of one record: activations, turns, effects. */
+export interface RunView {
+  run_id: string;
+  seq: number;
+  at: number;
+  started_at: number;
+  closed: boolean;
+  outcome: string;
+  reason: string;
+  requests: string[];
+  activations: ActivationView[];
+  models: ModelView[];
+  questions: OpenQuestion[];
+  messages: Message[];
+}
+
+/** One activation at work on one call. */
+export interface ActivationView {
+  number: number;
+  agent: string;
+  caller: number;
+  call: string;
+  asked: string;
+  started_at: number;
+  ended_at: number | null;
+  outcome: string;
+  reason: string;
+  content: string;
+  turns: TurnView[];
+  model_calls: number;
+  usage: Usage;
+  cost_usd: number;
+}
+
+/** One turn. */
+export interface TurnView {
+  number: number;
+  started_at: number;
+  ended_at: number | null;
+  effects: EffectView[];
+}
+
+/** One effect of a turn: a model call, a tool, an agent's call, a wait. */
+export interface EffectView {
+  id: string;
+  kind: string;
+  name: string;
+  purpose: string;
+  arguments: string;
+  text: string;
+  started_at: number | null;
+  ended_at: number | null;
+  outcome: string;
+  reason: string;
+  content: string;
+  decided_by: string;
+  callee: number | null;
+  usage: Usage | null;
+  cost_usd: number;
+}
+
+/** What one model was asked. */
+export interface ModelView {
+  model: string;
+  calls: number;
+  usage: Usage;
+  cost_usd: number;
+  unpriced_calls: number;
+}
+
+/** One message. `call_id` names the call it opens (forward) or answers (return). task_id: the thread; stays the same through replies. in_reply_to: the `id` of the message answered. data: the user's own JSON; never interpreted. calls: tool calls that the receiver's next turn performs before it asks a model. priority: of what waits in an inbox the lowest number is read first, and of equal ones the oldest. */
+export interface Message {
+  type: "forward" | "return";
+  sender: string;
+  receiver: string;
+  content: string;
+  call_id?: string;
+  id?: string;
+  task_id?: string;
+  in_reply_to?: string;
+  intent?: string;
+  topic?: string;
+  source?: string;
+  attachments?: Attachment[];
+  calls?: ToolCall[];
+  labels?: string[];
+  data?: unknown;
+  priority?: number;
+}
+
+/** Who asks, and what they may do here. */
+export interface SessionView {
+  subject: string;
+  scopes: string[];
+  version: string;
+  drives: boolean;
+  commands: Record<string, string>;
+}
+
+/** One model call's request, as of the record by which the call began. */
+export interface StoredRequest {
+  effect_id: string;
+  seq: number;
+  at: number;
+  agent: string;
+  purpose: string;
+  request: ModelRequest;
+  shared: number;
+  previous: string;
+  removed: ChatMessage[];
+  digest: string;
+  verified: boolean;
+}
+
+/** Everything one model call depends on: plain data, that JSON and a copy can hold. messages: the conversation so far, a list. It is shared with the calls that follow: whoever would change it changes a copy. Kept beyond the call, it stays as it was. tail: text for this call only, "" for none; a provider is shown it after the last message, as the user's. max_output: tokens; always sent to the provider as its cap. settings: temperature, reasoning_effort and so on, passed through under the field's names. effect_id: where in the run the call stands; unique per attempt. session: the same for all calls of a run; a provider may keep its cache by it. */
+export interface ModelRequest {
+  model: string;
+  system: string;
+  messages: ChatMessage[];
+  tools?: ToolSpec[];
+  tool_choice?: string;
+  tail?: string;
+  max_output?: number;
+  output_schema?: Record<string, unknown> | null;
+  settings?: Record<string, unknown>;
+  examples?: Example[];
+  effect_id?: string;
+  session?: string;
+}
+
+/** A tool as a model is shown it; `parameters` is a JSON Schema of type object. */
+export interface ToolSpec {
+  name: string;
+  description: string;
+  parameters: Record<string, unknown>;
+}
+
+/** A past request and the call that was right for it: `call` with `arguments`. Adapters may show the nearest ones to a small model; large models do without. */
+export interface Example {
+  request: string;
+  call: string;
+  arguments?: Record<string, unknown>;
+}
+
 /** A team. */
 export interface TeamView {
   name: string;
@@ -241,6 +383,7 @@ export interface ToolView {
   description: string;
   effect: string;
   parameters: Record<string, unknown>;
+  rulings: Record<string, string>;
 }
 
 /** What can be started. */

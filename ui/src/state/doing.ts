@@ -1,6 +1,6 @@
 // What somebody does as of a record, in a word: for the graph, the lanes and the head.
 import type { Activation, Effect, Run } from "./run";
-import { lasted } from "./words";
+import { lasted, line } from "./words";
 
 export type Kind = "agent" | "model" | "tool" | "human" | "error" | "wait";
 export interface Doing {
@@ -25,16 +25,9 @@ export function kindOf(effect: Effect): Kind {
   return effect.kind === "wait" ? "wait" : "tool";
 }
 
-/** The open effects of an activation's last turns. */
+/** What an activation has begun and not ended, of what a reader wants to see. */
 export function openOf(run: Run, activation: Activation): Effect[] {
-  const found: Effect[] = [];
-  for (const turn of activation.turns.slice(-8)) {
-    for (const id of turn.effects) {
-      const effect = run.effects.get(id)!;
-      if (!effect.end && shown(effect)) found.push(effect);
-    }
-  }
-  return found;
+  return (run.open.get(activation.number) ?? []).map((id) => run.effects.get(id)!).filter(shown);
 }
 
 export function doing(run: Run, activation: Activation, now: number): Doing {
@@ -43,15 +36,17 @@ export function doing(run: Run, activation: Activation, now: number): Doing {
   const since = (effect: Effect): string => lasted(now - effect.began);
   const ask = open.find(asksPerson);
   if (ask) return { kind: "human", state: "open", text: `asks you · ${since(ask)}` };
+  const joined = open.find((each) => each.purpose === "joined");
+  if (joined) return { kind: "human", state: "waits", text: `waits for you too · ${since(joined)}` };
   const model = open.find((each) => each.kind === "model");
   if (model) return { kind: "model", state: "open", text: `thinking · ${since(model)}` };
   const tool = open.find((each) => each.kind === "tool" || each.kind === "step");
-  if (tool) return { kind: "tool", state: "open", text: `${tool.name} · ${since(tool)}` };
+  if (tool) return { kind: "tool", state: "open", text: `${line(tool.name, 60)} · ${since(tool)}` };
   const retry = open.find((each) => each.purpose === "retry");
   if (retry) return { kind: "error", state: "open", text: `tries again in ${lasted(retry.due - now)}` };
   const calls = open.filter((each) => each.kind === "call" && !each.background);
   if (calls.length > 1) return { kind: "wait", state: "waits", text: `waits for ${calls.length} calls` };
-  if (calls[0]) return { kind: "wait", state: "waits", text: `waits for ${run.activation(calls[0].callee)?.label ?? "a call"}` };
+  if (calls[0]) return { kind: "wait", state: "waits", text: `waits for ${line(run.activation(calls[0].callee)?.label ?? "a call", 60)}` };
   if (!activation.outcome) return { kind: "agent", state: "open", text: "works" };
   if (!GOOD.has(activation.outcome)) return { kind: "error", state: "failed", text: activation.outcome };
   return { kind: "wait", state: "done", text: activation.outcome === "completed" ? "done" : activation.outcome };
@@ -61,7 +56,7 @@ export function doing(run: Run, activation: Activation, now: number): Doing {
 export function stateOf(run: Run, now: number): { kind: Kind; word: string; more: string } {
   const ask = run.asked[0] ? run.effect(run.asked[0]) : undefined;
   if (ask) return { kind: "human", word: "Asks you", more: now > ask.began ? lasted(now - ask.began) : "" };
-  if (run.drained) return { kind: "wait", word: "Suspended", more: "" };
+  if (run.drained) return { kind: "wait", word: "Parked", more: "" };
   const requests = run.requests.map((id) => run.effect(id)!);
   if (requests.some((each) => !each.end)) return { kind: "agent", word: "Running", more: "" };
   const last = requests.at(-1);

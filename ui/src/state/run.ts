@@ -39,6 +39,10 @@ export interface Effect {
   options: string[];
   /** Of a question: the JSON Schema of its answer. */
   schema: Record<string, unknown> | null;
+  /** Of an approval: what wants a person asked. */
+  rule: string;
+  /** Of a limit: the open question whose answer is this one's too. */
+  joins: string;
   finishes: boolean;
 }
 
@@ -53,6 +57,12 @@ export interface Turn {
   acts: boolean;
   suffix: CutText;
   reminder: string;
+  /** The hooks that said how it begins and what follows, and rules of theirs that they followed, those of its beginning first. */
+  begunBy: string;
+  endedBy: string;
+  rules: string[];
+  /** How many of the rules are of its beginning. */
+  first: number;
   /** Ids, in the order they began. */
   effects: string[];
 }
@@ -75,6 +85,8 @@ export interface Activation {
   turns: Turn[];
   since: number;
   data: Record<string, unknown>;
+  /** Values of its data that are too large for a frame, and the record that has them. */
+  leftOut: Record<string, number>;
 }
 
 const NOTHING: CutText = {};
@@ -90,6 +102,8 @@ export class Run {
   runLimits: RunLimits | null = null;
   effects = new Map<string, Effect>();
   activations = new Map<number, Activation>();
+  /** Effects that have not ended, by activation, in the order they began; there is no list of none. */
+  open = new Map<number, readonly string[]>();
   /** What people are asked, oldest first. */
   asked: string[] = [];
   /** Requests of the user, as calls. */
@@ -110,6 +124,7 @@ export class Run {
     const other = Object.assign(new Run(), this);
     other.effects = new Map(this.effects);
     other.activations = new Map(this.activations);
+    other.open = new Map(this.open);
     other.named = new Map(this.named);
     other.asked = [...this.asked];
     other.requests = [...this.requests];
@@ -159,12 +174,15 @@ export class Run {
           turns: [...old.turns, {
             activation: change.activation, number: change.turn, start: frame.seq, end: 0, began: frame.at,
             messages: change.messages ?? [], planned: change.planned ?? false, acts: change.acts ?? false,
-            suffix: change.suffix ?? NOTHING, reminder: "", effects: [],
+            suffix: change.suffix ?? NOTHING, reminder: "", begunBy: change.begun_by ?? "", endedBy: "",
+            rules: change.rules ?? [], first: change.rules?.length ?? 0, effects: [],
           }],
         }));
         break;
       case "turn_ended":
-        this.patchTurn(change.activation, change.turn, () => ({ end: frame.seq, reminder: change.reminder ?? "" }));
+        this.patchTurn(change.activation, change.turn, () => ({
+          end: frame.seq, reminder: change.reminder ?? "", endedBy: change.ended_by ?? "", rules: change.rules ?? [],
+        }));
         break;
       case "effect_started":
         this.start(change, frame);
@@ -178,7 +196,10 @@ export class Run {
         break;
       }
       case "data_changed":
-        this.patch(change.activation, (old) => ({ data: merged(old.data, change.set ?? {}, change.append ?? {}) }));
+        this.patch(change.activation, (old) => ({
+          data: merged(old.data, change.set ?? {}, change.append ?? {}),
+          leftOut: left(old.leftOut, Object.keys(change.set ?? {}), Object.keys(change.left_out ?? {}), frame.seq),
+        }));
         break;
     }
   }
@@ -192,9 +213,11 @@ export class Run {
       arguments: change.arguments ?? NOTHING, callee: callee ? callee.number : -1,
       background: change.background ?? false, held: change.held_tokens ?? 0, prefix: change.prefix ?? "",
       due: change.due_at ?? 0, options: change.options ?? [], schema: change.schema ?? null,
-      decision: change.decision ?? null, failure: change.failure ?? null,
+      decision: change.decision ?? null, failure: change.failure ?? null, rule: change.rule ?? "",
+      joins: change.joins ?? "",
     });
     this.held += change.held_tokens ?? 0;
+    this.open.set(change.activation, [...(this.open.get(change.activation) ?? []).filter((each) => each !== change.id), change.id]);
     if (!before) this.place(change.activation, change.turn, change.id, frame);
     if (callee) this.call(callee, change, frame);
     if (change.kind === "wait" && PEOPLE.has(change.purpose ?? "")) this.asked.push(change.id);
@@ -213,6 +236,9 @@ export class Run {
       by: change.by ?? "", finishes: change.finishes ?? false,
     });
     this.held -= old.held;
+    const open = (this.open.get(change.activation) ?? []).filter((each) => each !== change.id);
+    if (open.length) this.open.set(change.activation, open);
+    else this.open.delete(change.activation);
     this.tokens += (change.usage?.input_tokens ?? 0) + (change.usage?.output_tokens ?? 0);
     this.nanoUsd += change.nano_usd ?? 0;
     this.unpriced += change.unpriced ? 1 : 0;
@@ -243,7 +269,7 @@ export class Run {
       this.patch(activation, (old) => ({
         turns: [...old.turns, {
           activation, number: turn, start: frame.seq, end: 0, began: frame.at, messages: [], planned: false,
-          acts: false, suffix: NOTHING, reminder: "", effects: [],
+          acts: false, suffix: NOTHING, reminder: "", begunBy: "", endedBy: "", rules: [], first: 0, effects: [],
         }],
       }));
     }
@@ -265,7 +291,7 @@ export class Run {
 function fresh(number: number, agent: string, path: string): Activation {
   return {
     number, agent, label: agent, call: "", caller: -1, depth: 0, task: "", path, opening: null, start: 0, began: 0,
-    ended: 0, outcome: "", turns: [], since: 0, data: {},
+    ended: 0, outcome: "", turns: [], since: 0, data: {}, leftOut: {},
   };
 }
 
@@ -275,8 +301,14 @@ function blank(change: EffectStartFrame | EffectEndFrame): Effect {
     purpose: change.purpose ?? "", start: 0, end: 0, began: 0, ended: 0, text: NOTHING,
     arguments: change.arguments ?? NOTHING, callee: -1, background: false, held: 0, prefix: "", due: 0, outcome: "",
     reason: "", content: NOTHING, files: [], failure: null, decision: null, reply: null, usage: null, nanoUsd: 0,
-    unpriced: false, by: "", options: [], schema: null, finishes: false,
+    unpriced: false, by: "", options: [], schema: null, rule: "", joins: "", finishes: false,
   };
+}
+
+function left(old: Record<string, number>, given: string[], missing: string[], seq: number): Record<string, number> {
+  if (!missing.length && !given.some((each) => each in old)) return old;
+  const kept = Object.entries(old).filter(([name]) => !given.includes(name));
+  return { ...Object.fromEntries(kept), ...Object.fromEntries(missing.map((name) => [name, seq])) };
 }
 
 function merged(

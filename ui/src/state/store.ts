@@ -19,9 +19,13 @@ export interface View {
   live: boolean;
   /** The run goes on, and this page hears of it. */
   connected: boolean;
+  /** Nobody drives it: nothing goes on, and time stands still. */
+  parked: boolean;
   /** The instant that is now, Unix seconds. */
   now: number;
   effect: string;
+  /** Somebody chose that effect; else it is what is worth a look. */
+  chosen: boolean;
   tab: Tab;
   pane: Pane;
   playing: boolean;
@@ -38,10 +42,14 @@ export class Store {
   private finding = false;
   private timer = 0;
   private connected = false;
+  private parked = false;
+  private grown = false;
   private listeners = new Set<() => void>();
   private view: View | null = null;
   /** Added to this machine's clock to have the server's, seconds. */
   skew = 0;
+  /** What stands before `address` in the address of the page. */
+  path = "";
 
   subscribe = (listener: () => void): (() => void) => {
     this.listeners.add(listener);
@@ -50,15 +58,23 @@ export class Store {
 
   snapshot = (): View => (this.view ??= this.draw());
 
-  add(frames: Frame[]): void {
+  /** Take frames in. more: others follow at once, so that a picture of these would be for nothing. */
+  add(frames: Frame[], more = false): void {
     let grown = false;
     for (const frame of frames) grown = this.history.add(frame) || grown;
-    if (grown) this.changed();
+    if (grown) this.grown = true;
+    if (this.grown && !more) this.changed();
   }
 
   setConnected(connected: boolean): void {
     if (connected === this.connected) return;
     this.connected = connected;
+    this.changed();
+  }
+
+  setParked(parked: boolean): void {
+    if (parked === this.parked) return;
+    this.parked = parked;
     this.changed();
   }
 
@@ -122,6 +138,11 @@ export class Store {
     this.changed();
   }
 
+  /** Where anybody finds what is looked at. */
+  get link(): string {
+    return `${location.href.split("#")[0]}#${this.path}${this.path && this.address ? "?" : ""}${this.address}`;
+  }
+
   /** The address of what is looked at, after a `#`. */
   get address(): string {
     const parts = new URLSearchParams();
@@ -143,11 +164,12 @@ export class Store {
 
   /** Time went by. */
   tick(): void {
-    if (this.connected && this.at === null) this.changed();
+    if (this.connected && !this.parked && this.at === null) this.changed();
   }
 
   private changed(): void {
     this.view = null;
+    this.grown = false;
     for (const each of this.listeners) each();
   }
 
@@ -156,10 +178,10 @@ export class Store {
     const seq = this.at ?? history.seq;
     const run = history.at(seq);
     const live = this.at === null;
-    const now = live && this.connected ? Date.now() / 1000 + this.skew : run.at;
+    const now = live && this.connected && !this.parked ? Date.now() / 1000 + this.skew : run.at;
     return {
-      run, whole: history.latest, history, seq, live, connected: this.connected, now: Math.max(now, run.at),
-      effect: this.effect || first(run), tab: this.tab, pane: this.pane, playing: this.timer !== 0,
+      run, whole: history.latest, history, seq, live, connected: this.connected, parked: live && this.parked, now: Math.max(now, run.at),
+      effect: this.effect || first(run), chosen: this.effect !== "", tab: this.tab, pane: this.pane, playing: this.timer !== 0,
       finding: this.finding,
     };
   }
@@ -178,6 +200,7 @@ export const useView = (store: Store): View => useSyncExternalStore(store.subscr
 /** The page's address follows the store, after `path` and `?` where there is a path; and Back goes back. */
 export function bindAddress(store: Store, path = ""): () => void {
   const read = (): string => location.hash.slice(1 + path.length).replace(/^\?/, "");
+  store.path = path;
   store.address = read();
   let shown = store.address;
   let pending = 0;
@@ -187,7 +210,7 @@ export function bindAddress(store: Store, path = ""): () => void {
     shown = store.address;
     // A scrub is one step back, not a hundred; browsers also refuse more than a few changes a second.
     window.clearTimeout(pending);
-    const write = (): void => history[selected ? "pushState" : "replaceState"](null, "", `#${path}${path && shown ? "?" : ""}${shown}`);
+    const write = (): void => history[selected ? "pushState" : "replaceState"](null, "", store.link);
     if (selected) write();
     else pending = window.setTimeout(write, 250);
   });

@@ -118,6 +118,8 @@ export interface TurnStartFrame {
   planned?: boolean;
   acts?: boolean;
   suffix?: CutText;
+  begun_by?: string;
+  rules?: string[];
 }
 
 /** A turn ended. */
@@ -127,6 +129,8 @@ export interface TurnEndFrame {
   turn: number;
   another_turn?: boolean;
   reminder?: string;
+  ended_by?: string;
+  rules?: string[];
 }
 
 /** An effect started. A request that waits for those before it has no `callee`; it comes once more, with one, when it begins. */
@@ -149,6 +153,8 @@ export interface EffectStartFrame {
   schema?: Record<string, unknown> | null;
   decision?: Decision | null;
   failure?: Failure | null;
+  rule?: string;
+  joins?: string;
 }
 
 /** The activation that a call is. */
@@ -242,6 +248,7 @@ export interface DataFrame {
   set?: Record<string, unknown>;
   append?: Record<string, unknown[]>;
   left_out?: Record<string, number>;
+  by?: string;
 }
 
 /** What a model is shown was shortened. */

@@ -1,7 +1,7 @@
 // Numbers, times and hostile texts as a reader sees them.
 
 /** Characters that steer, hide or turn what is shown; as `antiphon.values.codec` has them. */
-const HARMFUL =
+export const HARMFUL =
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e007f}]/gu;
 
 /** A text with every character made visible that would act instead of being read. */

@@ -1,8 +1,10 @@
+import { useCallback, useState } from "react";
 import { Glyph } from "../parts/Glyph";
 import { Whole } from "../parts/Text";
 import { Answer } from "../answer/Answer";
 import type { Schema } from "../answer/Arguments";
 import { useActions, useSchema } from "../server/actions";
+import { commandOf, useSession } from "../server/session";
 import type { Effect } from "../state/run";
 import type { Store, View } from "../state/store";
 import { lasted, line, visible } from "../state/words";
@@ -16,13 +18,20 @@ const ASKS: Record<string, string> = {
 /** What a person is asked, or was: open it is a card, answered a line. */
 export function Ask({ effect, store, view }: { effect: Effect; store: Store; view: View }) {
   const actions = useActions();
+  const session = useSession();
   const schema = useSchema(effect);
   const who = view.run.activation(effect.activation)?.label ?? "";
   const what = ASKS[effect.purpose] ?? "asks";
-  if (effect.end) {
-    const said = effect.decision
-      ? effect.decision.allowed ? "allowed" : "denied"
-      : effect.content.text ? `“${line(effect.content.text, 160)}”` : effect.outcome;
+  const [draft, setDraft] = useState(false);
+  const [left, leave] = useState(false);
+  const drafted = useCallback((now: boolean) => setDraft(now), []);
+  const said = effect.decision
+    ? effect.decision.allowed ? "allowed" : "denied"
+    : effect.content.text ? `“${line(effect.content.text, 160)}”` : effect.outcome;
+  // An answer of somebody else's does not take away what was written here.
+  const late = effect.end > 0 && draft && !left && view.live;
+  const joined = effect.purpose === "limit" ? [...view.run.effects.values()].filter((each) => each.joins === effect.id && !each.end) : [];
+  if (effect.end && !late) {
     return (
       <button className="call" aria-current={view.effect === effect.id} onClick={() => store.select(effect.id)}>
         <Glyph shape="human" />
@@ -36,21 +45,23 @@ export function Ask({ effect, store, view }: { effect: Effect; store: Store; vie
       <header>
         <Glyph shape="human" />
         <button className="plain strong cut" onClick={() => store.select(effect.id)}>
-          {visible(who)} {what} {effect.purpose === "question" ? "" : line(effect.name, 40)}
+          {[who, ...joined.map((each) => view.run.activation(each.activation)?.label ?? "")].map(visible).join(", ")}{" "}
+          {joined.length ? "ask for a higher limit" : what} {effect.purpose === "approval" ? line(effect.name, 40) : ""}
         </button>
         <span className="grow" />
-        <span className="sm kt">{lasted(view.now - effect.began)}</span>
+        <span className="sm kt">{lasted((effect.end ? effect.ended : view.now) - effect.began)}</span>
       </header>
       <div className="in">
         {effect.text.text && <Whole text={effect.text} className="said" first={600} />}
-        {actions && view.live
-          ? <Answer kind={effect.purpose} question={effect.id} asked={effect.arguments.text ?? ""} options={effect.options} keys
+        {actions?.answer && view.live
+          ? <Answer kind={effect.purpose} question={effect.id} asked={effect.arguments.text ?? ""} options={effect.options}
+              late={late ? `${effect.by ? line(effect.by, 40) : "Somebody"}: ${said}.` : ""} leave={() => leave(true)} drafted={drafted}
               schema={effect.purpose === "question" ? ((effect.schema as Schema | null) ?? undefined) : schema}
               send={actions.answer} />
           : <>
               <Fields json={effect.arguments.text ?? ""} />
               <p className="faint sm">
-                Answer it in a terminal: <code>antiphon answer {view.run.id.slice(0, 12)}</code>
+                Answer it in a terminal: <code>{commandOf(session, "answer", view.run.id) || `antiphon answer ${view.run.id.slice(0, 12)}`}</code>
               </p>
             </>}
       </div>

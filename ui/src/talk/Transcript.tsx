@@ -1,13 +1,16 @@
-import { useEffect, useMemo, useState } from "react";
+import { useCallback, useEffect, useMemo, useState } from "react";
 import { Board } from "../board/Board";
-import { modulesOf } from "../board/modules";
+import { keepsModules } from "../board/modules";
 import { Virtual } from "../parts/Virtual";
 import { Icon } from "../parts/Glyph";
 import { Records } from "../records/Records";
 import type { Store, Tab, View } from "../state/store";
+import { line } from "../state/words";
 import { Find } from "./Find";
-import { itemsOf } from "./items";
+import { itemsOf, nearest } from "./items";
 import { Request, TurnItem } from "./Turn";
+
+const CROWD = 20;
 
 /** What was said and done, as a story: of everybody, or of the agent that is looked at; or record by record. */
 export function Transcript({ store, view }: { store: Store; view: View }) {
@@ -17,29 +20,33 @@ export function Transcript({ store, view }: { store: Store; view: View }) {
   const [opened, setOpened] = useState<ReadonlySet<number>>(new Set());
   const [chosen, setChosen] = useState("");
 
-  // What is looked at is opened, however deep it stands.
+  // What is looked at is opened, however deep it stands; in a crowd only what somebody chose.
+  const opens = view.chosen || view.whole.activations.size <= CROWD;
   useEffect(() => {
     if (!effect || effect.id === chosen) return;
     setChosen(effect.id);
+    if (!opens) return;
     const more = new Set(opened);
     for (let at = view.whole.activation(effect.activation); at && at.number > 0; at = view.whole.activation(at.caller)) {
       more.add(at.number);
     }
     if (more.size !== opened.size) setOpened(more);
-  }, [effect, chosen, opened, view.whole]);
+  }, [effect, chosen, opens, opened, view.whole]);
 
   const items = useMemo(
     () => (tab === "records" || tab === "board" ? [] : itemsOf(run, opened, tab === "agent" ? (effect?.activation ?? null) : null)),
     [run, run.seq, opened, tab, effect?.activation],
   );
-  const toggle = (number: number): void => {
-    const next = new Set(opened);
+  const toggle = useCallback((number: number): void => setOpened((old) => {
+    const next = new Set(old);
     if (!next.delete(number)) next.add(number);
-    setOpened(next);
-  };
-  const tabs: [Tab, string][] = [["all", "All"], ["agent", agent?.label ?? "Agent"], ["records", "Records"]];
-  if (modulesOf(view.whole).length) tabs.splice(2, 0, ["board", "Board"]);
-  const wanted = chosen && effect && effect.start <= view.seq ? `${effect.activation}/${effect.turn}` : undefined;
+    return next;
+  }), []);
+  const tabs: [Tab, string][] = [["all", "All"], ["agent", line(agent?.label ?? "Agent", 60)], ["records", "Records"]];
+  if (keepsModules(view.whole)) tabs.splice(2, 0, ["board", "Board"]);
+  // Whoever follows a run sees its end, unless something was chosen.
+  const follows = view.live && view.connected;
+  const wanted = chosen && effect && effect.start <= view.seq && (view.chosen || !follows) ? nearest(view.run, effect, items) : undefined;
   return (
     <section className="pane p-talk" aria-label="Transcript" id="pane-talk">
       <div className="bar-top">
@@ -61,7 +68,7 @@ export function Transcript({ store, view }: { store: Store; view: View }) {
         ? <Board store={store} view={view} />
         : items.length === 0
           ? <div className="empty"><p className="dim">Nothing was said yet at this record.</p></div>
-          : <Virtual items={items} label="Transcript" className="talk" wanted={wanted} follow={view.live && view.connected}
+          : <Virtual items={items} label="Transcript" className="talk" wanted={wanted} follow={follows}
               render={(item) => item.kind === "request"
                 ? <Request item={item} view={view} />
                 : <TurnItem item={item} view={view} store={store} opened={opened} toggle={toggle} />} />}

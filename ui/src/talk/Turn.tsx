@@ -1,5 +1,5 @@
-import { useLayoutEffect, useRef } from "react";
-import { Glyph } from "../parts/Glyph";
+import { memo, useLayoutEffect, useRef } from "react";
+import { Glyph, type Shape } from "../parts/Glyph";
 import { Prose, Whole } from "../parts/Text";
 import { doing, failed, type Kind } from "../state/doing";
 import { useActions } from "../server/actions";
@@ -7,7 +7,7 @@ import type { Effect, Run } from "../state/run";
 import type { Store, View } from "../state/store";
 import { briefly, count, lasted, line, plural, usd, visible } from "../state/words";
 import { Ask } from "./Ask";
-import { openingOf, type Said, type Taken } from "./items";
+import { alike, openingOf, type Said, type Taken } from "./items";
 
 const indent = (depth: number) => ({ marginLeft: Math.min(depth, 8) * 14 });
 
@@ -35,8 +35,20 @@ interface Props {
   toggle(number: number): void;
 }
 
-/** One turn of an agent: what it thought, said, did and asked. */
-export function TurnItem({ item, view, store, opened, toggle }: Props) {
+/** One turn of an agent: what it thought, said, did and asked. Of the many that are shown, few change with a record. */
+export const TurnItem = memo(DrawnTurn, (old, now) => {
+  const { item } = now;
+  if (!alike(old.item, item) || old.store !== now.store || old.toggle !== now.toggle) return false;
+  if (item.turn.effects.some((id) => id === old.view.effect || id === now.view.effect)) return old.view.effect === now.view.effect && settled(now);
+  if (item.calls.some((each) => old.opened.has(each.callee) !== now.opened.has(each.callee))) return false;
+  return settled(now);
+});
+
+/** Nothing in it goes on, so no time is told that passes, and what it called has ended too. */
+const settled = ({ item, view }: Props): boolean =>
+  item.turn.effects.every((id) => view.run.effects.get(id)!.end > 0);
+
+function DrawnTurn({ item, view, store, opened, toggle }: Props) {
   const { run, now, effect: selected } = view;
   const { activation, turn } = item;
   const ids = turn.effects;
@@ -70,8 +82,7 @@ export function TurnItem({ item, view, store, opened, toggle }: Props) {
       {item.calls.length > 1 && (
         <div className="group">
           {item.calls.map((each) => (
-            <Member key={each.id} call={each} run={run} now={now} open={opened.has(each.callee)}
-              toggle={() => toggle(each.callee)} />
+            <Member key={each.id} call={each} run={run} now={now} open={opened.has(each.callee)} toggle={toggle} />
           ))}
         </div>
       )}
@@ -152,7 +163,7 @@ export function CallLine({ effect, store, view }: { effect: Effect; store: Store
 
 /** One of several calls at once. */
 function Member({ call, run, now, open, toggle }: {
-  call: Effect; run: Run; now: number; open: boolean; toggle(): void;
+  call: Effect; run: Run; now: number; open: boolean; toggle(number: number): void;
 }) {
   const callee = run.activation(call.callee);
   if (!callee) return null;
@@ -169,21 +180,28 @@ function Member({ call, run, now, open, toggle }: {
   }
   const took = lasted((call.end ? call.ended : now) - call.began);
   const shape = state.state === "done" ? "done" : state.state === "failed" ? "error" : state.state === "waits" ? "rest" : state.kind;
+  const shownTool = call.end ? undefined : lastTool;
   return (
-    <button className="member" aria-expanded={open} onClick={toggle}>
-      <Glyph shape={shape} />
-      <span className="strong cut">{visible(callee.label)}</span>
-      <span className="cut dim">{line(openingOf(run, call)?.content.text ?? "", 120)}</span>
-      <span className="faint sm">
-        {fails ? <span className="kt k-error">{fails} failed · </span> : null}
-        {retries ? `${plural(retries, "retry", "retries")} · ` : ""}
-        {plural(callee.turns.length, "turn")} · {took}
-      </span>
-      <span className="res cut">
-        {call.end
-          ? line(call.content.text || call.reason || call.outcome)
-          : lastTool ? <>{line(lastTool.name, 40)} <code>{briefly(lastTool.arguments.text ?? "", 120)}</code></> : state.text}
-      </span>
-    </button>
+    <MemberLine number={call.callee} toggle={toggle} open={open} shape={shape} label={callee.label} opening={openingOf(run, call)?.content.text ?? ""}
+      fails={fails} retries={retries} turns={callee.turns.length} took={took} tool={shownTool?.name ?? ""} args={shownTool?.arguments.text ?? ""}
+      result={call.end ? call.content.text || call.reason || call.outcome : shownTool ? "" : state.text} />
   );
 }
+
+/** Plain values only, so that of fifty lines those are drawn anew that say something else. */
+const MemberLine = memo(({ number, toggle, open, shape, label, opening, fails, retries, turns, took, tool, args, result }: {
+  number: number; toggle(number: number): void; open: boolean; shape: Shape; label: string; opening: string;
+  fails: number; retries: number; turns: number; took: string; tool: string; args: string; result: string;
+}) => (
+  <button className="member" aria-expanded={open} onClick={() => toggle(number)}>
+    <Glyph shape={shape} />
+    <span className="strong cut">{visible(label)}</span>
+    <span className="cut dim">{line(opening, 120)}</span>
+    <span className="faint sm">
+      {fails ? <span className="kt k-error">{fails} failed · </span> : null}
+      {retries ? `${plural(retries, "retry", "retries")} · ` : ""}
+      {plural(turns, "turn")} · {took}
+    </span>
+    <span className="res cut">{tool ? <>{line(tool, 40)} <code>{briefly(args, 120)}</code></> : line(result)}</span>
+  </button>
+));

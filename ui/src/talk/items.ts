@@ -76,6 +76,27 @@ function taken(run: Run, activation: Activation, turn: Turn, depth: number): Tak
   return { kind: "turn", key, guess, depth, activation, turn, models, tools, asks, calls, open: calls.length > 1 };
 }
 
+/** The item in which an effect is, or the nearest one above it that is shown. */
+export function nearest(run: Run, effect: Effect, items: readonly Item[]): string | undefined {
+  const keys = new Set(items.map((each) => each.key));
+  for (let at: Effect | undefined = effect; at; at = run.effect(run.activation(at.activation)?.call ?? "")) {
+    const key = `${at.activation}/${at.turn}`;
+    if (keys.has(key)) return key;
+    if (at.activation === 0) return undefined;
+  }
+  return undefined;
+}
+
+/** Whether two items are drawn alike: their nodes are replaced when anything of them changes. */
+export function alike(one: Taken, other: Taken): boolean {
+  return one.turn === other.turn && one.depth === other.depth && one.activation.label === other.activation.label
+    && one.activation.task === other.activation.task && one.activation.opening === other.activation.opening
+    && same(one.models, other.models) && same(one.tools, other.tools) && same(one.asks, other.asks) && same(one.calls, other.calls);
+}
+
+const same = (one: readonly Effect[], other: readonly Effect[]): boolean =>
+  one.length === other.length && one.every((each, index) => each === other[index]);
+
 /** What a call opened with. */
 export function openingOf(run: Run, call: Effect): MessageFrame | null {
   const callee = run.activation(call.callee);

@@ -414,6 +414,9 @@ class ToolView(Struct, frozen=True):
     """`read`, `idempotent` or `once`."""
     parameters: dict[str, Any]
     """JSON Schema."""
+    rulings: dict[str, str]
+    """`allow`, `ask` or `deny` by policy: `open`, `guarded`, `strict`, and `` for the team's own. A hook and
+    standing rules, which look at each call, may decide otherwise."""
 
 
 class AgentView(Struct, frozen=True):
@@ -475,6 +478,35 @@ class Ticket(Struct, frozen=True):
     """Good once."""
     expires_in: float
     """Seconds."""
+
+
+class SessionView(Struct, frozen=True):
+    """Who asks, and what they may do here."""
+
+    subject: str
+    """Who it is."""
+    scopes: list[str]
+    """`read`, `write`."""
+    version: str
+    """Of Antiphon."""
+    drives: bool
+    """False: a read-only look at a journal; nobody can change anything here."""
+    commands: dict[str, str]
+    """Of such a look: the command lines that go on, by what they do; `{run}` stands for a run's id."""
+
+
+class PageOpening(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a browser was opened with."""
+
+    opening: str
+    """Good once."""
+
+
+class PageToken(Struct, frozen=True):
+    """The token for a page that was opened."""
+
+    token: str
+    """Sent with each request from now on."""
 
 
 class Health(Struct, frozen=True):

@@ -7,12 +7,14 @@ from collections.abc import Iterator
 
 from litestar import Response, get, post
 from litestar.di import NamedDependency
+from litestar.params import JSONBody
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from antiphon import __version__
 from antiphon.server.permissions import allowed
-from antiphon.server.routes.bodies import Health, Ticket
+from antiphon.server.problems import Refusal
+from antiphon.server.routes.bodies import Health, PageOpening, PageToken, SessionView, Ticket
 from antiphon.server.routes.loading import FromServed, FromSubject
 from antiphon.server.served import Served
 from antiphon.server.subjects import TICKET_SECONDS
@@ -41,6 +43,25 @@ async def status(served: FromServed) -> Health:
 
 def _states(served: Served) -> dict[str, int]:
     return dict(Counter(each.state for each in served.host.runs.values()))
+
+
+@get("/session", summary="Who asks", **allowed("read"))
+async def who(served: FromServed, subject: FromSubject) -> SessionView:
+    """Whose the token is, what it allows, and whether anything can be changed here at all."""
+    return SessionView(
+        subject.name, sorted(subject.scopes), __version__, served.host.drives, dict(served.commands)
+    )
+
+
+@post("/session/opening", status_code=201, summary="The token of a page", **allowed("public"))
+async def open_page(data: JSONBody[PageOpening], served: FromServed) -> PageToken:
+    """The token, for what stood in the address that a browser was opened with; once."""
+    token = served.subjects.by_opening(data.opening)
+    if token is None:
+        raise Refusal(
+            403, "opening", "This address was used before, or is too old", "Open the one that was printed"
+        )
+    return PageToken(token)
 
 
 @post("/session", status_code=201, summary="A ticket for a WebSocket", **allowed("read"))

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import aclosing
+from sys import maxsize
 from typing import Annotated, Any
 
 import msgspec
 from litestar import Response, get
-from litestar.params import FromPath, QueryParameter
+from litestar.params import FromPath, FromQuery, QueryParameter
 
 from antiphon.errors import JournalError, UserError
 from antiphon.host import Host
 from antiphon.kernel.facts.records import Record
 from antiphon.kernel.run.rows import RecordPages
 from antiphon.kernel.run.run import activation_info
+from antiphon.models.model_string import parse
+from antiphon.models.openai.wire import Dialect, encode_request, encode_tools
 from antiphon.server.permissions import allowed
 from antiphon.server.problems import Refusal
 from antiphon.server.routes.bodies import (
@@ -31,10 +35,13 @@ from antiphon.styles.profiles.run_context import context_of
 from antiphon.values.result import ActivationInfo
 from antiphon.view import OpenQuestion, RunConnection, RunTree, StoredRequest
 from antiphon.view.connection import open_questions
+from antiphon.view.frames import Frame, FrameReader
 from antiphon.view.nodes import ActivationNode, EffectNode
 
 MAX_RECORDS = 1_000
 MAX_FRAMES = 5_000
+AS_DATA = {"Content-Disposition": "attachment", "X-Content-Type-Options": "nosniff"}
+"""Nothing that an agent wrote is ever taken for a page."""
 At = Annotated[int | None, QueryParameter(ge=1)]
 
 
@@ -68,13 +75,35 @@ async def frames(
     host: FromHost,
     after: Annotated[int, QueryParameter(ge=0)] = 0,
     limit: Annotated[int, QueryParameter(ge=1, le=MAX_FRAMES)] = 1_000,
+    whole: FromQuery[bool] = False,
 ) -> FramePage:
-    """What each record above `after` changed, as flat JSON for a program that draws the run."""
+    """What each record above `after` changed, as flat JSON for a program that draws the run.
+
+    Long texts come cut, with their length. whole: as they are, for one record: with `limit=1`.
+    """
     _check_cursor(after, run.seq)
+    if whole and limit != 1:
+        raise Refusal(400, "refused", "Whole texts come with one frame at a time", "Ask with limit=1")
+    if whole:
+        return FramePage(run.run_id, await _whole_frame(run, after), run.seq)
     found = await frames_of(host, run.run_id).between(after, min(after + limit, run.seq))
     # They are JSON already.
     made: list[Any] = [msgspec.Raw(each) for each in found]
     return FramePage(run.run_id, made, run.seq)
+
+
+async def _whole_frame(run: RunConnection, after: int) -> list[Frame]:
+    """The frame of the next record, with its texts as they are."""
+    reader = FrameReader(text=maxsize, value=maxsize)
+    async with aclosing(run.events(0, deltas=False)) as events:
+        async for item in events:
+            if reader.seq >= run.seq:
+                break
+            if isinstance(item, Record):
+                frame = reader.add(item)
+                if frame.seq > after:
+                    return [frame]
+    return []
 
 
 @get("/runs/{run_id:str}/requests/{effect_id:path}", summary="What a model was asked", **allowed("read"))
@@ -99,6 +128,19 @@ class KeptRequest:
             self.size += 2 * len(msgspec.json.encode(found))
             self._known = found
         return self._known
+
+
+@get(
+    "/runs/{run_id:str}/chat-completions/{effect_id:path}", summary="A model's request, to be sent again",
+    media_type="application/json", **allowed("read"),
+)  # fmt: skip
+async def chat_completion(run: FromRun, effect_id: FromPath[str]) -> Response[bytes]:
+    """The body by which an OpenAI-compatible endpoint is asked the same, not streamed. It holds no key."""
+    asked = (await run.request_of(effect_id.lstrip("/"))).request
+    body = encode_request(
+        parse(asked.model).model, asked, Dialect(), stream=False, tools=encode_tools(asked.tools)
+    )
+    return Response(body, media_type="application/json", headers=AS_DATA)
 
 
 @get("/runs/{run_id:str}/activations/{number:int}", summary="What an activation sees", **allowed("read"))
@@ -126,9 +168,7 @@ async def blob(run: FromRun, host: FromHost, digest: FromPath[str]) -> Response[
         raise Refusal(
             404, "unknown_blob", "The run names no such payload", "Take the digest from a record"
         ) from None
-    # Nothing that an agent wrote is ever taken for a page.
-    headers = {"Content-Disposition": "attachment", "X-Content-Type-Options": "nosniff"}
-    return Response(held, media_type="application/json", headers=headers)
+    return Response(held, media_type="application/json", headers=AS_DATA)
 
 
 @get("/runs/{run_id:str}/context", summary="The RunContext of a team of profiles", **allowed("read"))

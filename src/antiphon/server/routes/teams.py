@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 from litestar import get
 from litestar.params import FromPath, QueryParameter
+from msgspec.structs import replace
 
 from antiphon.host import Host, HostedTeam
 from antiphon.journal.listing import Labels
@@ -16,8 +17,8 @@ from antiphon.server.routes.loading import FromHost, FromSubject
 from antiphon.server.routes.projects import visible_project
 from antiphon.server.subjects import Subject
 from antiphon.values.agent import ALL, Agent
-from antiphon.values.policy import Policy
-from antiphon.values.tool import as_tool
+from antiphon.values.policy import Policy, Preset, rule, strictest
+from antiphon.values.tool import Tool, as_tool
 from antiphon.view.graph import graph_of
 
 InProject = Annotated[str, QueryParameter(name="project", max_length=200)]
@@ -61,17 +62,36 @@ def team_view(name: str, team: HostedTeam) -> TeamView:
         if callable(getattr(team.source, "graph", None))
         else graph_of(team.agents, team.entry)
     )
-    policy = team.policy.preset if isinstance(team.policy, Policy) else team.policy or "open"
+    own = policy_of(team.policy)
     return TeamView(
-        name, team.entry, [_agent(each) for each in team.agents],
-        [(each.source, each.target) for each in drawn.edges], [*team.findings, *drawn.findings], policy,
+        name, team.entry, [_agent(each, own) for each in team.agents],
+        [(each.source, each.target) for each in drawn.edges], [*team.findings, *drawn.findings], own.preset,
     )  # fmt: skip
 
 
-def _agent(agent: Agent[Any, Any]) -> AgentView:
-    tools = []
-    for each in map(as_tool, agent.tools):
-        tools.append(ToolView(each.name, each.description, each.effect, dict(each.spec.parameters)))
+def policy_of(given: Policy | Preset | None) -> Policy:
+    """A policy, however it was given."""
+    return given if isinstance(given, Policy) else Policy(given or "open")
+
+
+def _agent(agent: Agent[Any, Any], policy: Policy) -> AgentView:
+    tools = [
+        ToolView(
+            each.name, each.description, each.effect, dict(each.spec.parameters),
+            _rulings(each, agent, policy),
+        )
+        for each in map(as_tool, agent.tools)
+    ]  # fmt: skip
     model = agent.model if isinstance(agent.model, str) else getattr(agent.model, "name", "") or ""
     can_call = None if agent.can_call is ALL or "*" in agent.can_call else list(agent.can_call)
     return AgentView(agent.name, agent.description, model, tools, can_call)
+
+
+def _rulings(tool: Tool[Any, Any], agent: Agent[Any, Any], policy: Policy) -> dict[str, str]:
+    """What becomes of calls of a tool, by the run's policy: with its agent's own, the stricter counts."""
+    found: dict[str, str] = {}
+    presets = {preset: replace(policy, preset=preset) for preset in get_args(Preset)}
+    for name, each in {"": policy, **presets}.items():
+        both = [each] if agent.policy is None else [each, policy_of(agent.policy)]
+        found[name] = strictest((*rule(one, tool), "") for one in both)[0]
+    return found

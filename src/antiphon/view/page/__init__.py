@@ -66,6 +66,11 @@ def page(
 """.encode()
 
 
+def is_built() -> bool:
+    """Whether the page of a server is here."""
+    return (files("antiphon.view.page") / "assets" / "served" / "index.html").is_file()
+
+
 def prefixes_of(records: Iterable[Record]) -> set[str]:
     """The digests of all prompts that the model calls of a run name."""
     reader = FrameReader(text=0, value=0)

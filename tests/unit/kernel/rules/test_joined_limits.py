@@ -104,6 +104,7 @@ def test_whoever_is_connected_sees_one_question():
             await until(opened, "4/2.l1 wait limit user started")
             (question,) = await seen.open_questions()
             assert (question.id, question.kind, question.agent) == ("2/2.l1", "limit", "b")
+            assert question.also == ("c", "d")
             with pytest.raises(UserError, match=r"3/2\.l1 joins the question 2/2\.l1; answer that"):
                 await opened.answer("3/2.l1", "yes")
             with pytest.raises(UserError, match=r"3/2\.l1 is not an open question"):

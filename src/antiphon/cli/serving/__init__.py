@@ -1,0 +1,1 @@
+"""Commands that serve over HTTP, and the browser that is opened on them."""

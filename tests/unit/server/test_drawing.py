@@ -1,0 +1,100 @@
+"""What a program that draws runs asks for beside frames: whole texts, requests, rulings, activity."""
+
+import json
+
+from antiphon import Agent, Policy, tool
+from antiphon.host import HostedTeam
+from antiphon.view.frames import TEXT
+from tests.unit.server.teams import desk, in_time, payer, served, started, until_asked, until_done
+
+HOSTILE = "'; rm -rf / #\n$(id) `id` \\ \x1b[2J\u202e é"
+
+
+def test_a_long_text_comes_whole_with_its_own_frame():
+    async def work():
+        async with served({"desk": desk("y" * (TEXT + 1))}) as (client, _):
+            run_id = await started(client)
+            await until_done(client, run_id)
+            cut = (await client("GET", f"/runs/{run_id}/frames")).json["frames"]
+            replies = [
+                (frame["seq"], each["reply"]["content"])
+                for frame in cut
+                for each in frame["changes"]
+                if each.get("reply")
+            ]
+            ((seq, content),) = replies
+            assert (len(content["text"]), content["length"]) == (TEXT, TEXT + 1)
+            page = await client("GET", f"/runs/{run_id}/frames?after={seq - 1}&limit=1&whole=true")
+            (frame,) = page.json["frames"]
+            (ended,) = [each for each in frame["changes"] if each.get("reply")]
+            assert ended["reply"]["content"] == {"text": "y" * (TEXT + 1)}
+            refused = await client("GET", f"/runs/{run_id}/frames?whole=true")
+            assert (refused.status, refused.json["detail"]) == (400, "Ask with limit=1")
+
+    in_time(work)
+
+
+def test_a_request_is_given_as_the_body_that_an_endpoint_takes():
+    @tool(effect="read")
+    async def look(where: str) -> str:
+        """Look somewhere."""
+        return where
+
+    async def work():
+        async with served({"desk": desk("Seen.", tools=[look])}) as (client, _):
+            run_id = await started(client, message=HOSTILE)
+            await until_done(client, run_id)
+            stored = (await client("GET", f"/runs/{run_id}/requests/1/1.m1")).json
+            assert stored["request"]["messages"][0]["content"] == HOSTILE
+            assert (stored["previous"], stored["removed"], stored["verified"]) == ("", [], True)
+            reply = await client("GET", f"/runs/{run_id}/chat-completions/1/1.m1")
+            assert reply.headers["content-disposition"] == "attachment"
+            body = json.loads(reply.body)
+            assert body["messages"][-1] == {"role": "user", "content": HOSTILE}
+            assert "look" in [each["function"]["name"] for each in body["tools"]]
+            assert body["stream"] is False
+            assert set(body) == {"model", "messages", "tools", "max_completion_tokens", "stream"}
+            assert (await client("GET", f"/runs/{run_id}/chat-completions/9/9.m9")).status == 404
+
+    in_time(work)
+
+
+def test_each_tool_says_what_becomes_of_its_calls_under_each_policy():
+    @tool(effect="read")
+    async def look() -> str:
+        """Look."""
+        return ""
+
+    @tool
+    async def write() -> str:
+        """Write."""
+        return ""
+
+    careful = Agent("careful", tools=[write], policy="guarded")
+    team = HostedTeam(
+        (Agent("free", tools=[look, write]), careful), policy=Policy("guarded", allow=("write",))
+    )
+
+    async def work():
+        async with served({"desk": team}) as (client, _):
+            found = (await client("GET", "/teams/desk")).json
+            free, held = found["agents"]
+            look, write = (each["rulings"] for each in free["tools"])
+            assert look == {"": "allow", "open": "allow", "guarded": "allow", "strict": "deny"}
+            assert write == {"": "allow", "open": "allow", "guarded": "allow", "strict": "allow"}
+            assert set(held["tools"][0]["rulings"].values()) == {"ask"}
+            assert found["policy"] == "guarded"
+
+    in_time(work)
+
+
+def test_a_run_says_how_busy_it_was():
+    async def work():
+        async with served({"desk": payer()}) as (client, _):
+            run_id = await started(client)
+            await until_asked(client, run_id)
+            line = (await client("GET", f"/runs/{run_id}")).json
+            assert sum(line["activity"]) == line["records"]
+            assert line["activity_span"] > 0
+
+    in_time(work)

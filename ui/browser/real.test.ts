@@ -1,0 +1,85 @@
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import type { Browser, Page } from "playwright-core";
+import { until as eventually } from "../tests/fake";
+import { launch } from "./page";
+import { Place, TOKEN, canStart, post, tab, until } from "./real";
+
+let browser: Browser;
+let place: Place;
+beforeAll(async () => { browser = await launch(); });
+afterAll(() => browser.close());
+beforeEach(() => { place = new Place(); });
+afterEach(() => place.close());
+
+const state = (page: Page, word: RegExp) => page.locator(".head .state", { hasText: word }).waitFor();
+
+test.skipIf(!canStart)("the server is killed in the middle of a reply and restarted: nothing is missing, nothing comes twice", async () => {
+  const { server, root } = await place.serve();
+  const { run_id: run } = await post(root, "/runs", { team: "clerk", message: "Write" });
+  // It opens in the middle: what was said before is there.
+  const page = await tab(browser, `${root}/#/run/${run}?token=${encodeURIComponent(TOKEN)}`);
+  await page.locator(".open-text .said", { hasText: "Half an" }).waitFor();
+  server.kill("SIGKILL");
+  await page.getByText("Reconnecting.").waitFor();
+  expect(await page.locator(".head .state").innerText()).toContain("Running");
+  place.goOn();
+  await place.serve(new URL(root).port);
+  await page.getByText("Half an answer.").first().waitFor();
+  await state(page, /Completed/);
+  await page.getByText("Reconnecting.").waitFor({ state: "detached" });
+  await page.getByRole("tab", { name: "Records" }).click();
+  await page.locator(".rec").nth(2).waitFor();
+  const numbers = (await page.locator(".rec .num:first-child").allInnerTexts()).map(Number);
+  expect(numbers).toEqual(numbers.map((_, index) => index + 1));
+  expect(String(numbers.length)).toBe(await page.locator(".pos b").innerText());
+});
+
+test.skipIf(!canStart)("a run of another terminal appears, is watched in two tabs, and answered from one: a wrong edit first", async () => {
+  const { root } = await place.serve();
+  const token = `token=${encodeURIComponent(TOKEN)}`;
+  const list = await tab(browser, `${root}/#/runs?${token}`);
+  await list.getByText("No run yet").waitFor();
+  const terminal = place.start(["run", "team.py:payer", "Pay ann"], true);
+  const ended = new Promise((done) => terminal.on("exit", done));
+  const row = list.locator(".runs tbody tr", { hasText: "Pay ann" });
+  await row.filter({ hasText: "Asks you" }).waitFor();
+  await row.getByRole("link").click();
+  const ask = list.locator(".ask");
+  await ask.waitFor();
+  const other = await tab(browser, `${root}/#/inbox?${token}`);
+  await other.getByRole("heading", { name: /payer asks to use pay/ }).waitFor();
+  // What the tool does not take is refused where it stands, and the call still waits.
+  await ask.getByRole("tab", { name: "Edit" }).click();
+  await ask.getByLabel("euros").fill("three");
+  await ask.getByRole("button", { name: /^Allow/ }).click();
+  await ask.getByText("An argument is wrong; the call still waits.").waitFor();
+  await ask.getByLabel("euros").fill("2");
+  await ask.getByRole("button", { name: /Allow as edited/ }).click();
+  await list.getByText("All paid.").first().waitFor();
+  await list.getByText("paid 2 to ann").first().waitFor();
+  await state(list, /Completed/);
+  await other.getByText("Nothing waits for you").waitFor();
+  expect(await ended).toBe(0);
+});
+
+test.skipIf(!canStart)("a read-only look: a run of another terminal is watched, and the page says which command answers it", async () => {
+  const terminal = place.start(["run", "team.py:payer", "Pay ann"], true);
+  await until(terminal, /pay/);
+  const looking = place.start(["ui", "--no-open"]);
+  const [, address] = await until(looking, /browser: (http:\S+)\s/);
+  const page = await tab(browser, address!);
+  await page.getByText("Read-only", { exact: true }).waitFor();
+  expect(await page.getByRole("link", { name: "New run" }).count()).toBe(0);
+  await page.getByRole("link", { name: "Pay ann" }).click();
+  await page.locator(".ask").getByText("Answer it in a terminal").waitFor();
+  expect(await page.locator(".ask").getByRole("button", { name: /Allow/ }).count()).toBe(0);
+  const command = await page.locator(".ask code", { hasText: /answer \w{12}/ }).innerText();
+  const answering = place.start([...command.split(/antiphon(?:\.cli)? /).at(-1)!.split(" "), "yes"]);
+  expect(await new Promise((done) => answering.on("exit", done))).toBe(0);
+  await page.getByText("All paid.").first().waitFor();
+  await state(page, /Completed/);
+  expect(page.url()).not.toContain("token");
+  await page.close();
+  looking.kill("SIGINT");
+  await eventually(() => looking.exitCode === 0);
+});

@@ -1,0 +1,143 @@
+import { execFileSync } from "node:child_process";
+import { expect, test } from "vitest";
+import { KEPT, keepsModules, modulesOf } from "../src/board/modules";
+import { ranked, type Offer } from "../src/find/offers";
+import { Known } from "../src/pages/pages";
+import { inFlight } from "../src/pages/Parked";
+import { limited, matches } from "../src/pages/search";
+import { headline } from "../src/pages/Waiting";
+import { quoted } from "../src/parts/shell";
+import { bytes } from "../src/projects/Files";
+import { idOf } from "../src/projects/Projects";
+import type { CreateRun, RunLine, TeamView } from "../src/server/wire";
+import { commandOf } from "../src/start/command";
+import { BLANK, bodyOf } from "../src/start/form";
+import { spots } from "../src/start/Graph";
+import { ruled } from "../src/start/WillRun";
+import { Run } from "../src/state/run";
+import { HARMFUL } from "../src/state/words";
+import { fixture } from "./fixtures";
+
+const LINE = {
+  run_id: "r", state: "completed", team: "research", project: "docs", title: "How tides work", name: "Tides", owner: "ada", cost_usd: 0.02, tokens: 5,
+  records: 9, created_at: 1, entry: "Partner",
+} as RunLine;
+
+test("a search is looked for by the server as far as it can, and by the page in all", () => {
+  expect(limited("state:failed team:research Project:Docs cost:>1 tide tables owner:ada", 50)).toEqual({
+    limit: 50, state: "failed", team: "research", project: "Docs", text: "tables",
+  });
+  expect(limited("  ", 7)).toEqual({ limit: 7 });
+  expect(matches(LINE, "state:completed TIDES cost:>0.01 tokens:5")).toBe(true);
+  for (const search of ["state:complete", "team:other", "cost:<0.01", "nowhere", "project:docs2"]) expect(matches(LINE, search)).toBe(false);
+  expect(matches(LINE, "team:")).toBe(true);
+});
+
+test("pages of runs: what came last counts, what is gone goes, and none is lost between two pages", () => {
+  const known = new Known();
+  const page = (next: number, ...times: number[]) => ({ next, runs: times.map((at) => ({ ...LINE, run_id: `r${at}`, created_at: at })) });
+  const ids = () => known.sorted.map((each) => each.run_id).join(" ");
+  known.take(page(9, 5, 4, 3), true);
+  known.take(page(0, 2, 1), false);
+  known.take(page(9, 7, 6, 5), true);
+  expect(ids()).toBe("r7 r6 r5 r4 r3 r2 r1");
+  known.take(page(9, 7, 5, 4), true);
+  expect(ids()).toBe("r7 r5 r4 r3 r2 r1");
+  known.take(page(0, 7), true);
+  expect(ids()).toBe("r7");
+});
+
+test("of what is found, titles that begin with the words come first", () => {
+  const offer = (title: string, hint = ""): Offer => ({ key: title, kind: "do", title, hint, act: () => undefined });
+  const found = ranked([offer("Go to Runs"), offer("Rerun"), offer("x", "runs"), offer("Run away"), offer("Inbox")], "run");
+  expect(found.map((each) => each.title)).toEqual(["Run away", "Go to Runs", "Rerun", "x"]);
+  expect(ranked([offer("a b"), offer("b")], "b a").length).toBe(1);
+  expect(ranked([offer("a")], " ").length).toBe(1);
+});
+
+test("agents that wait for one budget are one item; of many the first are named", () => {
+  const question = { id: "q", kind: "limit" as const, agent: "Reader", text: "" };
+  expect(headline({ ...question, also: [] })).toBe("Reader asks for more");
+  expect(headline({ ...question, also: ["Critic"] })).toBe("Reader, Critic ask for more");
+  expect(headline({ ...question, also: ["Reader", "Reader"] })).toBe("Reader and 2 more ask for more");
+  expect(headline({ ...question, also: ["a", "b", "c", "d"] })).toBe("Reader, a, b and 2 more ask for more");
+});
+
+test("a text is one word of a shell, whatever it holds", () => {
+  for (const text of ["plain", "", "it's", "$(id) `id` \\ \"x\" !", "two\nlines", "\u001b[2J\u202e\\'é漢😀\u{e0041}", "-x", "a b"]) {
+    const word = quoted(text);
+    expect(word.search(HARMFUL)).toBe(-1);
+    expect(execFileSync("/bin/bash", ["-c", `printf %s ${word}`], { encoding: "utf8" })).toBe(text);
+  }
+});
+
+test("what a form would start is told as a command, or as the request where no option says it", () => {
+  const server = "http://127.0.0.1:8000";
+  expect(commandOf({ team: "desk", message: "Don't" }, server)).toBe(`antiphon run desk 'Don'\\''t' --server ${server}`);
+  expect(commandOf({ team: "desk", message: "Hi", project: "docs", limits: { tokens: 9, on_breach: "stop" } }, server)).toBe(
+    `antiphon run desk Hi --server ${server} --project docs --limit-tokens 9`);
+  for (const more of [{ model: "m" }, { policy: "strict" }, { files: ["a"] }, { data: null }, { limits: { tokens: 9, on_breach: "ask" } }, { name: "n" }] as Partial<CreateRun>[]) {
+    const command = commandOf({ team: "desk", message: "Hi\u202e", ...more }, server);
+    expect(command).toMatch(/^curl http:\/\/127\.0\.0\.1:8000\/runs -H "Authorization: Bearer \$ANTIPHON_SERVER_TOKEN"/);
+    expect(JSON.parse(command.split("\n")[2]!)).toEqual({ team: "desk", message: "Hi\u202e", ...more });
+    expect(command.search(HARMFUL)).toBe(-1);
+  }
+});
+
+test("a form is a request, and what is wrong in it is told by field", () => {
+  const chosen = { ...BLANK, team: "desk", message: "Hi", breach: "ask" as const };
+  expect(bodyOf(chosen)).toEqual({ faults: {}, body: { team: "desk", message: "Hi" } });
+  expect(bodyOf({ ...chosen, tokens: "1,000", dollars: ".5", turns: "3", calls: "4", seconds: "1.5" }).body.limits).toEqual({
+    tokens: 1_000, usd: 0.5, turns: 3, calls: 4, timeout_seconds: 1.5, on_breach: "ask",
+  });
+  expect(bodyOf({ ...chosen, data: " [1] " }).body.data).toEqual([1]);
+  const wrong = bodyOf({ ...chosen, tokens: "1.5", dollars: "-1", turns: "1e9", seconds: ".", data: "{", files: Array<string>(11).fill("a") }).faults;
+  expect(Object.keys(wrong).sort()).toEqual(["data", "dollars", "files", "seconds", "tokens", "turns"]);
+});
+
+const TEAM = {
+  name: "t", entry: "a", policy: "open", findings: [], edges: [["user", "a"], ["a", "b"], ["a", "c"], ["c", "a"], ["b", "d"]],
+  agents: ["d", "a", "b", "c", "e"].map((name) => ({
+    name, description: "", model: "", can_call: null,
+    tools: [{ name: "look", description: "", effect: "read", parameters: {}, rulings: { "": "allow", strict: name === "d" ? "ask" : "deny" } }],
+  })),
+} as TeamView;
+
+test("a team is drawn from whom the user asks downwards; who is reached by nobody stands below", () => {
+  const rows = new Map<number, string[]>();
+  for (const { name, y } of spots(TEAM)) rows.set(y, [...(rows.get(y) ?? []), name]);
+  expect([...rows.values()]).toEqual([["a"], ["b", "c"], ["d"], ["e"]]);
+});
+
+test("a tool is told once for all agents whose calls come to the same", () => {
+  expect(ruled(TEAM, "").map((each) => [each.name, each.ruling, each.agents.join("")])).toEqual([["look", "allow", "dabce"]]);
+  expect(ruled(TEAM, "strict").map((each) => [each.ruling, each.agents.join("")])).toEqual([["ask", "d"], ["deny", "abce"]]);
+});
+
+test("what was in flight when a run was parked is told with what becomes of it", () => {
+  const run = new Run();
+  for (const each of fixture("question").frames) if (each.seq <= 7) run.add(each);
+  expect(inFlight(run, {})).toEqual(["1 model call: asked again"]);
+  run.add({ seq: 8, at: run.at, changes: [{ type: "effect_started", activation: 1, turn: 1, id: "1/1.c5", kind: "tool", name: "write\u202e" }] });
+  expect(inFlight(run, { "write\u202e": "once" })[1]).toBe("write\\u202e: is not repeated: it may or may not have happened");
+});
+
+test("a value that is too large for a frame is known to be missing until it fits again", () => {
+  const run = new Run();
+  const change = (seq: number, set: Record<string, unknown>, left_out: Record<string, number> = {}) =>
+    run.add({ seq, at: seq, changes: [{ type: "data_changed", activation: 0, set, left_out }] });
+  expect(keepsModules(run)).toBe(false);
+  change(1, { [KEPT]: { WM_1: { name: "a", status: "in_progress" } } });
+  expect(modulesOf(run)).toMatchObject([{ id: "WM_1", status: "ongoing" }]);
+  change(2, {}, { [KEPT]: 99_999 });
+  expect(run.activation(0)!.leftOut).toEqual({ [KEPT]: 2 });
+  change(3, { other: 1 });
+  expect(run.activation(0)!.leftOut).toEqual({ [KEPT]: 2 });
+  change(4, { [KEPT]: {} });
+  expect([run.activation(0)!.leftOut, keepsModules(run), modulesOf(run)]).toEqual([{}, true, []]);
+});
+
+test("a name makes an id, and sizes are told in what people count in", () => {
+  expect(["Das Büro  2026!", "../../etc", "  ", "漢字", "x".repeat(60)].map(idOf)).toEqual(["das-buro-2026", "etc", "", "", "x".repeat(40)]);
+  expect([5, 2_048, 3_500_000].map(bytes)).toEqual(["5 bytes", "2.0 kB", "3.5 MB"]);
+});
