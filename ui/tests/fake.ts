@@ -126,7 +126,7 @@ export class Fake {
       run_id: this.run, state: this.state || (this.recorded < this.frames.length ? "running" : this.asks.length ? "waiting" : "completed"), name: "", team: "research", owner: "local",
       project: "", entry: "Partner", title: "What happens to a tool call?", outcome: "", reason: "", records: this.recorded, tokens: 7_111,
       cost_usd: 0.0033, unpriced_calls: 0, driven_by: "host", created_at: 1_700_000_000, updated_at: Date.now() / 1000,
-      activity: [...Array(24).keys()].map((at) => (at * 7) % 11), activity_span: 2,
+      number: 5, summary: { seq: this.recorded, activity: [...Array(24).keys()].map((at) => (at * 7) % 11), activity_span: 2 },
     };
     const others = OTHERS.map(([state, team, title, tokens, cost], index) => ({
       ...line, run_id: `run${index}`, state, team, title, tokens, cost_usd: cost, updated_at: line.updated_at - 400 * (index + 1) ** 2,

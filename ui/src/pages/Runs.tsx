@@ -111,7 +111,7 @@ function Line({ run }: { run: RunLine }) {
         {run.project && <span className="faint sm cut"> in {line(run.project, 40)}</span>}
         {run.reason && <span className="faint sm cut"> {line(run.reason, 80)}</span>}</td>
       <td className="hide dim">{line(run.team || run.entry, 30)}</td>
-      <td className="hide"><Spark counts={run.activity} /></td>
+      <td className="hide"><Spark counts={run.summary.activity ?? []} /></td>
       <td className="num hide">{count(run.tokens)}</td>
       <td className="num hide">{cost}</td>
       <td className="num dim">{ago(Date.now() / 1000 - run.updated_at)}</td>
