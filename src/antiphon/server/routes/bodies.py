@@ -415,8 +415,7 @@ class ToolView(Struct, frozen=True):
     parameters: dict[str, Any]
     """JSON Schema."""
     rulings: dict[str, str]
-    """`allow`, `ask` or `deny` by policy: `open`, `guarded`, `strict`, and `` for the team's own. A hook and
-    standing rules, which look at each call, may decide otherwise."""
+    """`allow`, `ask`, `deny`, by preset and `` for the team's policy; hooks and rules may say otherwise."""
 
 
 class AgentView(Struct, frozen=True):
