@@ -32,7 +32,7 @@ SERVED_OF_PROJECTS = (
     "ChangeProject", "CreateProject", "FileBody", "FileList", "ModelChoices", "ProjectBody", "ProjectList",
     "ProjectView",
 )  # fmt: skip
-"""The same of `antiphon.server.routes.project_bodies`."""
+"""The same of `antiphon.server.routes.bodies.projects`."""
 CHANGE = '\nexport type ChangeFrame = Frame["changes"][number];\n'
 HEAD = "// What a run is as JSON. Written by `python -m scripts.ui_types`; do not edit.\n"
 PLAIN = {"string": "string", "integer": "number", "number": "number", "boolean": "boolean", "null": "null"}
@@ -91,7 +91,7 @@ def files() -> dict[Path, str]:
         bodies = importlib.import_module("antiphon.server.routes.bodies")
     except ModuleNotFoundError:
         return found
-    projects = importlib.import_module("antiphon.server.routes.project_bodies")
+    projects = importlib.import_module("antiphon.server.routes.bodies.projects")
     served = [StoredRequest if name == "StoredRequest" else getattr(bodies, name) for name in SERVED]
     served += [getattr(projects, name) for name in SERVED_OF_PROJECTS]
     found[SOURCE / "server" / "wire.ts"] = typescript(definitions_of(served), definitions_of([PageRun]))

@@ -491,11 +491,9 @@ def _planning(world):
     return [Agent("a", "You are a.", tools=own, hooks=Hooks(intercept_call=intercept))]
 
 
-BOARD = Scenario(
-    "calls of a person", _planning, script(a=[call("plan", what="a"), call("pay", what="x"), "done"]),
-    (("a", "go"),), change_plan,
-)  # fmt: skip
+_plans = script(a=[call("plan", what="a"), call("pay", what="x"), "done"])
+BOARD = Scenario("calls of a person", _planning, _plans, (("a", "go"),), change_plan)
 ALL = [
-    *(SINGLE, CONTRACTS, CIRCULAR, FAN_OUT, BACKGROUND, APPROVAL, RETRY, CANCEL, LOOP, TASKS, ACTION),
-    *(ENVIRONMENT, PROFILES, INSTRUCTIONS, FORM, HELD, RULED, BOARD, CONVERSATION),
+    *(SINGLE, CONTRACTS, CIRCULAR, FAN_OUT, BACKGROUND, APPROVAL, RETRY, CANCEL, LOOP, TASKS, ACTION, BOARD),
+    *(ENVIRONMENT, PROFILES, INSTRUCTIONS, FORM, HELD, RULED, CONVERSATION),
 ]

@@ -15,7 +15,8 @@ from antiphon.host.choices import check_model, no_looser
 from antiphon.host.hosted import FirstRequest, HostedRun, conversation_with, talking
 from antiphon.host.known_teams import KnownTeams
 from antiphon.host.labels import checked, first_key, known_first
-from antiphon.host.project_runs import is_at_work, is_idle, rules_in_project, runs_of
+from antiphon.host.listed import runs_of, undriven
+from antiphon.host.project_runs import is_at_work, is_idle, rules_in_project
 from antiphon.host.projects import Projects
 from antiphon.host.removal import Removal
 from antiphon.host.slots import Slots
@@ -23,7 +24,7 @@ from antiphon.host.starting import HostDraining, KeyUsed, NotMoved, StartedRun, 
 from antiphon.host.summaries import current_summary
 from antiphon.host.team import HostedTeam, Team, teams_of
 from antiphon.journal import Journal, open_journal
-from antiphon.journal.listing import NO_LABELS, Labels, RunFilter, RunInfo
+from antiphon.journal.listing import NO_LABELS, Labels, RunInfo
 from antiphon.kernel.facts.summary import RunSummary, summary_of
 from antiphon.kernel.run.clock import Clock
 from antiphon.kernel.run.commands import AskAgent, encode, known_history, posted
@@ -43,8 +44,6 @@ WATCHED = 500
 """Runs at rest that are watched for what other processes post; of more, those that rested last."""
 SURVEY_SECONDS = 15.0
 """How often a host looks for runs of its teams whose owner has died."""
-SURVEYED = 500
-"""Runs that are looked at between two breaths."""
 
 
 class HostReadsOnly(UserError):
@@ -443,7 +442,7 @@ class Host:
         Later ones read by index what they find, however many runs rest.
         """
         watched = 0
-        async for info in self._undriven(first):
+        async for info in undriven(self.journal, every=first):
             hosted = self._runs.get(info.run_id)
             if self.draining or is_closed(info):
                 continue
@@ -456,18 +455,6 @@ class Host:
             watched += rests
             if info.labels.team:
                 await self._take_up_of(info)
-
-    async def _undriven(self, every: bool) -> AsyncIterator[RunInfo]:
-        """What nobody drives and is not closed: what is open, and what somebody who died may have gone on
-        with since it was said to rest. every: what rests, too."""
-        open_ones = RunFilter(states=("open",), driven=False)
-        resting = RunFilter(states=("open", "waiting", "idle"), driven=False)
-        for where in (resting,) if every else (open_ones, RunFilter(interrupted=True)):
-            before = 0
-            while page := await self.journal.runs(where, before, SURVEYED):
-                for info in page:
-                    yield info
-                before = page[-1].number
 
     async def _end(self, hosted: HostedRun) -> None:
         """Leave a run that has nothing to do, and know nothing of it any more."""

@@ -1,30 +1,16 @@
-"""The runs of a project: which they are, whether one is at work, and the rules that hold in it."""
+"""The runs of a project: whether one is at work, and the rules that hold in it."""
 
 from __future__ import annotations
-
-from collections.abc import AsyncIterator
 
 from antiphon.errors import UnknownName, UserError
 from antiphon.host.hosted import HostedRun
 from antiphon.host.known_teams import KnownTeams
 from antiphon.host.summaries import current_summary
 from antiphon.journal import Journal
-from antiphon.journal.listing import Labels, RunFilter, RunInfo
+from antiphon.journal.listing import Labels, RunInfo
 from antiphon.kernel.run.run import Run
 from antiphon.kernel.run.standing import rules_for
 from antiphon.values.policy import StandingRule
-
-PAGE = 500
-"""Runs that are looked at between two breaths."""
-
-
-async def runs_of(journal: Journal, project: str) -> AsyncIterator[RunInfo]:
-    """The runs of a project, newest first, a page at a time. Raises JournalError."""
-    before = 0
-    while page := await journal.runs(RunFilter(project=project), before, PAGE):
-        for info in page:
-            yield info
-        before = page[-1].number
 
 
 async def is_idle(run: Run) -> bool:

@@ -35,6 +35,7 @@ from antiphon.server.routes.runs import changed, once, run_line
 from antiphon.server.routes.teams import startable, team_view
 from antiphon.server.routes.work_modules import changed_modules
 from antiphon.server.served import Served
+from antiphon.server.streams.event_stream import ALIVE_SECONDS
 from antiphon.server.streams.updates import RunUpdates, encode
 from antiphon.server.subjects import Subject
 from antiphon.view import OpenQuestion, RunConnection
@@ -132,8 +133,12 @@ class SocketConnection:
         try:
             while True:
                 frame = asyncio.ensure_future(_frame(self._socket))
-                await asyncio.wait({frame, leaving, unknown}, return_when=asyncio.FIRST_COMPLETED)
-                if unknown.done():
+                waited: set[asyncio.Future[Any]] = {frame, leaving, unknown}
+                while not any(each.done() for each in waited):
+                    await asyncio.wait(waited, timeout=ALIVE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+                    # What was opened with a token ends with it, before anything more is done for it.
+                    self._look()
+                if self._unknown.is_set():
                     async with self._sending:
                         await self._revoked()
                     return

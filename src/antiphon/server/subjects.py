@@ -77,6 +77,7 @@ class Subjects:
         self._tokens = found
         left = {each.subject for each in found.values()}
         self._tickets = {key: each for key, each in self._tickets.items() if each[0] in left}
+        self.on_revoked()
 
     def by_token(self, token: str) -> Subject | None:
         """Whose a token is; None for one that is unknown, expired or revoked.

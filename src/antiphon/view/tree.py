@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, Self
 
-import msgspec
+from msgspec.structs import replace
 
 from antiphon.errors import JournalCorrupt
 from antiphon.kernel.facts import ids
@@ -219,9 +219,8 @@ class RunTree:
 
     def _queued_begins(self, call_id: str, receiver: int) -> Changes:
         """A request begins that waited for those before it."""
-        effect, detail = self.effects[call_id], self._queued.pop(call_id)
-        turn = TurnNode(ids.turn_of(call_id), self.at)
-        self._called(self.user, turn, effect, msgspec.structs.replace(detail, reactivates=receiver))
+        effect, detail = self.effects[call_id], replace(self._queued.pop(call_id), reactivates=receiver)
+        self._called(self.user, TurnNode(ids.turn_of(call_id), self.at), effect, detail)
         return (EffectStart(self.user, effect),)
 
     def _message_posted(self, record: Record, event: MessagePosted) -> Changes:
@@ -400,7 +399,7 @@ class RunTree:
             activation.inbox[:0] = activation.current.messages
         elif event.decided_by and not event.command:
             decided = effect.decision or Decision(event.outcome != "denied", reason=event.reason)
-            effect.decision = msgspec.structs.replace(decided, rule=decided.rule or event.decided_by)
+            effect.decision = replace(decided, rule=decided.rule or event.decided_by)
         if not activation.id:
             self._queued.pop(effect_id, None)
             self.requests.pop(effect_id, None)

@@ -94,7 +94,7 @@ def test_a_run_says_how_busy_it_was():
             run_id = await started(client)
             await until_asked(client, run_id)
             line = (await client("GET", f"/runs/{run_id}")).json
-            assert sum(line["activity"]) == line["records"]
-            assert line["activity_span"] > 0
+            assert sum(line["summary"]["activity"]) == line["records"]
+            assert line["summary"]["activity_span"] > 0
 
     in_time(work)

@@ -37,6 +37,7 @@ BODIES = {
     "/runs/{run_id}/resume": {},
     "/runs/{run_id}": {"name": "x"},
     "/projects": {"project": "new"},
+    "/session/opening": {"opening": "none"},
     "/projects/{project}": {"name": "x"},
 }
 PARTS = {"number": "0", "digest": "0" * 64, "name": "desk", "path": "a.txt", "rule_id": "none"}
@@ -59,7 +60,8 @@ def ways(app):
 def wanted(path, permission, who):
     """The statuses that a subject may get."""
     if permission == "public":
-        found = 404 if path == "/assets/{name}" else 200  # no file of the page has the name that is tried
+        # No file of the page has the name that is tried, and no address with that text was printed.
+        found = {"/assets/{name}": 404, "/session/opening": 403}.get(path, 200)
         return (401,) if who in ("unknown", "expired", "revoked") else (found,)
     if who in ("anonymous", "unknown", "expired", "revoked"):
         return (401,)

@@ -16,8 +16,8 @@ from antiphon.host.projects import FileEntry, Upload
 from antiphon.host.projects.files import MAX_FILE
 from antiphon.server.permissions import allowed
 from antiphon.server.problems import Refusal
+from antiphon.server.routes.bodies.projects import FileBody, FileList
 from antiphon.server.routes.loading import FromHost, FromServed, FromSubject
-from antiphon.server.routes.project_bodies import FileBody, FileList
 from antiphon.server.routes.projects import visible_project
 
 PIECE = 1 << 20

@@ -16,8 +16,7 @@ from antiphon.journal.listing import Labels, RunFilter
 from antiphon.kernel.run.standing import standing_rules
 from antiphon.server.permissions import allowed
 from antiphon.server.problems import Refusal
-from antiphon.server.routes.loading import FromHost, FromSubject
-from antiphon.server.routes.project_bodies import (
+from antiphon.server.routes.bodies.projects import (
     ChangeProject,
     CreateProject,
     ModelChoices,
@@ -25,6 +24,7 @@ from antiphon.server.routes.project_bodies import (
     ProjectList,
     ProjectView,
 )
+from antiphon.server.routes.loading import FromHost, FromSubject
 from antiphon.server.subjects import Subject
 
 COUNTED = 200

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Protocol, TypeVar
 
-KEPT = 10_000
+KEPT = 1_000
 """Readings."""
 KEPT_BYTES = 64 << 20
 """Bytes of memory of all of them together, as each reckons its own."""

@@ -10,7 +10,7 @@ import pytest
 
 from antiphon import Agent, open_run, tool
 from antiphon.cli.app import antiphon
-from antiphon.cli.commands.serve import hosted_teams
+from antiphon.cli.serving.serve import TeamOptions, hosted_teams
 from antiphon.models.script import Script, call
 from tests.unit.cli.conftest import shell  # noqa: F401 - a fixture
 from tests.unit.cli.remote.serving import TOKEN, serving
@@ -32,7 +32,7 @@ lead:
 OWN_JOURNAL = {("serve",), ("doctor",)}
 """Commands with a journal of their own: the server's, and the one that is looked after."""
 FILE_ONLY = {
-    ("runs", "verify"), ("runs", "prune"), ("rules", "add"), ("rules", "ls"),
+    ("ui",), ("runs", "verify"), ("runs", "prune"), ("rules", "add"), ("rules", "ls"),
     ("rules", "rm"), ("journal", "vacuum"), ("journal", "seal"), ("journal", "salvage"),
 }  # fmt: skip
 """Commands that need the journal's file, and say so."""
@@ -139,7 +139,7 @@ def plain(said):
 def test_what_is_read_is_said_alike(shell, asking, monkeypatch):  # noqa: F811
     # A team of the server may be called as a file is.
     names = ("team.yaml=team.yaml", "other.yaml=other.yaml")
-    with serving(JOURNAL, hosted_teams(names, None, None, (), "guarded")) as server:
+    with serving(JOURNAL, hosted_teams(names, None, TeamOptions())) as server:
         for path, cases in READING.items():
             for case in cases:
                 words = [*path, *(asking.get(word, word) for word in case)]
