@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 PORT = 8000
 TOKEN = "ANTIPHON_SERVER_TOKEN"
 """The setting with a token that outlives restarts."""
+LEAVING = "leaving the runs in good order (once more: at once)"
 DRAIN_SECONDS = 8.0
 """What is in flight gets so long to end; with the rest it is less than ten seconds."""
 
@@ -293,7 +294,8 @@ async def _serve(
 
     with listen(address, port) as listening:
         async with make_host() as host:
-            leave_at_signals(stop, "leaving the runs in good order (once more: at once)")
+            # Whoever reads JSON is told by the log, and by nothing that is none.
+            leave_at_signals(stop, "" if form == "json" else LEAVING)
             app, path = make_app(host, settings), ""
             if first is not None:
                 started = await host.start(*first, labels=Labels(owner=_owner(settings)))
