@@ -39,19 +39,21 @@ class Bounds(Struct, frozen=True):
     """Streams and WebSockets open at once."""
     all_connections: int = 2_000
     """Of all callers together."""
+    runs: int = 1_000
+    """Runs of one owner at work or in the line at once; others rest."""
 
 
 class CallerRates:
     """Token buckets and counters by caller. steady: seconds of a clock that nobody sets."""
 
     def __init__(self, bounds: Bounds, steady: Callable[[], float]) -> None:
-        self._bounds, self._steady = bounds, steady
+        self.bounds, self._steady = bounds, steady
         self._left: dict[str, tuple[float, float]] = {}
         self._open: dict[str, int] = {}
 
     def take(self, caller: str) -> bool:
         """Count a request; whether there is room for it."""
-        now, bounds = self._steady(), self._bounds
+        now, bounds = self._steady(), self.bounds
         left, at = self._left.pop(caller, (float(bounds.burst), now))
         left = min(float(bounds.burst), left + (now - at) * bounds.requests_per_second)
         self._left[caller] = (max(left - 1, 0.0), now)
@@ -67,7 +69,7 @@ class CallerRates:
     def connect(self, caller: str) -> None:
         """Count a stream or WebSocket that opens. Raises Refusal when there are too many."""
         mine = self._open.get(caller, 0)
-        if mine >= self._bounds.connections or self.connections >= self._bounds.all_connections:
+        if mine >= self.bounds.connections or self.connections >= self.bounds.all_connections:
             raise Refusal(
                 429, "connections", f"{mine} connections are open, which is as many as may be",
                 "Close those that nobody reads; one WebSocket carries many runs",

@@ -28,7 +28,7 @@ from antiphon.server.permissions import Permission, allowed, scope_refusal
 from antiphon.server.problems import Refusal, invalid, refusal_of
 from antiphon.server.routes.answers import answered, receipt
 from antiphon.server.routes.bodies import AnswerBody, AskBody, ChangeRun
-from antiphon.server.routes.loading import FromHost, FromServed, loaded
+from antiphon.server.routes.loading import FromHost, FromServed, check_room, loaded
 from antiphon.server.routes.projects import check_project
 from antiphon.server.routes.reading import run_context_of
 from antiphon.server.routes.runs import changed, once, run_line
@@ -294,6 +294,7 @@ class SocketConnection:
         """Start a run."""
         check_name(request.name)
         await check_project(self._host, self._subject, request.project)
+        await check_room(self._served, self._subject)
         started = await self._host.start(
             request.team, request.message, entry=request.entry, data=request.data, limits=request.limits,
             key=request.key, labels=Labels(request.project, self._subject.name), files=request.files,

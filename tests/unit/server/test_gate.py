@@ -4,7 +4,7 @@ import pytest
 from litestar import get
 from litestar.routes import HTTPRoute, WebSocketRoute
 
-from antiphon import UserError
+from antiphon import Agent, UserError
 from antiphon.host.projects import Projects
 from antiphon.server.gate import Bounds, CallerRates
 from antiphon.server.permissions import allowed, permission_of
@@ -18,6 +18,7 @@ from tests.unit.server.teams import (
     READER,
     TOKEN,
     USERS,
+    Held,
     desk,
     in_time,
     payer,
@@ -277,6 +278,27 @@ def test_too_many_requests_and_connections_are_refused():
             assert replies[-1].headers["retry-after"] == "1"
             # Others have their own.
             assert (await client.as_("")("GET", "/health")).status == 200
+
+    in_time(work)
+
+
+def test_so_many_runs_of_one_owner_are_at_work_and_others_have_their_own():
+    held = Held()
+
+    async def work():
+        team = Agent("desk", model=held)
+        async with served({"desk": team}, tokens=USERS, bounds=Bounds(runs=2)) as (client, _):
+            ada, bob = client.as_(ADA), client.as_(BOB)
+            for _ in range(2):
+                held.asked.clear()
+                run_id = await started(ada)
+                await held.asked.wait()
+            third = await ada("POST", "/runs", {"team": "desk", "message": "Hi"})
+            assert (third.status, third.json["type"]) == (429, "urn:antiphon:problem:runs")
+            assert (await bob("POST", "/runs", {"team": "desk", "message": "Hi"})).status == 201
+            assert (await ada("POST", f"/runs/{run_id}/close", {})).status == 200
+            assert (await ada("POST", "/runs", {"team": "desk", "message": "Hi"})).status == 201
+            held.gate.set()
 
     in_time(work)
 

@@ -12,8 +12,9 @@ from litestar.params import FromPath
 
 from antiphon.errors import UnknownName, UserError
 from antiphon.host import Host
-from antiphon.journal.listing import Labels
+from antiphon.journal.listing import Labels, RunFilter
 from antiphon.journal.port import check_id
+from antiphon.server.problems import Refusal
 from antiphon.server.served import Served
 from antiphon.server.subjects import Subject
 from antiphon.view import RunConnection
@@ -53,6 +54,19 @@ async def loaded(host: Host, subject: Subject, run_id: str) -> AsyncGenerator[Ru
     await check_owner(host, subject, run_id)
     async with host.connect(run_id) as run:
         yield run
+
+
+async def check_room(served: Served, subject: Subject) -> None:
+    """Raise Refusal where as many of the subject's runs are at work as may be."""
+    host, most = served.host, served.rates.bounds.runs
+    if sum(each.state in ("queued", "running") for each in host.runs.values()) < most:
+        # Not so many of anybody's.
+        return
+    if len(await host.journal.runs(RunFilter(owner=subject.name, states=("open",)), 0, most)) >= most:
+        raise Refusal(
+            429, "runs", f"{most:,} runs of {subject.name} are at work, which is as many as may be",
+            "Wait until some have ended, or stop them",
+        )  # fmt: skip
 
 
 # -- what routes take, by the names of their parameters ------------------------------------------------

@@ -38,7 +38,15 @@ from antiphon.server.routes.bodies import (
     TeamCheck,
     TellBody,
 )
-from antiphon.server.routes.loading import FromHost, FromRun, FromSubject, check_owner, may_see
+from antiphon.server.routes.loading import (
+    FromHost,
+    FromRun,
+    FromServed,
+    FromSubject,
+    check_owner,
+    check_room,
+    may_see,
+)
 from antiphon.server.routes.projects import check_project
 from antiphon.server.subjects import Subject
 from antiphon.view import OpenQuestion
@@ -53,12 +61,13 @@ MAX_PAGE = 200
 
 @post("/runs", status_code=201, summary="Start a run", **allowed("write"))
 async def create_run(
-    data: JSONBody[CreateRun], host: FromHost, subject: FromSubject, key: Key = "",
+    data: JSONBody[CreateRun], host: FromHost, subject: FromSubject, served: FromServed, key: Key = "",
     traceparent: TraceParent = "",
 ) -> RunCreated:  # fmt: skip
     """Start a run with a request. With an Idempotency-Key it is started once, however often it is sent."""
     check_name(data.name)
     await check_project(host, subject, data.project)
+    await check_room(served, subject)
     started = await host.start(
         data.team, data.message, entry=data.entry, attachments=data.attachments, data=data.data,
         limits=data.limits, key=key, labels=Labels(data.project, subject.name), files=data.files,
