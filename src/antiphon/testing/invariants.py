@@ -78,7 +78,7 @@ class Audit:
         self._born = self._accounts = self._shared = self._command = 0
         self._open: dict[str, EffectStarted] = {}
         self._known, self._detached = set[str](), set[str]()
-        self._queued: dict[str, tuple[CallEffect, ToolCall]] = {}
+        self._queued: dict[str, ToolCall] = {}
         self._permissions = PermissionAudit(acts)
 
     def row(self, row: Row, events: Sequence[Event]) -> None:
@@ -123,7 +123,7 @@ class Audit:
         self._draining, self._rules = False, event.rules
         if event.run_limits is not None:
             self._books[self._shared].limited(run_scope(event.run_limits).limits)
-        another_team(event, self._seats, self._resting, self._keeping)
+        another_team(event, self._seats, self._resting, self._keeping, self._open)
 
     def _cancel_requested(self, event: CancelRequested) -> None: ...
 
@@ -166,7 +166,8 @@ class Audit:
         """A request begins once those before it have ended, in their order."""
         if call_id not in self._queued:
             self._broken("parents", f"{call_id} begins, but is not queued")
-        detail, call = self._queued.pop(call_id)
+        call, detail = self._queued.pop(call_id), self._open[call_id].detail
+        assert type(detail) is CallEffect
         first = next(
             each.id for each in self._open.values()
             if type(each.detail) is CallEffect and self._place(each.id)[0] == 0
@@ -307,7 +308,7 @@ class Audit:
             if detail.background:
                 seat.results[index - 1] += 1
             if detail.queued:
-                self._queued[event.id] = detail, call
+                self._queued[event.id] = call
             else:
                 self._born_by(event.id, detail, seat)
 

@@ -244,6 +244,7 @@ def ran(outcome: str, called: str = "") -> bool:
 def another_team(
     event: RunResumed, seats: dict[int, AuditedActivation],
     resting: dict[tuple[int, str], tuple[int, AuditedActivation]], keeping: dict[str, tuple[int, str]],
+    opened: dict[str, EffectStarted],
 ) -> None:  # fmt: skip
     """Agents go on under the names that an event gives them, or are forgotten."""
     new = event.renamed
@@ -255,3 +256,7 @@ def another_team(
     resting.update(kept)
     for call, (caller, name) in keeping.items():
         keeping[call] = caller, new.get(name, name)
+    for effect_id, each in opened.items():
+        if type(each.detail) is CallEffect:
+            detail = replace(each.detail, agent=new.get(each.detail.agent, each.detail.agent))
+            opened[effect_id] = replace(each, detail=detail)
