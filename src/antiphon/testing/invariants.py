@@ -166,8 +166,8 @@ class Audit:
         """A request begins once those before it have ended, in their order."""
         if call_id not in self._queued:
             self._broken("parents", f"{call_id} begins, but is not queued")
-        call, detail = self._queued.pop(call_id), self._open[call_id].detail
-        assert type(detail) is CallEffect
+        call = self._queued.pop(call_id)
+        detail: Any = self._open[call_id].detail
         first = next(
             each.id for each in self._open.values()
             if type(each.detail) is CallEffect and self._place(each.id)[0] == 0

@@ -15,7 +15,7 @@ from antiphon.testing.invariants import check_journal
 from antiphon.values.form import fitted, wrong_form
 from antiphon.values.hooks import DirectResult, PlannedCall, Return, TurnPlan
 from antiphon.view import connect
-from tests.transcript import effects, until
+from tests.transcript import effects, recorded, until
 
 AGE = {"type": "object", "properties": {"age": {"type": "integer", "minimum": 0}}, "required": ["age"]}
 
@@ -48,6 +48,14 @@ def bounded(talk):
 
 async def asks(opened, place="1/1.c1"):
     await until(opened, f"{place} wait question user started")
+
+
+def test_a_model_is_told_which_form_a_question_to_the_user_may_have():
+    model = Script(["hi"])
+    recorded(Agent("a", can_call=["user"]), "go", model=model, interactive=True)
+    (told,) = [each for each in model.requests[0].tools if each.name == "call_agent"]
+    form = {name: each["type"] for name, each in told.parameters["properties"].items()}
+    assert form.items() >= {("options", "array"), ("schema", "object"), ("timeout_seconds", "number")}
 
 
 # -- what fits ----------------------------------------------------------------------------------

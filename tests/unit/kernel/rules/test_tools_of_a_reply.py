@@ -86,6 +86,23 @@ def test_ordered_calls_that_act_wait_for_all_before_them_and_are_waited_for() ->
     assert results_shown(model.requests[-1]) == ["1", "acted", "acted", "2", "1"]
 
 
+@pytest.mark.parametrize("calls", [("act", "first", "second"), ("first", "second", "act")])
+def test_of_ordered_calls_those_that_only_read_run_side_by_side_whatever_stands_around(
+    calls: tuple[str, ...],
+) -> None:
+    order: list[str] = []
+
+    @tool
+    async def act() -> str:
+        """Act."""
+        order.append("act")
+        return "acted"
+
+    agent = Agent("a", tools=[*two_steps(order), act], tool_execution="ordered")
+    recorded(agent, "go", model=Script([[call(each) for each in calls], "end"]))
+    assert [each for each in order if each != "act"] == ["first starts", "second starts", "first ends"]
+
+
 @tool(finishes=True)
 async def submit(text: str) -> str:
     """Hand the work in."""
