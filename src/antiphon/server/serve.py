@@ -63,14 +63,16 @@ def is_loopback(host: str) -> bool:
 @contextlib.contextmanager
 def seldom_collected() -> Iterator[None]:
     """What is there already is not looked through again, and what comes is seldom, see COLLECTED."""
-    before = gc.get_threshold()
+    before, frozen = gc.get_threshold(), gc.get_freeze_count()
     gc.freeze()
     gc.set_threshold(*COLLECTED)
     try:
         yield
     finally:
         gc.set_threshold(*before)
-        gc.unfreeze()
+        # All or nothing: what a program has frozen itself stays so.
+        if not frozen:
+            gc.unfreeze()
 
 
 async def serve(
