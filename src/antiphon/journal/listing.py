@@ -94,10 +94,10 @@ def name_digest(run_id: str, name: str) -> bytes:
     return blake2b(f"{run_id}\n{name}".encode(), digest_size=16).digest()
 
 
-def check_name(name: str) -> None:
-    """Raise UserError for a text that is no run's name: more than a line, or longer than MAX_NAME."""
+def check_name(name: str, whose: str = "A run") -> None:
+    """Raise UserError for a text that is no name: more than a line, or longer than MAX_NAME characters."""
     if len(name) > MAX_NAME or (name and not name.isprintable()):
-        raise UserError(f"A run's name is one line of at most {MAX_NAME} characters; give it a shorter one")
+        raise UserError(f"{whose}'s name is one line of at most {MAX_NAME} characters; give it a shorter one")
 
 
 def labels_digest(run_id: str, labels: Labels) -> bytes:

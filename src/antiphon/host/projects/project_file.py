@@ -112,7 +112,7 @@ class _ProjectParser(YamlReader):
     def _one_line(self, node: yaml.Node) -> str:
         name = self.text(node, "name")
         try:
-            check_name(name)
+            check_name(name, "A project")
         except UserError as error:
             raise self.wrong(node, str(error)) from None
         return name

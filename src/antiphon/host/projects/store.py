@@ -159,7 +159,7 @@ class Projects:
     def create(self, project: str, name: str = "", owner: str = "") -> Project:
         """Make a project, whole or not at all. Raises NameTaken, UserError for what cannot be a name."""
         check_project(project)
-        check_name(name)
+        check_name(name, "A project")
         draft = self._folder / f"{_NEW}{secrets.token_hex(8)}"
         with self._lock:
             try:
@@ -192,7 +192,7 @@ class Projects:
         """Give it another name for people, and change nothing else in its file. Raises UnknownName,
         ConfigError for a file that is wrong, UserError for what is no name."""
         name = name.strip()
-        check_name(name)
+        check_name(name, "A project")
         with self._lock:
             found = self.get(project)
             shown = f"{project}/{FILE}"
