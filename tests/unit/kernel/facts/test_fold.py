@@ -89,6 +89,7 @@ def test_a_call_is_in_flight_until_it_ends():
         ([TurnStarted(1, 1), ASKS_MODEL, EffectFinished(CALL)], "effects in flight"),
         # The turn has one call, `look`.
         ([*LOOKS, EffectStarted("1/1.c2", ToolEffect("look"))], "1/1.c2 is no call of its turn"),
+        ([MessagePosted(request(AskAgent("a", "go")), 1, begins=CALL)], "0/1.c1 is not queued"),
     ],
 )
 @pytest.mark.parametrize("how", ["one by one", "all at once"])
