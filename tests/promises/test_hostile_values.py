@@ -239,7 +239,7 @@ KINDS = pytest.mark.parametrize("kind", [each for each in structs() if each.__na
 
 @pytest.mark.slow
 @pytest.mark.unwatched
-@pytest.mark.parametrize("part", [4, pytest.param(1, marks=pytest.mark.deep)])
+@pytest.mark.parametrize("part", [8, pytest.param(1, marks=pytest.mark.deep)])
 @KINDS
 def test_a_hostile_field_is_refused_or_the_run_opens_again(kind, part, tmp_path):
     assert asyncio.run(tried(tmp_path / "runs.db", kind, each_field(kind, part)))

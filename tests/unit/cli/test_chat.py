@@ -405,6 +405,8 @@ def test_what_is_typed_meanwhile_is_told_and_leaving_parks(shell, at_terminal):
     screen.type("and this\n")
     screen.until("user tells bot: and this")
     screen.type("/quit\n")
+    screen.until("once more")
+    screen.type("\x03")
     screen.end()
     assert screen.code == 8
     assert newest(shell)["state"] == "suspended"

@@ -265,7 +265,9 @@ def test_no_line_is_wider_than_the_terminal(at_terminal, columns):
     screen = at_terminal("stands", columns=columns)
     screen.until("stand")
     os.kill(screen.process.pid, signal.SIGINT)
-    came = screen.end()
+    came = screen.until("once more")
+    os.kill(screen.process.pid, signal.SIGINT)
+    came += screen.end()
     drawn = [plain(line) for line in re.split(r"[\r\n]", came) if "●" in line]
     assert drawn
     assert max(map(len, drawn)) < columns
