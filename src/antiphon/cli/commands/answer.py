@@ -8,7 +8,6 @@ import re
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import aclosing, suppress
-from typing import Any
 
 import click
 import msgspec
@@ -18,10 +17,11 @@ from antiphon import Record
 from antiphon.cli import exit_codes
 from antiphon.cli.display import output, terminal_escape
 from antiphon.cli.duration import seconds_of
-from antiphon.cli.session.questions import MORE, answer_in_form, form_lines, laid_out, verdict
+from antiphon.cli.session.asked import bare_id, list_questions, plain_questions, ruled_on
+from antiphon.cli.session.questions import MORE, answer_in_form, verdict
 from antiphon.cli.session.request import manner_of
 from antiphon.cli.source import RunAnywhere, opened_runs, source_option
-from antiphon.cli.store import RunSource, command, json_option, short_id
+from antiphon.cli.store import RunSource, json_option, short_id
 from antiphon.errors import AnsweredAlready, JournalError
 from antiphon.journal.listing import RunInfo
 from antiphon.kernel.facts import ids
@@ -104,11 +104,11 @@ async def _answer(
                     raise click.UsageError("--arguments comes with an answer: yes or always.")
                 shown = [question] if question is not None else asked
                 if as_json:
-                    output.say(terminal_escape.json_text(_plain(entry, shown)))
+                    output.say(terminal_escape.json_text(plain_questions(shown, entry.run_id)))
                 elif not shown:
                     output.say(f"run {short_id(entry.run_id)} asks nothing now")
                 else:
-                    _list(shown, entry, source)
+                    list_questions(shown, entry.run_id, source)
                 return exit_codes.COMPLETED
             if question is None:
                 raise exit_codes.NotFound(f"Run {short_id(entry.run_id)} asks nothing now")
@@ -131,25 +131,17 @@ async def _inbox(source: RunSource, as_json: bool) -> int:
     found = [each for each in found if each[1]]
     if as_json:
         output.say(
-            terminal_escape.json_text([each for entry, asked in found for each in _plain(entry, asked)])
+            terminal_escape.json_text(
+                [each for entry, asked in found for each in plain_questions(asked, entry.run_id)]
+            )
         )
         return exit_codes.COMPLETED
     for entry, asked in found:
         output.say(f"run {short_id(entry.run_id)}{'' if entry.owner else ' (nobody drives it now)'}")
-        _list(asked, entry, source)
+        list_questions(asked, entry.run_id, source)
     if not found:
         output.say("no run asks anything now")
     return exit_codes.COMPLETED
-
-
-def _ruled(question: OpenQuestion) -> str:
-    """What permission is asked for: a tool, or more of a limit; empty for a plain question."""
-    return (question.tool or MORE) if question.takes_verdict else ""
-
-
-def _short(question: OpenQuestion) -> str:
-    """The id without what a shell would take for a pattern."""
-    return question.id.removesuffix("?")
 
 
 def _chosen(
@@ -158,17 +150,17 @@ def _chosen(
     """Which question is meant, and what is said to it; no question where there is none to be meant."""
     if not words:
         return None, ""
-    named = [each for each in asked if words[0] in (each.id, _short(each))]
+    named = [each for each in asked if words[0] in (each.id, bare_id(each))]
     if named:
         return named[0], " ".join(words[1:]).strip()
     if EFFECT.fullmatch(words[0]):
         ended = tree.effects.get(ids.approval_id(words[0])) or tree.effects.get(words[0])
         if ended is not None and ended.asks_person and ended.outcome:
             raise exit_codes.Settled(f"{words[0]} is settled already: {_how(ended)}")
-        listed = ", ".join(_short(each) for each in asked) or "(none)"
+        listed = ", ".join(bare_id(each) for each in asked) or "(none)"
         raise exit_codes.NotFound(f"Run {short_id(entry.run_id)} does not ask {words[0]!r}. Open: {listed}")
     if len(asked) > 1:
-        listed = ", ".join(_short(each) for each in asked)
+        listed = ", ".join(bare_id(each) for each in asked)
         raise click.UsageError(f"{len(asked)} things are asked; say which one is meant: {listed}")
     return (asked[0] if asked else None), " ".join(words).strip()
 
@@ -182,7 +174,7 @@ def _how(effect: EffectNode) -> str:
 
 def _content(question: OpenQuestion, text: str) -> str:
     """What is answered; to a permission one of the verdicts."""
-    if not _ruled(question):
+    if not ruled_on(question):
         try:
             return answer_in_form(text, question.options, question.schema)
         except ValueError as error:
@@ -197,7 +189,7 @@ def _edited(question: OpenQuestion, text: str, arguments: str | None) -> str:
     """The arguments to be used instead, as canonical JSON; empty for those that were asked for."""
     if arguments is None:
         return ""
-    if not _ruled(question) or verdict(text) == "no":
+    if not ruled_on(question) or verdict(text) == "no":
         raise click.UsageError("--arguments goes with allowing a tool: yes or always.")
     try:
         found = msgspec.json.decode(arguments)
@@ -232,7 +224,7 @@ def _grant(question: OpenQuestion, content: str, reach: _Reach) -> Grant | None:
     """How far the answer reaches; None for all calls of the tool in the run."""
     if reach == _Reach((), False, 0.0):
         return None
-    if content != "always" or not _ruled(question) or _ruled(question) == MORE:
+    if content != "always" or not ruled_on(question) or ruled_on(question) == MORE:
         raise click.UsageError(
             "--match, --agent-only and --expires-in say how far `always` to a tool reaches."
         )
@@ -305,49 +297,3 @@ def _check_fits(command: AnswerInput, changes: Iterable[Change]) -> None:
         if isinstance(each, DeadLetter) and each.message.receiver == command.effect_id:
             said = terminal_escape.line(each.reason, 500)
             raise click.UsageError(f"The answer does not fit, so the question stays open: {said}")
-
-
-def _list(asked: list[OpenQuestion], entry: RunInfo, source: RunSource) -> None:
-    short = short_id(entry.run_id)
-    for each in asked:
-        agent = terminal_escape.line(each.agent, 60)
-        if not _ruled(each):
-            output.say(f"{_short(each)}  {agent} asks:\n  {each.text}".replace("\n", "\n  "))
-            for line in form_lines(each.options, each.schema, each.deadline):
-                output.say(f"    {line}")
-            continue
-        output.say(f"{_short(each)}  {agent} asks to use {terminal_escape.line(_ruled(each), 64)}")
-        for line in laid_out(each.arguments):
-            output.say(f"  {line}")
-        if each.text:
-            output.say(f"  ({terminal_escape.line(each.text, 200)})")
-    first = asked[0]
-    said = "yes" if _ruled(first) else "1" if first.options else "your answer"
-    output.say(f"\nto answer: {command('answer', short, _short(first), said, source=source)}")
-
-
-def _plain(entry: RunInfo, asked: list[OpenQuestion]) -> list[dict[str, Any]]:
-    return [
-        {
-            "run_id": entry.run_id,
-            "effect": each.id,
-            "kind": "approval" if _ruled(each) else "question",
-            "agent": each.agent,
-            "tool": _ruled(each),
-            "arguments": _decoded(each.arguments) if each.arguments else None,
-            "text": each.text,
-            "since": each.since,
-            "options": list(each.options),
-            "schema": each.schema,
-            "deadline": each.deadline,
-        }
-        for each in asked
-    ]
-
-
-def _decoded(arguments: str) -> Any:
-    """Arguments as JSON; the text itself where it is none, as in a run that was forged."""
-    try:
-        return msgspec.json.decode(arguments)
-    except (msgspec.DecodeError, RecursionError):
-        return arguments

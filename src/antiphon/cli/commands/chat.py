@@ -15,7 +15,7 @@ from antiphon.cli import exit_codes
 from antiphon.cli.commands.run import endpoint_option, folder_option, model_option
 from antiphon.cli.display import output, terminal_escape
 from antiphon.cli.session.drive import drain
-from antiphon.cli.session.request import CHAT, DisplayOptions, manner_of
+from antiphon.cli.session.request import CHAT, DisplayOptions, has_unread, manner_of, tell_unattended
 from antiphon.cli.session.slash import obey
 from antiphon.cli.session.talk import Opening, Person, Talk, name_of
 from antiphon.cli.source import opened_server, refuse_options, source_option
@@ -28,6 +28,7 @@ from antiphon.journal import Journal, open_journal
 from antiphon.journal.listing import NO_LABELS, RunInfo
 from antiphon.kernel.run.rows import events_of
 from antiphon.kernel.run.standing import rules_for
+from antiphon.view import RunTree
 
 ASSISTANT = Agent("assistant", "You are a helpful assistant.", standalone=True)
 TINY = "local:smollm2"
@@ -175,7 +176,14 @@ class _Sessions:
                 person.screen.note(
                     f"You talk with {name_of(target)}. /help lists what can be said; Ctrl-D leaves."
                 )
-            talk = Talk(conversation, target, opening.model, person, obey)
+
+            async def unattended(tree: RunTree) -> bool:
+                if await has_unread(self._journal, conversation, tree):
+                    return False
+                tell_unattended(tree, manner, run_id, "")
+                return True
+
+            talk = Talk(conversation, target, opening.model, person, obey, unattended)
             if again and before is not None and before.model != opening.model:
                 person.screen.note(f"From now on {terminal_escape.line(opening.model or '', 80)} is asked.")
             after = await talk.until_end(again=again)

@@ -136,7 +136,8 @@ async def _resume_there(prefix: str, manner: DisplayOptions) -> int:
             return await _told_again(entry, records, manner)
         if not entry.owner:
             await runs.resume(entry.run_id, manner.target)
-        return await follow(runs, entry.run_id, tuple(tree.requests), tree.seq, manner)
+        calls = tuple(tree.requests)
+        return await follow(runs, entry.run_id, calls, tree.seq, manner, resumed=not entry.owner)
 
 
 async def _resume(prefix: str, target: Target, manner: DisplayOptions, asked: Request) -> int:

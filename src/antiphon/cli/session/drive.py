@@ -144,7 +144,9 @@ class Drive(Struct):
     """What a command gives to drive: the open run, its requests, and where the new records begin.
 
     announce: called once, when the requests are durable and the run can be resumed. leave: awaited when
-    somebody stops it before its end. unasked: called with a question where nobody sits who could answer.
+    somebody stops it before its end, and when it waits for people and there are none (`interactive`).
+    unread: whether something was posted in the run that may be the answer it waits for. settled_at: the
+    record from which on what stands in the records is how things are.
     """
 
     run: FollowedRun
@@ -155,7 +157,8 @@ class Drive(Struct):
     interactive: bool
     announce: Any
     leave: Callable[[], Awaitable[None]]
-    unasked: Callable[[Question], None] | None = None
+    unread: Callable[[], Awaitable[bool]]
+    settled_at: int
 
 
 class Driver:
@@ -169,10 +172,11 @@ class Driver:
         self._typed: list[str | None] = []
         self._keyboard = Keyboard(self._on_line) if drive.interactive else None
         self._started = self._announced = False
-        self._unasked: set[str] = set()
+        self.unattended = False
+        """It was left because it waits for people, and none is here."""
 
     async def until_end(self) -> list[Result] | None:
-        """The results of the requests; None when somebody stopped the run before. Raises RunSuspended."""
+        """The results of the requests; None when the run was left before. Raises RunSuspended."""
         run = self._drive.run
         subscription = run.events()
         try:
@@ -188,7 +192,7 @@ class Driver:
             if self._keyboard is not None:
                 self._keyboard.close()
             self._drive.watcher.stop()
-        if self._open and self._stop.asked:
+        if self._open and (self._stop.asked or self.unattended):
             await self._drive.leave()
             if not self._open.isdisjoint(await run.open_requests()):
                 return None
@@ -207,6 +211,17 @@ class Driver:
             self._close()
             if not self._open:
                 return
+            if self._keyboard is None and found.last_of_row and found.seq >= drive.settled_at:
+                self.unattended = self._waits() and not await drive.unread()
+                if self.unattended:
+                    return
+
+    def _waits(self) -> bool:
+        """Whether people are waited for, and nothing else goes on: one request may stand behind another."""
+        tree = self._drive.tree.run
+        known = [tree.effects[each] for each in self._open if each in tree.effects]
+        behind = [each for each in known if not tree.waits(each.id)]
+        return len(known) > len(behind) and all(each.callee is None for each in behind)
 
     def _note(self, record: Record) -> None:
         """A new record: the ones of this drive."""
@@ -241,12 +256,7 @@ class Driver:
     def _ask(self) -> None:
         """Put the oldest open question to the person, one at a time."""
         question = self._questions.next()
-        if question is None or self._asking is not None:
-            return
-        if self._keyboard is None:
-            if self._drive.unasked is not None and question.id not in self._unasked:
-                self._unasked.add(question.id)
-                self._drive.unasked(question)
+        if question is None or self._asking is not None or self._keyboard is None:
             return
         self._asking = question
         if question.tool in self._questions.always:

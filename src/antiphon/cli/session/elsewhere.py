@@ -19,8 +19,7 @@ from antiphon.cli.display.tree import CallTree
 from antiphon.cli.display.watch import interactive, watcher
 from antiphon.cli.remote.client import ServerRefused
 from antiphon.cli.session.drive import Drive, Driver, Stop, WakeSignal
-from antiphon.cli.session.questions import Question
-from antiphon.cli.session.request import DisplayOptions, finish, result_of
+from antiphon.cli.session.request import DisplayOptions, finish, result_of, tell_unattended
 from antiphon.cli.store import command, short_id
 from antiphon.errors import AntiphonError, JournalError, RunSuspended
 from antiphon.kernel.facts import ids
@@ -162,11 +161,12 @@ async def ask_there(runs: Any, first: ServerRequest, message: str, manner: Displ
 
 
 async def follow(
-    runs: Any, run_id: str, calls: tuple[str, ...], after: int, manner: DisplayOptions, *, ends: bool = False
-) -> int:
+    runs: Any, run_id: str, calls: tuple[str, ...], after: int, manner: DisplayOptions, *,
+    ends: bool = False, resumed: bool = False,
+) -> int:  # fmt: skip
     """Show requests of a run to their end, and answer what it asks; the exit code. runs: ServerRuns.
 
-    after: what lies before is known. ends: the run is closed then.
+    after: what lies before is known. ends: the run is closed then. resumed: the server has just taken it up.
     """
     bell, tree = WakeSignal(), CallTree()
     stop = Stop(bell)
@@ -178,9 +178,12 @@ async def follow(
     view = watcher(tree, as_json=manner.as_json, quiet=manner.quiet)
     drive = Drive(
         run, calls, after, tree, view, people, partial(_announce, manner, run_id), _nothing,
-        None if manner.as_json else partial(_tell_unasked, manner, run_id),
+        partial(has_more, runs, run_id, tree.run), after + 1 if resumed else after,
     )  # fmt: skip
-    results = await Driver(drive, bell, stop).until_end()
+    driver = Driver(drive, bell, stop)
+    results = await driver.until_end()
+    if results is None and driver.unattended:
+        return tell_unattended(tree.run, manner, run_id, _farewell(manner, run_id))
     if results is None:
         return _left(manner, run_id, stop)
     if ends and not tree.run.requests and not tree.run.closed:
@@ -190,6 +193,12 @@ async def follow(
 
 async def _nothing() -> None:
     """Leaving does nothing to a run that somebody else drives."""
+
+
+async def has_more(runs: Any, run_id: str, tree: RunTree) -> bool:
+    """Whether the server has more of the run than was read here."""
+    line = await runs.line(run_id)
+    return bool(line.records > tree.seq)
 
 
 async def _close(runs: Any, run_id: str) -> None:
@@ -203,12 +212,6 @@ async def _close(runs: Any, run_id: str) -> None:
 def _announce(manner: DisplayOptions, run_id: str) -> None:
     if not (manner.quiet or manner.as_json):
         output.tell(f"run {short_id(run_id)}, driven by the server; Ctrl-C leaves it going there")
-
-
-def _tell_unasked(manner: DisplayOptions, run_id: str, question: Question) -> None:
-    agent = terminal_escape.line(question.agent, 40)
-    line = command("answer", run_id[:12], question.id.removesuffix("?"), source=manner.source)
-    output.tell(f"{agent} waits for an answer: {line}")
 
 
 def _farewell(manner: DisplayOptions, run_id: str) -> str:

@@ -12,12 +12,13 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from antiphon import Limits, Policy, Result, open_run
+from antiphon import Limits, Policy, Result, Run, open_run
 from antiphon.cli import exit_codes
 from antiphon.cli.display import output, terminal_escape
 from antiphon.cli.display.draw import tokens
 from antiphon.cli.display.tree import CallTree
 from antiphon.cli.display.watch import interactive, watcher
+from antiphon.cli.session.asked import list_questions, plain_questions
 from antiphon.cli.session.drive import Drive, Driver, Stop, WakeSignal, drain
 from antiphon.cli.store import SHORT, RunSource, command, short_id
 from antiphon.cli.target import Target
@@ -27,6 +28,8 @@ from antiphon.journal.listing import Labels
 from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.run.standing import rules_for
 from antiphon.values.policy import Preset
+from antiphon.view import RunTree
+from antiphon.view.connection import open_questions
 from antiphon.view.wording import seconds
 
 COMMAND_LINE = "command_line"
@@ -158,8 +161,12 @@ async def perform(request: Request, target: Target, manner: DisplayOptions, jour
             calls = request.calls or (await run.post(target.entry, request.message),)
             announce = Announcement(manner, run_id, journal.durability)
             leave = partial(drain, run, tree, output.tell)
-            drive = Drive(run, calls, request.after, tree, view, people, announce, leave)
-            results = await Driver(drive, bell, stop).until_end()
+            drive = Drive(
+                run, calls, request.after, tree, view, people, announce, leave,
+                partial(has_unread, journal, run, tree.run), request.after + 1,
+            )  # fmt: skip
+            driver = Driver(drive, bell, stop)
+            results = await driver.until_end()
             if results is not None and request.ends and not await run.open_requests():
                 await run.close()
     except RunSuspended as suspended:
@@ -169,9 +176,16 @@ async def perform(request: Request, target: Target, manner: DisplayOptions, jour
         else:
             _say("The request was not recorded; once the journal can be written, ask again.")
         return exit_codes.code_of(suspended)
+    if results is None and driver.unattended:
+        return tell_unattended(tree.run, manner, run_id, _how_to_resume(manner, run_id))
     if results is None:
         return _suspended(manner, run_id, stop.code(journal))
     return finish(results, manner, run_id, tree, time.monotonic() - started)
+
+
+async def has_unread(journal: Journal, run: Run, tree: RunTree) -> bool:
+    """Whether something was posted that the run has not taken in, or that `tree` has not read."""
+    return bool(await journal.commands(run.run_id, run.command)) or run.seq > tree.seq
 
 
 class Announcement:
@@ -210,6 +224,23 @@ def _suspended(manner: DisplayOptions, run_id: str, code: int) -> int:
     else:
         _say(_how_to_resume(manner, run_id))
     return code
+
+
+def tell_unattended(tree: RunTree, manner: DisplayOptions, run_id: str, how_on: str) -> int:
+    """Say that a run waits for people and that none is here, what it asks, and how it goes on; the exit code.
+
+    how_on: lines that say it, for people; empty where it is said anyway.
+    """
+    asked = open_questions(tree)
+    if manner.as_json:
+        told = {"run_id": run_id, "resume": manner.resume(run_id), "asked": plain_questions(asked, run_id)}
+        output.say(terminal_escape.json_line({"type": "RunSuspended", **told}))
+    else:
+        output.tell(f"run {short_id(run_id)} waits for an answer, and nobody is here to give one:")
+        list_questions(asked, run_id, manner.source, output.tell)
+        if how_on:
+            output.tell(how_on)
+    return exit_codes.SUSPENDED
 
 
 def _how_to_resume(manner: DisplayOptions, run_id: str) -> str:

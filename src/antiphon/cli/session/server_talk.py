@@ -8,14 +8,15 @@ from msgspec import Struct
 
 from antiphon.cli import exit_codes
 from antiphon.cli.display import terminal_escape
-from antiphon.cli.session.elsewhere import RemoteRun, ServerRequest
-from antiphon.cli.session.request import DisplayOptions
+from antiphon.cli.session.elsewhere import RemoteRun, ServerRequest, has_more
+from antiphon.cli.session.request import DisplayOptions, tell_unattended
 from antiphon.cli.session.slash import obey
 from antiphon.cli.session.talk import Opening, Person, Talk, name_of
 from antiphon.cli.store import short_id
 from antiphon.errors import JournalError, UserError
 from antiphon.journal.listing import RunFilter
 from antiphon.server.routes.bodies import TeamView, ToolView
+from antiphon.view import RunTree
 
 
 class ServedAgent(Struct, frozen=True):
@@ -91,7 +92,14 @@ class ServerTalks:
                 f"You talk with {terminal_escape.line(name, 40)} at the server. /help lists what can be said;"
                 " Ctrl-D leaves."
             )
-        talk = Talk(run, team, None, person, obey)
+
+        async def unattended(tree: RunTree) -> bool:
+            if await has_more(self._runs, run.run_id, tree):
+                return False
+            tell_unattended(tree, self._manner, run.run_id, "")
+            return True
+
+        talk = Talk(run, team, None, person, obey, unattended)
         after = await talk.until_end(again=again)
         self._last = run.run_id
         self._code = exit_codes.COMPLETED if person.interactive else talk.code

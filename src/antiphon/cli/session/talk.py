@@ -23,6 +23,7 @@ from antiphon.cli.session.drive import FollowedEvents, FollowedRun, WakeSignal, 
 from antiphon.cli.session.line_input import Typed
 from antiphon.cli.session.questions import Question, Questions, answer_to, show
 from antiphon.kernel.facts import ids
+from antiphon.view import RunTree
 from antiphon.view.changes import EffectEnd, EffectStart
 from antiphon.view.nodes import ActivationNode, Cost, EffectNode
 from antiphon.view.wording import cost_text, parts, seconds
@@ -91,7 +92,9 @@ class TalkTarget(Protocol):
 
 
 class Talk:
-    """Lead one open run until the person leaves it, or wants another one. obey: does a line with a slash."""
+    """Lead one open run until the person leaves it, or wants another one. obey: does a line with a slash.
+    unattended: says that the run waits for people where none is here, unless something posted may answer it.
+    """
 
     def __init__(
         self,
@@ -100,9 +103,10 @@ class Talk:
         model: str | None,
         person: Person,
         obey: Callable[[Talk, str], Awaitable[None]],
+        unattended: Callable[[RunTree], Awaitable[bool]],
     ) -> None:
         self.run, self.target, self.model, self.person = run, target, model, person
-        self._obey = obey
+        self._obey, self._unattended = obey, unattended
         self.tree = CallTree()
         self.call = ""
         self.next: Opening | None = None
@@ -133,6 +137,7 @@ class Talk:
             self._begin(call)
             self.screen.note("(going on with what was asked last)")
         try:
+            await self._is_unattended()
             self._ask()
             self.person.typed.listen()
             await self._hear()
@@ -156,7 +161,7 @@ class Talk:
                 self._piece(found)
                 continue
             self._learn(found)
-            if self._note(found):
+            if self._note(found) or (found.last_of_row and await self._is_unattended()):
                 return
         self.leaving = True
         # Nothing follows: the run was closed, or it was suspended, which is said by raising.
@@ -187,6 +192,14 @@ class Talk:
             self._put_away("" if self._cancelling else "(it was settled elsewhere)")
         self._ask()
         return False
+
+    async def _is_unattended(self) -> bool:
+        """Whether it waits for people alone and none is here; then it is left, and it was told so."""
+        if self.person.interactive or not self.tree.run.waits(self.call):
+            return False
+        if await self._unattended(self.tree.run):
+            self.leaving, self.code = True, exit_codes.SUSPENDED
+        return self.leaving
 
     def _say(self) -> None:
         """What was said on the way to the answer."""

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import re
-import subprocess
 
 import click
 import pytest
@@ -182,20 +181,22 @@ def test_a_run_is_shown_alike(shell, runs, monkeypatch):  # noqa: F811
 
 
 @pytest.mark.slow
-def test_a_question_is_answered_from_another_terminal_and_the_run_goes_on(shell, monkeypatch):  # noqa: F811
+def test_a_run_that_waits_for_a_person_is_left_and_goes_on_when_it_is_answered(shell, monkeypatch):  # noqa: F811
     clerk = Agent("clerk", model=Script([call("pay", who="ann"), "paid"], by="turn"), tools=[pay])
     with serving("runs.db", {"clerk": clerk}) as server:
-        # Nobody sits at this one: it says how to answer, and waits.
-        waiting = shell.start(
-            "run", "clerk", "Pay.", "--server", server.url, "--token-file", shell.write("token", TOKEN),
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        for line in waiting.stderr:
-            if "waits for an answer" in line:
-                break
+        # Nobody sits at this one: it says what is asked and how to answer, and leaves the run there.
+        said = on_server(shell, server, monkeypatch, "run", "clerk", "Pay.")
+        assert (said.code, said.out) == (8, "")
+        assert (
+            "waits for an answer, and nobody is here to give one:\n1/1.c1  clerk asks to use pay\n"
+            in said.err
+        )
+        (line,) = [each for each in said.err.splitlines() if each.startswith("to answer: ")]
         words = line.split()
-        run_id, effect = words[words.index("answer", 5) + 1 :][:2]
+        run_id, effect = words[words.index("answer", 3) + 1 :][:2]
+        again = on_server(shell, server, monkeypatch, "runs", "resume", run_id, "--json")
         asked = on_server(shell, server, monkeypatch, "answer", "--json").value
+        assert (again.code, again.events[-1]["type"], again.events[-1]["asked"]) == (8, "RunSuspended", asked)
         assert [(each["effect"], each["tool"], each["arguments"]) for each in asked] == [
             (f"{effect}?", "pay", {"who": "ann"})
         ]
@@ -204,10 +205,16 @@ def test_a_question_is_answered_from_another_terminal_and_the_run_goes_on(shell,
         said = on_server(shell, server, monkeypatch, "answer", run_id, effect, "yes")
         assert said.code == 0
         assert "answered 'yes' by outsider local, taken in by" in said.out
-        out, _ = waiting.communicate(timeout=60)
-        assert (waiting.returncode, out) == (0, "paid\n")
+        said = on_server(shell, server, monkeypatch, "runs", "resume", run_id)
+        assert (said.code, said.out) == (0, "paid\n")
         late = on_server(shell, server, monkeypatch, "answer", run_id, effect, "no")
         assert (late.code, "settled already: answered 'yes'" in late.err) == (10, True)
+        # Piped words to a conversation do not wait for ever either.
+        shell.write("typed", "Pay.\nMore.\n")
+        with (shell.folder / "typed").open() as typed, monkeypatch.context() as patch:
+            patch.setattr("sys.stdin", typed)
+            said = on_server(shell, server, monkeypatch, "chat", "clerk")
+        assert (said.code, said.out, "clerk asks to use pay" in said.err) == (8, "", True)
 
 
 @pytest.mark.slow
