@@ -28,10 +28,10 @@ from antiphon import Agent, Example, Limits, LoopOptions, ModelOptions, RetryPol
 from antiphon.config.yaml import YamlReader, compose_file, is_null, meant
 from antiphon.errors import AntiphonError, ConfigError, UserError
 from antiphon.models.endpoints.choice import key_of
-from antiphon.tools import calculate, convert, date_tools, folder_tools
+from antiphon.tools import calculate, convert, date_tools, folder_tools, grep_output, read_output
 from antiphon.values.agent import EndpointOptions
 
-SETS = ("documents", "files", "arithmetic", "dates", "units")
+SETS = ("documents", "files", "arithmetic", "dates", "units", "outputs")
 
 _TEAM = ("entry", "model", "endpoints", "agents")
 _FIELDS: Mapping[str, Any] = {
@@ -81,7 +81,7 @@ def read_team(path: str, folder: str) -> TeamFile:
 
 def toolbox(folder: str) -> dict[str, Callable[[], list[Tool]]]:
     """Toolsets and single tools by name; a folder is looked at only when one of its tools is taken."""
-    tools: list[Tool] = [calculate, convert, *date_tools()]
+    tools: list[Tool] = [calculate, convert, *date_tools(), read_output, grep_output]
     single = {each.name: each for each in tools}
     reading = ("search_documents", "list_files", "read_lines", "count_text", "folder_statistics")
 
@@ -94,6 +94,7 @@ def toolbox(folder: str) -> dict[str, Callable[[], list[Tool]]]:
         "arithmetic": lambda: [calculate],
         "dates": date_tools,
         "units": lambda: [convert],
+        "outputs": lambda: [read_output, grep_output],
     }
     box.update({name: of_folder((name,)) for name in reading})
     box.update({name: lambda found=found: [found] for name, found in single.items()})  # type: ignore[misc]

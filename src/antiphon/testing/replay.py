@@ -38,6 +38,7 @@ from antiphon.kernel.rules.step import step
 from antiphon.kernel.rules.team.compile import make_team
 from antiphon.kernel.rules.team.compiled import CompiledTeam, ModelOption
 from antiphon.kernel.run.rows import fold_row, unpack
+from antiphon.kernel.run.tools.readers import readers
 from antiphon.models.rates import rates_of
 from antiphon.values.agent import Agent, AnyAgent, RetryPolicy, agents_of
 from antiphon.values.model import Emit, ModelRequest, Reply
@@ -146,7 +147,7 @@ def _team(agents: tuple[Agent, ...], options: Options, recorded: Mapping[str, An
             )
         return tuple(found)
 
-    return make_team(agents, options, models_of)
+    return make_team(agents, options, models_of, readers)
 
 
 def differs(

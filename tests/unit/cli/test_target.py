@@ -97,7 +97,7 @@ def test_a_folder_stands_for_the_team_of_its_team_py(here):
 
 PROFILE = """
 type: associate
-tool_access_policy: {allowed_toolsets: [files, arithmetic, flow_control_end, moon_tools]}
+tool_access_policy: {allowed_toolsets: [files, arithmetic, outputs, flow_control_end, moon_tools]}
 """
 
 
@@ -109,7 +109,7 @@ def test_a_folder_of_profiles_is_a_team_with_the_tools_that_ship(here, capsys):
     found = load_target("desk", "docs")
     assert (found.entry, [each.name for each in found.agents]) == ("Clerk", ["Clerk"])
     names = {each.name for each in found.agents[0].tools}
-    assert names >= {"list_files", "read_lines", "calculate", "finish_flow"}
+    assert names >= {"list_files", "read_lines", "calculate", "read_output", "finish_flow"}
     assert capsys.readouterr().err == ""
     found.tell_findings()
     told = capsys.readouterr().err.splitlines()

@@ -208,3 +208,9 @@ def test_files_that_are_none(read, tmp_path):
     with pytest.raises(ConfigError, match=r"team\.yaml:1:28: "):
         read("agents: [{name: a, tools: [files]}]", str(tmp_path / "none"))
     assert read(b"\xef\xbb\xbfagents: [{name: a}]")[0] == "a"
+
+
+def test_the_tools_that_read_cut_results_are_a_set_and_single_tools(read):
+    _, (a, b) = read("agents: [{name: a, tools: [outputs]}, {name: b, tools: [grep_output]}]")
+    assert [each.name for each in a.tools] == ["read_output", "grep_output"]
+    assert [each.name for each in b.tools] == ["grep_output"]

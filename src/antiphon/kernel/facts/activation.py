@@ -186,6 +186,8 @@ class Conversation(Struct):
     """Digest of the prompt prefix that its last model call had."""
     shown_tokens: int = 0
     """Of tool results in the transcript."""
+    cut: bool = False
+    """A result was shown in part only, or removed: its agent is offered what reads the rest."""
     window_tokens: int = 0
     """Of the last model call, as billed; 0 when nobody said."""
     compaction: Literal["", "asked", "tried", "compacted", "replaced"] = ""

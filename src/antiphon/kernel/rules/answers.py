@@ -5,7 +5,7 @@ from __future__ import annotations
 from antiphon.kernel.facts.activation import Activation, OpenEffect
 from antiphon.kernel.facts.events import VERDICTS, ApprovalEffect, HumanInput, LimitEffect, QuestionEffect
 from antiphon.kernel.facts.state import RunState
-from antiphon.kernel.rules.team.compiled import CompiledTeam
+from antiphon.kernel.rules.team.compiled import CompiledTeam, at_work
 from antiphon.schema.arguments import Invalid
 from antiphon.values.form import fitted
 
@@ -68,8 +68,9 @@ def _ruled(
         return content, detail.arguments
     if content == "no":
         return Invalid("arguments come with `yes` or `always`: what is not allowed is not run with others")
-    member = team.members.get(run.activations[opened.activation].agent)
-    tool = member.tools.get(detail.name) if member is not None else None
+    activation = run.activations[opened.activation]
+    member = team.members.get(activation.agent)
+    tool = at_work(member, activation).tools.get(detail.name) if member is not None else None
     if tool is None or tool.digest != detail.digest:
         # Whatever it would be run with: it is not the tool that was asked for, and so will be refused.
         return content, arguments

@@ -21,7 +21,7 @@ from antiphon.kernel.facts.activation import Activation
 from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules import calls, cancelling, models, retries, turn
 from antiphon.kernel.rules.next import AGAIN, WAIT, Emit, Next
-from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam
+from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam, at_work
 
 Rule = Callable[[Emit, RunState, CompiledTeam, CompiledAgent, Activation], Next]
 
@@ -77,7 +77,8 @@ def _advance(emit: Emit, run: RunState, team: CompiledTeam, activation: Activati
         return
     following = AGAIN
     while following is AGAIN:
-        following = RULES[activation.phase](emit, run, team, member, activation)
+        offered = at_work(member, activation) if activation.conversation.cut else member
+        following = RULES[activation.phase](emit, run, team, offered, activation)
         if run.owner.draining is not None and following is AGAIN:
             return
     if following is not WAIT:

@@ -30,6 +30,7 @@ from antiphon.kernel.run.clock import STEADY, Clock, SystemClock
 from antiphon.kernel.run.rows import fold
 from antiphon.kernel.run.run import Run
 from antiphon.kernel.run.runtime import Runtime
+from antiphon.kernel.run.tools.readers import readers
 from antiphon.values.agent import Agent, AnyAgent, EndpointOptions, RetryPolicy, agents_of
 from antiphon.values.codec import clean_text, encode_shallow, encode_value
 from antiphon.values.fields import check_fields, fit, shown
@@ -362,7 +363,8 @@ class _Roster:
         if self._team is None and self._endpoints is not None:
             self._check_endpoints(options, self._endpoints)
         if self._team is None or self._team[0] != options:
-            self._team = options, make_team(self._agents, options, partial(self._models_of, options))
+            models_of = partial(self._models_of, options)
+            self._team = options, make_team(self._agents, options, models_of, readers)
         return self._team[1]
 
     def known_team(self, options: Options) -> CompiledTeam:

@@ -43,7 +43,7 @@ from antiphon.kernel.facts.records import ActivationIndex
 from antiphon.kernel.facts.state import RunState, open_span
 from antiphon.kernel.rules.answers import unanswered
 from antiphon.kernel.rules.step import step
-from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam, named_prefix
+from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam, at_work, named_prefix
 from antiphon.kernel.rules.team.manifest import manifest_of
 from antiphon.kernel.run import commands
 from antiphon.kernel.run.actions import ActionExecutor, Given, act
@@ -353,6 +353,8 @@ class Runtime:
             )  # fmt: skip
             return act(self.state, self.team, activation, opened, executor, self.deps, self.failures)
         member = self.team.members[activation.agent]
+        if activation.conversation.cut:
+            member = at_work(member, activation)
         if type(detail) is ModelEffect:
             return self._ask(detail, opened, activation, member)
         if type(detail) is InstructionsEffect:

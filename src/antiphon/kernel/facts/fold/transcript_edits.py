@@ -73,6 +73,7 @@ def append_results(activation: Activation, limit: int | None) -> Removed:
         conversation.transcript.append(
             ChatMessage("tool", content, (), call.id, call.name, found.is_error, ref, found.attachments), ref
         )
+    conversation.cut = conversation.cut or bool(removed)
     return removed
 
 
@@ -104,6 +105,7 @@ def compact(activation: Activation, event: TranscriptCompacted) -> Removed:
                 message = msgspec.structs.replace(message, content=output_store.trimmed(message.ref), ref="")
             kept.append(message)
         replace_transcript(activation, kept, transcript.origins)
+        activation.conversation.cut = activation.conversation.cut or bool(removed)
         return removed
     if summary.retain or summary.summary:
         pairs = remember(transcript.messages, summary, event.last_turns, event.oldest)

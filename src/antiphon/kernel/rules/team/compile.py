@@ -24,13 +24,15 @@ from antiphon.values.tool import Tool
 
 
 def make_team(
-    agents: tuple[Agent, ...], options: Options, models_of: Callable[[Agent], tuple[ModelOption, ...]]
-) -> CompiledTeam:
+    agents: tuple[Agent, ...], options: Options, models_of: Callable[[Agent], tuple[ModelOption, ...]],
+    readers: Callable[[], tuple[Tool, ...]] = tuple,
+) -> CompiledTeam:  # fmt: skip
     """Compile agents for a run.
 
+    readers: the tools that read results which were shown only in part; asked for when something was.
     Raises DuplicateName, UnknownName (in `can_call`), UserError (an option that cannot be).
     """
-    members = make_members(agents, options)
+    members = make_members(agents, options, readers)
     models = {name: models_of(member.agent) for name, member in members.items()}
     return CompiledTeam(
         members,
@@ -40,7 +42,9 @@ def make_team(
 
 
 @functools.lru_cache(maxsize=256)
-def make_members(agents: tuple[Agent, ...], options: Options) -> Mapping[str, CompiledAgent]:
+def make_members(
+    agents: tuple[Agent, ...], options: Options, readers: Callable[[], tuple[Tool, ...]] = tuple
+) -> Mapping[str, CompiledAgent]:
     """All that agents and options alone decide; remembered, since teams are used again and again."""
     if FINISH in options.disabled:
         raise ValueError("finish cannot be disabled: no agent could return")
@@ -62,11 +66,20 @@ def make_members(agents: tuple[Agent, ...], options: Options) -> Mapping[str, Co
     # Once for all: what a team of n costs shall not grow with its square, but for joining texts.
     introductions = {name: f"- {name}: {agent.about}" for name, agent in by_name.items()}
     everyone = frozenset(by_name)
-    members = {
-        name: _member(agent, introductions, _reachable(agent, everyone), options)
-        for name, agent in by_name.items()
-    }
-    return {name: replace(member, declared=declared(member)) for name, member in members.items()}
+    members: dict[str, CompiledAgent] = {}
+    for name, agent in by_name.items():
+        compiled = functools.partial(_member, agent, introductions, _reachable(agent, everyone), options)
+        reading = functools.cache(functools.partial(_reading, compiled, readers))
+        member = compiled(())
+        members[name] = replace(member, declared=declared(member), reading=reading)
+    return members
+
+
+def _reading(
+    compiled: Callable[[tuple[Tool, ...]], CompiledAgent], readers: Callable[[], tuple[Tool, ...]]
+) -> CompiledAgent:
+    """An agent with the tools that read what was cut."""
+    return compiled(readers())
 
 
 def _check_breach(limits: Limits | None, agents: Mapping[str, Agent]) -> None:
@@ -80,8 +93,10 @@ def _check_breach(limits: Limits | None, agents: Mapping[str, Agent]) -> None:
 
 
 def _member(
-    agent: Agent, introductions: Mapping[str, str], reachable: frozenset[str], options: Options
-) -> CompiledAgent:
+    agent: Agent, introductions: Mapping[str, str], reachable: frozenset[str], options: Options,
+    more: tuple[Tool, ...],
+) -> CompiledAgent:  # fmt: skip
+    """more: tools beside its own, told of after all others, so that what stands before stays as it was."""
     tools: dict[str, Tool] = {}
     for tool in agent.tools:
         if not isinstance(tool, Tool):
@@ -90,6 +105,7 @@ def _member(
             raise DuplicateName("tool", tool.name)
         tools[tool.name] = tool
     builtins = frozenset(_builtins(agent, reachable, options) - set(tools))
+    more = tuple([each for each in more if each.name not in tools and each.name not in builtins])
     finishing = {name for name, tool in tools.items() if tool.finishes or name == FINISH}
     offered = builtins | tools.keys()
     rules = [each.prompt for name, each in BUILTINS.items() if name in offered and each.prompt]
@@ -97,6 +113,7 @@ def _member(
     # Only where the user is named: of who may call everybody no request shall cost more.
     forms = options.interactive and USER in reachable
     specs = (*[tool.spec for tool in tools.values()], *_builtin_specs(builtins, options.background, forms))
+    specs += tuple([tool.spec for tool in more])
     colleagues = [told for name, told in introductions.items() if name != agent.name and name in reachable]
     examples = tuple(agent.examples) + tuple(each for tool in tools.values() for each in tool.examples)
     answer = answer_of(agent.output_type) if agent.output_type is not None else None
@@ -118,7 +135,7 @@ def _member(
     prefix, entry_prefix = prefixes(fixed or "")
     return CompiledAgent(
         agent,
-        tools,
+        tools | {tool.name: tool for tool in more},
         builtins,
         frozenset(options.disabled) - set(tools),
         reachable,

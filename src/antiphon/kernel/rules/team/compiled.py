@@ -51,6 +51,8 @@ class CompiledAgent(Struct, frozen=True, eq=False):
     `prefix` and `entry_prefix` have none."""
     declared: bytes = b"{}"
     """Its part of the manifest, JSON."""
+    reading: Callable[[], CompiledAgent] | None = None
+    """The same agent with the tools that read what it was shown only in part, after all others."""
 
 
 def model_seed(name: str) -> bytes:
@@ -112,6 +114,13 @@ class CompiledTeam(Struct, frozen=True, eq=False):
     """An agent brings rules of its own."""
 
 
+def at_work(member: CompiledAgent, activation: Activation) -> CompiledAgent:
+    """The agent with the tools that it is offered beside its own, as far as its conversation has come."""
+    if activation.conversation.cut and member.reading is not None:
+        return member.reading()
+    return member
+
+
 def prefix_of(member: CompiledAgent, activation: Activation) -> PromptPrefix:
     """What the agent's model is told before the conversation, in this call of it."""
     write, written = member.write_prefixes, activation.progress.instructions
@@ -132,7 +141,7 @@ def named_prefix(
     if activation is None:
         # Called off before its model was asked: it was told nothing.
         return None
-    found = prefix_of(team.members[activation.agent], activation)
+    found = prefix_of(at_work(team.members[activation.agent], activation), activation)
     return found if found.digest == detail.prefix else None
 
 
