@@ -405,7 +405,7 @@ class Host:
         return hosted
 
     async def _rules_of(self, run_id: str, labels: Labels) -> tuple[StandingRule, ...]:
-        return await rules_in_project(self.journal, self.known, run_id, labels)
+        return await rules_in_project(self.journal, self.known.projects, run_id, labels)
 
     def _trace(self, run_id: str, after: int) -> LiveTrace:
         send = self._send_spans or (lambda _: None)

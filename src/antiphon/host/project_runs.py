@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from antiphon.errors import UnknownName, UserError
 from antiphon.host.hosted import HostedRun
-from antiphon.host.known_teams import KnownTeams
+from antiphon.host.projects import Projects
 from antiphon.host.summaries import current_summary
 from antiphon.journal import Journal
 from antiphon.journal.listing import Labels, RunInfo
@@ -28,23 +30,27 @@ async def is_at_work(info: RunInfo, hosted: HostedRun | None) -> bool:
 
 
 async def rules_in_project(
-    journal: Journal, known: KnownTeams, run_id: str, labels: Labels
+    journal: Journal, projects: Projects | None, run_id: str, labels: Labels | None, *, new: bool = False
 ) -> tuple[StandingRule, ...]:
     """The rules for a run: those kept for it, its project and its owner, and of the project's file.
 
-    Raises JournalError; UserError for rules that cannot be read, since nobody knows what they deny.
+    labels: None for its own. new: it is not there yet, and so is refused in a project that is not there.
+    Raises JournalError, UnknownName; UserError for rules that cannot be read, since nobody knows what they
+    deny.
     """
-    project = labels.project
-    kept = await rules_for(journal, run_id, labels)
-    if not project or known.projects is None:
+    known = labels if labels is not None else (await journal.info(run_id)).labels
+    kept = await rules_for(journal, run_id, known)
+    if not known.project or projects is None:
         return kept
     try:
-        found = await known.project(project)
+        found = await asyncio.to_thread(projects.get, known.project)
     except UnknownName:
+        if new:
+            raise
         return kept
     if found.findings:
         raise UserError(
-            f"The rules of project {project} cannot be read, so nobody knows what they deny: "
+            f"The rules of project {known.project} cannot be read, so nobody knows what they deny: "
             f"{found.findings[0]}"
         )
     return (*kept, *found.rules)

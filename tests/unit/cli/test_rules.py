@@ -4,9 +4,14 @@ import asyncio
 
 import pytest
 
+from antiphon import Agent, open_run
+from antiphon.journal.listing import Labels
 from antiphon.journal.sqlite import SqliteJournal
 from antiphon.kernel.run.rows import fold
+from antiphon.models.script import Script
 from tests.unit.cli.test_terminal import CODE
+
+JOURNAL = "sqlite:///.antiphon/antiphon.db"
 
 
 @pytest.fixture
@@ -70,14 +75,7 @@ def test_a_rule_for_a_run_is_in_force_when_it_goes_on(shell):
     shell("rules", "add", "send", "deny", "--run", stored, "--by", "eve")
     shell.apart("chat", "code.py:one", "--resume", stored, stdin="go on\n")
 
-    async def folded():
-        journal = SqliteJournal(shell.folder / ".antiphon/antiphon.db")
-        try:
-            return await fold(journal, stored)
-        finally:
-            await journal.close()
-
-    (rule,) = asyncio.run(folded()).owner.rules
+    (rule,) = rules_in_force(shell, stored)
     assert (rule.tool, rule.verdict, rule.author) == ("send", "deny", "eve")
 
 
@@ -98,3 +96,86 @@ def test_a_rule_for_a_project_holds_in_the_runs_of_that_project(shell, stored):
     assert decided() == ("", False)
     refused = shell("run", "code.py:one", "go", "--project", "no name")
     assert (refused.code, "A project is named by" in refused.err) == (2, True)
+
+
+@pytest.fixture
+def tides(shell):
+    """A project whose file allows what asks first; a function that says whether the tool ran since."""
+    shell.write("code.py", CODE)
+    shell.write("projects/tides/project.yaml", "rules:\n- {tool: send, verdict: allow}\n")
+
+    def has_sent():
+        box = shell.folder / "sent"
+        acted = box.exists()
+        box.unlink(missing_ok=True)
+        return acted
+
+    return has_sent
+
+
+def test_the_rules_of_a_projects_file_hold_as_those_of_the_journal_do(shell, tides, monkeypatch):
+    in_tides = ("run", "code.py:one", "go", "--project", "tides")
+    shell(*in_tides)
+    assert not tides()
+    said = shell(*in_tides, "--projects", "projects")
+    assert tides()
+    assert said.err.splitlines()[-1].endswith("--projects projects")  # the printed command repeats it
+    monkeypatch.setenv("ANTIPHON_PROJECTS", "projects")
+    shell(*in_tides)
+    assert tides()
+    shell("run", "code.py:one", "go")
+    assert not tides()
+    # Both kinds are in force, and a deny beats an allow.
+    shell("rules", "add", "send", "deny", "--project", "tides")
+    shell(*in_tides)
+    assert not tides()
+
+
+def test_a_chat_and_a_resumed_run_take_the_rules_of_the_file_in(shell, tides):
+    shell.apart("chat", "code.py:one", stdin="go\n")
+    stored = shell("runs", "ls", "--json").value[0]["run_id"]
+    assert shell("runs", "move", stored, "tides").code == 0
+    shell.apart("chat", "code.py:one", "--resume", stored, "--projects", "projects", stdin="again\n")
+    (rule,) = rules_in_force(shell, stored)
+    assert (rule.id, rule.tool, rule.author) == ("project.yaml:2", "send", "tides/project.yaml")
+    # The team may be changed with nothing to do: the rules are those of now, too.
+    shell.write("projects/tides/project.yaml", "rules:\n- {tool: send, verdict: deny}\n")
+    changed = ("runs", "resume", stored, "code.py:one", "--missing", "drop", "--projects", "projects")
+    assert "its agents are those of code.py:one now" in shell(*changed).err
+    assert [each.verdict for each in rules_in_force(shell, stored)] == ["deny"]
+
+
+def test_a_file_that_cannot_be_read_starts_nothing(shell, tides):
+    shell.write("projects/tides/project.yaml", "rules:\n- {tool: send}\n")
+    refused = shell("run", "code.py:one", "go", "--project", "tides", "--projects", "projects")
+    assert (refused.code, "nobody knows what they deny: tides/project.yaml:2:3" in refused.err) == (3, True)
+    unknown = shell("run", "code.py:one", "go", "--project", "tide", "--projects", "projects")
+    assert (unknown.code, unknown.err) == (3, "error: Unknown project: tide. Known: tides\n")
+    nowhere = shell("run", "code.py:one", "go", "--project", "tides", "--projects", "nowhere")
+    assert (nowhere.code, "nowhere: is no folder of projects" in nowhere.err) == (3, True)
+    assert not (shell.folder / "nowhere").exists()
+    assert shell("runs", "ls", "--json").value == []
+
+
+def test_who_resumes_a_servers_run_without_its_projects_is_told(shell, tides):
+    async def work():
+        labels = Labels("tides", "ada", "desk")
+        async with open_run([Agent("sender", model=Script([]))], journal=JOURNAL, labels=labels) as run:
+            return run.run_id
+
+    (shell.folder / ".antiphon").mkdir()
+    stored = asyncio.run(work())
+    resume = ("runs", "resume", stored, "code.py:one", "--missing", "drop")
+    assert "note: of the rules for project tides only those in the journal hold here" in shell(*resume).err
+    assert "note:" not in shell(*resume, "--projects", "projects").err
+
+
+def rules_in_force(shell, run_id):
+    async def folded():
+        journal = SqliteJournal(shell.folder / ".antiphon/antiphon.db")
+        try:
+            return await fold(journal, run_id)
+        finally:
+            await journal.close()
+
+    return asyncio.run(folded()).owner.rules

@@ -15,6 +15,7 @@ from antiphon.cli import exit_codes
 from antiphon.cli.commands.run import endpoint_option, folder_option, model_option
 from antiphon.cli.display import output, terminal_escape
 from antiphon.cli.session.drive import drain
+from antiphon.cli.session.project_rules import projects_option, run_rules
 from antiphon.cli.session.request import CHAT, DisplayOptions, has_unread, manner_of, tell_unattended
 from antiphon.cli.session.slash import obey
 from antiphon.cli.session.talk import Opening, Person, Talk, name_of
@@ -25,9 +26,8 @@ from antiphon.config.dotenv import environment
 from antiphon.errors import AntiphonError, JournalError, RunSuspended
 from antiphon.host.summaries import stored_summary
 from antiphon.journal import Journal, open_journal
-from antiphon.journal.listing import NO_LABELS, RunInfo
+from antiphon.journal.listing import RunInfo
 from antiphon.kernel.run.rows import events_of
-from antiphon.kernel.run.standing import rules_for
 from antiphon.view import RunTree
 
 ASSISTANT = Agent("assistant", "You are a helpful assistant.", standalone=True)
@@ -51,6 +51,7 @@ KEYED = "openai:gpt-4.1-mini"
 )
 @click.option("--resume", metavar="RUN", help="Resume this run; repeat its TARGET.")
 @click.option("--continue", "newest", is_flag=True, help="Resume the newest one.")
+@projects_option
 @click.option("--quiet", "-q", is_flag=True, help="Show the answers only.")
 def chat(
     target: str | None,
@@ -61,6 +62,7 @@ def chat(
     policy: Any,
     resume: str | None,
     newest: bool,
+    projects: str | None,
     quiet: bool,
 ) -> int:
     """Chat with an agent or team. Every chat is a run: saved, and resumed any time.
@@ -71,7 +73,7 @@ def chat(
     if resume and newest:
         raise click.UsageError("--resume and --continue exclude each other.")
     if source.is_server:
-        refuse_options("model", "endpoints", "folder", "policy")
+        refuse_options("model", "endpoints", "folder", "policy", "projects")
         if not (target or resume or newest):
             raise click.UsageError("With --server, TARGET is a team of the server: name one.")
         manner = DisplayOptions(target or "", source, quiet=quiet, chat=True)
@@ -83,7 +85,9 @@ def chat(
     if not (resume or newest):
         loaded.tell_findings()
     loaded = Target(loaded.text, loaded.entry, entered, endpoints=loaded.endpoints)
-    manner = DisplayOptions(target or "", source, folder, model, quiet=quiet, chat=True, endpoints=endpoints)
+    manner = DisplayOptions(
+        target or "", source, folder, model, quiet=quiet, chat=True, endpoints=endpoints, projects=projects
+    )
     given = Policy(policy) if policy is not None else None
     return asyncio.run(_chat(loaded, manner, given, resume, newest))
 
@@ -163,8 +167,9 @@ class _Sessions:
         policy = self._policy
         if policy is None and opening.run_id is None:
             policy = Policy("guarded")
-        labels = None if opening.run_id else NO_LABELS
-        standing = await rules_for(self._journal, opening.run_id or "", labels)
+        standing, said = await run_rules(self._journal, manner.projects, opening.run_id or "")
+        if said:
+            person.screen.note(f"note: {said}")
         async with open_run(
             target.agents, journal=self._journal, run_id=opening.run_id, model=opening.model,
             policy=policy, rules=standing, interactive=person.interactive, data=manner.data,

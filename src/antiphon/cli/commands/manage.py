@@ -21,6 +21,7 @@ from antiphon.cli.commands.run import (
 from antiphon.cli.display import output, terminal_escape
 from antiphon.cli.display.tree import CallTree
 from antiphon.cli.display.watch import interactive
+from antiphon.cli.session.project_rules import projects_option, run_rules
 from antiphon.cli.session.request import (
     COMMAND_LINE,
     DisplayOptions,
@@ -44,7 +45,6 @@ from antiphon.errors import AgentsMissing, UserError, visible
 from antiphon.journal.listing import MAX_NAME, RunInfo, check_name
 from antiphon.kernel.run.open import compare_team
 from antiphon.kernel.run.rows import RecordReader, fold, fold_records
-from antiphon.kernel.run.standing import rules_for
 from antiphon.values.result import Difference
 from antiphon.view import RunTree
 
@@ -81,6 +81,7 @@ def _renamed(context: click.Context, parameter: click.Parameter, given: tuple[st
 @source_option
 @events_option
 @quiet_option
+@projects_option
 @click.option(
     "--renamed",
     metavar="OLD=NEW",
@@ -104,6 +105,7 @@ def resume(
     source: RunSource,
     as_json: bool,
     quiet: bool,
+    projects: str | None,
     renamed: dict[str, str],
     missing: Missing,
 ) -> int:
@@ -113,13 +115,15 @@ def resume(
     goes on with it: TARGET is one of its teams then, and needed only for a run that no server has started.
     """
     if source.is_server:
-        refuse_options("model", "endpoints", "folder", "renamed", "missing")
+        refuse_options("model", "endpoints", "folder", "renamed", "missing", "projects")
         manner = DisplayOptions(target or "", source, as_json=as_json, quiet=quiet)
         return asyncio.run(_resume_there(run_id, manner))
     if target is None:
         raise click.UsageError("Missing argument 'TARGET'.")
     loaded = load_target(target, folder)
-    manner = DisplayOptions(target, source, folder, model, as_json, quiet, endpoints=endpoints)
+    manner = DisplayOptions(
+        target, source, folder, model, as_json, quiet, endpoints=endpoints, projects=projects
+    )
     return asyncio.run(_resume(run_id, loaded, manner, Request(renamed=renamed, missing=missing)))
 
 
@@ -153,11 +157,14 @@ async def _resume(prefix: str, target: Target, manner: DisplayOptions, asked: Re
                 request = replace(asked, run_id=entry.run_id, after=entry.seq, calls=calls, ends=ends_it)
                 return await perform(request, target, manner, journal)
             if changes:
+                standing, said = await run_rules(journal, manner.projects, entry.run_id)
+                if said and not manner.quiet:
+                    exit_codes.remark(said)
                 # Nothing is to be done, but the team is another one from now on; a closed run refuses.
                 async with open_run(
                     target.agents, journal=journal, model=manner.model, run_id=entry.run_id,
                     interactive=interactive(), renamed=asked.renamed, missing=asked.missing,
-                    rules=await rules_for(journal, entry.run_id),
+                    rules=standing,
                     endpoints=target.with_endpoints(manner.endpoints, manner.model),
                 ) as run:  # fmt: skip
                     await run.until_durable()

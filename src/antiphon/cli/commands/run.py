@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from antiphon import Limits
 from antiphon.cli.display import output, terminal_escape
+from antiphon.cli.session.project_rules import projects_option
 from antiphon.cli.session.request import DisplayOptions, Request, perform
 from antiphon.cli.source import opened_server, refuse_options, source_option
 from antiphon.cli.store import RunSource, url_of
@@ -78,6 +79,7 @@ def _limit_option(name: str, text: str) -> Callable[[Command], Command]:
 @click.option(
     "--project", metavar="NAME", default="", help="What the run is a part of: its rules hold for the run."
 )
+@projects_option
 @_limit_option("tokens", "Tokens that the request may use, input and output.")
 @_limit_option("turns", "Turns of one agent.")
 @_limit_option("calls", "Tool and agent calls.")
@@ -93,6 +95,7 @@ def run(
     source: RunSource,
     policy: Any,
     project: str,
+    projects: str | None,
     as_json: bool,
     quiet: bool,
     **limits: Any,
@@ -105,13 +108,15 @@ def run(
     if project:
         check_option("--project", project)
     if source.is_server:
-        refuse_options("model", "endpoints", "folder", "policy")
+        refuse_options("model", "endpoints", "folder", "policy", "projects")
         caps = _limits(limits) if any(each is not None for each in limits.values()) else None
         manner = DisplayOptions(target, source, as_json=as_json, quiet=quiet)
         return asyncio.run(_run_there(manner, message, caps, project))
     loaded = load_target(target, folder)
     loaded.tell_findings()
-    manner = DisplayOptions(target, source, folder, model, as_json, quiet, endpoints=endpoints)
+    manner = DisplayOptions(
+        target, source, folder, model, as_json, quiet, endpoints=endpoints, projects=projects
+    )
     said = _message(message, loaded.entry)
     request = Request(policy=policy, message=said, limits=_limits(limits), project=project)
     return asyncio.run(_run(request, loaded, manner))

@@ -20,6 +20,7 @@ from antiphon.cli.commands.run import endpoint_option, folder_option, model_opti
 from antiphon.cli.display import output, terminal_escape
 from antiphon.cli.serving.browser import open_browser, tell_address
 from antiphon.cli.session.drive import on_signals
+from antiphon.cli.session.project_rules import PROJECTS
 from antiphon.cli.source import journal_option
 from antiphon.cli.store import url_of
 from antiphon.cli.target import FORMS, TakesNoFolder, Target, load_declared, load_target
@@ -51,7 +52,8 @@ DRAIN_SECONDS = 8.0
     "--projects",
     metavar="DIR",
     type=click.Path(file_okay=False),
-    help="A folder of projects, each with teams of its own, rules and files; made when it is not there.",
+    help="A folder of projects, each with teams of its own, rules and files; made when it is not there."
+    f" [default: ${PROJECTS}, if set]",
 )
 @click.option(
     "--port", type=click.IntRange(0, 65_535), default=PORT, show_default=True, help="0: any free one."
@@ -110,6 +112,7 @@ def serve(
     good order; the next start takes them up.
     """
     need_server("serve")
+    projects = projects or environment().get(PROJECTS, "").strip() or None
     if not targets and projects is None:
         raise click.UsageError("There is nothing to serve: give a TARGET, or --projects DIR.")
     if content and not otel:

@@ -20,13 +20,13 @@ from antiphon.cli.display.tree import CallTree
 from antiphon.cli.display.watch import interactive, watcher
 from antiphon.cli.session.asked import list_questions, plain_questions
 from antiphon.cli.session.drive import Drive, Driver, Stop, WakeSignal, drain
+from antiphon.cli.session.project_rules import run_rules
 from antiphon.cli.store import SHORT, RunSource, command, short_id
 from antiphon.cli.target import Target
 from antiphon.errors import RunSuspended
 from antiphon.journal import Journal
 from antiphon.journal.listing import Labels
 from antiphon.kernel.facts.state import RunState
-from antiphon.kernel.run.standing import rules_for
 from antiphon.values.policy import Preset
 from antiphon.view import RunTree
 from antiphon.view.connection import open_questions
@@ -48,7 +48,7 @@ class DisplayOptions(Struct, frozen=True):
     """How a person wants a run shown, and the options that a resume command must repeat.
 
     target: empty for a chat without a team. chat: it goes on with `antiphon chat`. endpoints: as they are
-    given, see `antiphon.models.endpoints.text`.
+    given, see `antiphon.models.endpoints.text`. projects: the folder of projects.
     """
 
     target: str
@@ -59,6 +59,7 @@ class DisplayOptions(Struct, frozen=True):
     quiet: bool = False
     chat: bool = False
     endpoints: tuple[str, ...] = ()
+    projects: str | None = None
 
     @property
     def data(self) -> dict[str, Any]:
@@ -66,6 +67,8 @@ class DisplayOptions(Struct, frozen=True):
         kept: dict[str, Any] = {"target": self.target, "folder": self.folder, "model": self.model}
         if self.endpoints:
             kept["endpoints"] = self.endpoints
+        if self.projects is not None:
+            kept["projects"] = self.projects
         return {CHAT if self.chat else COMMAND_LINE: kept}
 
     def resume(self, run_id: str) -> str:
@@ -79,6 +82,7 @@ class DisplayOptions(Struct, frozen=True):
         words += ["--model", self.model] if self.model is not None else []
         for each in self.endpoints:
             words += ["--endpoint", each]
+        words += ["--projects", self.projects] if self.projects is not None else []
         return command(*words, source=self.source)
 
 
@@ -89,8 +93,9 @@ def manner_of(data: Any, source: RunSource) -> DisplayOptions | None:
         with suppress(LookupError, TypeError, msgspec.ValidationError):
             found = msgspec.convert({**data[key], "chat": key == CHAT}, _Kept)
             return DisplayOptions(
-                found.target, source, found.folder, found.model, chat=found.chat, endpoints=found.endpoints
-            )
+                found.target, source, found.folder, found.model, chat=found.chat,
+                endpoints=found.endpoints, projects=found.projects,
+            )  # fmt: skip
     return DisplayOptions("", source) if source.is_server else None
 
 
@@ -102,6 +107,7 @@ class _Kept(Struct, frozen=True):
     model: str | None = None
     chat: bool = False
     endpoints: tuple[str, ...] = ()
+    projects: str | None = None
 
 
 class Request(Struct, frozen=True):
@@ -140,11 +146,12 @@ async def perform(request: Request, target: Target, manner: DisplayOptions, jour
         "renamed": request.renamed,
         "missing": request.missing,
     }
-    if request.run_id:
-        options["rules"] = await rules_for(journal, request.run_id)
-    elif request.project:
-        options["labels"] = Labels(request.project)
-        options["rules"] = await rules_for(journal, "", options["labels"])
+    labels = Labels(request.project)
+    options["rules"], said = await run_rules(journal, manner.projects, request.run_id or "", labels)
+    if request.project:
+        options["labels"] = labels
+    if said and not manner.quiet:
+        exit_codes.remark(said)
     if manner.endpoints or target.endpoints:
         options["endpoints"] = target.with_endpoints(manner.endpoints, manner.model)
     run_id = request.run_id or ""

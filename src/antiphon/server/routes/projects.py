@@ -77,7 +77,11 @@ async def show_project(project: FromPath[str], host: FromHost, subject: FromSubj
     """A project, with the rules for its runs."""
     found = await visible_project(host, subject, project)
     line = await _line(host, subject, found)
-    rules = () if found.findings else await rules_in_project(host.journal, host.known, "", Labels(project))
+    rules = (
+        ()
+        if found.findings
+        else await rules_in_project(host.journal, host.known.projects, "", Labels(project))
+    )
     return ProjectView(
         line.project, line.name, line.owner, line.teams, line.runs, line.files, line.findings,
         sorted(rules, key=lambda each: each.created_at),
