@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Iterator, Sequence
 
 from antiphon.errors import ToolError
-from antiphon.kernel.context import output_store
 from antiphon.tools.child import run_alone
 from antiphon.values.tool import ToolContext, tool
 
 SECONDS = 5.0
 """How long a search may take; a pattern that takes longer is given up."""
+LINE = 1_000
+"""Characters of one line that is shown."""
+ANSWER = 65_536
+"""Bytes of one answer."""
 
 
 @tool(effect="read", timeout=SECONDS)
@@ -26,7 +30,7 @@ def read_output(ctx: ToolContext, handle: str, offset: int = 1, limit: int = 200
         offset: Number of the first line, from 1.
         limit: How many lines at most.
     """
-    return output_store.read(_kept(ctx, handle), offset, limit)
+    return _read(_kept(ctx, handle), offset, limit)
 
 
 @tool(effect="read", timeout=SECONDS)
@@ -43,8 +47,55 @@ def grep_output(
         most: How many matches at most.
     """
     lines = _kept(ctx, handle).split("\n")
-    hits = _search(lines, pattern) if regex else output_store.find(lines, pattern)
-    return output_store.matches(lines, hits, pattern, max(around, 0), max(most, 1))
+    hits = _search(lines, pattern) if regex else _find(lines, pattern)
+    return _matches(lines, hits, pattern, max(around, 0), max(most, 1))
+
+
+def _read(text: str, offset: int, limit: int) -> str:
+    """Lines `offset` (from 1) and following, numbered; says so when there are none."""
+    lines = text.split("\n")
+    if offset > len(lines):
+        return f"Line {offset} is beyond the end: the output has {len(lines)} lines."
+    first = max(offset, 1)
+    wanted = lines[first - 1 : first - 1 + max(limit, 1)]
+    shown, last = _numbered(enumerate(wanted, first))
+    if last < len(lines):
+        return shown + f"\n[{len(lines) - last} more lines; go on with offset={last + 1}]"
+    return shown + "\n[end of output]"
+
+
+def _find(lines: Sequence[str], pattern: str) -> list[int]:
+    """The indexes of the lines that hold a text."""
+    return [index for index, line in enumerate(lines) if pattern in line]
+
+
+def _matches(lines: Sequence[str], hits: Sequence[int], pattern: str, around: int, most: int) -> str:
+    """The lines found, numbered, with `around` lines of context; at most `most` matches."""
+    if not hits:
+        return f"No match for {pattern!r} in {len(lines)} lines."
+    wanted = sorted(
+        {
+            near
+            for hit in hits[:most]
+            for near in range(max(hit - around, 0), min(hit + around + 1, len(lines)))
+        }
+    )
+    shown, _ = _numbered((index + 1, lines[index]) for index in wanted)
+    return shown + (f"\n[{len(hits) - most} more matches]" if len(hits) > most else "")
+
+
+def _numbered(lines: Iterator[tuple[int, str]]) -> tuple[str, int]:
+    """Numbered lines as far as they fit into one answer, and the number of the last."""
+    shown: list[str] = []
+    size, last = 0, 0
+    for number, line in lines:
+        clipped = line if len(line) <= LINE else line[:LINE] + f" [… {len(line) - LINE} more characters]"
+        size += len(clipped.encode("utf-8", "replace")) + 10
+        if size > ANSWER and shown:
+            break
+        shown.append(f"{number:>6}  {clipped}")
+        last = number
+    return "\n".join(shown), last
 
 
 _PROGRAM = """

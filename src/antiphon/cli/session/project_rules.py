@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
 from antiphon.config.dotenv import environment
 from antiphon.errors import ConfigError, UnknownName
-from antiphon.host import HostedTeam
-from antiphon.host.project_runs import rules_in_project
-from antiphon.host.projects import Projects
 from antiphon.journal import Journal
 from antiphon.journal.listing import NO_LABELS, Labels
 from antiphon.values.policy import StandingRule
+
+if TYPE_CHECKING:
+    from antiphon.host.projects import Projects
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 PROJECTS = "ANTIPHON_PROJECTS"
@@ -38,6 +38,9 @@ async def run_rules(
     folder: of the projects, see PROJECTS for None. labels: of a new run, for which `run_id` is empty. Raises
     ConfigError for a folder that is not there, UnknownName, and as `rules_in_project` does.
     """
+    # Most runs are of no project, and hosts take long to import.
+    from antiphon.host.project_runs import rules_in_project
+
     projects = folder_of_projects(folder)
     try:
         found = await rules_in_project(journal, projects, run_id, None if run_id else labels, new=not run_id)
@@ -63,9 +66,11 @@ def folder_of_projects(given: str | None) -> Projects | None:
         return None
     if not os.path.isdir(folder):
         raise ConfigError("is no folder of projects", folder)
+    from antiphon.host.projects import Projects
+
     return Projects(folder, _no_team)
 
 
-def _no_team(path: Path, folder: Path) -> HostedTeam:
+def _no_team(path: Path, folder: Path) -> NoReturn:
     """Teams are loaded from the command line."""
     raise ConfigError("is not loaded as a team here", str(path))

@@ -146,12 +146,13 @@ async def perform(request: Request, target: Target, manner: DisplayOptions, jour
         "renamed": request.renamed,
         "missing": request.missing,
     }
-    labels = Labels(request.project)
-    options["rules"], said = await run_rules(journal, manner.projects, request.run_id or "", labels)
-    if request.project:
-        options["labels"] = labels
-    if said and not manner.quiet:
-        exit_codes.remark(said)
+    if request.run_id or request.project:
+        labels = Labels(request.project)
+        options["rules"], said = await run_rules(journal, manner.projects, request.run_id or "", labels)
+        if request.project:
+            options["labels"] = labels
+        if said and not manner.quiet:
+            exit_codes.remark(said)
     if manner.endpoints or target.endpoints:
         options["endpoints"] = target.with_endpoints(manner.endpoints, manner.model)
     run_id = request.run_id or ""
