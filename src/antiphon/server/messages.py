@@ -19,6 +19,7 @@ from antiphon.styles.profiles import RunContext
 from antiphon.values.limits import Limits
 from antiphon.values.model import Usage
 from antiphon.values.policy import Grant, Preset, Scope
+from antiphon.values.progress import FileDiff, FileLocation
 from antiphon.view.connection import OpenQuestion
 
 # -- from the client ---------------------------------------------------------------------------------
@@ -358,6 +359,10 @@ class ProgressMessage(Struct, frozen=True, tag="progress", tag_field="type"):
     """`queued`: `text` is how many calls are before it."""
     text: str
     """What is said."""
+    locations: tuple[FileLocation, ...]
+    """Where a tool works."""
+    diffs: tuple[FileDiff, ...]
+    """What it changes in files."""
 
 
 class TurnCompleted(Struct, frozen=True, tag="turn_completed", tag_field="type"):

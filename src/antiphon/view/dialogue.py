@@ -20,6 +20,7 @@ from msgspec import Struct, field
 from antiphon.kernel.facts import ids
 from antiphon.kernel.facts.records import Record, ReplyDelta
 from antiphon.values.message import USER, Attachment, Message
+from antiphon.values.progress import FileDiff, FileLocation
 from antiphon.view.changes import CallQueued, Change, EffectEnd, EffectStart, MessageArrival, TurnStart
 from antiphon.view.effects import asked_of
 from antiphon.view.nodes import ActivationNode, DeadLetter, EffectNode
@@ -71,6 +72,10 @@ class ToolPart(Struct, tag="tool", tag_field="type"):
     """JSON."""
     progress: str = ""
     """The last that it said of how far it is, while it runs."""
+    locations: tuple[FileLocation, ...] = ()
+    """Where it last said that it works."""
+    diffs: tuple[FileDiff, ...] = ()
+    """What it last said that it changes in files."""
     outcome: str = ""
     """How it ended; empty while it runs."""
     content: str = ""
@@ -297,6 +302,8 @@ class Dialogue:
         # Who comes anew in the middle is told once more what was said before.
         before = "" if name == "progress" else getattr(part, name)[: delta.offset]
         setattr(part, name, before + delta.text)
+        if isinstance(part, ToolPart):
+            part.locations, part.diffs = delta.locations, delta.diffs
         return (part,)
 
 

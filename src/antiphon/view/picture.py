@@ -18,7 +18,7 @@ from antiphon.values.codec import visible
 from antiphon.view.changes import DecisionMade, EffectEnd, EffectStart, MessageArrival, TurnStart
 from antiphon.view.nodes import ActivationNode, EffectNode
 from antiphon.view.tree import RunTree
-from antiphon.view.wording import CUT, line, name_of, outcome_of, short_arguments, spent, text_of
+from antiphon.view.wording import CUT, line, name_of, outcome_of, short_arguments, spent, text_of, told
 
 ROWS = 20
 """Rows of one agent that are kept; the oldest that have ended go first."""
@@ -116,7 +116,7 @@ class Picture:
     def _piece(self, piece: ReplyDelta) -> None:
         if piece.kind == "progress":
             if (row := self._rows.get(piece.effect_id)) is not None:
-                row.said = line(piece.text, WIDTH)
+                row.said = line(told(piece), WIDTH)
             return
         branch = self._branches.get(piece.activation)
         # A piece may be shown after the end of its effect, which holds all of it.

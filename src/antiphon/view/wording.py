@@ -7,6 +7,7 @@ import re
 import msgspec
 
 from antiphon.kernel.facts.ledger import NANO
+from antiphon.kernel.facts.records import ReplyDelta
 from antiphon.values.codec import visible
 from antiphon.values.model import Usage
 from antiphon.view.nodes import Cost, EffectNode, UsageTotals
@@ -33,6 +34,14 @@ def seconds(span: float) -> str:
         return f"{span:.0f} s"
     minutes = int(span // 60)
     return f"{minutes} min {span % 60:.0f} s" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def told(piece: ReplyDelta) -> str:
+    """What a tool says of how far it has come; where it works, when it says no more."""
+    if piece.text or not piece.locations:
+        return piece.text
+    place = piece.locations[0]
+    return place.path if place.line is None else f"{place.path}:{place.line}"
 
 
 def spent(totals: UsageTotals) -> str:

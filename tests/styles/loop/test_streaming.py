@@ -21,6 +21,7 @@ from antiphon.styles.loop import (
     loop_events,
 )
 from antiphon.values.model import Delta, Reply
+from antiphon.values.progress import FileLocation
 from tests.styles.loop.looping import ask, echo, kinds, play, waiting
 
 
@@ -107,7 +108,7 @@ def test_a_tool_tells_how_far_it_has_come(threaded: bool) -> None:
     def work(ctx: ToolContext) -> str:
         """Work."""
         for part in ("1 of 2", "2 of 2"):
-            ctx.report_progress(part)
+            ctx.report_progress(part, locations=[FileLocation(part)])
         return "done"
 
     async def work_async(ctx: ToolContext) -> str:
@@ -119,6 +120,7 @@ def test_a_tool_tells_how_far_it_has_come(threaded: bool) -> None:
     events = play(LoopAgent(llm=model, tools=[used]), deltas=True)
     told = [each for each in events if isinstance(each, ToolProgressEvent)]
     assert [(each.tool, each.content) for each in told] == [("work", "2 of 2")]
+    assert told[0].locations == (FileLocation("2 of 2"),)
     call_id = next(each.tool_call_id for each in events if isinstance(each, ToolCallEvent))
     assert {each.tool_call_id for each in told} == {call_id}
     shown = [type(each) for each in events if not isinstance(each, DeltaEvent)]

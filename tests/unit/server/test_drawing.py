@@ -1,11 +1,15 @@
 """What a program that draws runs asks for beside frames: whole texts, requests, rulings, activity."""
 
+import asyncio
 import json
 
-from antiphon import Agent, Policy, tool
+from antiphon import Agent, Policy, ToolContext, tool
 from antiphon.host import HostedTeam
+from antiphon.models.script import call
+from antiphon.values.progress import FileDiff, FileLocation
 from antiphon.view.frames import TEXT
 from tests.unit.server.teams import desk, in_time, payer, served, started, until_asked, until_done
+from tests.unit.server.test_socket import talk
 
 HOSTILE = "'; rm -rf / #\n$(id) `id` \\ \x1b[2J\u202e é"
 
@@ -60,7 +64,7 @@ def test_a_request_is_given_as_the_body_that_an_endpoint_takes():
 
 
 def test_each_tool_says_what_becomes_of_its_calls_under_each_policy():
-    @tool(effect="read")
+    @tool(effect="read", kind="read", title="Look around")
     async def look() -> str:
         """Look."""
         return ""
@@ -79,6 +83,9 @@ def test_each_tool_says_what_becomes_of_its_calls_under_each_policy():
         async with served({"desk": team}) as (client, _):
             found = (await client("GET", "/teams/desk")).json
             free, held = found["agents"]
+            assert [(each["kind"], each["title"]) for each in free["tools"]] == [
+                ("read", "Look around"), ("other", "Write")
+            ]  # fmt: skip
             look, write = (each["rulings"] for each in free["tools"])
             assert look == {"": "allow", "open": "allow", "guarded": "allow", "strict": "deny"}
             assert write == {"": "allow", "open": "allow", "guarded": "allow", "strict": "allow"}
@@ -96,5 +103,34 @@ def test_a_run_says_how_busy_it_was():
             line = (await client("GET", f"/runs/{run_id}")).json
             assert sum(line["summary"]["activity"]) == line["records"]
             assert line["summary"]["activity_span"] > 0
+
+    in_time(work)
+
+
+def test_a_tool_says_where_it_works():
+    async def work():
+        gate = asyncio.Event()
+
+        @tool(effect="read")
+        async def change(ctx: ToolContext) -> str:
+            """Change a file."""
+            ctx.report_progress(
+                "half", locations=[FileLocation("a.py", 3)], diffs=[FileDiff("a.py", None, "x")]
+            )
+            await gate.wait()
+            return "done"
+
+        async with (
+            served({"desk": desk(call("change"), "done", tools=[change])}) as (client, _),
+            client.as_("").socket() as socket,
+        ):
+            await talk(client, socket)
+            found = {}
+            while found.get("type") != "progress":
+                found = await socket.receive()
+            gate.set()
+            assert (found["kind"], found["text"]) == ("tool", "half")
+            assert found["locations"] == [{"path": "a.py", "line": 3}]
+            assert found["diffs"] == [{"path": "a.py", "before": None, "after": "x", "cut": False}]
 
     in_time(work)

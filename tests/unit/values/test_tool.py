@@ -8,6 +8,7 @@ import enum
 import functools
 import gc
 import pathlib
+import re
 import subprocess
 import sys
 import uuid
@@ -23,7 +24,7 @@ from antiphon.errors import ToolDefinitionError, ToolError
 from antiphon.schema.arguments import Invalid
 from antiphon.values.message import Attachment, ToolResult
 from antiphon.values.model import Example
-from antiphon.values.tool import Tool, ToolContext, as_tool, result_of, tool
+from antiphon.values.tool import Tool, ToolContext, as_tool, result_of, tool, tool_from
 
 CTX = ToolContext("run", "1/1.c0", "writer", "key")
 
@@ -116,6 +117,41 @@ def test_defaults_of_the_contract() -> None:
     assert f.has_side_effects
     assert f.parameters == {"type": "object", "properties": {}, "additionalProperties": False}
     assert not tool(effect="read")(lambda_named).has_side_effects
+
+
+def test_a_tool_says_for_people_what_it_is() -> None:
+    """Kind and title decide nothing, and so an approval that is remembered does not depend on them."""
+
+    @tool
+    def fetch_text(url: str) -> str:
+        """Fetch."""
+        return url
+
+    told = tool(kind="fetch", title="Fetch a page ")(fetch_text.function)
+    assert (fetch_text.kind, fetch_text.title) == ("other", "Fetch text")
+    assert (told.kind, told.title) == ("fetch", "Fetch a page")
+    assert told.digest == fetch_text.digest
+    assert told.spec == fetch_text.spec
+    declared = tool_from("list-orders", "", {"type": "object"}, len, kind="search", title="Orders")
+    assert (declared.kind, declared.title) == ("search", "Orders")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"kind": "reading"}, "f: tool(kind=...) takes 'read', 'edit'"),
+        ({"title": "a\nb"}, "f: title is one line of at most 200 characters; got 'a\\nb'"),
+        ({"title": "a\u202eb"}, "f: title is one line"),
+        ({"title": "x" * 201}, "f: title is one line"),
+        ({"title": None}, "f: tool(title=...) takes a text"),
+    ],
+)
+def test_a_kind_or_title_that_cannot_be(given: dict[str, Any], said: str) -> None:
+    def f() -> str:
+        return ""
+
+    with pytest.raises(ToolDefinitionError, match=re.escape(said)):
+        tool(**given)(f)
 
 
 def lambda_named() -> str:

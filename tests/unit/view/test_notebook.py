@@ -14,6 +14,7 @@ from antiphon.kernel.run.live import feed
 from antiphon.models.script import Script, call
 from antiphon.values.codec import HARMFUL
 from antiphon.values.model import Delta, Reply
+from antiphon.values.progress import FileLocation
 from antiphon.view import notebook, picture
 from antiphon.view.notebook import live, live_sync
 from antiphon.view.picture import Picture
@@ -160,6 +161,19 @@ def test_tokens_and_cost_are_shown(cell):
     result = live_sync(Agent("clerk", model=Script(model)), "Go")
     assert f"{result.usage.total:,} tokens" in cell.html[-1]
     assert "0 tokens" in cell.html[0]
+
+
+def test_a_place_alone_is_shown_as_progress(monkeypatch):
+    monkeypatch.setattr(feed, "SOON", 0.0)
+
+    @tool(effect="read")
+    async def look(ctx: ToolContext, page: int) -> str:
+        """Look at a page."""
+        ctx.report_progress(locations=[FileLocation("a.py", 7)])
+        return ""
+
+    agent = Agent("clerk", model=Script([call("look", page=3), "Two lines."]), tools=[look])
+    assert any((1, "● look(page=3) · a.py:7") in text(html) for html in pictures(agent, ()))
 
 
 def test_no_text_of_a_run_is_markup_or_steers(cell, monkeypatch):

@@ -17,6 +17,7 @@ from antiphon.view.changes import (
     TurnEnd,
 )
 from antiphon.view.nodes import ActivationNode, DeadLetter, EffectNode, ModelUse
+from antiphon.view.wording import told
 
 COMPACT = "compact"
 """The intent of a request, and the purpose of a model call, that only shorten a conversation."""
@@ -134,7 +135,7 @@ class CallTree:
         if branch is None or effect is None or effect.ended_at is not None:
             return
         if piece.kind == "progress":
-            self.progress[effect.id] = piece.text
+            self.progress[effect.id] = told(piece)
             return
         if piece.effect_id != branch.effect:
             branch.effect, branch.tail = piece.effect_id, ""

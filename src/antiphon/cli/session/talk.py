@@ -26,7 +26,7 @@ from antiphon.kernel.facts import ids
 from antiphon.view import RunTree
 from antiphon.view.changes import EffectEnd, EffectStart
 from antiphon.view.nodes import ActivationNode, Cost, EffectNode
-from antiphon.view.wording import cost_text, parts, seconds
+from antiphon.view.wording import cost_text, parts, seconds, told
 
 SHOWN = 2
 """Exchanges that are shown again when a conversation is gone on with."""
@@ -271,7 +271,7 @@ class Talk:
         if asked is None or not self._is_ours(piece.activation) or asked.purpose == COMPACT:
             return
         if piece.kind == "progress" and self._asking is None:
-            self.screen.status(terminal_escape.line(piece.text, STATUS))
+            self.screen.status(terminal_escape.line(told(piece), STATUS))
         if asked.model is None or piece.kind in ("queued", "void"):
             return
         if piece.effect_id != self._writing:

@@ -23,6 +23,7 @@ from antiphon.kernel.facts.events import (
 )
 from antiphon.kernel.facts.ids import activation_of
 from antiphon.values.message import USER
+from antiphon.values.progress import FileDiff, FileLocation
 
 
 class Record(Struct, frozen=True):
@@ -79,6 +80,10 @@ class ReplyDelta(Struct, frozen=True, gc=False):
     """Characters that this text (of this effect, kind and index) had before, as far as they were counted."""
     cut: bool = False
     """Text right before it is missing: this reader came too late for it, or was too slow."""
+    locations: tuple[FileLocation, ...] = ()
+    """Of `progress`: where the tool works."""
+    diffs: tuple[FileDiff, ...] = ()
+    """Of `progress`: what it changes in files."""
 
 
 class ActivationIndex:

@@ -78,7 +78,7 @@ def _agent(agent: Agent[Any, Any], policy: Policy) -> AgentView:
     tools = [
         ToolView(
             each.name, each.description, each.effect, dict(each.spec.parameters),
-            _rulings(each, agent, policy),
+            _rulings(each, agent, policy), each.kind, each.title,
         )
         for each in map(as_tool, agent.tools)
     ]  # fmt: skip

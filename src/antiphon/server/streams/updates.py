@@ -76,7 +76,9 @@ def update_of(item: Record | ReplyDelta, run_id: str) -> str:
     kind = _KINDS.get(item.kind)
     if kind is None:
         what: Literal["tool", "queued"] = "queued" if item.kind == "queued" else "tool"
-        return encode(ProgressMessage(run_id, item.effect_id, item.agent, what, item.text))
+        return encode(
+            ProgressMessage(run_id, item.effect_id, item.agent, what, item.text, item.locations, item.diffs)
+        )
     place = ids.place_of(item.effect_id)
     attempt = int(place[1:]) if place[:1] == "m" and place[1:].isdigit() else 0
     return encode(

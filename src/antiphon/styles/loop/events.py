@@ -20,6 +20,7 @@ from antiphon import Attachment, Record, ReplyDelta, ToolCall
 from antiphon.kernel.context.output_store import DONE
 from antiphon.kernel.facts import ids
 from antiphon.values.model import Reply
+from antiphon.values.progress import FileDiff, FileLocation
 from antiphon.values.result import Failure
 from antiphon.view import RunTree
 from antiphon.view.changes import (
@@ -171,6 +172,8 @@ class ToolProgressEvent(Struct, frozen=True, tag="tool_progress"):
     content: str
     tool_call_id: str
     timestamp: float
+    locations: tuple[FileLocation, ...] = ()
+    diffs: tuple[FileDiff, ...] = ()
 
 
 class AgentEvent(Struct, frozen=True, tag="agent_event"):
@@ -245,7 +248,9 @@ class _Line:
             if effect.purpose != "compact" and kind != "queued":
                 yield from self._tell(DeltaEvent(kind, delta.text, effect.id, at, delta.index))
         elif effect.call is not None and effect.id in self._steps:
-            said = ToolProgressEvent(effect.call.name, delta.text, effect.call.id, at)
+            said = ToolProgressEvent(
+                effect.call.name, delta.text, effect.call.id, at, delta.locations, delta.diffs
+            )
             yield from self._tell(said, effect.id)
 
     def _tell(self, event: LoopEvent, step: str = "") -> Iterator[LoopEvent]:

@@ -304,6 +304,7 @@ def document_tools(root: Root) -> list[Tool]:
 
     @tool(
         effect="read",
+        kind="search",
         timeout=60,
         examples=tuple(Example(query, "search_documents", {"query": query}) for query in _QUERIES),
     )

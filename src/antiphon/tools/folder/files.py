@@ -76,7 +76,7 @@ def file_tools(root: Root) -> list[Tool]:
 
 
 def _folders(root: Root) -> list[Tool]:
-    @tool(effect="read", timeout=30, examples=_examples("list_files", _LISTS))
+    @tool(effect="read", kind="read", timeout=30, examples=_examples("list_files", _LISTS))
     def list_files(path: str = ".") -> str:
         """List the files under a folder, with their sizes in bytes.
 
@@ -89,7 +89,7 @@ def _folders(root: Root) -> list[Tool]:
         more = [f"… and more; only the first {LISTED} are listed"] if len(found) > LISTED else []
         return "\n".join([*found[:LISTED], *more])
 
-    @tool(effect="read", timeout=30, examples=_examples("folder_statistics", _STATISTICS))
+    @tool(effect="read", kind="read", timeout=30, examples=_examples("folder_statistics", _STATISTICS))
     def folder_statistics(path: str = ".") -> str:
         """Say how many files a folder holds, their total size, their kinds and the largest ones.
 
@@ -117,7 +117,7 @@ def _folders(root: Root) -> list[Tool]:
 
 
 def _texts(root: Root) -> list[Tool]:
-    @tool(effect="read", timeout=30, examples=_examples("read_lines", _READS))
+    @tool(effect="read", kind="read", timeout=30, examples=_examples("read_lines", _READS))
     def read_lines(path: str, first: int = 1, last: int = 40) -> str:
         """Read lines of a text file, with their numbers.
 
@@ -135,7 +135,7 @@ def _texts(root: Root) -> list[Tool]:
         shown = [f"{at}: {_cut(lines[at - 1])}" for at in range(first, end + 1)]
         return "\n".join([f"{path}, lines {first}-{end} of {len(lines)}:", *shown])
 
-    @tool(effect="read", timeout=30, examples=_examples("count_text", _COUNTS))
+    @tool(effect="read", kind="read", timeout=30, examples=_examples("count_text", _COUNTS))
     def count_text(path: str) -> str:
         """Count the words, lines, characters and bytes of a text file.
 

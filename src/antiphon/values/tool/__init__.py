@@ -22,18 +22,33 @@ from antiphon.errors import ToolDefinitionError, UserError
 from antiphon.schema.arguments import ArgumentParser
 from antiphon.schema.shape import Shape
 from antiphon.schema.standins import from_json, to_json
-from antiphon.values.fields import fit
+from antiphon.values.fields import fit, shown
 from antiphon.values.generic import Given, Returned
 from antiphon.values.model import Example, ToolSpec
-from antiphon.values.tool.tool import Dependency, Done, Effect, Tool, ToolContext, bound, result_of
+from antiphon.values.progress import FileDiff, FileLocation
+from antiphon.values.tool.tool import (
+    MAX_TITLE,
+    Dependency,
+    Done,
+    Effect,
+    Presentation,
+    Tool,
+    ToolContext,
+    ToolKind,
+    bound,
+    result_of,
+)
 
 __all__ = [
     "Dependency",
     "Done",
     "Effect",
+    "FileDiff",
+    "FileLocation",
     "OfferTool",
     "Tool",
     "ToolContext",
+    "ToolKind",
     "ToolOptions",
     "as_tool",
     "result_of",
@@ -43,7 +58,7 @@ __all__ = [
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _CACHED = "__antiphon_tool__"
-_UNBOUND = frozenset({"reconcile", "examples", "isolated"})
+_UNBOUND = frozenset({"reconcile", "examples", "isolated", "kind", "title"})
 
 
 class OfferTool(Protocol):
@@ -69,6 +84,8 @@ class ToolOptions(TypedDict, total=False):
     isolated: bool
     trusted: bool
     version: str
+    kind: ToolKind
+    title: str
 
 
 @overload
@@ -212,9 +229,9 @@ def _put_together(
     if contract.get("isolated"):
         _check_importable(function, name)
     spec = ToolSpec(name, description, shape.parameters)
+    presented = Presentation(contract.pop("kind", "other"), _title(contract.pop("title", ""), name))
     return Tool(
         name=name,
-        description=description,
         function=function,
         is_async=inspect.iscoroutinefunction(_routine(function)),
         spec=spec,
@@ -229,8 +246,17 @@ def _put_together(
             ordered=shape.ordered,
             foreign=shape.foreign,
         ),
+        _shown=presented,
         **contract,
     )
+
+
+def _title(title: str, name: str) -> str:
+    if len(title) > MAX_TITLE or not title.isprintable():
+        raise ToolDefinitionError(
+            f"{name}: title is one line of at most {MAX_TITLE} characters; got {shown(title)}"
+        )
+    return title.strip()
 
 
 def _check_importable(function: Callable[..., Any], name: str) -> None:
@@ -262,7 +288,7 @@ def _check_found(offered: Tool) -> None:
 _CONTRACT: Mapping[str, Any] = {
     "effect": Effect, "reconcile": Callable[..., Any] | None, "timeout": float, "requires_approval": bool,
     "examples": tuple[Example, ...], "raw": bool, "finishes": bool, "labels": tuple[str, ...],
-    "exclusive": bool, "isolated": bool, "trusted": bool, "version": str,
+    "exclusive": bool, "isolated": bool, "trusted": bool, "version": str, "kind": ToolKind, "title": str,
 }  # fmt: skip
 """What `tool` may be told beside name and description."""
 

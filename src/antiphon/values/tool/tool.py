@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, Literal, cast
 
 import msgspec
@@ -24,8 +24,22 @@ from antiphon.values.fields import check_fields
 from antiphon.values.generic import Given, Held, Returned
 from antiphon.values.message import Attachment, ToolResult
 from antiphon.values.model import Example, ToolSpec
+from antiphon.values.progress import FileDiff, FileLocation, ReportProgress
 
 Effect = Literal["read", "idempotent", "once"]
+ToolKind = Literal["read", "edit", "delete", "move", "search", "execute", "think", "fetch", "other"]
+"""What a tool is for, as the Agent Client Protocol knows kinds: readers choose pictures and words by it. It
+decides nothing; `effect` does."""
+MAX_TITLE = 200
+"""Characters of a title."""
+
+
+class Presentation(Struct, frozen=True):
+    """How a tool is shown to people."""
+
+    kind: ToolKind = "other"
+    title: str = ""
+    """One line; empty: made of the name."""
 
 
 def _gone(handle: str) -> str | None:
@@ -38,7 +52,9 @@ def _never() -> bool:
     return False
 
 
-def _silent(text: str) -> None:
+def _silent(
+    text: str = "", *, locations: Iterable[FileLocation] = (), diffs: Iterable[FileDiff] = ()
+) -> None:
     """Progress that nobody listens to."""
 
 
@@ -67,8 +83,9 @@ class ToolContext(Struct, Generic[Held], frozen=True):
     """When the call is abandoned, seconds on the event loop's clock. None: no timeout."""
     read_output: Callable[[str], str | None] = _gone
     """The whole text of a tool result that was cut or removed, by its handle; None when it is gone."""
-    report_progress: Callable[[str], None] = _silent
-    """Tells whoever watches the run how far the tool has come; the model is not shown it."""
+    report_progress: ReportProgress = _silent
+    """Tells whoever watches the run how far the tool has come, where it works and what it changes; the model
+    is not shown it."""
     is_cancelled: Callable[[], bool] = _never
     """Whether the call was given up, for functions in threads that nothing else can stop."""
     dependency_overrides: Mapping[str, Callable[[ToolContext], Any]] = {}
@@ -98,8 +115,6 @@ class Tool(Struct, Generic[Given, Returned], frozen=True, eq=False, weakref=True
     """A function offered to models. Made by `tool` or `as_tool`; immutable, shared freely."""
 
     name: str
-    description: str
-    """What the model is told of it."""
     function: Callable[Given, Returned]
     effect: Effect = "once"
     """What happens when the process dies during a call, see the module."""
@@ -138,6 +153,22 @@ class Tool(Struct, Generic[Given, Returned], frozen=True, eq=False, weakref=True
     """32 hex characters of BLAKE2b over `spec` and the contract, `version` included."""
     _shape: Shape
     _reader: ArgumentParser
+    _shown: Presentation = Presentation()
+
+    @property
+    def description(self) -> str:
+        """What the model is told of it."""
+        return self.spec.description
+
+    @property
+    def kind(self) -> ToolKind:
+        """What it is for: a word for people and their programs, which decides nothing."""
+        return self._shown.kind
+
+    @property
+    def title(self) -> str:
+        """What people are shown in place of the name, one line."""
+        return self._shown.title or self.name.replace("_", " ").replace("-", " ").strip().capitalize()
 
     @property
     def parameters(self) -> dict[str, Any]:

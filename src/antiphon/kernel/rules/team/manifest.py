@@ -88,7 +88,10 @@ def _group(options: Struct) -> Any:
 
 
 def _tool(tool: Tool) -> dict[str, str]:
-    return {"digest": tool.digest, "code": code_digest(tool.function)}
+    found = {"digest": tool.digest, "code": code_digest(tool.function)}
+    # What says nothing new is left out, so that a team's manifest stays what it was.
+    shown = {"kind": tool.kind, "title": tool._shown.title}
+    return found | {name: said for name, said in shown.items() if said not in ("", "other")}
 
 
 def _named(value: Any) -> str:

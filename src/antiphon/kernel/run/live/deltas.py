@@ -23,7 +23,10 @@ from typing import Any
 from antiphon.kernel.facts.ids import activation_of
 from antiphon.kernel.facts.records import ActivationIndex, ReplyDelta
 from antiphon.values.model import MAX_CALLS, Delta
+from antiphon.values.progress import ToolProgress
 
+Emitted = Delta | ToolProgress
+"""What is put by of an effect."""
 KEPT = 65_536
 """Characters."""
 WAITING = 65_536
@@ -36,6 +39,7 @@ NEWEST = 1 << 62
 """A number that is never reached."""
 LATEST = frozenset({"queued", "progress"})
 """Kinds that tell how it stands: the latest one is all that matters."""
+NO_REPORT = ToolProgress("")
 VOID = "void"
 """The kind of a delta that takes back what its effect has said."""
 
@@ -43,15 +47,17 @@ VOID = "void"
 class _SaidText:
     """One text of an effect: what is kept of it, oldest first, each part with its number.
 
-    length: characters said so far. cut: the number of the newest part that is lost, or was shortened.
+    length: characters said so far. cut: the number of the newest part that is lost, or was shortened. report:
+    the latest one of a tool.
     """
 
-    __slots__ = ("cut", "index", "kind", "length", "parts")
+    __slots__ = ("cut", "index", "kind", "length", "parts", "report")
 
     def __init__(self, kind: str, index: int) -> None:
         self.kind, self.index = kind, index
         self.parts: deque[tuple[int, str]] = deque()
         self.length = self.cut = 0
+        self.report = NO_REPORT
 
     def after(self, cursor: int, upto: int) -> tuple[str, int, bool] | None:
         """What is kept between two numbers: the text, its offset, whether something before is missing."""
@@ -98,7 +104,7 @@ class SaidByEffect:
 
         What an adapter hands over that is no delta is ignored: its reply is what counts.
         """
-        count, joined = len(waiting), dict[tuple[str, int], list[str]]()
+        count, joined, report = len(waiting), dict[tuple[str, int], list[str]](), NO_REPORT
         lost = count == waiting.maxlen and count > 1
         for _ in range(count):
             delta = waiting.popleft()
@@ -106,7 +112,9 @@ class SaidByEffect:
                 kind, index, text = delta.kind, delta.index, delta.text
             except AttributeError:
                 continue
-            if not (isinstance(text, str) and text and isinstance(kind, str) and isinstance(index, int)):
+            if type(delta) is ToolProgress:
+                report = delta
+            elif not (isinstance(text, str) and text and isinstance(kind, str) and isinstance(index, int)):
                 continue
             key = kind, index
             if key in joined:
@@ -118,10 +126,12 @@ class SaidByEffect:
         for (kind, index), found in joined.items():
             if kind == VOID:
                 continue
-            self._add(number, kind, index, found, lost)
+            self._add(number, kind, index, found, lost, report)
         return bool(joined)
 
-    def _add(self, number: int, kind: str, index: int, found: list[str], lost: bool) -> None:
+    def _add(
+        self, number: int, kind: str, index: int, found: list[str], lost: bool, report: ToolProgress
+    ) -> None:
         latest = kind in LATEST
         key = kind, 0 if latest else index
         text = self.texts.get(key)
@@ -131,7 +141,7 @@ class SaidByEffect:
             text = self.texts[key] = _SaidText(kind, index)
         self.number = number
         if latest:
-            text.index = index
+            text.index, text.report = index, report
             text.parts.clear()
             text.parts.append((number, found[-1][:KEPT]))
             text.length = len(found[-1][:KEPT])
@@ -186,8 +196,9 @@ class SaidByEffect:
             if found is not None:
                 said, offset, cut = found
                 yield ReplyDelta(
-                    self.effect_id, self.activation, self.agent, text.kind, said, text.index, offset, cut
-                )
+                    self.effect_id, self.activation, self.agent, text.kind, said, text.index, offset, cut,
+                    text.report.locations, text.report.diffs,
+                )  # fmt: skip
 
 
 class DeltaLog:
@@ -198,7 +209,10 @@ class DeltaLog:
     """
 
     def __init__(
-        self, index: ActivationIndex, waiting: dict[str, deque[Delta]], said: dict[str, SaidByEffect]
+        self,
+        index: ActivationIndex,
+        waiting: dict[str, deque[Emitted]],
+        said: dict[str, SaidByEffect],
     ) -> None:
         self.waiting, self.open = waiting, said
         self.number = 0

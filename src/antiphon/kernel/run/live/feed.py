@@ -24,7 +24,7 @@ from antiphon.kernel.facts.events import (
     Event,
 )
 from antiphon.kernel.facts.records import ActivationIndex, Record, ReplyDelta
-from antiphon.kernel.run.live.deltas import WAITING, DeltaLog, SaidByEffect
+from antiphon.kernel.run.live.deltas import WAITING, DeltaLog, Emitted, SaidByEffect
 from antiphon.kernel.run.rows import read_page
 from antiphon.values.model import Delta, Emit
 
@@ -79,7 +79,7 @@ class Feed:
         self.subscribers: list[Subscription] = []
         self.recent: list[Record] = []
         self.ended: Ended = ""
-        self.waiting: dict[str, deque[Delta]] = {}
+        self.waiting: dict[str, deque[Emitted]] = {}
         self.timer: asyncio.TimerHandle | None = None
         self._readers: list[int] | None = None
         self._much = TRIM_EVERY_RECORDS
@@ -153,7 +153,7 @@ class Feed:
 
     # -- deltas -------------------------------------------------------------------------------
 
-    def emitter(self, waiting: deque[Delta]) -> Emit:
+    def emitter(self, waiting: deque[Emitted]) -> Emit:
         """What puts deltas by for those who listen: they are woken soon. Any thread may call it."""
         put, loop, thread = waiting.append, asyncio.get_running_loop(), get_ident()
         asked = False
@@ -181,7 +181,7 @@ class Feed:
 
         return emit
 
-    def tell(self, effect_id: str, delta: Delta) -> None:
+    def tell(self, effect_id: str, delta: Emitted) -> None:
         """Put a delta by in whose place the next one comes."""
         waiting = self.waiting.get(effect_id)
         if waiting is None:

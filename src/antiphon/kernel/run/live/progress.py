@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from contextlib import suppress
 from threading import get_ident
 
 from antiphon.kernel.facts.activation import OpenEffect
 from antiphon.kernel.run.live.feed import Feed
-from antiphon.values.codec import clean_text
-from antiphon.values.model import Delta
-
-LONGEST = 4_096
-"""Characters that are shown of what a tool says at once."""
+from antiphon.values.progress import FileDiff, FileLocation, ToolProgress, bounded
 
 
 class ProgressReport:
-    """Shown to whoever watches, and forgotten. Only the latest text is kept: a tool may say what it likes."""
+    """Shown to whoever watches, and forgotten. Only the latest is kept: a tool may say what it likes."""
 
     def __init__(self, feed: Feed, opened: OpenEffect) -> None:
         self._feed, self._opened = feed, opened
         self._loop, self._thread, self._said = asyncio.get_running_loop(), get_ident(), 0
-        self._latest, self._scheduled = "", False
+        self._latest, self._scheduled = ToolProgress(""), False
 
-    def report(self, text: str) -> None:
-        """Show a text, from whatever thread."""
-        self._latest = clean_text(str(text)[:LONGEST])
+    def report(
+        self, text: str = "", *, locations: Iterable[FileLocation] = (), diffs: Iterable[FileDiff] = ()
+    ) -> None:
+        """Show what a tool says, from whatever thread; see `ReportProgress`."""
+        self._said += 1
+        self._latest = bounded(self._said, text, locations, diffs)
         if get_ident() == self._thread:
             self._show()
         elif not self._scheduled:
@@ -37,5 +37,4 @@ class ProgressReport:
     def _show(self) -> None:
         self._scheduled = False
         if not self._opened.ended:
-            self._said += 1
-            self._feed.tell(self._opened.id, Delta("progress", self._latest, self._said))
+            self._feed.tell(self._opened.id, self._latest)

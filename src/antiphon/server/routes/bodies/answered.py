@@ -11,6 +11,7 @@ from antiphon.kernel.facts.summary import RunSummary
 from antiphon.values.message import Message
 from antiphon.values.model import Usage
 from antiphon.values.result import Difference
+from antiphon.values.tool import ToolKind
 from antiphon.view.connection import OpenQuestion
 from antiphon.view.frames import Frame
 
@@ -285,6 +286,10 @@ class ToolView(Struct, frozen=True):
     """JSON Schema."""
     rulings: dict[str, str]
     """`allow`, `ask`, `deny`, by preset and `` for the team's policy; hooks and rules may say otherwise."""
+    kind: ToolKind
+    """What it is for, as the developer said."""
+    title: str
+    """What people are shown in place of the name, one line."""
 
 
 class AgentView(Struct, frozen=True):

@@ -13,9 +13,9 @@ from antiphon.journal.memory import MemoryJournal
 from antiphon.kernel.facts.events import EffectFinished, EffectStarted
 from antiphon.kernel.run.live import feed
 from antiphon.kernel.run.live.deltas import KEPT
-from antiphon.kernel.run.live.progress import LONGEST
 from antiphon.models.script import Script, call
 from antiphon.values.model import Delta, ModelRequest, Reply
+from antiphon.values.progress import MAX_TEXT
 from antiphon.view import connect
 
 
@@ -243,7 +243,7 @@ def test_the_latest_progress_of_a_tool_is_kept_for_who_comes_late(threaded: bool
 
         def work(ctx: ToolContext) -> str:
             for number in range(1_000):
-                ctx.report_progress(f"{number} " * LONGEST)
+                ctx.report_progress(f"{number} " * MAX_TEXT)
             loop.call_soon_threadsafe(told.set)
             if threaded:
                 go_on.wait(10)
@@ -261,7 +261,7 @@ def test_the_latest_progress_of_a_tool_is_kept_for_who_comes_late(threaded: bool
             await told.wait()
             found = await pieces(run.events(), call_id, go_on.set)
         (progress,) = [each for each in found if each.kind == "progress"]
-        assert progress.text == ("999 " * LONGEST)[:LONGEST]
+        assert progress.text == ("999 " * MAX_TEXT)[:MAX_TEXT]
         assert not run._runtime.feed.waiting
 
     play(scene)
