@@ -3,7 +3,7 @@
 import asyncio
 from functools import partial
 
-from antiphon import Hooks, Limits
+from antiphon import Attachment, Hooks, Limits, ToolContext, tool
 from antiphon.errors import EffectFailed
 from antiphon.kernel.run.commands import AnswerInput, encode
 from antiphon.models.script import call, finish
@@ -72,6 +72,26 @@ async def handed_over(stage):
     for b in (["b done"], []):
         replies = {"a": [[to("b", handoff=True), call("look")], "went on"], "b": b}
         await stage.ask(agent("a"), agent("b"), model=stage.script(replies))
+
+
+@tool(effect="read")
+async def draw(ctx: ToolContext, name: str) -> str:
+    """Draw."""
+    ctx.attach(Attachment("image/svg+xml", name.encode(), name=name))
+    return "drawn"
+
+
+@scenario
+async def files_for_whoever_asked(stage):
+    """Attached by an agent and by those that it calls, waits for later, and hands over to."""
+    replies = {
+        "a": [call("draw", name="one"), [to("b"), to("b", background=True)],
+              call("get_result", call_id="1/2.c2"), to("c", handoff=True)],
+        "b": [call("draw", name="two"), "b done"] * 2,
+        "c": [call("draw", name="three"), "c done"],
+    }  # fmt: skip
+    team = [agent(name, tools=[draw]) for name in "abc"]
+    await stage.ask(*team, model=stage.script(replies), background=True)
 
 
 @scenario

@@ -122,7 +122,7 @@ def _effect(event: EffectStarted | EffectFinished) -> str:
         why=str(event.failure) if event.failure else event.reason, ends=event.finishes, by=event.decided_by,
         replaced_by=event.replaced_by, arguments=event.arguments, grant=event.grant,
         incomplete=event.incomplete,
-        mail=event.command, attachments=event.attachments,
+        mail=event.command, attachments=event.attachments, files=event.files,
         retry_after=event.failure.retry_after if event.failure else None,
         status=event.failure.status if event.failure else 0, cost=event.cost_nano_usd,
         usage=_usage(event.usage), **answer,

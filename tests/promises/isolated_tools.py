@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from antiphon import Agent, ToolContext, run_sync, tool
+from antiphon import Agent, Attachment, ToolContext, run_sync, tool
 from antiphon.models.script import Script
 from antiphon.values.tool import Dependency, Done
 
@@ -95,6 +95,13 @@ def hand_in() -> str:
 
 
 @tool(isolated=True)
+def draw(ctx: ToolContext) -> str:
+    """Attach a file."""
+    ctx.attach(Attachment("text/plain", b"drawn", name="drawing"))
+    return "done"
+
+
+@tool(isolated=True)
 def linger() -> str:
     """Leave a thread behind that does not end."""
     threading.Thread(target=threading.Event().wait).start()
@@ -121,6 +128,7 @@ def results(*calls: Any, **options: Any) -> list[str]:
         fail,
         give,
         hand_in,
+        draw,
         linger,
         long,
     ]

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from antiphon import Agent, open_run, tool
+from antiphon import Agent, open_run, run_sync, tool
 from antiphon.errors import ToolDefinitionError
 from antiphon.kernel.run.tools import isolated
 from antiphon.kernel.run.tools.threads import NoResult
@@ -63,6 +63,12 @@ def test_it_has_a_process_and_pipes_of_its_own():
 
 def test_coroutines_and_failures_are_as_elsewhere():
     assert results(call("wait", seconds=0.01), call("fail")) == ["waited", "Error: [fail] 'key'"]
+
+
+def test_what_it_attaches_comes_with_the_result():
+    agent = Agent("a", tools=[isolated_tools.draw])
+    result = run_sync(agent, "go", model=Script([call("draw"), "done"]), env={})
+    assert [(each.name, each.data) for each in result.attachments] == [("drawing", "ZHJhd24=")]
 
 
 def test_a_long_result_comes_whole():

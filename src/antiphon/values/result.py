@@ -57,6 +57,8 @@ class Result(Struct, Generic[Out], frozen=True):
     messages: tuple[Message, ...] = ()
     """Every forward and return, in order."""
     attachments: tuple[Attachment, ...] = ()
+    """Files: of the tool that ended the work, then those that tools attached (`ToolContext.attach`), in
+    order."""
     value: Out | None = None
     """The output as the agent's `output_type`. None without one, and where there is no whole output."""
     incomplete: Incomplete = ""

@@ -383,7 +383,7 @@ class RunTree:
         effect.ended_at, effect.outcome, effect.reason = record.at, event.outcome, event.reason
         if event.trace and not self._recent:
             self.traces[effect_id] = event.trace
-        effect.content, effect.attachments = event.content, event.attachments
+        effect.content, effect.attachments = event.content, event.attachments + event.files
         effect.finishes = effect.finishes or event.finishes
         if effect.model is not None:
             self._replied(activation, effect, effect.model, event)

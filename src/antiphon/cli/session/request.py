@@ -278,6 +278,8 @@ def finish(results: list[Result], manner: DisplayOptions, run_id: str, tree: Cal
         exit_codes.complain(f"the request ended {worst.outcome}: {worst.reason}")
         if worst.outcome == "failed" and any(mark in worst.reason for mark in ("network:", "auth:")):
             _say("`antiphon doctor` checks the model's settings and endpoint.")
+    for file in [each for result in results for each in result.attachments]:
+        exit_codes.remark(f"a file came with the answer: {file.name or file.media_type} (--json holds it)")
     if not manner.quiet:
         _say(f"\nrun {short_id(run_id)}: {worst.outcome}, {seconds(spent)}, {tokens(tree)}")
         for line in commands(manner, run_id):
@@ -292,7 +294,7 @@ def result_of(state: RunState, run_id: str, call: str) -> Result:
     messages = tuple(logged.message for logged in state.log if logged.request == call)
     return Result(
         event.content, event.outcome, event.reason, run_id, call, end.usage, messages,
-        incomplete=event.incomplete,
+        event.attachments + event.files, incomplete=event.incomplete,
     )  # fmt: skip
 
 
@@ -318,6 +320,7 @@ def _plain(result: Result) -> dict[str, Any]:
         "incomplete": result.incomplete,
         "usage": result.usage,
         "messages": result.messages,
+        "attachments": result.attachments,
     }
 
 

@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from antiphon.kernel.context.transcript import Transcript
 from antiphon.kernel.facts.events import Detail, EffectFinished, PermissionDecided
 from antiphon.kernel.facts.ledger import LedgerScope
-from antiphon.values.message import Message, ToolCall, ToolResult
+from antiphon.values.message import Attachment, Message, ToolCall, ToolResult
 from antiphon.values.model import Stop, Usage
 
 Phase = Literal["idle", "asking", "waiting", "failed", "calling", "acting", "settled"]
@@ -176,6 +176,8 @@ class Progress(Struct):
     """How often somebody was asked to raise a limit."""
     raise_declined: bool = False
     """Nobody is asked again."""
+    files: tuple[Attachment, ...] = ()
+    """What its tools, and the agents that it called, attached for whoever asked the run."""
 
 
 class Conversation(Struct):

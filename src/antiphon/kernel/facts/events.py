@@ -354,6 +354,9 @@ class EffectFinished(Struct, frozen=True, gc=False, tag="finished", omit_default
     """Of an agent's call that completed: why the content is not the whole answer."""
     trace: str = ""
     """The exception behind a failure: its type, and where in the user's code it came from."""
+    files: tuple[Attachment, ...] = ()
+    """For whoever asked the run, never shown to models: of a tool what it attached, of an agent's call what
+    was attached in it."""
 
 
 class PermissionDecided(Struct, frozen=True, gc=False, tag="permission_decided", omit_defaults=True):

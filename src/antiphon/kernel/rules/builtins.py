@@ -347,7 +347,8 @@ def _get_result(
     if isinstance(asked, Invalid):
         return _invalid(emit, effect_id, asked)
     if asked.call_id in caller.done:
-        emit(msgspec.structs.replace(caller.done[asked.call_id].event, id=effect_id))
+        # Its files were taken in when it ended.
+        emit(msgspec.structs.replace(caller.done[asked.call_id].event, id=effect_id, files=()))
     elif asked.call_id in _running(caller):
         emit(EffectStarted(effect_id, ResultEffect(asked.call_id)))
     else:

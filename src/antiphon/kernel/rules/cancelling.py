@@ -48,7 +48,8 @@ def close(emit: Emit, run: RunState, activation: Activation) -> None:
         if inner.mailbox.inbox:
             _dead_letters(emit, run, inner)
         if call:
-            emit(EffectFinished(call, "cancelled", inner.progress.best_text, reason=ENDED))
+            progress = inner.progress
+            emit(EffectFinished(call, "cancelled", progress.best_text, reason=ENDED, files=progress.files))
 
 
 def cancel(emit: Emit, run: RunState, opened: OpenEffect, reason: str, *, replaced_by: str = "") -> None:
@@ -56,9 +57,9 @@ def cancel(emit: Emit, run: RunState, opened: OpenEffect, reason: str, *, replac
     child = _callee(run, opened)
     if child is not None:
         close(emit, run, child)
-    best = child.progress.best_text if child is not None else ""
+    best, files = (child.progress.best_text, child.progress.files) if child is not None else ("", ())
     told = _told(opened, reason)
-    emit(EffectFinished(opened.id, "cancelled", best, reason=told, replaced_by=replaced_by))
+    emit(EffectFinished(opened.id, "cancelled", best, reason=told, replaced_by=replaced_by, files=files))
 
 
 def _told(opened: OpenEffect, reason: str) -> str:
@@ -97,4 +98,4 @@ def end_waits(emit: Emit, run: RunState, call: str) -> None:
         event = caller.done[call].event
         for opened in list(caller.open.values()):
             if type(opened.detail) is ResultEffect and opened.detail.call_id == call:
-                emit(msgspec.structs.replace(event, id=opened.id))
+                emit(msgspec.structs.replace(event, id=opened.id, files=()))

@@ -341,9 +341,10 @@ def give_back(emit: Emit, run: RunState, activation: Activation, ending: Return)
     failure = _failure(activation) if ending.outcome == "failed" and activation.caller else None
     emit(
         EffectFinished(
-            call, ending.outcome, output, attachments, reason=reason, failure=failure, incomplete=incomplete
+            call, ending.outcome, output, attachments, reason=reason, failure=failure, incomplete=incomplete,
+            files=activation.progress.files,
         )
-    )
+    )  # fmt: skip
     _end_waits(emit, run, call)
 
 
@@ -393,7 +394,8 @@ def leave(emit: Emit, run: RunState, activation: Activation) -> None:
     """The team has lost the agent: its call fails."""
     cancelling.close(emit, run, activation)
     reason, call = f"the team has no agent {activation.agent} any more", activation.call
-    emit(EffectFinished(call, "failed", activation.progress.best_text, reason=reason))
+    progress = activation.progress
+    emit(EffectFinished(call, "failed", progress.best_text, reason=reason, files=progress.files))
     _end_waits(emit, run, call)
 
 

@@ -47,6 +47,7 @@ from antiphon.values.codec import (
 )
 from antiphon.values.fields import check_fields, shown
 from antiphon.values.hooks import InstructionsContext
+from antiphon.values.message import Attachment
 from antiphon.values.model import MAX_CALLS, NO_USAGE, Emit, ModelRequest, Reply, Usage, too_many_calls
 from antiphon.values.result import Failure
 from antiphon.values.tool import Done, Tool, ToolContext, result_of
@@ -334,7 +335,7 @@ async def use_tool(
     token: of an acting tool, redeemed where its function begins. failed: is told of an exception, and says
     what the journal keeps of it. Raises LeaseStale when the token is refused.
     """
-    effect_id = opened.id
+    effect_id, known = opened.id, None
     if tool is None:
         name = opened.detail.name if type(opened.detail) is ToolEffect else "it"
         return in_doubt(effect_id, f"{name} is no longer among the agent's tools")
@@ -359,7 +360,9 @@ async def use_tool(
             else EffectFinished(effect_id, "failed", reason=reason)
         )
     except Done as done:
-        return EffectFinished(effect_id, content=clean_text(done.result), finishes=True)
+        return EffectFinished(
+            effect_id, content=clean_text(done.result), finishes=True, files=_attached(known)
+        )
     except Exception as error:  # noqa: BLE001 - a tool's failure is a result that the model is shown
         reason = f"[{tool.name}] {text_of(error)}"
         if token is not None and not token.begun:
@@ -372,8 +375,14 @@ async def use_tool(
             effect_id, "failed", attachments=found.attachments, reason=f"[{tool.name}] {found.content}"
         )
     return EffectFinished(
-        effect_id, content=found.content, attachments=found.attachments, finishes=found.finishes
-    )
+        effect_id, content=found.content, attachments=found.attachments, finishes=found.finishes,
+        files=() if known is None else _attached(known),
+    )  # fmt: skip
+
+
+def _attached(context: ToolContext | None) -> tuple[Attachment, ...]:
+    """What a call attached that has completed."""
+    return () if context is None else tuple(context.attached)
 
 
 def _not_begun(opened: OpenEffect, reason: str) -> EffectFinished:
@@ -403,7 +412,9 @@ async def _reconcile(
         found = await _call(lambda: reconcile(context), tool, is_async, threads)
         if found is not None:
             known = result_of(found)
-            return EffectFinished(effect_id, content=known.content, attachments=known.attachments)
+            return EffectFinished(
+                effect_id, content=known.content, attachments=known.attachments, files=_attached(context)
+            )
     return in_doubt(effect_id, f"[{tool.name}] the process stopped while it ran")
 
 

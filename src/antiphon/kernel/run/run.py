@@ -236,7 +236,7 @@ class Run:
             event.id,
             ended.usage,
             messages,
-            event.attachments,
+            event.attachments + event.files,
             answer.read(event.content) if answer is not None else None,
             event.incomplete,
             ended.task_id,

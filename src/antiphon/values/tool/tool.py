@@ -20,7 +20,7 @@ from antiphon.schema.arguments import ArgumentParser, ArgumentsRejected, Invalid
 from antiphon.schema.shape import Shape
 from antiphon.schema.standins import to_json
 from antiphon.values.codec import clean_fields, clean_text, stored
-from antiphon.values.fields import check_fields
+from antiphon.values.fields import check_fields, shown
 from antiphon.values.generic import Given, Held, Returned
 from antiphon.values.message import Attachment, ToolResult
 from antiphon.values.model import Example, ToolSpec
@@ -30,6 +30,10 @@ Effect = Literal["read", "idempotent", "once"]
 ToolKind = Literal["read", "edit", "delete", "move", "search", "execute", "think", "fetch", "other"]
 """What a tool is for, as the Agent Client Protocol knows kinds: readers choose pictures and words by it. It
 decides nothing; `effect` does."""
+MAX_FILES = 100
+"""Files that a call may attach."""
+MAX_FILE_DATA = 48 * 2**20
+"""Characters of base64 that these have together."""
 MAX_TITLE = 200
 """Characters of a title."""
 
@@ -92,6 +96,24 @@ class ToolContext(Struct, Generic[Held], frozen=True):
     """What `resolve` makes instead, by the id of the dependency."""
     resolved: dict[str, Any] = field(default_factory=dict)
     """What `resolve` has made in this call, by id."""
+    attached: list[Attachment] = field(default_factory=list)
+    """What `attach` was given in this call."""
+
+    def attach(self, file: Attachment) -> None:
+        """Give a file to whoever asked the run: it comes with the result of the request, whoever ends that.
+
+        No model is shown it; what a tool returns is what its model sees. It counts once the call has
+        completed. At most 100 files of 48 MiB together (as base64) in a call. Raises ToolError.
+        """
+        if not isinstance(file, Attachment):
+            raise ToolError(f"ctx.attach takes an Attachment; got {shown(file)}")
+        size = len(file.data) + sum(len(each.data) for each in self.attached)
+        if len(self.attached) >= MAX_FILES or size > MAX_FILE_DATA:
+            raise ToolError(
+                f"ctx.attach: a call attaches at most {MAX_FILES} files of {MAX_FILE_DATA:,} characters of "
+                "base64 together; hand over a larger file by its url"
+            )
+        self.attached.append(stored(clean_fields(file)))
 
     def resolve(self, key: Dependency) -> Any:
         """The dependency, made once in a call of a tool, however often it is asked for."""

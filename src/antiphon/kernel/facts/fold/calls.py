@@ -255,6 +255,8 @@ def tool_finished(run: RunState, activation: Activation, opened: OpenEffect, eve
     finishes = type(detail) is ToolEffect and detail.finishes
     silent = event.finishes and not event.content and event.outcome == "completed"
     turn.waiting -= 1
+    if event.files:
+        activation.progress.files += event.files
     shown = ToolResult(DONE) if silent else result_of(event)
     if type(detail) is ToolEffect and detail.repaired:
         shown = msgspec.structs.replace(shown, content=_read_as(detail.arguments) + shown.content)
@@ -274,6 +276,8 @@ def call_finished(run: RunState, caller: Activation, opened: OpenEffect, event: 
     usage, task_id = _release(run, caller, opened, detail, event) if opened.child else (NO_USAGE, "")
     if not caller.id and detail.stays_dormant and caller.mailbox.requests:
         _leave_line(caller.mailbox.requests, detail.agent, opened.id)
+    if event.files and caller.id:
+        caller.progress.files += event.files
     if opened.index < 0:
         operation_finished(run, caller, opened, event)
     elif opened.detached is not None:

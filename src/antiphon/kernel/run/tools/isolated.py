@@ -21,7 +21,7 @@ from msgspec import Struct
 from antiphon.errors import ToolError
 from antiphon.kernel.rules.team.manifest import code_digest
 from antiphon.kernel.run.tools.threads import NoResult
-from antiphon.values.message import ToolResult
+from antiphon.values.message import Attachment, ToolResult
 from antiphon.values.tool import Done, Tool, ToolContext
 
 MAX_ANSWER = 64 * 2**20
@@ -59,6 +59,8 @@ class ChildAnswer(Struct, frozen=True):
 
     outcome: Literal["returned", "done", "failed"]
     result: ToolResult
+    files: tuple[Attachment, ...] = ()
+    """What it attached."""
 
 
 _encode = msgspec.json.Encoder().encode
@@ -69,7 +71,7 @@ class ChildCall:
     """A call to be made in a thread, which then waits for the process; `stop` comes from another thread."""
 
     def __init__(self, tool: Tool, arguments: str, context: ToolContext | None) -> None:
-        self._request = _request(tool, arguments, context)
+        self._request, self._context = _request(tool, arguments, context), context
         self._process: subprocess.Popen[bytes] | None = None
         self._stopped = threading.Event()
         # Whoever kills a process must know that its id has not been given to another one.
@@ -101,6 +103,8 @@ class ChildCall:
             raise NoResult(_ended(code)) from error
         if answer.outcome == "failed":
             raise ToolError(answer.result.content)
+        if self._context is not None:
+            self._context.attached.extend(answer.files)
         if answer.outcome == "done":
             raise Done(answer.result.content)
         return answer.result

@@ -23,7 +23,7 @@ from antiphon.errors import ToolError
 from antiphon.kernel.rules.team.manifest import code_digest
 from antiphon.kernel.run.tools.isolated import ChildAnswer, ChildRequest
 from antiphon.values.codec import clean_text
-from antiphon.values.message import ToolResult
+from antiphon.values.message import Attachment, ToolResult
 from antiphon.values.tool import Dependency, Done, Tool, ToolContext, as_tool, result_of
 
 _PR_SET_PDEATHSIG = 1
@@ -76,16 +76,21 @@ def _outlive(pipe: int) -> None:
 
 
 def _call(request: ChildRequest) -> ChildAnswer:
+    context = None if request.context is None else IsolatedContext(**request.context)
     try:
         tool = _find(request)
-        context = None if request.context is None else IsolatedContext(**request.context)
         found = tool.bind(request.arguments, context)()
-        return ChildAnswer("returned", result_of(asyncio.run(found) if tool.is_async else found))
+        result = result_of(asyncio.run(found) if tool.is_async else found)
+        return ChildAnswer("returned", result, _attached(context))
     except Done as done:
-        return ChildAnswer("done", ToolResult(clean_text(done.result)))
+        return ChildAnswer("done", ToolResult(clean_text(done.result)), _attached(context))
     except Exception as error:  # noqa: BLE001 - a tool's failure is a result that the model is shown
         text = str(error) if isinstance(error, ToolError) or str(error) else type(error).__name__
         return ChildAnswer("failed", ToolResult(clean_text(text)))
+
+
+def _attached(context: ToolContext | None) -> tuple[Attachment, ...]:
+    return () if context is None else tuple(context.attached)
 
 
 def _find(request: ChildRequest) -> Tool:
