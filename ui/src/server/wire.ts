@@ -384,6 +384,8 @@ export interface ToolView {
   effect: string;
   parameters: Record<string, unknown>;
   rulings: Record<string, string>;
+  kind: "delete" | "edit" | "execute" | "fetch" | "move" | "other" | "read" | "search" | "think";
+  title: string;
 }
 
 /** What can be started. */
