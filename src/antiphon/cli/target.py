@@ -23,13 +23,11 @@ from msgspec.structs import replace
 
 from antiphon import Agent, Tool
 from antiphon.cli.display import output
-from antiphon.cli.team_file import SETS, read_team, toolbox
 from antiphon.config.dotenv import environment
 from antiphon.errors import AntiphonError, ConfigError
 from antiphon.models import default_model
 from antiphon.models.endpoints import read_endpoints
 from antiphon.models.endpoints.choice import above
-from antiphon.styles.profiles import ProfileTeam
 from antiphon.values.agent import EndpointOptions
 from antiphon.view.graph import Graph
 
@@ -83,8 +81,7 @@ def load_target(text: str, folder: str | None = None) -> Target:
     if Path(text).is_dir():
         return _of_folder(text, folder)
     if text.endswith((".yaml", ".yml")):
-        found = read_team(text, folder or ".")
-        return Target(text, found.entry, found.agents, endpoints=found.endpoints)
+        return _of_file(text, folder or ".")
     place, colon, name = text.rpartition(":")
     if place and name and Path(place).is_dir():
         return _of_folder(place, folder, name)
@@ -124,12 +121,23 @@ def load_declared(path: Path, folder: Path) -> Target:
         return _of_profiles(path, os.fspath(folder))
     if not text.endswith((".yaml", ".yml")):
         raise ConfigError("is neither a team file (YAML) nor a folder of profiles", text)
-    found = read_team(text, os.fspath(folder))
+    return _of_file(text, os.fspath(folder))
+
+
+def _of_file(text: str, folder: str) -> Target:
+    """The team that a YAML file describes, with the tools that ship."""
+    # Not at import, as below: most commands read no team, and the tools that ship take as long as the rest.
+    from antiphon.cli.team_file import read_team
+
+    found = read_team(text, folder)
     return Target(text, found.entry, found.agents, endpoints=found.endpoints)
 
 
 def _of_profiles(home: Path, folder: str, entry: str | None = None) -> Target:
     """The team that the profiles of a folder describe, with the tools that ship."""
+    from antiphon.cli.team_file import SETS, toolbox
+    from antiphon.styles.profiles import ProfileTeam
+
     box = toolbox(folder)
     team = ProfileTeam(home, tools={name: box[name]() for name in SETS}, entry=entry)
     return _drawn(f"{home}:{entry}" if entry else os.fspath(home), team)
