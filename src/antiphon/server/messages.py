@@ -17,7 +17,7 @@ from antiphon.server.problems import Problem
 from antiphon.server.routes.bodies import CommandReceipt, RunLine, TeamView, ToolView
 from antiphon.styles.profiles import RunContext
 from antiphon.values.limits import Limits
-from antiphon.values.model import Usage
+from antiphon.values.model import ChatMessage, Usage
 from antiphon.values.policy import Grant, Preset, Scope
 from antiphon.values.progress import FileDiff, FileLocation
 from antiphon.view.connection import OpenQuestion
@@ -84,6 +84,12 @@ class StartRun(Struct, frozen=True, tag="start_run", tag_field="type", forbid_un
     """Of GET /models, for every agent."""
     policy: Preset | None = None
     """What tools may do; not more than the team's."""
+    history: tuple[ChatMessage, ...] = ()
+    """What was said before, with which the agent's conversation begins."""
+    conversation: bool = False
+    """Whether the agent that is asked remembers, at each further request, what was said before."""
+    traceparent: str = ""
+    """The W3C trace that the request is a part of; another text than one is none."""
     key: str = ""
     """Starts it once, however often it is sent: an idempotency key."""
 
@@ -100,7 +106,17 @@ class SendToRun(Struct, frozen=True, tag="send_to_run", tag_field="type", forbid
     agent: str = ""
     """Who is asked. Default: whom the user asked last."""
     call_id: str = ""
-    """An open call whose agent is told instead."""
+    """An open call whose agent is told instead; it takes the message alone."""
+    history: tuple[ChatMessage, ...] = ()
+    """What was said before, with which the agent's conversation begins."""
+    intent: str = ""
+    """A label of the request; `compact` has a continued conversation compacted, and asks nothing."""
+    limits: Limits | None = None
+    """Of the request."""
+    data: Any = None
+    """JSON for the agent's own hooks and action."""
+    traceparent: str = ""
+    """The W3C trace that the request is a part of; another text than one is none."""
     key: str = ""
     """Asks once, however often it is sent: an idempotency key."""
 

@@ -31,7 +31,7 @@ from antiphon.server.routes.bodies import AnswerBody, AskBody, ChangeRun
 from antiphon.server.routes.loading import FromHost, FromServed, check_room, loaded
 from antiphon.server.routes.projects import check_project
 from antiphon.server.routes.reading import run_context_of
-from antiphon.server.routes.runs import changed, once, run_line
+from antiphon.server.routes.runs import changed, known, once, run_line
 from antiphon.server.routes.teams import startable, team_view
 from antiphon.server.routes.work_modules import changed_modules
 from antiphon.server.served import Served
@@ -298,7 +298,8 @@ class SocketConnection:
         started = await self._host.start(
             request.team, request.message, entry=request.entry, data=request.data, limits=request.limits,
             key=request.key, labels=Labels(request.project, self._subject.name), files=request.files,
-            model=request.model, policy=request.policy,
+            model=request.model, policy=request.policy, traceparent=known(request.traceparent),
+            history=request.history, conversation=request.conversation,
         )  # fmt: skip
         if request.name and started.created:
             await self._host.journal.rename(started.run_id, request.name)
@@ -308,12 +309,19 @@ class SocketConnection:
         """Ask, or tell."""
         async with loaded(self._host, self._subject, request.run_id) as run:
             if request.call_id:
+                _check_alone(request)
                 number = await run.post(request.call_id, request.message)
             else:
                 agent = request.agent or await self._entry(run.run_id)
-                asked = AskBody(agent, request.message)
+                asked = AskBody(
+                    agent, request.message, data=request.data, limits=request.limits, history=request.history,
+                    intent=request.intent,
+                )  # fmt: skip
                 key = await once(self._host, run.run_id, request.key, asked) if request.key else ""
-                number = await run.ask(agent, request.message, key=key)
+                number = await run.ask(
+                    agent, request.message, intent=request.intent, data=request.data, limits=request.limits,
+                    key=key, traceparent=known(request.traceparent), history=request.history,
+                )  # fmt: skip
             posted = await receipt(run, number)
             await self._send(messages.SendReply(request.request_id, run.run_id, posted))
 
@@ -411,6 +419,18 @@ ACTIONS: Mapping[type[Any], tuple[Permission, Action]] = {
     ManageWorkModules: ("write", SocketConnection.manage_modules),
 }
 """What each request needs, and who does it: one that is not here cannot be asked."""
+
+
+def _check_alone(request: messages.SendToRun) -> None:
+    """Raise UserError for what only a request of its own can have."""
+    for name in ("agent", "history", "intent", "limits", "data", "traceparent", "key"):
+        if getattr(request, name) != getattr(_TOLD, name):
+            raise UserError(
+                f"An open call is told a message; {name} goes with a request: leave it out, or call_id"
+            )
+
+
+_TOLD = messages.SendToRun("", "", "")
 
 
 def _request_id(text: str) -> str:
