@@ -378,6 +378,9 @@ def test_the_document_names_every_route_and_what_it_may_answer():
                 (path, method) for path, method, _ in ways(client.app) if not path.startswith("/schema")
             }
             assert told == routes
+            (upload,) = [each["put"] for path, each in document["paths"].items() if path.endswith("/{path}")]
+            (content,) = upload["requestBody"]["content"].items()
+            assert content == ("application/octet-stream", {"schema": {"type": "string", "format": "binary"}})
             for path, each in document["paths"].items():
                 for method, about in each.items():
                     assert {"400", "403", "429", "500"} <= about["responses"].keys(), (path, method)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from typing import Any, BinaryIO
 from urllib.parse import quote
 
 from litestar import Request, delete, get, put
+from litestar.openapi.spec import OpenAPIFormat, OpenAPIMediaType, OpenAPIType, Operation, RequestBody, Schema
 from litestar.params import FromPath
 from litestar.response import Stream
 
@@ -31,9 +33,22 @@ async def list_files(project: FromPath[str], host: FromHost, subject: FromSubjec
     return FileList([_body(each) for each in await asyncio.to_thread(found.files.list)])
 
 
+BYTES = Schema(type=OpenAPIType.STRING, format=OpenAPIFormat.BINARY)
+
+
+@dataclass
+class UploadOperation(Operation):
+    """A route whose body is read as it comes, and so has no type of its own to be documented by."""
+
+    def __post_init__(self) -> None:
+        self.request_body = RequestBody(
+            {"application/octet-stream": OpenAPIMediaType(BYTES)}, "The file, up to 50 MB.", required=True
+        )
+
+
 @put(
     "/projects/{project:str}/files/{path:path}", summary="Upload a file", request_max_body_size=None,
-    **allowed("write"),
+    operation_class=UploadOperation, **allowed("write"),
 )  # fmt: skip
 async def put_file(
     project: FromPath[str], path: FromPath[str], request: Request[Any, Any, Any], host: FromHost,
