@@ -6,7 +6,7 @@ and says so where a server is named.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import wraps
 from typing import Any, Protocol, TypeVar, cast
@@ -19,9 +19,9 @@ from antiphon.cli.display import output
 from antiphon.cli.store import FILE, FOLDER, ListedRun, RunSource, find, opened, state_of, url_of
 from antiphon.config.dotenv import environment
 from antiphon.errors import JournalError
-from antiphon.host.summaries import stored_summary
+from antiphon.host.summaries import in_state, stored_summary
 from antiphon.journal import Journal, open_journal
-from antiphon.journal.listing import RunFilter, RunInfo, RunStatus
+from antiphon.journal.listing import RunFilter, RunInfo
 from antiphon.journal.port import StoredRun
 from antiphon.kernel.facts.records import Record, ReplyDelta
 from antiphon.kernel.run.open import cancel_run
@@ -33,15 +33,6 @@ from antiphon.view.export_file import Export
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 SERVER = "ANTIPHON_SERVER"
-STATES: Mapping[str, tuple[tuple[RunStatus, ...], bool | None]] = {
-    "running": (("open",), True),
-    "suspended": (("open",), False),
-    "waiting": (("waiting",), None),
-    "idle": (("idle",), None),
-    "closed": (("closed",), None),
-}
-"""What `--state` asks for: as the run describes itself, and whether somebody drives it."""
-
 journal_option = click.option(
     "--journal",
     metavar="PATH",
@@ -220,8 +211,7 @@ class JournalRuns:
 
     async def page(self, where: RunFilter, state: str | None, before: int, limit: int) -> list[ListedRun]:
         """See Runs."""
-        states, driven = STATES[state] if state is not None else ((), None)
-        wanted = RunFilter(where.project, where.owner, where.team, states, driven, where.text)
+        wanted = where if state is None else in_state(where, state)
         found = []
         for entry in await self.journal.runs(wanted, before, limit):
             try:

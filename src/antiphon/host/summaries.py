@@ -2,14 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
+from typing import get_args
 
 import msgspec
+from msgspec.structs import replace
 
 from antiphon.journal import Journal
-from antiphon.journal.listing import RunInfo
+from antiphon.journal.listing import RunFilter, RunInfo
 from antiphon.kernel.facts.summary import RunSummary, decode, summary_of
 from antiphon.kernel.run.rows import fold
+from antiphon.values.result import Outcome
+
+STATES: Mapping[str, RunFilter] = {
+    "running": RunFilter(states=("open",), driven=True),
+    "suspended": RunFilter(states=("open",), driven=False),
+    "waiting": RunFilter(states=("waiting",)),
+    "idle": RunFilter(states=("idle",)),
+    "closed": RunFilter(states=("closed",)),
+    **{
+        outcome: RunFilter(states=("idle", "closed"), outcomes=(outcome,))
+        for outcome in get_args(Outcome)[:7]
+    },
+}
+"""How a store finds runs by the word for their state; the last seven are how a request can end.
+
+It knows what a run last told of itself, at most a second ago while somebody drives it. One whose owner has
+died since is found as it was then, until it is taken up again.
+"""
+
+
+def in_state(where: RunFilter, word: str) -> RunFilter:
+    """The runs of a filter whose state is that word, one of STATES."""
+    found = STATES[word]
+    return replace(where, states=found.states, driven=found.driven, outcomes=found.outcomes)
 
 
 async def stored_summary(journal: Journal, info: RunInfo) -> RunSummary:

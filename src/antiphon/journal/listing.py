@@ -35,12 +35,14 @@ RunStatus = Literal["open", "waiting", "idle", "closed"]
 class Listed(Struct, frozen=True):
     """What a store reads in a summary, so that runs can be found by it.
 
-    A summary is a JSON object; its `state` and `title` are read where it has them. Of a run whose summary is
-    anything else, or empty, nothing is known but that it was not left in order: it counts as `open`.
+    A summary is a JSON object; its `state`, `title` and `outcome` are read where it has them. Of a run whose
+    summary is anything else, or empty, nothing is known but that it was not left in order: it counts
+    as `open`.
     """
 
     state: RunStatus = "idle"
     title: str = ""
+    outcome: str = ""
 
 
 class RunFilter(Struct, frozen=True):
@@ -52,6 +54,8 @@ class RunFilter(Struct, frozen=True):
     team: str | None = None
     states: tuple[RunStatus, ...] = ()
     """One of these, as the newest summary has it."""
+    outcomes: tuple[str, ...] = ()
+    """One of these is how its last request ended, as the newest summary has it."""
     driven: bool | None = None
     """Whether somebody who lives holds it."""
     text: str = ""
@@ -136,6 +140,7 @@ def is_listed(info: RunInfo, where: RunFilter) -> bool:
     return (
         all(getattr(where, what) in (None, getattr(labels, what)) for what in Labels.__struct_fields__)
         and (not where.states or told.state in where.states)
+        and (not where.outcomes or told.outcome in where.outcomes)
         and where.driven in (None, bool(info.owner))
         and where.interrupted in (None, info.interrupted)
         and (text in told.title.casefold() or text in info.name.casefold())

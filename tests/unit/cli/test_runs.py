@@ -81,6 +81,9 @@ def test_ls_lists_only_what_is_asked_for(shell, run_id):
         (("--text", "MUCH"), ["How much is 2+3?"]),
         (("--state", "closed"), ["second", "How much is 2+3?"]),
         (("--state", "waiting"), ["May I?"]),
+        (("--state", "completed"), ["second", "How much is 2+3?"]),
+        (("--state", "failed"), []),
+        (("--state", "completed", "--project", "tides"), ["How much is 2+3?"]),
         (("--state", "suspended"), [""]),
     ):
         assert [each["title"] for each in shell("runs", "ls", "--json", *options).value] == wanted, options

@@ -25,9 +25,10 @@ from antiphon.cli.display.record_line import told
 from antiphon.cli.display.request_lines import lines_of
 from antiphon.cli.display.tree import CallBranch, CallTree, Remark
 from antiphon.cli.session.request import manner_of
-from antiphon.cli.source import STATES, opened_runs, source_option
+from antiphon.cli.source import opened_runs, source_option
 from antiphon.cli.store import ListedRun, RunSource, command, json_option, short_id, state_of
 from antiphon.errors import UnknownName
+from antiphon.host.summaries import STATES
 from antiphon.journal.listing import MAX_NAME, RunFilter, RunInfo
 from antiphon.kernel.facts import ids
 from antiphon.kernel.facts.summary import RunSummary, summary_of
@@ -58,7 +59,11 @@ def runs() -> None:
 @click.option("--project", metavar="NAME", help="Only runs of this project.")
 @click.option("--owner", metavar="NAME", help="Only runs of this owner.")
 @click.option("--team", metavar="NAME", help="Only runs of this team.")
-@click.option("--state", type=click.Choice(list(STATES)), help="Only runs in this state.")
+@click.option(
+    "--state",
+    type=click.Choice(list(STATES)),
+    help="Only runs in this state, or whose last request ended so.",
+)
 @click.option("--text", default="", metavar="WORDS", help="Only runs with these words in name or message.")
 def ls(
     source: RunSource, as_json: bool, limit: int, before: str | None, project: str | None,

@@ -24,6 +24,7 @@ from antiphon.journal.port import Journal
 from antiphon.journal.row_writer import RowWriter, raises, same
 
 STATES: tuple[RunStatus, ...] = ("open", "waiting", "idle", "closed")
+OUTCOMES = ("completed", "failed", "")
 
 
 async def pages_of_runs(open_store: OpenStore) -> None:
@@ -82,7 +83,8 @@ async def _many(journal: Journal) -> None:
         labels = Labels(project, ("filters \u00c4", "")[n % 2], ("", "filters t")[n % 3 == 0])
         lease = await journal.claim(f"filters {n}", create=True, labels=labels)
         await RowWriter(journal, lease).write(b"x")
-        journal.describe(lease, f'{{"state":"{state}","title":"Ask {n}, \u00dcBER it"}}'.encode())
+        told = f'{{"state":"{state}","title":"Ask {n}, \u00dcBER it","outcome":"{OUTCOMES[n % 3]}"}}'
+        journal.describe(lease, told.encode())
         if n % 4 == 0:
             await journal.rename(lease.run_id, f"Called {n}%")
         if n % 3:
@@ -98,6 +100,7 @@ def _filters(known: Sequence[RunInfo]) -> list[RunFilter]:
         *({"project": each} for each in ("filters p1", "filters p2", "filters", "")),
         *({"owner": each} for each in ("filters \u00c4", "filters \u00e4", "")),
         *({"team": each} for each in ("filters t", "")),
+        *({"outcomes": each} for each in (("completed",), ("failed", "limit"), ("completed", ""))),
         *({"states": each} for each in (("waiting",), ("idle", "open"), STATES)),
         *({"driven": each} for each in (True, False)),
         *({"interrupted": each} for each in (True, False)),

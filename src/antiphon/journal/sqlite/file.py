@@ -5,8 +5,8 @@ The tables of the newest format:
     meta     format, and when the file was created
     runs     the head of each run: epoch, seq, digest, `last` (its newest row), `commands` (its newest one),
              `name`, what people call it, `origin`, the run from whose id its chain starts, and `imported`;
-             its labels, with `labels`, their digest; and what it is found by: of its summary `state` and, in
-             small letters, `words`, its title; `called`, its name
+             its labels, with `labels`, their digest; and what it is found by: of its summary `state`,
+             `outcome` and, in small letters, `words`, its title; `called`, its name
     rows     every run's rows in the order they were committed; `step` leads back to the run's row before,
              `given` of its `count` events came from outside
     blobs    large texts, each once; run_blobs says which runs keep it
@@ -123,9 +123,20 @@ FORMAT_8 = (
     " created real not null, digest blob not null, seal blob not null) without rowid",
     "update meta set value = 8 where name = 'format'",
 )
+FORMAT_9 = (
+    "alter table runs add column outcome text not null default ''",
+    "update runs set outcome = listed_outcome(summary)",
+    "create index runs_by_outcome on runs(outcome) where outcome != ''",
+    "create index runs_by_project_outcome on runs(label_project, outcome)"
+    " where label_project != '' and outcome != ''",
+    "create index runs_by_owner_outcome on runs(label_owner, outcome)"
+    " where label_owner != '' and outcome != ''",
+    "create index runs_by_team_outcome on runs(label_team, outcome) where label_team != '' and outcome != ''",
+    "update meta set value = 9 where name = 'format'",
+)
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     FORMAT_1, FORMAT_2, FORMAT_3, FORMAT_4, FORMAT_5, FORMAT_6, FORMAT_7,
-    FORMAT_8,
+    FORMAT_8, FORMAT_9,
 )  # fmt: skip
 """Entry k leads from format k to k + 1. Released entries never change; the last statement that
 touches `meta` names the new format."""
@@ -426,12 +437,17 @@ def _listed_words(summary: Any) -> str:
     return listed(summary).title.casefold()
 
 
+def _listed_outcome(summary: Any) -> str:
+    return listed(summary).outcome
+
+
 def _folded(name: Any) -> str:
     return str(name).casefold()
 
 
 _FUNCTIONS: Mapping[str, Callable[..., str]] = {
-    "listed_state": _listed_state, "listed_words": _listed_words, "folded": _folded,
+    "listed_state": _listed_state, "listed_words": _listed_words, "listed_outcome": _listed_outcome,
+    "folded": _folded,
 }  # fmt: skip
 """What a migration asks of Python."""
 

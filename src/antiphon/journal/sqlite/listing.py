@@ -24,6 +24,7 @@ _WHERE = (
     " and (:owner is null or label_owner = :owner)"
     " and (:team is null or label_team = :team)"
     " and (:states is null or state in (select value from json_each(:states)))"
+    " and (:outcomes is null or outcome in (select value from json_each(:outcomes)))"
     " and (:text = '' or instr(words, :text) or instr(called, :text))"
     " and (:driven is null or :driven ="
     " (runs.owner is not null and runs.owner in (select value from json_each(:living))))"
@@ -36,6 +37,13 @@ _BY: Mapping[str, str] = {
     "owner": "select key from runs where label_owner = :owner and label_owner != '' and state = :one",
     "project": "select key from runs where label_project = :project and label_project != '' and state = :one",
     "team": "select key from runs where label_team = :team and label_team != '' and state = :one",
+    "owner outcome": "select key from runs where label_owner = :owner and label_owner != '' and outcome != ''"
+    " and outcome = :one",
+    "project outcome": "select key from runs where label_project = :project and label_project != ''"
+    " and outcome != '' and outcome = :one",
+    "team outcome": "select key from runs where label_team = :team and label_team != '' and outcome != ''"
+    " and outcome = :one",
+    "outcome": "select key from runs where outcome != '' and outcome = :one",
     "state": "select key from runs where state = :one",
     "driven": "select key from runs where runs.owner = :one",
     "interrupted": "select key from runs indexed by runs_by_owner where runs.owner is not null",
@@ -81,6 +89,7 @@ def _keys(
         "owner": where.owner,
         "team": where.team,
         "states": json.dumps(where.states) if where.states else None,
+        "outcomes": json.dumps(where.outcomes) if where.outcomes else None,
         "text": where.text.casefold(),
         "driven": None if where.driven is None else int(where.driven),
         "interrupted": None if where.interrupted is None else int(where.interrupted),
@@ -100,7 +109,10 @@ def _ways(where: RunFilter, living: Mapping[int, str]) -> Iterator[tuple[str, An
         yield "interrupted", None
         return
     by = next((label for label in ("owner", "project", "team") if getattr(where, label)), "")
-    if by:
+    if where.outcomes and "" not in where.outcomes:
+        of_label = f"{by} outcome" if by else "outcome"
+        yield from ((of_label, outcome) for outcome in dict.fromkeys(where.outcomes))
+    elif by:
         yield from ((by, state) for state in states)
     elif where.driven:
         yield from (("driven", owner) for owner in living)

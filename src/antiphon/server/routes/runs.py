@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from functools import partial
 from hashlib import blake2b
@@ -11,13 +11,14 @@ from typing import Annotated, Any
 import msgspec
 from litestar import delete, get, patch, post
 from litestar.params import FromPath, FromQuery, HeaderParameter, JSONBody, QueryParameter
+from msgspec.structs import replace
 
 from antiphon.errors import JournalError, UnknownName
 from antiphon.host import Host
 from antiphon.host.host import is_closed
 from antiphon.host.starting import KEY_LENGTH, KeyUsed
-from antiphon.host.summaries import state_word
-from antiphon.journal.listing import Labels, RunFilter, RunInfo, RunStatus, check_name
+from antiphon.host.summaries import STATES, in_state, state_word
+from antiphon.journal.listing import Labels, RunFilter, RunInfo, check_name
 from antiphon.kernel.facts.summary import RunSummary
 from antiphon.server.permissions import allowed
 from antiphon.server.problems import Refusal
@@ -84,25 +85,24 @@ async def list_runs(
     host: FromHost, subject: FromSubject, team: FromQuery[str | None] = None,
     project: FromQuery[str | None] = None, owner: FromQuery[str | None] = None, text: FromQuery[str] = "",
     named: FromQuery[str] = "", before: Annotated[int, QueryParameter(ge=0)] = 0,
-    in_state: Annotated[str, QueryParameter(name="state")] = "",
+    word: Annotated[str, QueryParameter(name="state")] = "",
     limit: Annotated[int, QueryParameter(ge=1, le=MAX_PAGE)] = 50,
 ) -> RunPage:  # fmt: skip
     """The runs that the subject may see, newest first. before: what the page before gave as `next`;
     text: in its title or name; named: its id begins so, or it is called so. An empty project, owner or team
     lists the runs without one."""
-    states, driven = STATES.get(in_state, ((), None))
     if not subject.sees_all:
         if owner not in (None, subject.name):
             return RunPage([], 0)
         owner = subject.name
-    where = RunFilter(project, owner, team, states, driven, text)
+    where = _where(RunFilter(project, owner, team, text=text), word)
     found: list[RunLine] = []
     number = before
     while True:
         page = await host.journal.runs(where, number, limit)
         for info in page:
             line = await run_line(host, info) if _is_named(info, named) else None
-            if line is not None and (not in_state or in_state in (line.state, _rests(line))):
+            if line is not None and (not word or word in (line.state, _rests(line))):
                 if len(found) == limit:
                     return RunPage(found, number)
                 found.append(line)
@@ -111,14 +111,12 @@ async def list_runs(
             return RunPage(found, 0)
 
 
-STATES: Mapping[str, tuple[tuple[RunStatus, ...], bool | None]] = {
-    "running": (("open",), True),
-    "suspended": (("open",), False),
-    "waiting": (("waiting", "open"), None),
-    "idle": (("idle",), None),
-    "closed": (("closed",), None),
-}
-"""How the store finds runs of a state; any other, which tells how a run ended, is looked for among all."""
+def _where(where: RunFilter, word: str) -> RunFilter:
+    """How the store finds runs of a state. Of a run that was killed the store may not know that it waits;
+    what it does not know at all, such as `damaged`, is looked for among all."""
+    if word == "waiting":
+        return replace(where, states=("waiting", "open"))
+    return in_state(where, word) if word in STATES else where
 
 
 def _is_named(info: RunInfo, named: str) -> bool:
