@@ -19,7 +19,7 @@ SAYS = {
     "denied": "Error: permission denied: the policy denies denied",
     "invalid": "Error: ",
     "missing": "Error: Unknown tool: missing",
-    "hangs in a thread": "Error: [blocks] no result after 0.02 s; it still runs in a thread that "
+    "hangs in a thread": "Error: [blocks] no result after 0.15 s; it still runs in a thread that "
     "cannot be stopped; it may or may not have taken effect",
 }
 NAMES = {"hangs in a thread": "blocks"}
@@ -54,7 +54,8 @@ def agent():
         await asyncio.Event().wait()
         return ""
 
-    @tool(timeout=0.02)
+    # Long enough for its thread to begin on a machine that is busy with other things.
+    @tool(timeout=0.15)
     def blocks() -> str:
         "Blocks its thread."
         release.wait(10)
