@@ -54,6 +54,10 @@ PAGES: Mapping[str, tuple[str, Sequence[str]]] = {
         ],
     ),
     "host": ("Many runs of teams known by name.", ["antiphon.host"]),
+    "server": (
+        "A host over HTTP in a program of one's own.",
+        ["antiphon.server.app", "antiphon.server.routes.mounts", "antiphon.server.subjects"],
+    ),
     "delegation": ("Agents that call agents: its log and its trace.", ["antiphon.styles.delegation"]),
     "loop": ("One agent in a streaming tool loop.", ["antiphon.styles.loop"]),
     "environment": ("Roles that publish and subscribe.", ["antiphon.styles.environment"]),

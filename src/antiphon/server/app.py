@@ -35,6 +35,7 @@ from antiphon.server.routes import (
     work_modules,
 )
 from antiphon.server.routes.loading import run_of, subject_of
+from antiphon.server.routes.mounts import Mount, Mounts
 from antiphon.server.served import Served
 from antiphon.server.subjects import AccessToken, Subjects
 from antiphon.server.users import FollowedUsers
@@ -71,11 +72,12 @@ class ServerSettings(Struct, frozen=True):
 
 def make_app(
     host: Host, settings: ServerSettings, *, now: Callable[[], float] = time.time,
-    steady: Callable[[], float] = time.monotonic, more: Iterable[Any] = (),
+    steady: Callable[[], float] = time.monotonic, more: Iterable[Any] = (), mounts: Iterable[Mount] = (),
 ) -> Litestar:  # fmt: skip
-    """The ASGI app of an open host. more: routes of one's own, each with `**allowed(...)`.
+    """The ASGI app of an open host. more: routes of one's own, each with `**allowed(...)`. mounts: apps of
+    other protocols, each under a path of its own.
 
-    Raises UserError for a route that declares no permission.
+    Raises UserError for a route that declares no permission, and for a mount that cannot be.
     """
     subjects, rates = Subjects(settings.tokens, now), CallerRates(settings.bounds, steady)
     served = Served(host, subjects, rates, settings.commands)
@@ -106,7 +108,7 @@ def make_app(
         logging_config=None,
     )
     app.state.served = served
-    gate = Gate(app.asgi_handler, subjects, rates, settings.hosts, settings.origins)
+    gate = Gate(Mounts(app, mounts, served), subjects, rates, settings.hosts, settings.origins)
     if settings.users is not None:
         subjects.look = _following(settings.users, subjects, gate)
     app.asgi_handler = RequestLog(gate, steady)

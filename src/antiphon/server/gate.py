@@ -108,7 +108,7 @@ class Gate:
             self._check_place(scope, headers)
             subject = self._subject(scope, headers)
         except Refusal as refusal:
-            await _refuse(scope, refusal, send)
+            await refuse(scope, refusal, send)
             return
         scope["user"] = subject
         scope["auth"] = None
@@ -160,7 +160,8 @@ def caller_of(scope: Any, subject: Subject | None) -> str:
     return f"subject {subject.name}" if subject is not None else f"address {client[0] if client else ''}"
 
 
-async def _refuse(scope: Any, refusal: Refusal, send: Send) -> None:
+async def refuse(scope: Any, refusal: Refusal, send: Send) -> None:
+    """Answer a request, or a WebSocket before it is accepted."""
     body = msgspec.json.encode(refusal.problem)
     headers = [
         (b"content-type", MEDIA_TYPE.encode()),

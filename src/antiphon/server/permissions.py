@@ -85,11 +85,16 @@ def check_permission(connection: ASGIConnection[Any, Any, Any, Any], route: Base
     needed = permission_of(route)
     if needed in ("public", "first_frame") or _answers_options(route):
         return
-    subject = connection.scope.get("user")
+    check_scope(connection.scope.get("user"), needed, connection.app.state.served)
+
+
+def check_scope(subject: object, needed: Permission | None, served: Served) -> Subject:
+    """Whoever asks, who has a permission. Raises Refusal."""
     if not isinstance(subject, Subject):
         raise Refusal(401, "no_token", "This needs a token", "Send the header `Authorization: Bearer TOKEN`")
     if needed is None or needed not in subject.scopes:
-        raise scope_refusal(needed, connection.app.state.served)
+        raise scope_refusal(needed, served)
+    return subject
 
 
 def scope_refusal(needed: Permission | None, served: Served) -> Refusal:

@@ -57,14 +57,14 @@ class Held:
 
 
 @asynccontextmanager
-async def served(teams, *, tokens=(), journal=None, more=(), **options):
+async def served(teams, *, tokens=(), journal=None, more=(), mounts=(), **options):
     """A client of a server with these teams, and its host."""
     journal = MemoryJournal() if journal is None else journal
     followed = {"users": options.pop("users")} if "users" in options else {}
     bounds = {"bounds": options.pop("bounds")} if "bounds" in options else {}
     async with Host(journal, teams, drain_seconds=0, **options) as host:
         settings = ServerSettings((one_token(TOKEN), *tokens), **bounds, **followed)
-        app = make_app(host, settings, now=lambda: NOW, more=more)
+        app = make_app(host, settings, now=lambda: NOW, more=more, mounts=mounts)
         app.state.served.subjects.revoke("gone")
         yield Client(app, TOKEN), host
 

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 from litestar import Request
 from litestar.di import NamedDependency
 from litestar.params import FromPath
+from msgspec.structs import replace
 
 from antiphon.errors import UnknownName, UserError
 from antiphon.host import Host
@@ -34,6 +35,13 @@ TAKEN_SECONDS = 2.0
 def may_see(subject: Subject, labels: Labels) -> bool:
     """Whether a run is the subject's."""
     return subject.sees_all or labels.owner == subject.name
+
+
+def visible(subject: Subject, where: RunFilter) -> RunFilter | None:
+    """The filter as it is for a subject, who may not find runs of others; None where nothing can be found."""
+    if subject.sees_all:
+        return where
+    return replace(where, owner=subject.name) if where.owner in (None, subject.name) else None
 
 
 async def check_owner(host: Host, subject: Subject, run_id: str) -> None:

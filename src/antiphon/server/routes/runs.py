@@ -47,6 +47,7 @@ from antiphon.server.routes.loading import (
     check_owner,
     check_room,
     may_see,
+    visible,
 )
 from antiphon.server.routes.projects import check_project
 from antiphon.server.subjects import Subject
@@ -91,11 +92,9 @@ async def list_runs(
     """The runs that the subject may see, newest first. before: what the page before gave as `next`;
     text: in its title or name; named: its id begins so, or it is called so. An empty project, owner or team
     lists the runs without one."""
-    if not subject.sees_all:
-        if owner not in (None, subject.name):
-            return RunPage([], 0)
-        owner = subject.name
-    where = _where(RunFilter(project, owner, team, text=text), word)
+    where = visible(subject, _where(RunFilter(project, owner, team, text=text), word))
+    if where is None:
+        return RunPage([], 0)
     found: list[RunLine] = []
     number = before
     while True:
