@@ -153,6 +153,7 @@ def _started(effect_id: str, detail: Any) -> str:
         fallback=given("fallback"),
         scope=given("scope") or given("outside"), limits=given("limits"), by=given("by"),
         options=list(given("options")), schema=given("schema"), until=given("deadline"), joins=given("joins"),
+        tool=given("tool"),
     )  # fmt: skip
 
 

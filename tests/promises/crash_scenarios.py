@@ -18,44 +18,8 @@ from antiphon.testing.crash import Scenario
 from antiphon.values.hooks import Continue, DirectResult, PlannedCall, Return, TurnPlan
 from antiphon.values.model import Reply, Usage
 from antiphon.values.policy import StandingRule
+from tests.promises.crash_tools import seeing, tools_of
 from tests.styles.profiles.profiles_in_code import library
-
-
-def tools_of(world):
-    """A tool of each contract, one that needs approval, one that never ends."""
-
-    @tool(effect="read")
-    async def look(ctx: ToolContext, what: str) -> str:
-        "Look."
-        world.did(ctx)
-        return f"saw {what}"
-
-    @tool(effect="idempotent")
-    async def put(ctx: ToolContext, what: str) -> str:
-        "Put."
-        world.did(ctx)
-        return f"put {what}"
-
-    @tool(effect="once")
-    async def pay(ctx: ToolContext, what: str) -> str:
-        "Pay."
-        world.did(ctx)
-        return f"paid {what}"
-
-    @tool(effect="once", requires_approval=True)
-    async def wire(ctx: ToolContext, what: str) -> str:
-        "Wire."
-        world.did(ctx)
-        return f"wired {what}"
-
-    @tool(effect="read", timeout=3_600)
-    async def hang(ctx: ToolContext) -> str:
-        "Never ends."
-        world.did(ctx)
-        await asyncio.Event().wait()
-        return ""
-
-    return {each.name: each for each in (look, put, pay, wire, hang)}
 
 
 def team(**members):
@@ -96,6 +60,16 @@ def choose(record):
     if type(event) is EffectStarted and getattr(event.detail, "options", ()):
         return [("wrong", AnswerInput(event.id, "green")), ("right", AnswerInput(event.id, "blue"))]
     return []
+
+
+def do_outside(record):
+    """Answer the call of an outside tool wrongly, then rightly; the second one failed where it was done."""
+    event = record.event
+    if type(event) is not EffectStarted or not getattr(event.detail, "tool", ""):
+        return []
+    if event.id.startswith("1/1"):
+        return [("wrong", AnswerInput(event.id, '"far"')), ("right", AnswerInput(event.id, "[1, 2]"))]
+    return [("failed", AnswerInput(event.id, "", reason="no view"))]
 
 
 def allow_more(record):
@@ -188,6 +162,11 @@ FORM = Scenario(
     "questions with form", team(a=["pay"]),
     script(a=[[ask(options=["red", "blue"]), ask(timeout_seconds=30)], call("pay", what="x"), "done"]),
     (("a", "go"),), choose,
+)  # fmt: skip
+OUTSIDE = Scenario(
+    "an outside tool", seeing,
+    script(a=[[call("see"), call("pay", what="x")], call("see"), call("pay", what="y"), "done"]),
+    (("a", "go"),), do_outside,
 )  # fmt: skip
 HELD = Scenario(
     "held by one limit", team(a=[], b=["look"], c=["look"]),
@@ -495,5 +474,5 @@ _plans = script(a=[call("plan", what="a"), call("pay", what="x"), "done"])
 BOARD = Scenario("calls of a person", _planning, _plans, (("a", "go"),), change_plan)
 ALL = [
     *(SINGLE, CONTRACTS, CIRCULAR, FAN_OUT, BACKGROUND, APPROVAL, RETRY, CANCEL, LOOP, TASKS, ACTION, BOARD),
-    *(ENVIRONMENT, PROFILES, INSTRUCTIONS, FORM, HELD, RULED, CONVERSATION),
+    *(ENVIRONMENT, PROFILES, INSTRUCTIONS, FORM, OUTSIDE, HELD, RULED, CONVERSATION),
 ]

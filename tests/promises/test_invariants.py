@@ -184,6 +184,10 @@ BROKEN = {
     "a command left out": ("command", 10, changed(RULED, 10, ruled_by_command(3))),
     "a command applied twice": ("command", 10, changed(RULED, 10, ruled_by_command(1))),
     "no ruling": ("permission", 9, [*ASKED, tool("1/1.c1", "act")]),
+    "asked outside with others": (
+        "permission", 12,
+        changed(RULED, 12, EffectStarted("1/1.c1", QuestionEffect("Do it", tool="act", arguments='{"n":2}'))),
+    ),
     "denied": ("permission", 12, changed(RULED, 11, PermissionDecided("1/1.c1", False, "user"))),
     "other arguments": (
         "permission", 12, changed(RULED, 12, tool("1/1.c1", "act", '{"n":2}')),

@@ -133,6 +133,7 @@ class RunAnywhere(Protocol):
         arguments: str = "",
         by: str = "user",
         grant: Grant | None = None,
+        reason: str = "",
     ) -> int: ...
 
     async def cancel(self, target: str = "", reason: str = "") -> int: ...

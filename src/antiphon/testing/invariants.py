@@ -31,6 +31,7 @@ from antiphon.kernel.facts.events import (
     MessagePosted,
     ModelEffect,
     PermissionDecided,
+    QuestionEffect,
     RunClosed,
     RunResumed,
     RunStarted,
@@ -299,7 +300,7 @@ class Audit:
         for books in self._chain(seat):
             books.calls += 1
             self._within(books, type(detail))
-        if type(detail) is ToolEffect:
+        if isinstance(detail, ToolEffect | QuestionEffect):
             arguments = detail.arguments or call.arguments
             self.seq, wrong = self._permissions.started(event.id, detail, seat.agent, arguments, self.seq)
             if wrong:
@@ -494,7 +495,6 @@ async def _check(journal: Journal, run_id: str, origin: str, reading: Collection
 
 async def check_journal(journal: Journal, *, reading: Collection[str] | None = None) -> int:
     """Check every run of a store; how many there are."""
-    entries = await journal.runs()
-    for entry in entries:
+    for entry in (entries := await journal.runs()):
         await _check(journal, entry.run_id, entry.origin, reading)
     return len(entries)

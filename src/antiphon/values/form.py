@@ -16,6 +16,7 @@ from antiphon.schema.arguments import ArgumentsRejected, BrokenJson, parse_quote
 from antiphon.schema.declared import Fault, JsonSchema
 from antiphon.values.fields import shown
 
+RESULT_AND_REASON = "the call of an outside tool has a result, or a reason why it failed, not both"
 MOST_OPTIONS = 100
 """How many options a question may have."""
 

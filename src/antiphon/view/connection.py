@@ -47,7 +47,7 @@ from antiphon.kernel.run.rows import RecordReader, fold, index_of, read
 from antiphon.kernel.run.run import activation_info
 from antiphon.values.agent import AnyAgent, agents_of
 from antiphon.values.fields import fit, shown
-from antiphon.values.form import fitted
+from antiphon.values.form import RESULT_AND_REASON, fitted
 from antiphon.values.limits import Limits
 from antiphon.values.message import USER, Attachment, new_id
 from antiphon.values.model import ChatMessage, ToolSpec
@@ -72,9 +72,11 @@ class OpenQuestion(Struct, frozen=True):
     """Who asks."""
     text: str
     tool: str = ""
-    """Of an approval."""
+    """Of an approval; of a question that is the call of an outside tool, whose result is the answer."""
     arguments: str = ""
-    """Of an approval: the tool's, JSON."""
+    """The tool's, JSON."""
+    call_id: str = ""
+    """Of the call of an outside tool, as the model numbered it."""
     since: float = 0.0
     """When it was asked, Unix seconds."""
     options: tuple[str, ...] = ()
@@ -186,7 +188,7 @@ class RunConnection:
         asked = [(each, tree.activations[ids.activation_of(each.id)].prefix) for each in open_questions(tree)]
         found = []
         for each, digest in asked:
-            schema = await self._parameters(each, digest) if each.tool else each.schema
+            schema = await self._parameters(each, digest) if each.takes_verdict and each.tool else each.schema
             found.append(replace(each, schema=schema))
         return tuple(found)
 
@@ -232,12 +234,12 @@ class RunConnection:
         """Answer an open question; or an approval, or a limit to be raised, with `yes`, `no` or `always`.
 
         content: as the question's `options` or `schema` say. arguments: JSON that replaces the arguments
-        asked for. grant: how far `always` reaches. reason: of a `no`, told to the model; ends_turn: with the
-        `no` the turn ends too. by: who answers; recorded as an outsider, since nobody checks it. Raises
-        UserError when the effect asks nothing now, or has an answer that waits to be taken in, or the answer
-        does not fit; the same answer given once more by the same person changes nothing. Whether the tool
-        takes edited arguments its owner says: `taken` raises where it does not, and the question stays open
-        for another answer.
+        asked for. grant: how far `always` reaches. reason: of a `no`, told to the model; of an outside tool's
+        call that failed, why, in place of a content; ends_turn: with the `no` the turn ends too. by: who
+        answers; recorded as an outsider, since nobody checks it. Raises UserError when the effect asks
+        nothing now, or has an answer that waits to be taken in, or the answer does not fit; the same answer
+        given once more by the same person changes nothing. Whether the tool takes edited arguments its owner
+        says: `taken` raises where it does not, and the question stays open for another answer.
         """
         asked = (await self.folded()).tree.human_inputs.get(effect_id)
         if asked is None:
@@ -249,7 +251,10 @@ class RunConnection:
         if grant is not None and content != "always":
             raise UserError(f"Only `always` is remembered, and so takes a grant; got {content!r}")
         wait = asked.wait or WaitDetail()
-        if asked.is_question:
+        failed = wait.tool and reason
+        if failed and content:
+            raise UserError(f"{effect_id} is not answered: {RESULT_AND_REASON}")
+        if asked.is_question and not failed:
             try:
                 content = fitted(content, wait.options, wait.schema)
             except ValueError as error:
@@ -331,15 +336,18 @@ def _question(tree: RunTree, asked: EffectNode) -> OpenQuestion:
     wait = asked.wait or WaitDetail()
     until = wait.due_at or None
     if asked.is_question:
+        arguments, call_id = "", ""
+        if wait.tool:
+            arguments, call_id = asked.arguments, asked.call.id if asked.call is not None else ""
         return OpenQuestion(
-            asked.id, "question", agent, asked.text, since=since, options=wait.options, schema=wait.schema,
-            deadline=until, refused=wait.refused,
+            asked.id, "question", agent, asked.text, wait.tool, arguments, call_id, since, wait.options,
+            wait.schema, until, wait.refused,
         )  # fmt: skip
     kind: Literal["approval", "limit"] = "approval" if asked.is_approval else "limit"
     tool, arguments = (asked.name, asked.arguments) if asked.is_approval else ("", "")
     return OpenQuestion(
-        asked.id, kind, agent, asked.text, tool, arguments, since, VERDICTS, None, until, wait.refused, True,
-        () if asked.is_approval else _joining(tree, asked.id),
+        asked.id, kind, agent, asked.text, tool, arguments, "", since, VERDICTS, None, until, wait.refused,
+        True, () if asked.is_approval else _joining(tree, asked.id),
     )  # fmt: skip
 
 

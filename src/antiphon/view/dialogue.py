@@ -106,9 +106,9 @@ class PersonAsked(Struct, tag="question", tag_field="type"):
     about: str = ""
     """Of an approval, the id that the tool call has, or would have."""
     tool: str = ""
-    """Of an approval."""
+    """Of an approval; of a question that is the call of an outside tool, whose result is the answer."""
     arguments: str = ""
-    """Of an approval: the tool's, JSON."""
+    """The tool's, JSON."""
     outcome: str = ""
     """Empty while it is open; `completed` when it was answered."""
     answer: str = ""
@@ -331,7 +331,8 @@ def _part_of(node: ActivationNode, effect: EffectNode) -> Part | None:
         return _exchange(node, effect)
     if effect.asks_person:
         about = ids.parent_of(effect.id) if effect.is_approval else ""
-        tool, arguments = (effect.name, effect.arguments) if effect.is_approval else ("", "")
+        of_tool = effect.is_approval or (effect.wait is not None and effect.wait.tool)
+        tool, arguments = (effect.name, effect.arguments) if of_tool else ("", "")
         return PersonAsked(
             effect.id, node.agent, effect.began_at, effect.what, effect.text, about, tool, arguments
         )

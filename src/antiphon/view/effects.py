@@ -44,15 +44,19 @@ def node_of(effect_id: str, detail: Detail, call: ToolCall | None) -> EffectNode
         effect.text = detail.reason
     else:
         effect.text = getattr(detail, "text", "")
+        effect.finishes = getattr(detail, "finishes", False)
     return effect
 
 
 def _waits(detail: Detail) -> WaitDetail:
     if isinstance(detail, HumanInput):
-        options, schema = (detail.options, detail.schema) if type(detail) is QuestionEffect else ((), None)
+        asked = detail if type(detail) is QuestionEffect else QuestionEffect("")
         rule = detail.by if type(detail) is ApprovalEffect else ""
         joins = detail.joins if type(detail) is LimitEffect else ""
-        return WaitDetail(detail.deadline or 0.0, options=options, schema=schema, rule=rule, joins=joins)
+        return WaitDetail(
+            detail.deadline or 0.0, options=asked.options, schema=asked.schema, rule=rule, joins=joins,
+            tool=asked.tool,
+        )  # fmt: skip
     return WaitDetail(detail.due_at if type(detail) is TimerEffect else 0.0)
 
 
@@ -65,7 +69,7 @@ _NAMES: Mapping[type, Callable[[Any], tuple[EffectKind, str, str]]] = {
     ToolEffect: lambda detail: ("tool", detail.name, ""),
     CallEffect: _call,
     ApprovalEffect: lambda detail: ("wait", detail.name, "approval"),
-    QuestionEffect: lambda detail: ("wait", USER, "question"),
+    QuestionEffect: lambda detail: ("wait", detail.tool or USER, "question"),
     LimitEffect: lambda detail: ("wait", USER, "joined" if detail.joins else "limit"),
     TimerEffect: lambda detail: ("wait", "", detail.purpose),
     ResultEffect: lambda detail: ("wait", detail.call_id, "result"),

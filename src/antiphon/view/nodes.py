@@ -114,6 +114,8 @@ class WaitDetail(Struct, eq=False):
     """Of an approval: the hook or the policy that wants a person asked, see `Decision.rule`."""
     joins: str = ""
     """Of `joined`: the open question about the same limit whose answer is this one's too."""
+    tool: str = ""
+    """Of a question: the outside tool whose call it is; the answer is its result."""
 
 
 class EffectNode(Struct, eq=False):

@@ -257,7 +257,7 @@ def _called(effect: EffectNode) -> str:
     """What an effect is, as it is called: `look(page=3)`, `approval of send(to="x")`."""
     name = line(name_of(effect), WIDTH)
     if effect.is_question:
-        return "question"
+        return f"question: {name}" if effect.wait is not None and effect.wait.tool else "question"
     if effect.wait is not None and not effect.is_approval:
         return f"{effect.purpose} {name}".strip()
     given = f"{name}({short_arguments(effect.arguments)})"

@@ -4,7 +4,9 @@ import asyncio
 
 import pytest
 
-from antiphon import open_run
+from antiphon import Agent, open_run
+from antiphon.models.script import Script, call
+from antiphon.values.tool import tool_from
 from tests.unit.cli.shell import Terminal
 from tests.unit.cli.test_terminal import ALLOW, CODE, sent
 
@@ -95,3 +97,36 @@ def test_at_a_terminal_the_person_is_asked(shell, asking):
     screen.type("y\n")
     screen.end()
     assert (screen.code, sent(shell)) == (0, ["ann\x1b[2J"])
+
+
+def test_the_call_of_a_tool_that_a_person_is_to_do(shell):
+    see = tool_from("see", "See a page.", {"type": "object"}, result={"type": "integer"})
+    model = Script([[call("see", page=1), call("see", page=2)], "end"])
+
+    async def work():
+        async with open_run([Agent("a", tools=[see], model=model)], journal=f"sqlite:///{JOURNAL}") as run:
+            await run.post("a", "go")
+            async for record in run.events(deltas=False):
+                if record.asks is not None and record.event.id == "1/1.c2":
+                    return run.run_id
+
+    (shell.folder / ".antiphon").mkdir(exist_ok=True)
+    run_id = asyncio.run(work())
+    listed = shell("answer", run_id).out
+    assert "1/1.c1  a asks:\n    Do see, and answer with its result. See a page.\n    page: 1\n" in listed
+    (first, _) = shell("answer", run_id, "--json").value
+    assert (first["kind"], first["tool"], first["arguments"]) == ("question", "see", {"page": 1})
+    assert shell("answer", run_id, "--failed", "no light").code == 4  # which one?
+    assert shell("answer", run_id, "1/1.c1", "7", "--failed", "no light").code == 2
+    assert "The answer does not fit" in shell("answer", run_id, "1/1.c1", "many").err
+    assert shell("answer", run_id, "1/1.c1", "--failed", "no light").code == 0
+    assert shell("answer", run_id, "1/1.c2", "7").code == 0
+
+    async def goes_on():
+        team = [Agent("a", tools=[see], model=model)]
+        async with open_run(team, journal=f"sqlite:///{JOURNAL}", run_id=run_id) as run:
+            return await run.result("0/1.c1")
+
+    assert asyncio.run(goes_on()).output == "end"
+    shown = [each.content for each in model.requests[-1].messages if each.role == "tool"]
+    assert shown == ["Error: [see] no light", "7"]

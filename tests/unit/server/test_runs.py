@@ -8,9 +8,10 @@ from antiphon import Agent, open_run
 from antiphon.host import HostedTeam
 from antiphon.journal import open_journal
 from antiphon.kernel.facts.events import MessagePosted
-from antiphon.models.script import Script
+from antiphon.models.script import Script, call
 from antiphon.styles.profiles import ProfileTeam
 from antiphon.testing.clock import VirtualClock
+from antiphon.values.tool import tool_from
 from tests.styles.profiles.profiles_in_code import library
 from tests.unit.server.teams import (
     ADA,
@@ -132,6 +133,31 @@ def test_an_approval_is_answered_once_by_whoever_is_first():
             assert late.status == 409
             assert late.json["title"] == f"{asked['id']} was answered 'yes' by outsider local"
             assert (await client("GET", "/inbox")).json == {"items": []}
+
+    in_time(work)
+
+
+def test_the_call_of_an_outside_tool_is_a_question():
+    async def work():
+        see = tool_from("see", "See.", {"type": "object"}, result={"type": "integer"})
+        async with served({"desk": desk(call("see"), "done", tools=[see])}) as (client, _):
+            run_id = await started(client)
+            asked = await until_asked(client, run_id)
+            (item,) = (await client("GET", "/inbox")).json["items"]
+            assert item["question"] == asked
+            known = {key: asked[key] for key in ("kind", "tool", "arguments", "schema")}
+            assert known == {
+                "kind": "question",
+                "tool": "see",
+                "arguments": "{}",
+                "schema": {"type": "integer"},
+            }
+            path, given = f"/runs/{run_id}/answers", {"question": asked["id"], "content": "far"}
+            wrong = await client("POST", path, given)
+            assert "at $ expected integer, got string" in str(wrong.json)
+            assert (await client("POST", path, given | {"content": "3"})).status == 202
+            tree = await until_done(client, run_id)
+            assert tree["activations"][1]["content"] == "done"
 
     in_time(work)
 

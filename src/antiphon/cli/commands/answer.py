@@ -54,6 +54,7 @@ EFFECT = re.compile(r"\d+/\d+\.[clx]\S*")
     metavar="NAME",
     help="Who answers: recorded as `outsider NAME`, since nobody checks it. [default: your user name]",
 )
+@click.option("--failed", metavar="WHY", help="Of a tool that you were to do: it could not be done.")
 @source_option
 @json_option
 def answer(
@@ -64,6 +65,7 @@ def answer(
     agent_only: bool,
     span: str | None,
     by: str | None,
+    failed: str | None,
     source: RunSource,
     as_json: bool,
 ) -> int:
@@ -72,7 +74,8 @@ def answer(
     ID is the id as listed; it may be left out where only one thing is asked. A run that nobody
     drives takes the answer in when it is resumed. Without RUN, what every run asks is listed.
 
-    A question with options is answered with one of them, or its number; one with a schema with JSON.
+    A question with options is answered with one of them, or its number; one with a schema with JSON; the
+    call of a tool that you are to do with its result, or --failed.
 
     With always, every later call of the same tool in the run is allowed, as far as the options say.
     """
@@ -81,26 +84,21 @@ def answer(
     if not run_id:
         return asyncio.run(_inbox(source, as_json))
     reach = _Reach(tuple(map(name_and_pattern, match)), agent_only, _until(span))
-    return asyncio.run(_answer(run_id, words, arguments, reach, by, source, as_json))
+    said = _Said(arguments, reach, by or my_name(), failed)
+    return asyncio.run(_answer(run_id, words, said, source, as_json))
 
 
-async def _answer(
-    prefix: str,
-    words: Sequence[str],
-    arguments: str | None,
-    reach: _Reach,
-    by: str | None,
-    source: RunSource,
-    as_json: bool,
-) -> int:
+async def _answer(prefix: str, words: Sequence[str], said: _Said, source: RunSource, as_json: bool) -> int:
     async with opened_runs(source) as runs:
         entry = await runs.find(prefix)
         async with runs.connect(entry.run_id) as run:
             tree = await run.tree()
             asked = open_questions(tree)
             question, text = _chosen(entry, tree, asked, words)
+            if said.failed is not None:
+                return await _send(run, entry, tree, _failed(entry, asked, question, text, said), source)
             if not text:
-                if arguments is not None:
+                if said.arguments is not None:
                     raise click.UsageError("--arguments comes with an answer: yes or always.")
                 shown = [question] if question is not None else asked
                 if as_json:
@@ -113,9 +111,9 @@ async def _answer(
             if question is None:
                 raise exit_codes.NotFound(f"Run {short_id(entry.run_id)} asks nothing now")
             content = _content(question, text)
-            edited = _edited(question, text, arguments)
-            grant = _grant(question, content, reach)
-            given = AnswerInput(question.id, content, edited, by or my_name(), grant)
+            edited = _edited(question, text, said.arguments)
+            grant = _grant(question, content, said.reach)
+            given = AnswerInput(question.id, content, edited, said.by, grant)
             return await _send(run, entry, tree, given, source)
 
 
@@ -165,6 +163,19 @@ def _chosen(
     return (asked[0] if asked else None), " ".join(words).strip()
 
 
+def _failed(
+    entry: RunInfo, asked: Sequence[OpenQuestion], question: OpenQuestion | None, text: str, said: _Said
+) -> AnswerInput:
+    """That the call of an outside tool could not be done."""
+    question = question or (asked[0] if len(asked) == 1 else None)
+    if question is None:
+        listed = ", ".join(bare_id(each) for each in asked) or "(none)"
+        raise exit_codes.NotFound(f"Say which call failed. Run {short_id(entry.run_id)} asks: {listed}")
+    if not question.tool or ruled_on(question) or text or not said.failed:
+        raise click.UsageError("--failed WHY stands in place of the result of a tool that you are to do.")
+    return AnswerInput(question.id, "", by=said.by, reason=said.failed)
+
+
 def _how(effect: EffectNode) -> str:
     if effect.outcome != "completed":
         return f"{effect.outcome}{f' ({terminal_escape.line(effect.reason, 80)})' if effect.reason else ''}"
@@ -208,6 +219,15 @@ class _Reach(Struct, frozen=True):
     until: float
 
 
+class _Said(Struct, frozen=True):
+    """What options say of an answer. failed: why there is none; None without that."""
+
+    arguments: str | None
+    reach: _Reach
+    by: str
+    failed: str | None
+
+
 def name_and_pattern(said: str) -> tuple[str, str]:
     """What `--match` was given: the name of an argument, and a pattern."""
     name, sign, pattern = said.partition("=")
@@ -246,8 +266,9 @@ async def _send(
     short = short_id(entry.run_id)
     try:
         await run.answer(
-            given.effect_id, given.content, arguments=given.arguments, by=given.by, grant=given.grant
-        )
+            given.effect_id, given.content, arguments=given.arguments, by=given.by, grant=given.grant,
+            reason=given.reason,
+        )  # fmt: skip
     except AnsweredAlready as error:
         raise exit_codes.Settled(str(error)) from error
     if entry.owner:

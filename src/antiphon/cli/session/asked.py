@@ -31,6 +31,8 @@ def list_questions(
         agent = terminal_escape.line(each.agent, 60)
         if not ruled_on(each):
             say(f"{bare_id(each)}  {agent} asks:\n  {each.text}".replace("\n", "\n  "))
+            for line in laid_out(each.arguments) if each.tool else ():
+                say(f"    {line}")
             for line in form_lines(each.options, each.schema, each.deadline):
                 say(f"    {line}")
             continue
@@ -52,7 +54,8 @@ def plain_questions(asked: Sequence[OpenQuestion], run_id: str) -> list[dict[str
             "effect": each.id,
             "kind": "approval" if ruled_on(each) else "question",
             "agent": each.agent,
-            "tool": ruled_on(each),
+            "tool": each.tool or ruled_on(each),
+            "call_id": each.call_id,
             "arguments": _decoded(each.arguments) if each.arguments else None,
             "text": each.text,
             "since": each.since,

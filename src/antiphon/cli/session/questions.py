@@ -31,7 +31,8 @@ MORE = "more of its limit"
 
 
 class Question(Struct, frozen=True):
-    """One open question. `tool` is empty for a question of an agent to the user."""
+    """One open question. `tool` is empty for a question of an agent to the user. `outside`: the tool whose
+    call it is, and whose result is the answer."""
 
     id: str
     agent: str
@@ -42,6 +43,7 @@ class Question(Struct, frozen=True):
     schema: dict[str, Any] | None = None
     deadline: float | None = None
     """Unix seconds."""
+    outside: str = ""
 
 
 def ruled(effect: EffectNode) -> str:
@@ -64,10 +66,11 @@ class Questions:
         for effect in self._run.human_inputs.values():
             if effect.id not in self._answered:
                 agent, tool = self._run.activations[ids.activation_of(effect.id)].agent, ruled(effect)
-                wait, arguments = effect.wait or WaitDetail(), effect.arguments if tool else ""
+                wait = effect.wait or WaitDetail()
+                arguments = effect.arguments if tool or wait.tool else ""
                 return Question(
                     effect.id, agent, effect.text, tool, arguments, wait.options, wait.schema,
-                    wait.due_at or None,
+                    wait.due_at or None, wait.tool,
                 )  # fmt: skip
         return None
 
@@ -88,7 +91,9 @@ def show(console: Console, question: Question, whole: bool = False) -> None:
     console.print()
     if not question.tool:
         console.print(Text.assemble((agent, "bold"), " asks you:"))
-        console.print(Text(question.text))
+        console.print(Text(terminal_escape.clean(question.text)))
+        for line in laid_out(question.arguments, max(console.width - 2, 20)) if question.outside else ():
+            console.print(Text("  " + line), soft_wrap=True)
         for line in form_lines(question.options, question.schema, question.deadline):
             console.print(Text("  " + line), soft_wrap=True)
         console.print(Text("your answer: ", "bold"), end="")

@@ -137,6 +137,14 @@ class QuestionEffect(Struct, frozen=True, gc=False, tag="question", tag_field="k
     """The JSON Schema that an answer must fit, as JSON; None: any text is one."""
     deadline: float | None = None
     """See ApprovalEffect."""
+    tool: str = ""
+    """The outside tool whose call this is: the answer is its result."""
+    arguments: str = ""
+    """Of such a call, canonical JSON."""
+    call_id: str = ""
+    """Of such a call, as the model numbered it."""
+    finishes: bool = False
+    """The answer ends the activation."""
 
 
 class LimitEffect(Struct, frozen=True, gc=False, tag="limit", tag_field="kind", omit_defaults=True):

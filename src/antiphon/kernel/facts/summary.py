@@ -26,7 +26,7 @@ class AskedQuestion(Struct, frozen=True, gc=False, omit_defaults=True):
     text: str = ""
     """The start of it."""
     tool: str = ""
-    """Of an approval."""
+    """Of an approval; of a question that is the call of an outside tool."""
     since: float = 0.0
     """Unix seconds."""
 
@@ -98,7 +98,7 @@ def _question(run: RunState, opened: OpenEffect) -> AskedQuestion:
     if isinstance(detail, ApprovalEffect):
         return AskedQuestion(opened.id, "approval", agent, text, detail.name, opened.since)
     kind: Literal["question", "limit"] = "question" if isinstance(detail, QuestionEffect) else "limit"
-    return AskedQuestion(opened.id, kind, agent, text, "", opened.since)
+    return AskedQuestion(opened.id, kind, agent, text, getattr(detail, "tool", ""), opened.since)
 
 
 encode = msgspec.json.Encoder().encode

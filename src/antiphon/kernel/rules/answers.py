@@ -7,7 +7,7 @@ from antiphon.kernel.facts.events import VERDICTS, ApprovalEffect, HumanInput, L
 from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules.team.compiled import CompiledTeam, at_work
 from antiphon.schema.arguments import Invalid
-from antiphon.values.form import fitted
+from antiphon.values.form import RESULT_AND_REASON, fitted
 
 
 def deadline_of(run: RunState, activation: Activation, asked: float | None = None) -> float | None:
@@ -27,12 +27,13 @@ def unanswered(opened: OpenEffect) -> str:
 
 
 def check_answer(
-    run: RunState, team: CompiledTeam, opened: OpenEffect, content: str, arguments: str = "", at: float = 0.0
-) -> tuple[str, str] | Invalid:
+    run: RunState, team: CompiledTeam, opened: OpenEffect, content: str, arguments: str = "", at: float = 0.0,
+    reason: str = "",
+) -> tuple[str, str] | Invalid:  # fmt: skip
     """An answer as it binds: the content, and of an approval the arguments as canonical JSON.
 
-    arguments: as edited; empty for those that were shown. at: the time, Unix seconds. Invalid: why it is no
-    answer, so that the question stays.
+    arguments: as edited; empty for those that were shown. at: the time, Unix seconds. reason: of an outside
+    tool that failed, why. Invalid: why it is no answer, so that the question stays.
     """
     detail = opened.detail
     if not isinstance(detail, HumanInput):
@@ -44,6 +45,8 @@ def check_answer(
             return Invalid(
                 "a question is answered by its content; arguments come with a tool's approval only"
             )
+        if detail.tool and reason:
+            return Invalid(RESULT_AND_REASON) if content else ("", "")
         try:
             return fitted(content, detail.options, detail.schema), ""
         except ValueError as error:

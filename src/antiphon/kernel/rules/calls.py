@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 from antiphon.kernel.facts import ids
@@ -13,6 +14,7 @@ from antiphon.kernel.facts.events import (
     EffectFinished,
     EffectStarted,
     PermissionDecided,
+    QuestionEffect,
     ToolEffect,
 )
 from antiphon.kernel.facts.fold.calls import planned_above
@@ -31,6 +33,10 @@ from antiphon.values.hooks import Authorize, DirectResult, PlannedCall
 from antiphon.values.message import USER, ToolCall
 from antiphon.values.policy import Policy, Ruling, StandingRule, covers, rule, rule_for, strictest
 from antiphon.values.tool import Tool
+from antiphon.values.tool.tool import OutsideCall
+
+SHOWN_DESCRIPTION = 1_000
+"""Characters of an outside tool's description that whoever does the call is shown."""
 
 # -- how many at once -----------------------------------------------------------------------------
 
@@ -230,8 +236,8 @@ def _use_tool(
     """Check the arguments, then the permission, then start."""
     decided = permission.arguments if permission is not None else ""
     read = tool.prepare(call.arguments)
-    repaired = isinstance(read, Repaired)
-    if repaired and call.name in member.finishing:
+    repaired, outside = isinstance(read, Repaired), tool.function
+    if repaired and (call.name in member.finishing or type(outside) is OutsideCall):
         read = tool.revalidate(call.arguments)
     arguments = tool.revalidate(decided) if decided else read.text if isinstance(read, Repaired) else read
     if isinstance(arguments, Invalid):
@@ -263,6 +269,8 @@ def _use_tool(
                 by,
             )
             return EffectStarted(ids.approval_id(effect_id), asked)
+    if type(outside) is OutsideCall:
+        return _asked_outside(run, member, caller, call, effect_id, tool, arguments, outside)
     return EffectStarted(
         effect_id,
         ToolEffect(
@@ -275,13 +283,30 @@ def _use_tool(
     )
 
 
+def _asked_outside(
+    run: RunState, member: CompiledAgent, caller: Activation, call: ToolCall, effect_id: str, tool: Tool,
+    arguments: str, outside: OutsideCall,
+) -> EffectStarted | EffectFinished:  # fmt: skip
+    """The call of an outside tool is a question to whoever runs the request."""
+    if not run.options.interactive:
+        reason = f"{tool.name} is done by whoever runs the request, and nobody is there to answer"
+        return EffectFinished(effect_id, "denied", reason=reason)
+    told = f"Do {tool.name}, and answer with its result. {tool.description[:SHOWN_DESCRIPTION]}".strip()
+    until = run.at + tool.timeout if tool.timeout < inf else None
+    asked = QuestionEffect(
+        told, planned_above(run, caller), (), outside.result, deadline_of(run, caller, until), tool.name,
+        arguments, call.id, call.name in member.finishing,
+    )  # fmt: skip
+    return EffectStarted(effect_id, asked)
+
+
 def _intercepted(
     emit: Emit, run: RunState, team: CompiledTeam, member: CompiledAgent, caller: Activation,
     call: ToolCall, begun: EffectStarted,
 ) -> None:  # fmt: skip
     """What the agent's own hook makes of a tool call: its result at once, a call of an agent, or the tool."""
     detail, intercept = begun.detail, member.agent.hooks.intercept_call
-    if type(detail) is not ToolEffect or intercept is None:
+    if not isinstance(detail, ToolEffect | QuestionEffect) or intercept is None:
         emit(begun)
         return
     turn = caller.turn
@@ -295,7 +320,7 @@ def _intercepted(
         reason = hooks.raised("intercept_call", caller, error).reason
         emit(EffectFinished(begun.id, "failed", reason=reason, decided_by="intercept_call"))
         return
-    if found is not None and detail.repaired:
+    if found is not None and type(detail) is ToolEffect and detail.repaired:
         # It is not the reading tool that follows, so nothing of the arguments may be guessed.
         refused = member.tools[call.name].revalidate(call.arguments)
         reason = refused.text if isinstance(refused, Invalid) else ""

@@ -89,6 +89,7 @@ class AnswerInput(Struct, frozen=True, tag=True, omit_defaults=True):
 
     To an approval `yes`, `no` or `always`; `arguments` (JSON) replaces what was asked for; `grant`
     says how far `always` reaches. Of a `no`, `reason` is told to the model, and `ends_turn` ends the turn.
+    To the call of an outside tool its result, or as `reason` alone why it failed.
     """
 
     effect_id: str
@@ -231,18 +232,22 @@ def _answered(state: RunState, team: CompiledTeam, command: AnswerInput, at: flo
     if opened is None or not isinstance(opened.detail, HumanInput):
         reason = f"{command.effect_id} is not an open question"
         return _dead(command.content, command.effect_id, reason, number)
-    found = check_answer(state, team, opened, command.content, command.arguments, at)
+    reason = command.reason
+    found = check_answer(state, team, opened, command.content, command.arguments, at, reason)
     if isinstance(found, Invalid):
         return _dead(command.content, command.effect_id, found.text, number)
     content, arguments = found
+    tool = opened.detail.tool if type(opened.detail) is QuestionEffect else ""
+    failed = bool(tool and reason)
     return EffectFinished(
         command.effect_id,
-        content=content,
+        "failed" if failed else "completed",
+        content,
         arguments=arguments,
         decided_by=command.by,
         command=number,
         grant=command.grant if content == "always" else None,
-        reason=command.reason,
+        reason=f"[{tool}] {reason}" if failed else reason,
         finishes=command.ends_turn and content == "no",
     )
 

@@ -249,9 +249,10 @@ class Run:
         """Answer an open question; or an approval, or a limit to be raised, with `yes`, `no` or `always`.
 
         arguments: JSON that replaces the arguments asked for; the tool must take them. grant: how far
-        `always` reaches. reason: of a `no`, told to the model; ends_turn: with the `no` the turn ends too.
-        Raises UserError when the effect asks nothing, or the answer does not fit: it says where, what is
-        expected and what was given, and the question stays open.
+        `always` reaches. reason: of a `no`, told to the model; of an outside tool's call that failed, why, in
+        place of a content; ends_turn: with the `no` the turn ends too. Raises UserError when the effect asks
+        nothing, or the answer does not fit: it says where, what is expected and what was given, and the
+        question stays open.
         """
         opened = self._runtime.state.open.get(effect_id)
         if opened is None or not isinstance(opened.detail, HumanInput):
@@ -261,7 +262,7 @@ class Run:
         command = posted(AnswerInput(effect_id, content, arguments, by, grant, reason, ends_turn))
         found = check_answer(
             self._runtime.state, self._runtime.team, opened, command.content, command.arguments,
-            self._runtime.clock.now(),
+            self._runtime.clock.now(), command.reason,
         )  # fmt: skip
         if isinstance(found, Invalid):
             raise UserError(f"{effect_id} is not answered: {found.text}")
@@ -438,6 +439,9 @@ def _shown(effect_id: str, agent: str, detail: HumanInput) -> Message:
     elif type(detail) is QuestionEffect:
         data = {"options": list(detail.options)} if detail.options else data
         data = {"schema": detail.schema} if detail.schema is not None else data
+        if detail.tool:
+            intent = "tool"
+            data |= {"tool": detail.tool, "arguments": detail.arguments, "call_id": detail.call_id}
     else:
         intent = "limit"
     if detail.deadline is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from antiphon.kernel.facts.events import PermissionDecided, ToolEffect
+from antiphon.kernel.facts.events import PermissionDecided, QuestionEffect, ToolEffect
 
 Acts = Callable[[str, str], bool]
 """Whether the tool of this agent (agent, tool) acts on the world."""
@@ -33,15 +33,19 @@ class PermissionAudit:
         return ""
 
     def started(
-        self, effect_id: str, detail: ToolEffect, agent: str, arguments: str, seq: int
+        self, effect_id: str, detail: ToolEffect | QuestionEffect, agent: str, arguments: str, seq: int
     ) -> tuple[int, str]:
-        """A tool started in record `seq`: which record is wrong, perhaps an earlier start, and why."""
+        """A tool started in record `seq`, or is asked for outside: which record is wrong, perhaps an earlier
+        start, and why."""
         ruled = self._decided.get(effect_id)
         if ruled is not None:
             if not ruled.allowed:
                 return seq, f"{effect_id} started although {ruled.decided_by or 'somebody'} denied it"
             if ruled.arguments != arguments:
                 return seq, f"{effect_id} runs {arguments}, allowed was {ruled.arguments}"
+            return seq, ""
+        if isinstance(detail, QuestionEffect):
+            # Who does it is whom an instant permission would have asked for.
             return seq, ""
         tool = agent, detail.name
         if self._acts is not None:

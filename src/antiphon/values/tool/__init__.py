@@ -14,6 +14,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
+from math import inf
 from typing import Any, Protocol, TypedDict, Unpack, cast, overload
 
 import msgspec
@@ -31,6 +32,7 @@ from antiphon.values.tool.tool import (
     Dependency,
     Done,
     Effect,
+    OutsideCall,
     Presentation,
     Tool,
     ToolContext,
@@ -125,16 +127,26 @@ def tool_from(
     name: str,
     description: str,
     parameters: Mapping[str, Any],
-    call: Callable[..., object],
+    call: Callable[..., object] | None = None,
+    *,
+    result: Mapping[str, Any] | None = None,
     **contract: Unpack[ToolOptions],
 ) -> Tool:
     """A tool whose arguments a JSON Schema describes, as those of a server or of another language.
 
     parameters: of type object. Models are shown it as it is, and all of it is checked: see
     `antiphon.schema.declared` for what is refused. call: takes the arguments as one dict, of JSON's own
-    types, after a first parameter `ctx` if it has one; may be async. contract: as of `tool`.
-    Raises ToolDefinitionError.
+    types, after a first parameter `ctx` if it has one; may be async. None: an outside tool, whose calls are
+    questions to whoever runs the request; the answer is the result. result: of such a tool, the JSON Schema
+    that the answer must fit. contract: as of `tool`; `effect` of an outside tool is `read` unless given,
+    since nothing is done before somebody answers. Raises ToolDefinitionError.
     """
+    if call is None:
+        call = _outside(name, result, contract)
+    elif result is not None:
+        raise ToolDefinitionError(
+            f"{name}: result goes with a tool without a function; what that returns counts"
+        )
     name = _name(name, call)
     if not callable(call):
         raise ToolDefinitionError(f"{name}: call is a function of the arguments; got {call!r}")
@@ -147,6 +159,19 @@ def tool_from(
     shape = shape_of_schema(parameters, call, name)
     described = _option("description", description, str)
     return _put_together(name, described, call, shape, dict(contract), checked)
+
+
+def _outside(name: str, result: Any, contract: ToolOptions) -> OutsideCall:
+    """What stands in the place of the function of an outside tool."""
+    for option in ("reconcile", "isolated", "raw"):
+        if contract.get(option):
+            raise ToolDefinitionError(f"{name}: {option} is about a function, and an outside tool has none")
+    from antiphon.values.form import wrong_form
+
+    schema = _option("result", result, dict[str, Any] | None, f"{name}: ")
+    if wrong := wrong_form((), schema):
+        raise ToolDefinitionError(f"{name}: result: {wrong}")
+    return OutsideCall(name, schema)
 
 
 def as_tool(obj: Tool | Callable[..., object]) -> Tool:
@@ -229,6 +254,9 @@ def _put_together(
     if contract.get("isolated"):
         _check_importable(function, name)
     spec = ToolSpec(name, description, shape.parameters)
+    if isinstance(function, OutsideCall):
+        given = given | {"outside": function.result}
+        contract = {"timeout": inf, "effect": "read"} | contract
     presented = Presentation(contract.pop("kind", "other"), _title(contract.pop("title", ""), name))
     return Tool(
         name=name,

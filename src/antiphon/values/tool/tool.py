@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Generic, Literal, cast
+from typing import Any, Generic, Literal, NoReturn, cast
 
 import msgspec
 from msgspec import Struct, field
@@ -133,6 +133,20 @@ class Done(Exception):
         self.result = result_of(result).content
 
 
+class OutsideCall(Struct, frozen=True, eq=False):
+    """In the place of a tool's function: whoever runs the request does the call, and answers with its
+    result."""
+
+    name: str
+    """The tool's."""
+    result: dict[str, Any] | None = None
+    """The JSON Schema of the result; None: any text is one."""
+
+    def __call__(self, arguments: dict[str, Any]) -> NoReturn:
+        """Nobody here does it. Raises ToolError."""
+        raise ToolError(f"{self.name} has no function: whoever runs the request does it, and answers")
+
+
 class Tool(Struct, Generic[Given, Returned], frozen=True, eq=False, weakref=True, kw_only=True):
     """A function offered to models. Made by `tool` or `as_tool`; immutable, shared freely."""
 
@@ -143,7 +157,8 @@ class Tool(Struct, Generic[Given, Returned], frozen=True, eq=False, weakref=True
     reconcile: Callable[..., Any] | None = None
     """Asked after a crash what became of a `once` effect. None: the effect ends `unknown`."""
     timeout: float = 60.0
-    """Seconds; a call that takes longer is cancelled, or abandoned when it is synchronous."""
+    """Seconds; a call that takes longer is cancelled, or abandoned when it is synchronous. Of an outside
+    tool: how long an answer is waited for, for ever unless it is given."""
     requires_approval: bool = False
     """A person must allow each call."""
     examples: tuple[Example, ...] = ()
@@ -191,6 +206,11 @@ class Tool(Struct, Generic[Given, Returned], frozen=True, eq=False, weakref=True
     def title(self) -> str:
         """What people are shown in place of the name, one line."""
         return self._shown.title or self.name.replace("_", " ").replace("-", " ").strip().capitalize()
+
+    @property
+    def outside(self) -> bool:
+        """Whether a call of it is a question to whoever runs the request, see `tool_from`."""
+        return type(self.function) is OutsideCall
 
     @property
     def parameters(self) -> dict[str, Any]:

@@ -348,7 +348,8 @@ def question_finished(
         operation_finished(run, activation, opened, event)
         return
     activation.turn.waiting -= 1
-    _book(run, activation, opened.index, event, result_of(event))
+    finishes = type(opened.detail) is QuestionEffect and opened.detail.finishes
+    _book(run, activation, opened.index, event, result_of(event), finishes)
 
 
 def operation_finished(

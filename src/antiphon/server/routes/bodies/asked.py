@@ -79,7 +79,8 @@ class AnswerBody(Struct, frozen=True, forbid_unknown_fields=True):
     question: str
     """The question's id."""
     content: str
-    """The answer; to an approval or a limit `yes`, `no` or `always`."""
+    """The answer; to an approval or a limit `yes`, `no` or `always`; to the call of an outside tool its
+    result."""
     arguments: str = ""
     """Of an approval: JSON that replaces the arguments asked for."""
     grant: Grant | None = None
@@ -88,7 +89,8 @@ class AnswerBody(Struct, frozen=True, forbid_unknown_fields=True):
     """Where `always` to a tool holds: in this run, or also in those of its project or owner that are opened
     from now on."""
     reason: str = ""
-    """Of a `no`: why, told to the model."""
+    """Of a `no`: why, told to the model. Of the call of an outside tool, with an empty `content`: why it
+    failed."""
     ends_turn: bool = False
     """With the `no` the agent's turn ends too."""
 
