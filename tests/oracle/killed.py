@@ -161,7 +161,7 @@ def _killed(each):
                 await run.post(
                     asked.agent,
                     asked.text,
-                    **{name: getattr(asked, name) for name in ("inbox", "calls", "data")},
+                    **{name: getattr(asked, name) for name in ("inbox", "calls", "data", "options")},
                 )
                 for asked in (one if isinstance(one, AskAgent) else AskAgent(*one) for one in each.requests)
             ]

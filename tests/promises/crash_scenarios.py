@@ -18,7 +18,7 @@ from antiphon.testing.crash import Scenario
 from antiphon.values.hooks import Continue, DirectResult, PlannedCall, Return, TurnPlan
 from antiphon.values.model import Reply, Usage
 from antiphon.values.policy import StandingRule
-from tests.promises.crash_tools import seeing, tools_of
+from tests.promises.crash_tools import BROUGHT, seeing, tools_of
 from tests.styles.profiles.profiles_in_code import library
 
 
@@ -66,7 +66,7 @@ def do_outside(record):
     """Answer the call of an outside tool wrongly, then rightly; the second one failed where it was done."""
     event = record.event
     if type(event) is not EffectStarted or not getattr(event.detail, "tool", ""):
-        return []
+        return approve(record)
     if event.id.startswith("1/1"):
         return [("wrong", AnswerInput(event.id, '"far"')), ("right", AnswerInput(event.id, "[1, 2]"))]
     return [("failed", AnswerInput(event.id, "", reason="no view"))]
@@ -167,6 +167,11 @@ OUTSIDE = Scenario(
     "an outside tool", seeing,
     script(a=[[call("see"), call("pay", what="x")], call("see"), call("pay", what="y"), "done"]),
     (("a", "go"),), do_outside,
+)  # fmt: skip
+REQUESTED = Scenario(
+    "a request with options", team(a=["pay", "wire"]),
+    script(a=[[call("see"), call("pay", what="x")], call("wire", what="y"), "far", "[3]"]),
+    (AskAgent("a", "go", options=BROUGHT),), do_outside,
 )  # fmt: skip
 HELD = Scenario(
     "held by one limit", team(a=[], b=["look"], c=["look"]),
@@ -474,5 +479,5 @@ _plans = script(a=[call("plan", what="a"), call("pay", what="x"), "done"])
 BOARD = Scenario("calls of a person", _planning, _plans, (("a", "go"),), change_plan)
 ALL = [
     *(SINGLE, CONTRACTS, CIRCULAR, FAN_OUT, BACKGROUND, APPROVAL, RETRY, CANCEL, LOOP, TASKS, ACTION, BOARD),
-    *(ENVIRONMENT, PROFILES, INSTRUCTIONS, FORM, OUTSIDE, HELD, RULED, CONVERSATION),
+    *(ENVIRONMENT, PROFILES, INSTRUCTIONS, FORM, OUTSIDE, REQUESTED, HELD, RULED, CONVERSATION),
 ]

@@ -3,7 +3,14 @@
 import asyncio
 
 from antiphon import Agent, ToolContext, tool
+from antiphon.values.agent import OutsideTool, RequestOptions
 from antiphon.values.tool import tool_from
+
+PLACE = {"type": "array", "items": {"type": "integer"}}
+BROUGHT = RequestOptions(
+    (OutsideTool("see", "See.", {"type": "object"}, PLACE),), own_tools=("pay",), settings={"seed": 7},
+    output=PLACE, instructions="Be brief.", policy="guarded",
+)  # fmt: skip
 
 
 def tools_of(world):
@@ -45,6 +52,5 @@ def tools_of(world):
 
 def seeing(world):
     """An agent that looks through the eyes of whoever runs the request, and acts itself."""
-    place = {"type": "array", "items": {"type": "integer"}}
-    see = tool_from("see", "See.", {"type": "object"}, result=place)
+    see = tool_from("see", "See.", {"type": "object"}, result=PLACE)
     return [Agent("a", tools=[see, tools_of(world)["pay"]])]

@@ -27,8 +27,9 @@ from antiphon.journal import Journal, open_journal
 from antiphon.journal.listing import NO_LABELS, Labels, RunInfo
 from antiphon.kernel.facts.summary import RunSummary, summary_of
 from antiphon.kernel.run.clock import Clock
-from antiphon.kernel.run.commands import AskAgent, encode, known_history, posted
+from antiphon.kernel.run.commands import AskAgent, encode, known_history, known_options, posted
 from antiphon.kernel.run.open import cancel_run, compare_team, system_clock
+from antiphon.values.agent import RequestOptions
 from antiphon.values.fields import fit
 from antiphon.values.limits import Limits
 from antiphon.values.message import Attachment, new_id
@@ -143,18 +144,19 @@ class Host:
         data: Any = None, limits: Limits | None = None, key: str = "", run_id: str = "",
         labels: Labels = NO_LABELS, files: Iterable[str] = (), model: str = "", policy: Preset | None = None,
         traceparent: str = "", history: Iterable[ChatMessage] = (), conversation: bool = False,
+        options: RequestOptions | None = None,
     ) -> StartedRun:  # fmt: skip
         """Start a run with a request to `entry`, or the team's first agent; durable on return.
 
         It may have to wait for a slot. key: starts it once, however often it is asked for by the same owner.
-        data, limits, history (what was said before): of the request. labels: its owner and project; in a
-        project of this host the team may be the project's own. files: of the project, enclosed in the
+        data, limits, history (what was said before), options: of the request. labels: its owner and project;
+        in a project of this host the team may be the project's own. files: of the project, enclosed in the
         request. model: of `models`, for every agent; policy: one that allows no more than the team's; both
         hold as long as the run does. conversation: whether the agent remembers at each further request what
-        was said before. traceparent: the span of whoever asks (W3C Trace Context), under which
-        the run's stand; it is no part of what the key stands for. Raises UnknownName, KeyUsed when the key
-        came with another request, UserError for what JSON cannot hold, a history that no provider would
-        take and what is not to be chosen, JournalError.
+        was said before. traceparent: the span of whoever asks (W3C Trace Context), under which the run's
+        stand; no part of what the key stands for. Raises UnknownName, KeyUsed when the key came with another
+        request, UserError for what JSON cannot hold or is not to be chosen, a history that no provider would
+        take and options that cannot be, JournalError.
         """
         self._check_starts()
         found = checked(Labels(labels.project, labels.owner, team))
@@ -164,8 +166,8 @@ class Host:
             if agent not in (names := [each.name for each in known.agents]):
                 raise UnknownName(f"agent of team {team}", agent, names)
             given = (*attachments, *await self.known.enclosed(found.project, files))
-            said = known_history(history)
-            asked = posted(AskAgent(agent, message, given, data=data, limits=limits, history=said))
+            said, own = known_history(history), known_options(options, known.agents[names.index(agent)])
+            asked = posted(AskAgent(agent, message, given, "", "", data, (), (), limits, "", said, own))
             first = FirstRequest(
                 first_key(found, encode(asked), model, policy or ""),
                 encode(replace(asked, traceparent=traceparent)), found,

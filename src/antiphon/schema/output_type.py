@@ -9,7 +9,8 @@ import msgspec
 from msgspec import Struct
 
 from antiphon.errors import UserError
-from antiphon.schema.arguments import said_by
+from antiphon.schema.arguments import parse_quoted, said_by
+from antiphon.schema.declared import JsonSchema
 from antiphon.schema.fitted import fitted
 from antiphon.schema.json_schema import schema_of
 from antiphon.schema.leniences import Leniences
@@ -44,6 +45,18 @@ class OutputSchema(Struct, frozen=True, eq=False):
             reason = said_by(error).encode("utf-8", "replace").decode()
             return f"[system] The answer does not fit the schema: {reason}. Answer again, with JSON alone."
         return ""
+
+
+class DeclaredOutput(OutputSchema, frozen=True, eq=False):
+    """What a JSON Schema asks for that somebody else wrote; its value is plain JSON."""
+
+    def read(self, text: str) -> Any:
+        """See OutputSchema."""
+        fenced = _FENCED.fullmatch(text)
+        given = parse_quoted(fenced[1] if fenced else text)
+        if (fault := JsonSchema(self.schema).fault(given)) is not None:
+            raise ValueError(str(fault))
+        return given
 
 
 def answer_of(kind: Any) -> OutputSchema | None:

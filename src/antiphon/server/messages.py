@@ -14,7 +14,7 @@ from antiphon.server.changes import (
     ManageWorkModulesReply,
 )
 from antiphon.server.problems import Problem
-from antiphon.server.routes.bodies import CommandReceipt, RunLine, TeamView, ToolView
+from antiphon.server.routes.bodies import CommandReceipt, OptionsBody, RunLine, TeamView, ToolView
 from antiphon.styles.profiles import RunContext
 from antiphon.values.limits import Limits
 from antiphon.values.model import ChatMessage, Usage
@@ -90,6 +90,8 @@ class StartRun(Struct, frozen=True, tag="start_run", tag_field="type", forbid_un
     """Whether the agent that is asked remembers, at each further request, what was said before."""
     traceparent: str = ""
     """The W3C trace that the request is a part of; another text than one is none."""
+    options: OptionsBody | None = None
+    """Of the request: what holds for it alone."""
     key: str = ""
     """Starts it once, however often it is sent: an idempotency key."""
 
@@ -119,6 +121,8 @@ class SendToRun(Struct, frozen=True, tag="send_to_run", tag_field="type", forbid
     """The W3C trace that the request is a part of; another text than one is none."""
     key: str = ""
     """Asks once, however often it is sent: an idempotency key."""
+    options: OptionsBody | None = None
+    """Of a request: what holds for it alone."""
 
 
 class AnswerQuestion(Struct, frozen=True, tag="answer", tag_field="type", forbid_unknown_fields=True):

@@ -299,7 +299,7 @@ class SocketConnection:
             request.team, request.message, entry=request.entry, data=request.data, limits=request.limits,
             key=request.key, labels=Labels(request.project, self._subject.name), files=request.files,
             model=request.model, policy=request.policy, traceparent=known(request.traceparent),
-            history=request.history, conversation=request.conversation,
+            history=request.history, conversation=request.conversation, options=request.options,
         )  # fmt: skip
         if request.name and started.created:
             await self._host.journal.rename(started.run_id, request.name)
@@ -315,12 +315,13 @@ class SocketConnection:
                 agent = request.agent or await self._entry(run.run_id)
                 asked = AskBody(
                     agent, request.message, data=request.data, limits=request.limits, history=request.history,
-                    intent=request.intent,
+                    intent=request.intent, options=request.options,
                 )  # fmt: skip
                 key = await once(self._host, run.run_id, request.key, asked) if request.key else ""
                 number = await run.ask(
                     agent, request.message, intent=request.intent, data=request.data, limits=request.limits,
                     key=key, traceparent=known(request.traceparent), history=request.history,
+                    options=request.options,
                 )  # fmt: skip
             posted = await receipt(run, number)
             await self._send(messages.SendReply(request.request_id, run.run_id, posted))
@@ -423,7 +424,7 @@ ACTIONS: Mapping[type[Any], tuple[Permission, Action]] = {
 
 def _check_alone(request: messages.SendToRun) -> None:
     """Raise UserError for what only a request of its own can have."""
-    for name in ("agent", "history", "intent", "limits", "data", "traceparent", "key"):
+    for name in ("agent", "history", "intent", "limits", "data", "traceparent", "options", "key"):
         if getattr(request, name) != getattr(_TOLD, name):
             raise UserError(
                 f"An open call is told a message; {name} goes with a request: leave it out, or call_id"

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Never, Protocol, TypeAlias
 
 from msgspec.structs import force_setattr, replace
 
-from antiphon.errors import UserError
-from antiphon.values.fields import Checked, check_at_least, check_fields
+from antiphon.errors import ToolDefinitionError, UserError
+from antiphon.values.codec import encode_value
+from antiphon.values.fields import Checked, CheckedWhenMade, check_at_least, check_fields, shown
 from antiphon.values.generic import Deps, Out
 from antiphon.values.hooks import Hooks, InstructionsContext
 from antiphon.values.limits import Limits
 from antiphon.values.message import USER
 from antiphon.values.model import Example, Model
 from antiphon.values.policy import Policy, Preset
-from antiphon.values.tool import Tool, as_tool
+from antiphon.values.tool import Tool, ToolKind, as_tool, tool_from
+from antiphon.values.tool.tool import OutsideCall
 
 if TYPE_CHECKING:
     from typing_extensions import TypeForm
@@ -156,6 +159,141 @@ class ModelOptions(Checked, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_at_least(self, 1, "max_output_tokens")
+
+
+class OutsideTool(CheckedWhenMade, frozen=True, omit_defaults=True):
+    """A tool that a request brings: whoever runs it does the calls, see `tool_from`."""
+
+    name: str
+    """As the model calls it; none of the agent's own tools has it."""
+    description: str = ""
+    """What the model is told."""
+    parameters: Mapping[str, Any] = {}
+    """JSON Schema of type object, without regular expressions."""
+    result: dict[str, Any] | None = None
+    """JSON Schema that an answer must fit, without regular expressions. None: any text is one."""
+    title: str = ""
+    """What people are shown in place of the name."""
+    kind: ToolKind = "other"
+    """What it is for, see `Tool.kind`."""
+
+    @classmethod
+    def of(cls, tool: Tool) -> OutsideTool:
+        """A tool that `tool_from` made without a function. Raises UserError for any other."""
+        function = tool.function
+        if not isinstance(function, OutsideCall):
+            raise UserError(f"{tool.name} has a function; a request brings tools that others do")
+        return cls(
+            tool.name, tool.description, tool.parameters, function.result, tool._shown.title, tool.kind
+        )
+
+    def made(self) -> Tool:
+        """The tool. Raises ToolDefinitionError."""
+        return tool_from(
+            self.name, self.description, self.parameters, result=self.result, title=self.title, kind=self.kind
+        )
+
+
+REQUEST_SETTINGS = frozenset(
+    {"temperature", "top_p", "top_k", "min_p", "seed", "stop", "presence_penalty", "frequency_penalty",
+     "repetition_penalty", "reasoning_effort", "verbosity"}
+)  # fmt: skip
+"""Settings of a model that a request may choose: none of them reaches beyond its answer."""
+MAX_OPTIONS = 262_144
+"""Bytes of what a request may bring, as JSON."""
+MAX_OUTSIDE_TOOLS = 128
+"""Tools that a request may bring."""
+
+
+class RequestOptions(CheckedWhenMade, frozen=True, omit_defaults=True):
+    """What holds for one request alone, beside what its agent is; nothing of it reaches further than the run
+    and the agent do.
+
+    All but `policy` is for the agent that is asked, and not for those that it calls.
+    """
+
+    tools: tuple[OutsideTool, ...] = ()
+    """Tools beside the agent's own."""
+    own_tools: tuple[str, ...] | None = None
+    """Which of its own tools the agent has; None: all."""
+    settings: Mapping[str, Any] = {}
+    """Settings of the model in place of the agent's; see REQUEST_SETTINGS for those that may be given."""
+    max_output_tokens: int | None = None
+    """Tokens of one reply, at most; what is above the agent's own counts as that."""
+    output: Any = None
+    """The JSON Schema of the answer, or a type; in place of the agent's own."""
+    instructions: str = ""
+    """Added to the agent's instructions."""
+    policy: Preset | None = None
+    """What tools may do, those of agents below too, where that is stricter than the run's and the agents'
+    own."""
+
+    def __post_init__(self) -> None:
+        # A text is no type here, whoever wrote it: nothing that comes as data is evaluated.
+        if self.output is not None and not isinstance(self.output, (dict, list, str, bool, int, float)):
+            from antiphon.schema.output_type import answer_of
+
+            found = answer_of(self.output)
+            force_setattr(self, "output", None if found is None else found.schema)
+
+    def wrong(self) -> str:
+        """Why this cannot be asked of any agent, if so."""
+        from antiphon.values.form import wrong_form
+
+        size = len(encode_value(self))
+        if size > MAX_OPTIONS:
+            return f"the options of a request are at most {MAX_OPTIONS:,} bytes of JSON; got {size:,}"
+        if len(self.tools) > MAX_OUTSIDE_TOOLS:
+            return f"a request brings at most {MAX_OUTSIDE_TOOLS} tools; got {len(self.tools)}"
+        for name in self.settings:
+            if name not in REQUEST_SETTINGS:
+                known = ", ".join(sorted(REQUEST_SETTINGS))
+                return f"settings: a request cannot choose {shown(name)}; it can choose {known}"
+        if self.max_output_tokens is not None and self.max_output_tokens < 1:
+            return f"max_output_tokens is at least 1; got {self.max_output_tokens}"
+        if self.output is not None and not isinstance(self.output, dict):
+            return f"output is a JSON Schema, an object; got {shown(self.output)}"
+        if self.output is not None and (wrong := wrong_form((), self.output, patterns=False)):
+            return f"output: {wrong}"
+        seen = set[str]()
+        for each in self.tools:
+            if each.name in seen:
+                return f"tools: two are called {shown(each.name)}"
+            seen.add(each.name)
+            wrong = wrong_form((), each.parameters, patterns=False)
+            wrong = wrong or wrong_form((), each.result, patterns=False)
+            try:
+                each.made()
+            except ToolDefinitionError as error:
+                return f"tools: {error}"
+            if wrong:
+                return f"tools: {each.name}: {wrong}"
+        return ""
+
+    def made(self) -> tuple[Tool, ...]:
+        """The tools that it brings; without those that cannot be, which no request can begin with."""
+        found = []
+        for each in self.tools:
+            with suppress(ToolDefinitionError):
+                found.append(each.made())
+        return tuple(found)
+
+    def wrong_for(self, agent: Agent[Any, Any], others: Collection[str] = ()) -> str:
+        """Why this cannot be asked of an agent, if so. others: names of calls that it may have beside its
+        tools."""
+        if wrong := self.wrong():
+            return wrong
+        more = encode_value(replace(self, policy=None)) != b"{}"
+        if more and (agent.hooks.act is not None or agent.hooks.plan_turn is not None):
+            return f"{agent.name} works by its own code; of the options a request can give it a policy only"
+        own = [each.name for each in map(as_tool, agent.tools)]
+        for name in self.own_tools or ():
+            if name not in own:
+                return f"own_tools: {agent.name} has no tool {shown(name)}; it has {', '.join(own) or 'none'}"
+        for each in self.tools:
+            if each.name in own or each.name in others:
+                return f"tools: {agent.name} has {each.name} itself; give yours another name"
+        return ""
 
 
 class Topics(Checked, frozen=True):

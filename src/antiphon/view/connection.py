@@ -41,11 +41,12 @@ from antiphon.kernel.run.commands import (
     encode,
     from_outside,
     known_history,
+    known_options,
     posted,
 )
 from antiphon.kernel.run.rows import RecordReader, fold, index_of, read
 from antiphon.kernel.run.run import activation_info
-from antiphon.values.agent import AnyAgent, agents_of
+from antiphon.values.agent import AnyAgent, RequestOptions, agents_of
 from antiphon.values.fields import fit, shown
 from antiphon.values.form import RESULT_AND_REASON, fitted
 from antiphon.values.limits import Limits
@@ -205,19 +206,21 @@ class RunConnection:
     async def ask(
         self, agent: str | AnyAgent, text: str, *, attachments: Iterable[Attachment] = (), intent: str = "",
         task_id: str = "", data: Any = None, limits: Limits | None = None, key: str = "",
-        traceparent: str = "", history: Iterable[ChatMessage] = (),
+        traceparent: str = "", history: Iterable[ChatMessage] = (), options: RequestOptions | None = None,
     ) -> int:  # fmt: skip
         """Ask an agent, as the user; the number of the command, whose `taken` is the id of the call.
 
         key: makes it once, however often it is posted under that key. traceparent: the span of whoever asks
         (W3C Trace Context), under which the request's stand. history: what was said before, with which the
-        agent's conversation begins; one that has begun takes none, and the request fails. Raises UserError
-        for what JSON cannot hold, for a history that no provider would take, and for a run that is closed.
+        agent's conversation begins; one that has begun takes none, and the request fails. options: what holds
+        for this request alone; whether the agent can be asked so, its owner says. Raises UserError for what
+        JSON cannot hold, for a history that no provider would take, for options that can never be, and for a
+        run that is closed.
         """
         name = agent if isinstance(agent, str) else agents_of(agent)[0].name
         command = AskAgent(
             name, text, tuple(attachments), intent, task_id, data, limits=limits, traceparent=traceparent,
-            history=known_history(history),
+            history=known_history(history), options=known_options(options),
         )  # fmt: skip
         return await self._post(command, key)
 

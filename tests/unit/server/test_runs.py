@@ -162,6 +162,31 @@ def test_the_call_of_an_outside_tool_is_a_question():
     in_time(work)
 
 
+def test_a_request_brings_what_holds_for_it_alone():
+    async def work():
+        agent = desk("First.", "Second.")
+        async with served({"desk": agent}) as (client, _):
+            given = {"instructions": "Be brief.", "settings": {"temperature": 0.1}}
+            body = {"team": "desk", "message": "Hi", "options": given}
+            run_id = (await client("POST", "/runs", body)).json["run_id"]
+            await until_done(client, run_id)
+            asked = (await client("GET", f"/runs/{run_id}/requests/1/1.m1")).json["request"]
+            assert asked["system"].endswith("Be brief.")
+            assert asked["settings"] == {"temperature": 0.1}
+            more = {"agent": "desk", "message": "More", "options": {"output": {"type": "string"}}}
+            assert (await client("POST", f"/runs/{run_id}/requests", more)).status == 202
+            for wrong in (
+                {"settings": {"extra_body": {}}},
+                {"policy": "loose"},
+                {"tools": [{"name": "a b"}]},
+            ):
+                reply = await client("POST", f"/runs/{run_id}/requests", more | {"options": wrong})
+                assert reply.status == 400, wrong
+                assert (await client("POST", "/runs", body | {"options": wrong})).status == 400, wrong
+
+    in_time(work)
+
+
 def test_who_answers_cannot_be_said_in_the_body():
     async def work():
         async with served({"desk": payer()}) as (client, _):

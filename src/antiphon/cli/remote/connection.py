@@ -7,6 +7,8 @@ from contextlib import aclosing, asynccontextmanager
 from typing import Any
 from urllib.parse import quote
 
+import msgspec
+
 from antiphon.cli.remote.client import ServerClient
 from antiphon.cli.remote.events import ServerEvents, check_next
 from antiphon.errors import UserError
@@ -16,11 +18,12 @@ from antiphon.server.routes.bodies import (
     AskBody,
     CancelBody,
     CommandReceipt,
+    OptionsBody,
     RecordPage,
     RunLine,
     TellBody,
 )
-from antiphon.values.agent import AnyAgent, agents_of
+from antiphon.values.agent import AnyAgent, RequestOptions, agents_of
 from antiphon.values.limits import Limits
 from antiphon.values.message import USER, Attachment
 from antiphon.values.model import ChatMessage
@@ -100,13 +103,14 @@ class ServerRun:
     async def ask(
         self, agent: str | AnyAgent, text: str, *, attachments: Iterable[Attachment] = (), intent: str = "",
         task_id: str = "", data: Any = None, limits: Limits | None = None, key: str = "",
-        history: Iterable[ChatMessage] = (),
+        history: Iterable[ChatMessage] = (), options: RequestOptions | None = None,
     ) -> int:  # fmt: skip
         """See `RunConnection.ask`. Raises UserError for a thread, which a server does not take."""
         if task_id:
             raise UserError("A request over HTTP has no task_id")
         name = agent if isinstance(agent, str) else agents_of(agent)[0].name
-        body = AskBody(name, text, tuple(attachments), data, limits, tuple(history), intent)
+        own = None if options is None else OptionsBody(**msgspec.structs.asdict(options))
+        body = AskBody(name, text, tuple(attachments), data, limits, tuple(history), intent, own)
         return await self._post("/requests", body, key)
 
     async def post(

@@ -16,6 +16,7 @@ from antiphon.kernel.facts.events import Detail, EffectFinished, PermissionDecid
 from antiphon.kernel.facts.ledger import LedgerScope
 from antiphon.values.message import Attachment, Message, ToolCall, ToolResult
 from antiphon.values.model import Stop, Usage
+from antiphon.values.policy import Preset
 
 Phase = Literal["idle", "asking", "waiting", "failed", "calling", "acting", "settled"]
 """Where an activation is in its turn: between turns; about to ask its model, or to act; waiting for its
@@ -73,6 +74,8 @@ class FinishedCall(Struct, frozen=True):
     """The thread of the call."""
     messages: tuple[Message, ...] = ()
     """Between agents, of a request that was found in the journal again."""
+    request: bytes = b""
+    """Of a request, its RequestOptions as JSON; empty without."""
 
 
 class LoggedMessage(Struct, frozen=True):
@@ -176,6 +179,10 @@ class Progress(Struct):
     """How often somebody was asked to raise a limit."""
     raise_declined: bool = False
     """Nobody is asked again."""
+    request: bytes = b""
+    """Of a request of the user, its RequestOptions as JSON; empty without."""
+    policy: Preset | None = None
+    """Of the request that all of this is for."""
     files: tuple[Attachment, ...] = ()
     """What its tools, and the agents that it called, attached for whoever asked the run."""
 

@@ -12,6 +12,7 @@ from msgspec import Struct
 from antiphon.kernel.facts import ids
 from antiphon.kernel.facts.activation import Activation
 from antiphon.kernel.facts.events import EffectFinished
+from antiphon.values.agent import RequestOptions
 from antiphon.values.fields import unchecked
 from antiphon.values.limits import Limits
 from antiphon.values.message import Attachment, Message, ToolCall
@@ -89,6 +90,8 @@ class AgentCall(Struct, frozen=True, omit_defaults=True):
     """Of a call of the user: one of these is the answer."""
     schema: dict[str, Any] | None = None
     """Of a call of the user: the JSON Schema that the answer must fit."""
+    request: RequestOptions | None = None
+    """Of a request: what holds for it alone."""
 
 
 read_call = msgspec.json.Decoder(AgentCall).decode

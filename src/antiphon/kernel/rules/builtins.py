@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from antiphon.kernel.context.compaction import HISTORY
+from antiphon.kernel.context.output_store import READERS
 from antiphon.kernel.facts import ids
 from antiphon.kernel.facts.activation import Activation
 from antiphon.kernel.facts.agent_call import (
@@ -242,9 +243,21 @@ def _refusal(
             read_history(asked.message)
         except ValueError as error:
             return "invalid_arguments", f"not a conversation: {error}"
-    if refusal is None and asked.history and (wrong := history_refused(run, team, caller, asked)):
-        return "invalid_arguments", wrong
+    if refusal is None and (asked.request or asked.history):
+        wrong = options_refused(run, team, caller, asked)
+        return ("invalid_arguments", wrong) if wrong else None
     return refusal
+
+
+def options_refused(run: RunState, team: CompiledTeam, caller: Activation, asked: AgentCall) -> str:
+    """Why a call cannot bring what only a request does, a history or options, if so."""
+    if asked.request is not None:
+        if caller.id:
+            return "only a request of the user has options"
+        wrong = asked.request.wrong_for(team.members[asked.agent_name].agent, {*BUILTINS, *READERS})
+        if wrong:
+            return wrong
+    return history_refused(run, team, caller, asked) if asked.history else ""
 
 
 def cannot_call(

@@ -427,6 +427,9 @@ def permit(
     ruling = (*rule(run.options.policy, tool, granted, asked), "policy")
     if run.owner.policy is not None:
         ruling = strictest((ruling, (*rule(run.owner.policy, tool, granted, asked), "policy")))
+    if caller.progress.policy is not None:
+        own_policy = Policy(caller.progress.policy)
+        ruling = strictest((ruling, (*rule(own_policy, tool, granted, asked), "policy of the request")))
     if not team.policies:
         return ruling[0], ruling[1], False, ruling[2]
     rulings = [ruling]

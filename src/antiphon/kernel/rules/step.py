@@ -77,7 +77,8 @@ def _advance(emit: Emit, run: RunState, team: CompiledTeam, activation: Activati
         return
     following = AGAIN
     while following is AGAIN:
-        offered = at_work(member, activation) if activation.conversation.cut else member
+        other = activation.conversation.cut or activation.progress.request
+        offered = at_work(member, activation) if other else member
         following = RULES[activation.phase](emit, run, team, offered, activation)
         if run.owner.draining is not None and following is AGAIN:
             return

@@ -29,8 +29,9 @@ from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules.answers import check_answer
 from antiphon.kernel.rules.team.compiled import CompiledTeam
 from antiphon.schema.arguments import Invalid
+from antiphon.values.agent import Agent, RequestOptions
 from antiphon.values.codec import clean_fields, clean_text, encode_shallow
-from antiphon.values.fields import unchecked
+from antiphon.values.fields import fit, unchecked
 from antiphon.values.limits import Limits
 from antiphon.values.message import USER, Attachment, Message, ToolCall, new_id
 from antiphon.values.model import ChatMessage
@@ -59,7 +60,8 @@ class AskAgent(Struct, frozen=True, tag=True, omit_defaults=True):
 
     intent, task_id, data: the message's. calls: what the agent does before it asks its model. inbox:
     messages that it finds in its inbox beside this one. limits: of this request. traceparent: of whoever
-    asks, see MessagePosted. history: what was said before, see AgentCall.
+    asks, see MessagePosted. history: what was said before, see AgentCall. options: what holds for this
+    request alone.
     """
 
     agent: str
@@ -73,6 +75,7 @@ class AskAgent(Struct, frozen=True, tag=True, omit_defaults=True):
     limits: Limits | None = None
     traceparent: str = ""
     history: tuple[ChatMessage, ...] = ()
+    options: RequestOptions | None = None
 
 
 class PostMessage(Struct, frozen=True, tag=True, omit_defaults=True):
@@ -159,6 +162,7 @@ def request(command: AskAgent) -> Message:
     asked = AgentCall(
         command.agent, command.text, intent=command.intent, task_id=command.task_id, data=command.data,
         calls=command.calls, inbox=command.inbox, limits=command.limits, history=command.history,
+        request=command.options,
     )  # fmt: skip
     arguments = msgspec.json.encode(asked).decode()
     return _message(
@@ -180,6 +184,18 @@ def known_history(messages: Iterable[ChatMessage]) -> tuple[ChatMessage, ...]:
     except ValueError as error:
         raise UserError(f"Not a conversation that a provider would take: {error}") from error
     return found
+
+
+def known_options(
+    options: RequestOptions | None, agent: Agent[Any, Any] | None = None
+) -> RequestOptions | None:
+    """The options of a request. Raises UserError where no agent, or not this one, can be asked so."""
+    options = fit(options, RequestOptions | None, "options")
+    if options is not None:
+        wrong = options.wrong() if agent is None else options.wrong_for(agent)
+        if wrong:
+            raise UserError(f"Not asked: {wrong}")
+    return options
 
 
 _Posted = TypeVar("_Posted", bound=Command)

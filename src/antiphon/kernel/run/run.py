@@ -24,7 +24,6 @@ from antiphon.kernel.facts.events import (
     EffectStarted,
     Event,
     HumanInput,
-    LimitEffect,
     QuestionEffect,
     ResultEffect,
     RoomEffect,
@@ -38,7 +37,8 @@ from antiphon.kernel.facts.ledger import NANO
 from antiphon.kernel.facts.records import Record
 from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules.answers import check_answer
-from antiphon.kernel.rules.user.conversations import history_refused
+from antiphon.kernel.rules.builtins import options_refused
+from antiphon.kernel.rules.team.compiled import answer_for
 from antiphon.kernel.run.commands import (
     AnswerInput,
     AskAgent,
@@ -46,6 +46,7 @@ from antiphon.kernel.run.commands import (
     FinishEffect,
     PostMessage,
     Signal,
+    known_options,
     posted,
 )
 from antiphon.kernel.run.live.feed import Subscription
@@ -54,7 +55,7 @@ from antiphon.kernel.run.rows import read
 from antiphon.kernel.run.runtime import Runtime
 from antiphon.kernel.run.stopping import DRAINED
 from antiphon.schema.arguments import Invalid
-from antiphon.values.agent import AnyAgent, agents_of
+from antiphon.values.agent import AnyAgent, RequestOptions, agents_of
 from antiphon.values.fields import fit
 from antiphon.values.limits import Limits
 from antiphon.values.message import USER, Attachment, Message, ToolCall
@@ -131,6 +132,7 @@ class Run:
         self, to: str | AnyAgent, text: str | Message = "", *, attachments: Iterable[Attachment] = (),
         intent: str = "", task_id: str = "", data: Any = None, calls: Iterable[ToolCall] = (),
         inbox: Iterable[Message] = (), limits: Limits | None = None, history: Iterable[ChatMessage] = (),
+        options: RequestOptions | None = None,
     ) -> str:  # fmt: skip
         """Ask an agent, or tell the one that works on an open call something more.
 
@@ -140,9 +142,9 @@ class Run:
         task_id: the thread. data: JSON for the agent's own hooks and action. calls: tool calls that the
         agent does before it asks its model. inbox: messages it finds there beside the text.
         limits: of this request, within those of the run. history: what was said before, with which the
-        agent's conversation begins; only its first request takes one.
-        Returns the id of the call. Raises UnknownName; UserError when the inbox is full, or the run closed or
-        drained.
+        agent's conversation begins; only its first request takes one. options: what holds for this request
+        alone. Returns the id of the call. Raises UnknownName; UserError for what cannot be asked so, when the
+        inbox is full, or the run closed or drained.
         """
         state = self._runtime.state
         if state.owner.draining is not None:
@@ -151,8 +153,7 @@ class Run:
         opened = state.open.get(name)
         if opened is not None and opened.child:
             refused = full(state.activations[opened.child], state.options.limits)
-            whole = text if isinstance(text, Message) else None
-            said = "" if isinstance(text, Message) else text
+            whole, said = (text, "") if isinstance(text, Message) else (None, text)
             self._runtime.apply_command(PostMessage(name, said, tuple(attachments), whole))
             if refused:
                 raise UserError(f"Not delivered: {refused}")
@@ -174,13 +175,14 @@ class Run:
                 raise UserError(f"Not a conversation that a provider would take: {error}") from error
         asked = AskAgent(
             name, text, tuple(attachments), intent, task_id, data, tuple(calls), tuple(inbox), limits,
-            history=tuple(history),
+            history=tuple(history), options=None if options is None else known_options(options),
         )  # fmt: skip
-        call = AgentCall(name, history=asked.history)
-        if call.history and (wrong := history_refused(state, self._runtime.team, state.activations[0], call)):
+        call, user = AgentCall(name, history=asked.history, request=asked.options), state.activations[0]
+        more = call.request or call.history
+        if more and (wrong := options_refused(state, self._runtime.team, user, call)):
             raise UserError(f"Not asked: {wrong}")
         self._runtime.apply_command(asked)
-        return f"0/{state.activations[0].turn.number}.c1"
+        return f"0/{user.turn.number}.c1"
 
     async def result(self, call_id: str) -> Result:
         """Wait for a request that `post` made.
@@ -227,7 +229,7 @@ class Run:
             "failed" if event.outcome in ("not_found", "invalid_arguments", "denied") else event.outcome
         )
         member = self._runtime.team.members.get(ended.agent)
-        answer = member.answer if member is not None and outcome == "completed" else None
+        answer = answer_for(member, ended.request) if member and outcome == "completed" else None
         return Result(
             event.content,
             outcome,
@@ -317,7 +319,7 @@ class Run:
         detail = event.detail if isinstance(event, EffectStarted) else None
         if not isinstance(event, EffectStarted) or not isinstance(detail, HumanInput):
             return
-        if type(detail) is LimitEffect and detail.joins:
+        if getattr(detail, "joins", ""):
             return
         message, wrong = _shown(event.id, agent, detail), ""
         for _ in range(ANSWERS_TRIED):
@@ -356,7 +358,7 @@ class Run:
         fails for it."""
         if effect_id not in self._runtime.state.open:
             return
-        if type(detail) is QuestionEffect and (detail.options or detail.schema is not None):
+        if type(detail) is QuestionEffect and (detail.options or detail.tool or detail.schema is not None):
             self._runtime.apply_command(FinishEffect(effect_id, "", "failed", reason, "nobody"))
         else:
             await self.answer(effect_id, "no" if isinstance(detail, Ruling) else reason, by="nobody")

@@ -353,7 +353,7 @@ class Runtime:
             )  # fmt: skip
             return act(self.state, self.team, activation, opened, executor, self.deps, self.failures)
         member = self.team.members[activation.agent]
-        if activation.conversation.cut:
+        if activation.conversation.cut or activation.progress.request:
             member = at_work(member, activation)
         if type(detail) is ModelEffect:
             return self._ask(detail, opened, activation, member)

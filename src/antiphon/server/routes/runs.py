@@ -74,7 +74,7 @@ async def create_run(
         data.team, data.message, entry=data.entry, attachments=data.attachments, data=data.data,
         limits=data.limits, key=key, labels=Labels(data.project, subject.name), files=data.files,
         model=data.model, policy=data.policy, traceparent=known(traceparent), history=data.history,
-        conversation=data.conversation,
+        conversation=data.conversation, options=data.options,
     )  # fmt: skip
     if data.name and started.created:
         await host.journal.rename(started.run_id, data.name)
@@ -191,6 +191,7 @@ async def ask(
     number = await run.ask(
         data.agent, data.message, attachments=data.attachments, intent=data.intent, data=data.data,
         limits=data.limits, key=posted_as, traceparent=known(traceparent), history=data.history,
+        options=data.options,
     )  # fmt: skip
     return await receipt(run, number)
 

@@ -209,6 +209,7 @@ def _callee(
         run.activations[callee.id] = callee
         for scope in scopes:
             scope.activations += 1
+    callee.progress.policy = caller.progress.policy
     opened.child = callee.id
     mark_ready(run, callee)
     return callee
@@ -219,6 +220,8 @@ def _deliver_opening(
 ) -> None:
     read = read_call(detail.arguments or (call.arguments if call is not None else ""))
     callee.task_id = read.task_id or caller.task_id
+    if read.request is not None:
+        callee.progress.request, callee.progress.policy = encode_value(read.request), read.request.policy
     if read.history:
         begin_with(callee, read.history, ids.opening_id(callee.call))
     message = opening(caller, callee, read, call.attachments if call is not None else ())
@@ -273,6 +276,7 @@ def _read_as(arguments: str) -> str:
 def call_finished(run: RunState, caller: Activation, opened: OpenEffect, event: EffectFinished) -> None:
     """A callee has returned: to the turn, to an action, or in the background."""
     detail: Any = opened.detail
+    request = run.activations[opened.child].progress.request if opened.child else b""
     usage, task_id = _release(run, caller, opened, detail, event) if opened.child else (NO_USAGE, "")
     if not caller.id and detail.stays_dormant and caller.mailbox.requests:
         _leave_line(caller.mailbox.requests, detail.agent, opened.id)
@@ -285,7 +289,7 @@ def call_finished(run: RunState, caller: Activation, opened: OpenEffect, event: 
         mailbox.background_results = (*mailbox.background_results, (opened.detached, event))
         caller.another_turn = True
     elif detail.background:
-        _background_finished(caller, FinishedCall(event, usage, detail.agent, task_id))
+        _background_finished(caller, FinishedCall(event, usage, detail.agent, task_id, request=request))
     else:
         caller.turn.waiting -= 1
         if detail.finishes and event.outcome == "completed":

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
+from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from antiphon.errors import DuplicateName, UnknownName, UserError
@@ -14,13 +16,15 @@ from antiphon.kernel.facts.options import Options
 from antiphon.kernel.rules.builtins import BUILTINS, call_spec
 from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam, ModelOption
 from antiphon.kernel.rules.team.manifest import declared
-from antiphon.schema.output_type import answer_of
-from antiphon.values.agent import ALL, Agent
+from antiphon.schema.output_type import DeclaredOutput, answer_of
+from antiphon.values.agent import ALL, Agent, RequestOptions
 from antiphon.values.limits import Limits
 from antiphon.values.message import USER
 from antiphon.values.model import ToolSpec
 from antiphon.values.policy import Policy
-from antiphon.values.tool import Tool
+from antiphon.values.tool import Tool, as_tool
+
+NOTHING_ASKED = RequestOptions()
 
 
 def make_team(
@@ -70,8 +74,9 @@ def make_members(
     for name, agent in by_name.items():
         compiled = functools.partial(_member, agent, introductions, _reachable(agent, everyone), options)
         reading = functools.cache(functools.partial(_reading, compiled, readers))
+        asked = functools.lru_cache(maxsize=256)(functools.partial(_asked, compiled, readers))
         member = compiled(())
-        members[name] = replace(member, declared=declared(member), reading=reading)
+        members[name] = replace(member, declared=declared(member), reading=reading, asked=asked)
     return members
 
 
@@ -80,6 +85,29 @@ def _reading(
 ) -> CompiledAgent:
     """An agent with the tools that read what was cut."""
     return compiled(readers())
+
+
+def _asked(
+    compiled: Callable[[tuple[Tool, ...], RequestOptions], CompiledAgent],
+    readers: Callable[[], tuple[Tool, ...]], request: bytes, cut: bool,
+) -> CompiledAgent:  # fmt: skip
+    """An agent as a request wants it."""
+    return compiled(readers() if cut else (), msgspec.json.decode(request, type=RequestOptions))
+
+
+def _as_asked(agent: Agent, request: RequestOptions) -> Agent:
+    """The agent that a request is for, of whatever team that is by now."""
+    asking, most = agent.asking, request.max_output_tokens or agent.asking.max_output_tokens
+    choice, tools = asking.tool_choice, agent.tools
+    if request.own_tools is not None:
+        tools = tuple([each for each in map(as_tool, tools) if each.name in request.own_tools])
+        lost = {each.name for each in map(as_tool, agent.tools)} - set(request.own_tools)
+        choice = "auto" if choice in lost else choice
+    asking = replace(
+        asking, settings={**asking.settings, **request.settings}, tool_choice=choice,
+        max_output_tokens=min(most, asking.max_output_tokens),
+    )  # fmt: skip
+    return replace(agent, asking=asking, tools=tools)
 
 
 def _check_breach(limits: Limits | None, agents: Mapping[str, Agent]) -> None:
@@ -94,16 +122,14 @@ def _check_breach(limits: Limits | None, agents: Mapping[str, Agent]) -> None:
 
 def _member(
     agent: Agent, introductions: Mapping[str, str], reachable: frozenset[str], options: Options,
-    more: tuple[Tool, ...],
+    more: tuple[Tool, ...], request: RequestOptions = NOTHING_ASKED,
 ) -> CompiledAgent:  # fmt: skip
-    """more: tools beside its own, told of after all others, so that what stands before stays as it was."""
-    tools: dict[str, Tool] = {}
-    for tool in agent.tools:
-        if not isinstance(tool, Tool):
-            raise UserError(f"{agent.name}: {tool!r} is not a tool")
-        if tool.name in tools:
-            raise DuplicateName("tool", tool.name)
-        tools[tool.name] = tool
+    """more: tools beside its own, told of after all others, so that what stands before stays as it was.
+    request: what the request that it works on wants."""
+    if request is not NOTHING_ASKED:
+        more = (*more, *request.made())
+        agent = _as_asked(agent, request)
+    tools = _own_tools(agent)
     builtins = frozenset(_builtins(agent, reachable, options) - set(tools))
     more = tuple([each for each in more if each.name not in tools and each.name not in builtins])
     finishing = {name for name, tool in tools.items() if tool.finishes or name == FINISH}
@@ -117,8 +143,11 @@ def _member(
     colleagues = [told for name, told in introductions.items() if name != agent.name and name in reachable]
     examples = tuple(agent.examples) + tuple(each for tool in tools.values() for each in tool.examples)
     answer = answer_of(agent.output_type) if agent.output_type is not None else None
+    if request.output is not None:
+        answer = DeclaredOutput(Any, request.output)
     schema = answer.schema if answer is not None else None
     after = [text for name, text in options.extra_for if name == agent.name]
+    after += [request.instructions] if request.instructions else []
 
     def prefixes(instructions: str) -> tuple[PromptPrefix, PromptPrefix]:
         prompt = instructions
@@ -149,6 +178,17 @@ def _member(
         # The same text has the same prefix, so that a provider's cache holds from call to call.
         functools.lru_cache(maxsize=256)(prefixes) if fixed is None else None,
     )
+
+
+def _own_tools(agent: Agent) -> dict[str, Tool]:
+    found: dict[str, Tool] = {}
+    for tool in agent.tools:
+        if not isinstance(tool, Tool):
+            raise UserError(f"{agent.name}: {tool!r} is not a tool")
+        if tool.name in found:
+            raise DuplicateName("tool", tool.name)
+        found[tool.name] = tool
+    return found
 
 
 def _builtins(agent: Agent, reachable: frozenset[str], options: Options) -> set[str]:

@@ -53,6 +53,9 @@ class CompiledAgent(Struct, frozen=True, eq=False):
     """Its part of the manifest, JSON."""
     reading: Callable[[], CompiledAgent] | None = None
     """The same agent with the tools that read what it was shown only in part, after all others."""
+    asked: Callable[[bytes, bool], CompiledAgent] | None = None
+    """The same agent as a request wants it, whose RequestOptions are given as JSON; the flag: with the tools
+    of `reading`."""
 
 
 def model_seed(name: str) -> bytes:
@@ -116,9 +119,16 @@ class CompiledTeam(Struct, frozen=True, eq=False):
 
 def at_work(member: CompiledAgent, activation: Activation) -> CompiledAgent:
     """The agent with the tools that it is offered beside its own, as far as its conversation has come."""
+    if activation.progress.request and member.asked is not None:
+        return member.asked(activation.progress.request, activation.conversation.cut)
     if activation.conversation.cut and member.reading is not None:
         return member.reading()
     return member
+
+
+def answer_for(member: CompiledAgent, request: bytes) -> OutputSchema | None:
+    """Of what type the result of a request is; request: its RequestOptions as JSON, empty without."""
+    return member.asked(request, False).answer if request and member.asked is not None else member.answer
 
 
 def prefix_of(member: CompiledAgent, activation: Activation) -> PromptPrefix:

@@ -6,10 +6,15 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from antiphon.values.agent import RequestOptions
 from antiphon.values.limits import Limits
 from antiphon.values.message import Attachment
 from antiphon.values.model import ChatMessage
 from antiphon.values.policy import Grant, Preset, Scope
+
+
+class OptionsBody(RequestOptions, frozen=True, forbid_unknown_fields=True):
+    """What holds for one request alone; see docs/delegation.md."""
 
 
 class CreateRun(Struct, frozen=True, forbid_unknown_fields=True):
@@ -41,6 +46,8 @@ class CreateRun(Struct, frozen=True, forbid_unknown_fields=True):
     """What was said before, with which the agent's conversation begins."""
     conversation: bool = False
     """Whether the agent that is asked remembers, at each further request, what was said before."""
+    options: OptionsBody | None = None
+    """What holds for the first request alone."""
 
 
 class AskBody(Struct, frozen=True, forbid_unknown_fields=True):
@@ -60,6 +67,8 @@ class AskBody(Struct, frozen=True, forbid_unknown_fields=True):
     """What was said before, with which the agent's conversation begins."""
     intent: str = ""
     """A label of the request; `compact` has a continued conversation compacted, and asks nothing."""
+    options: OptionsBody | None = None
+    """What holds for this request alone: tools, settings, output, instructions, a stricter policy."""
 
 
 class TellBody(Struct, frozen=True, forbid_unknown_fields=True):
