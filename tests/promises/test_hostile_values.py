@@ -16,6 +16,7 @@ import antiphon
 from antiphon import Agent, Hooks, Limits, Message, ModelError, UserError, open_journal, open_run, tool
 from antiphon.errors import RunFailed
 from antiphon.models.script import Script, call
+from antiphon.values.agent import RequestOptions
 from antiphon.values.hooks import ModelInput, TurnPlan
 from antiphon.values.model import Reply
 from tests.promises.hostile import Makes, Marked, Said, nested
@@ -76,7 +77,7 @@ def structs():
 
 
 GOOD = {
-    "Agent": {"name": "a"}, "Attachment": {"media_type": "image/png"},
+    "Agent": {"name": "a"}, "Attachment": {"media_type": "image/png"}, "OutsideTool": {"name": "outside"},
     "Failure": {"kind": "auth", "text": "no"},
     "ChatMessage": {"role": "user", "content": "x"}, "Example": {"request": "x", "call": "look"},
     "Message": {"type": "forward", "sender": "user", "receiver": "a", "content": "x"},
@@ -143,10 +144,12 @@ USED = {
     "Message": lambda value: {"post": {"inbox": [value]}},
     "ModelInput": lambda value: hooked(prepare_input=once(value)),
     "ModelOptions": lambda value: {"agent": Agent("a", asking=value)},
+    "OutsideTool": lambda value: {"post": {"options": RequestOptions((value,))}},
     "OutputLimits": lambda value: {"output_limits": value},
     "PlannedCall": lambda value: hooked(plan_turn=once(TurnPlan([value]))),
     "Policy": lambda value: {"policy": value},
     "Reply": replying,
+    "RequestOptions": lambda value: {"post": {"options": value}},
     "RetryPolicy": lambda value: {"agent": Agent("a", asking=antiphon.ModelOptions(retry=value))},
     "Return": lambda value: hooked(end_turn=once(value)),
     "RunLimits": lambda value: {"run_limits": value},
@@ -158,7 +161,16 @@ USED = {
     "Usage": lambda value: replying(Reply("x", usage=value)),
 }
 BASES = {"AtLeastZero", "Checked", "CheckedWhenMade"}
-OTHERS = {"Tool", "InstructionsContext", "ToolContext", "Record", "ReplyDelta", "Dependency", "Difference"}
+OTHERS = {
+    "Tool",
+    "OutsideCall",
+    "InstructionsContext",
+    "ToolContext",
+    "Record",
+    "ReplyDelta",
+    "Dependency",
+    "Difference",
+}
 """Made by `tool` (see test_tool) or by a run."""
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Never, Protocol,
 from msgspec.structs import force_setattr, replace
 
 from antiphon.errors import ToolDefinitionError, UserError
-from antiphon.values.codec import encode_value
+from antiphon.values.codec import encode_shallow, encode_value
 from antiphon.values.fields import Checked, CheckedWhenMade, check_at_least, check_fields, shown
 from antiphon.values.generic import Deps, Out
 from antiphon.values.hooks import Hooks, InstructionsContext
@@ -240,7 +240,12 @@ class RequestOptions(CheckedWhenMade, frozen=True, omit_defaults=True):
         """Why this cannot be asked of any agent, if so."""
         from antiphon.values.form import wrong_form
 
-        size = len(encode_value(self))
+        if self.output is not None and not isinstance(self.output, dict):
+            return f"output is a JSON Schema, an object; got {shown(self.output)}"
+        try:
+            size = len(encode_shallow(self))
+        except (TypeError, ValueError, RecursionError) as error:
+            return f"the options of a request are JSON: {error}"
         if size > MAX_OPTIONS:
             return f"the options of a request are at most {MAX_OPTIONS:,} bytes of JSON; got {size:,}"
         if len(self.tools) > MAX_OUTSIDE_TOOLS:
@@ -251,8 +256,6 @@ class RequestOptions(CheckedWhenMade, frozen=True, omit_defaults=True):
                 return f"settings: a request cannot choose {shown(name)}; it can choose {known}"
         if self.max_output_tokens is not None and self.max_output_tokens < 1:
             return f"max_output_tokens is at least 1; got {self.max_output_tokens}"
-        if self.output is not None and not isinstance(self.output, dict):
-            return f"output is a JSON Schema, an object; got {shown(self.output)}"
         if self.output is not None and (wrong := wrong_form((), self.output, patterns=False)):
             return f"output: {wrong}"
         seen = set[str]()
