@@ -28,6 +28,7 @@ export interface AskBody {
   limits?: Limits | null;
   history?: ChatMessage[];
   intent?: string;
+  options?: OptionsBody | null;
 }
 
 /** A file beside a text: base64 `data` (bytes become that), or a `url`; `media_type` as in MIME. Raises UserError for a field that does not hold what it declares, as all that goes over the wire. */
@@ -59,6 +60,27 @@ export interface ToolCall {
   name: string;
   arguments?: string;
   attachments?: Attachment[];
+}
+
+/** What holds for one request alone; see docs/delegation.md. */
+export interface OptionsBody {
+  tools?: OutsideTool[];
+  own_tools?: string[] | null;
+  settings?: Record<string, unknown>;
+  max_output_tokens?: number | null;
+  output?: unknown;
+  instructions?: string;
+  policy?: "guarded" | "open" | "strict" | null;
+}
+
+/** A tool that a request brings: whoever runs it does the calls, see `tool_from`. */
+export interface OutsideTool {
+  name: string;
+  description?: string;
+  parameters?: Record<string, unknown>;
+  result?: Record<string, unknown> | null;
+  title?: string;
+  kind?: "delete" | "edit" | "execute" | "fetch" | "move" | "other" | "read" | "search" | "think";
 }
 
 /** A stop. */
@@ -95,6 +117,7 @@ export interface CreateRun {
   policy?: "guarded" | "open" | "strict" | null;
   history?: ChatMessage[];
   conversation?: boolean;
+  options?: OptionsBody | null;
 }
 
 /** Frames of a run, oldest first. */
@@ -125,6 +148,7 @@ export interface OpenQuestion {
   text: string;
   tool?: string;
   arguments?: string;
+  call_id?: string;
   since?: number;
   options?: string[];
   schema?: Record<string, unknown> | null;
