@@ -1,3 +1,4 @@
+import { resolve } from "node:path";
 import react from "@vitejs/plugin-react";
 import { defineConfig, type Plugin } from "vite";
 
@@ -19,6 +20,8 @@ const written: Plugin = {
 export default defineConfig(({ mode }) => ({
   plugins: [react(), written],
   base: "./",
+  // With it go colours, easings and timers that no graph of ours moves by.
+  resolve: { alias: { "d3-transition": resolve(import.meta.dirname, "src/graph/still.ts") } },
   build: {
     outDir: `../src/antiphon/view/page/assets${mode === "file" ? "" : "/served"}`,
     emptyOutDir: true,

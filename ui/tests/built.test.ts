@@ -17,6 +17,21 @@ test("a file's program and style are at most 250 KB, and so are all parts of a s
   expect(all.reduce((sum, each) => sum + each)).toBeLessThan(MOST);
 });
 
+test("fonts hold the weights that styles ask for, and no more", () => {
+  const styles = join(import.meta.dirname, "..", "src", "styles");
+  const text = readdirSync(styles).filter((each) => each.endsWith(".css")).map((each) => readFileSync(join(styles, each), "utf8")).join("\n");
+  const weights = [...text.matchAll(/(?:font-weight|--w-\w+|font): *(\d{3})\b(?! *\d{3})/g)].map((each) => Number(each[1]));
+  expect([Math.min(...weights), Math.max(...weights)]).toEqual([400, 620]);
+  expect(text).toContain("font-weight: 400 620");
+  expect(text).not.toMatch(/\bbold(er)?\b/);
+});
+
+test("what the graph never does is not in it: it moves nothing by itself", () => {
+  const parts = readdirSync(join(BUILT, "served", "assets"));
+  const team = readFileSync(join(BUILT, "served", "assets", parts.find((each) => each.startsWith("Team-"))!), "utf8");
+  expect(team).not.toMatch(/too late; already scheduled|transition \d+ not found/);
+});
+
 test("the team's graph is loaded after the rest", () => {
   const parts = readdirSync(join(BUILT, "served", "assets"));
   expect(parts.filter((each) => each.startsWith("Team-") && each.endsWith(".js")).length).toBe(1);

@@ -1,5 +1,4 @@
 import { Handle, Position, ReactFlow, ReactFlowProvider, useReactFlow, type Edge, type Node, type NodeProps } from "@xyflow/react";
-import "@xyflow/react/dist/base.css";
 import { memo, useEffect, useMemo, useRef } from "react";
 import { useSize } from "../parts/size";
 import { doing, type Kind } from "../state/doing";
