@@ -256,8 +256,12 @@ const MODULE = { name: `Tides ${HOSTILE}`, description: "Why they come", status:
 test("the plan is changed in place; nothing is shown as done before its record is there", async () => {
   plan({ WM_1: MODULE });
   fake.recorded = fake.frames.length;
+  let say = (): void => undefined;
+  fake.known = new Promise<void>((done) => { say = done; });
   await open(live("?tab=board"));
   const card = page.locator("article.card");
+  await card.getByText("Why they come").waitFor();
+  say();
   await card.getByLabel("Status of WM_1").selectOption("completed");
   await card.getByText("Sent").waitFor();
   await expect.poll(() => page.getByRole("region", { name: /Pending/ }).getByText("Tides <img").count()).toBe(1);

@@ -50,6 +50,8 @@ export class Fake {
   /** What a frame is when its texts are whole. */
   whole: (frame: Frame) => Frame = (frame) => frame;
   scopes = ["read", "write"];
+  /** What somebody may do is said only after this. */
+  known: Promise<unknown> = Promise.resolve();
   drives = true;
   commands: Record<string, string> = {};
   /** What becomes of an answer before it is sent. */
@@ -112,6 +114,7 @@ export class Fake {
     const url = new URL(request.url ?? "/", "http://fake");
     if (this.down) return void request.socket.destroy();
     if (request.method !== "GET") return this.take(url.pathname, request, response);
+    if (url.pathname === "/session") await this.known;
     const found = this.answer(url);
     if (url.pathname.endsWith("/events")) return this.stream(request, response);
     if (found !== undefined) {

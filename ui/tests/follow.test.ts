@@ -79,7 +79,7 @@ test("whoever does not want to wait for the next try makes it now", async () => 
     follower.wake();
     return fake.connections === 1;
   });
-  expect(said.at(-1)!.state).toBe("live");
+  await until(() => said.at(-1)!.state === "live");
 });
 
 test("the end of the run ends the following; a token that is gone says so", async () => {

@@ -7,7 +7,7 @@ import { reason } from "../server/problem";
 import type { StoredRequest } from "../server/wire";
 import type { Effect } from "../state/run";
 import type { Store, View } from "../state/store";
-import { briefly, count, line, plural } from "../state/words";
+import { briefly, count, line, plural, visible } from "../state/words";
 import { Section, type Prefix } from "./Inspector";
 import { asked, sizeOf, stored, type Asked, type Sent } from "./request";
 import { resultOf } from "./whole";
@@ -39,7 +39,7 @@ export function Request({ effect, store, view, prefix }: { effect: Effect; store
               : "NOT to the letter: its digest is not the one that was recorded. The run is of an older format, or was changed."}</p>)}
       </Section>
       <Section title={<>New since {request.previous
-        ? <button className="link" onClick={() => store.select(request.previous)}>{request.previous}</button> : "the start"}</>}>
+        ? <button className="link" onClick={() => store.select(request.previous)}>{visible(request.previous)}</button> : "the start"}</>}>
         {request.fresh.length === 0 && <p className="faint">Nothing: it is asked the same again.</p>}
         {request.fresh.map((each, index) => <Message key={index} sent={each} view={view} fresh />)}
       </Section>

@@ -70,7 +70,7 @@ export function LiveRun({ api, run }: { api: Api; run: string }) {
       const model = turn?.effects.map((id) => store.history.latest.effect(id)!).findLast((each) => each.kind === "model");
       return prefixes[model?.prefix ?? ""]?.tools?.find((each) => each.name === effect.name)?.parameters;
     },
-  }), [api, run, deltas, store, prefixes, session.readOnly]);
+  }), [api, run, deltas, store, prefixes, session]);
   const doIt = (what: Promise<unknown>): void => {
     setWrong("");
     what.then(() => info.again(), (error: unknown) => setWrong(reason(error)));
