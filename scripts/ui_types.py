@@ -25,7 +25,7 @@ SOURCE = Path(__file__).resolve().parents[1] / "ui" / "src"
 SERVED = (
     "AnswerBody", "AskBody", "CancelBody", "ChangeRun", "CommandReceipt", "CreateRun", "FramePage", "Inbox",
     "ModuleReceipt", "PageToken", "ResumeBody", "RunCreated", "RunLine", "RunPage", "RunView", "SessionView",
-    "StoredRequest", "TeamView", "Teams", "TellBody", "WorkModuleChange",
+    "StoredRequest", "TeamSourceView", "TeamView", "Teams", "TellBody", "WorkModuleChange",
 )  # fmt: skip
 """What the page sends to the server and is answered, of `antiphon.server.routes.bodies`."""
 SERVED_OF_PROJECTS = (

@@ -291,6 +291,38 @@ test("the plan is changed in place; nothing is shown as done before its record i
   await expect.poll(() => page.getByLabel("Status of WM_1").count()).toBe(0);
 });
 
+test("a team's files are shown with their lines, and what is wrong stands at its line", async () => {
+  const [first, second] = fake.source.files;
+  second!.state = "changed";
+  second!.text = `${"x".repeat(1_000_000)}\n${HOSTILE}\n`;
+  second!.findings = [{ line: 9, column: 1, severity: "warning", text: `Past the end ${HOSTILE}` }];
+  fake.source.files.push({ ...first!, name: "profiles/gone.yaml", state: "missing", text: "", size: 0 });
+  fake.source.left_out = 2;
+  await open("/teams");
+  await page.getByText("Where it is written").click();
+  await page.getByText("examples/research").waitFor();
+  const lines = page.getByRole("group", { name: "Lines of profiles/principal.yaml" });
+  await lines.locator(".ln", { hasText: "flow_decidr" }).waitFor();
+  // The finding comes right after its line, and only that line is marked.
+  await expect.poll(() => lines.locator(".ln[data-wrong] + .found").allInnerTexts()).toEqual([
+    expect.stringMatching(/^Error in line 3\..*did you mean 'flow_decider'/s), expect.stringMatching(/^Warning in line 4\./s)]);
+  await expect.poll(() => lines.locator(".ln").count()).toBe(4);
+  await page.locator("summary", { hasText: "profiles/reader.yaml" }).click();
+  const other = page.getByRole("group", { name: "Lines of profiles/reader.yaml" });
+  await page.getByText(/This file has changed since the server loaded it/).waitFor();
+  await other.getByRole("button", { name: "… show more of 1,000,000 characters" }).click();
+  await other.getByText("Past the end <img").waitFor();
+  await page.getByText(/This file is gone/).waitFor();
+  await page.getByText("2 files more of this team are not shown").waitFor();
+  await expect.poll(() => page.locator("img").count()).toBe(0);
+  await expect.poll(() => page.locator("body").innerText()).not.toMatch(/\u202e/);
+  fake.source = { place: "team.py:12 (team)", files: [], left_out: 0 };
+  await page.reload();
+  await page.getByText("Where it is written").click();
+  await page.getByText("It is made in code: 3 agents, Partner, Principal, Reader.").waitFor();
+  await page.getByText("team.py:12 (team)").waitFor();
+});
+
 test("a parked run says what was in flight, and why it cannot be resumed where its team is gone", async () => {
   fake.recorded = 7;
   fake.state = "suspended";
@@ -309,7 +341,7 @@ test("a parked run says what was in flight, and why it cannot be resumed where i
 const LOOKS = [[1280, true], [390, false], [1600, false]] as const;
 const FEW = new Set(["inbox", "projects", "parked"]);
 const VIEWS: [string, () => string][] = [
-  ["runs", () => "/runs"], ["inbox", () => "/inbox"], ["new", () => "/new?project=docs"], ["projects", () => "/projects"],
+  ["runs", () => "/runs"], ["inbox", () => "/inbox"], ["new", () => "/new?project=docs"], ["projects", () => "/projects"], ["teams", () => "/teams"],
   ["project", () => "/projects/docs"], ["call", () => live("?effect=2/2.m1")], ["board", () => live("?tab=board")], ["parked", () => live()],
 ];
 for (const [name, hash] of VIEWS) {
@@ -320,6 +352,7 @@ for (const [name, hash] of VIEWS) {
     fake.asks = [limit(), limit({ id: "2/3.c1?", kind: "approval", tool: "write_report", arguments: '{"path":"a.md"}', also: [] })];
     await open(hash());
     await page.locator("h1").first().waitFor();
+    if (name === "teams") await page.getByText("Where it is written").click();
     for (const [width, dark] of FEW.has(name) ? LOOKS.slice(0, 2) : LOOKS) {
       await page.setViewportSize({ width, height: width < 900 ? 844 : 900 });
       await page.emulateMedia({ colorScheme: dark ? "dark" : "light" });

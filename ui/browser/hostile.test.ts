@@ -13,7 +13,7 @@ const LONG = ATTACK + "x".repeat(1_000_000);
 let megabytes = 12;
 const long = (): string => (megabytes-- > 0 ? LONG : ATTACK);
 /** What programs wrote and not people: it tells apart, and never comes from a model. */
-const OURS = new Set(["type", "id", "kind", "purpose", "call_id", "run_id", "outcome", "effect_id", "seq", "prefix", "call", "mode", "on_breach", "policy", "state", "scopes", "effect"]);
+const OURS = new Set(["type", "id", "kind", "purpose", "call_id", "run_id", "outcome", "effect_id", "seq", "prefix", "call", "mode", "on_breach", "policy", "state", "scopes", "effect", "severity"]);
 
 /** Every text spoiled; the longest ones where a reader would read them. */
 function spoiled(value: unknown, key = ""): unknown {
@@ -52,11 +52,15 @@ test("hostile texts in every field of a live run, the lists and the inbox are sh
   const title = await page.title();
   const run = `#/run/${fake.run}`;
   for (const [hash, selector] of [
-    ["#/runs", ".runs tbody tr"], ["#/inbox", ".answer h1"], ["#/teams", "h1"], ["#/new", "form"], [run, ".turn"],
+    ["#/runs", ".runs tbody tr"], ["#/inbox", ".answer h1"], ["#/teams", ".agents"], ["#/new", "form"], [run, ".turn"],
     [`${run}?tab=records`, ".rec"], [`${run}?effect=4/2.c1`, ".insp"], [`${run}?record=40&effect=2/1.m1`, ".insp"],
   ] as const) {
     await page.goto(`${root}/${hash}`);
     await page.locator(selector).first().waitFor();
+    if (hash === "#/teams") {
+      await page.getByText("Where it is written").click();
+      await page.locator(".lines .found").first().waitFor();
+    }
     await page.locator("body", { hasText: "<script>document.title='owned'" }).waitFor();
     if (selector === ".insp" && hash.includes(".m1")) await page.getByText("To the letter").waitFor();
     const text = await page.locator("body").innerText();

@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from "node:fs";
 import type { AddressInfo } from "node:net";
 import { extname, join } from "node:path";
 import type { Delta } from "../src/state/deltas";
-import type { RunLine, StoredRequest } from "../src/server/wire";
+import type { RunLine, StoredRequest, TeamSourceView } from "../src/server/wire";
 import type { Frame } from "../src/state/wire";
 
 const TYPES: Record<string, string> = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".woff2": "font/woff2" };
@@ -49,6 +49,14 @@ export class Fake {
   };
   /** What a frame is when its texts are whole. */
   whole: (frame: Frame) => Frame = (frame) => frame;
+  /** Where the team is written. */
+  source: TeamSourceView = { place: "examples/research", left_out: 0, files: [
+    { name: "profiles/principal.yaml", state: "loaded", size: 62, cut: false, text: "name: Principal\ntype: principal\nflow_decidr: []\ntools: [write]\n", findings: [
+      { line: 3, column: 1, severity: "error", text: "in a profile: unknown key 'flow_decidr'; did you mean 'flow_decider'?" },
+      { line: 4, column: 8, severity: "warning", text: "the tool 'write' is not installed" },
+    ] },
+    { name: "profiles/reader.yaml", state: "loaded", size: 29, cut: false, text: "name: Reader\ntype: associate\n", findings: [] },
+  ] };
   scopes = ["read", "write"];
   /** What somebody may do is said only after this. */
   known: Promise<unknown> = Promise.resolve();
@@ -160,6 +168,7 @@ export class Fake {
         name: "research", entry: "Partner", policy: "guarded", findings: [], agents, edges: [["Partner", "Principal"], ["Principal", "Reader"]],
       };
     }
+    if (url.pathname === `/teams/${this.team}/source`) return this.source;
     if (url.pathname.startsWith(`/runs/${this.run}/blobs/`)) {
       const parameters = { properties: { path: { type: "string" }, text: { type: "string" } } };
       return { system: "You write.", tools: [{ name: "write_report", parameters }] };

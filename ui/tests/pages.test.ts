@@ -4,6 +4,7 @@ import { KEPT, keepsModules, modulesOf } from "../src/board/modules";
 import { ranked, type Offer } from "../src/find/offers";
 import { Known } from "../src/pages/pages";
 import { inFlight } from "../src/pages/Parked";
+import { margins, rows } from "../src/pages/source";
 import { limited, matches } from "../src/pages/search";
 import { headline } from "../src/pages/Waiting";
 import { quoted } from "../src/parts/shell";
@@ -107,6 +108,14 @@ test("a team is drawn from whom the user asks downwards; who is reached by nobod
   const rows = new Map<number, string[]>();
   for (const { name, y } of spots(TEAM)) rows.set(y, [...(rows.get(y) ?? []), name]);
   expect([...rows.values()]).toEqual([["a"], ["b", "c"], ["d"], ["e"]]);
+});
+
+test("a file has the lines that YAML counts, and each finding stands at its line, errors first", () => {
+  expect(rows("a\r\nb\u2028c\n\nd\n")).toEqual(["a", "b", "c", "", "d"]);
+  expect([rows(""), rows("\n")]).toEqual([[], [""]]);
+  const found = (line: number, severity: string) => ({ line, column: 1, severity, text: "" });
+  const by = margins([found(2, "warning"), found(0, "error"), found(2, "error")]);
+  expect([...by].map(([line, all]) => [line, all.map((each) => each.severity)])).toEqual([[0, ["error"]], [2, ["error", "warning"]]]);
 });
 
 test("a tool is told once for all agents whose calls come to the same", () => {

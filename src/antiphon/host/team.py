@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
@@ -18,6 +19,41 @@ from antiphon.values.policy import Policy, Preset
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 """What teams, projects and owners are called: it stands in addresses and in labels."""
+
+
+class SourceFinding(Struct, frozen=True):
+    """What is wrong in a file, and what to do."""
+
+    line: int
+    """From 1; 0 for the whole file."""
+    column: int
+    """From 1; 0 for the whole line."""
+    severity: str
+    """`error` keeps what stands there from being used; `warning` does not."""
+    text: str
+    """What is wrong, what was expected, what to do."""
+
+
+class SourceFile(Struct, frozen=True):
+    """A file that a team was made of."""
+
+    name: str
+    """Below the team's folder, with `/`."""
+    digest: str = ""
+    """Of its bytes when it was loaded; empty when they could not be read."""
+    findings: tuple[SourceFinding, ...] = ()
+    """By line."""
+
+
+class TeamSource(Struct, frozen=True):
+    """Where a team comes from."""
+
+    place: str
+    """As it was named; of a team in code the line where that name stands too."""
+    folder: Path
+    """In which all files are; nothing outside of it is ever read."""
+    files: tuple[SourceFile, ...] = ()
+    """By name; none for a team made in code alone."""
 
 
 class HostedTeam(Struct, frozen=True):
@@ -41,6 +77,8 @@ class HostedTeam(Struct, frozen=True):
     """What is wrong with its files, errors first."""
     source: Any = None
     """What the agents come from, such as a ProfileTeam, for readers that know it."""
+    origin: TeamSource | None = None
+    """Where it is written; None where nobody has said it."""
 
 
 Team = HostedTeam | AnyAgent | Iterable[AnyAgent]

@@ -43,7 +43,7 @@ from antiphon.server.users import FollowedUsers
 ROUTES: tuple[Any, ...] = (
     operation.health, operation.ready, operation.status, operation.who, operation.session,
     operation.open_page, operation.metrics,
-    teams.list_teams, teams.show_team,
+    teams.list_teams, teams.show_team, teams.show_source,
     runs.create_run, runs.list_runs, runs.show_run, runs.change_run, runs.delete_run, runs.ask, runs.tell,
     runs.answer, runs.cancel, runs.resume, runs.check, runs.close, runs.inbox,
     reading.tree, reading.records, reading.frames, reading.request, reading.chat_completion,

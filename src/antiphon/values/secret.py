@@ -14,6 +14,7 @@ PIECE = 8
 """Characters of a secret that are never shown in one piece."""
 SHORTEST = 6
 """Characters below which a text is too common to be taken for a secret."""
+_NAMED = re.compile(r"(.*[_-])?(key|token|secret|password|credentials?|authorization|cookie)", re.IGNORECASE)
 
 
 @dataclass(init=False, repr=False, eq=False)
@@ -60,6 +61,11 @@ class Secret:
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         raise TypeError("a Secret cannot be pickled")
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether what goes by this name is a secret: `api_key`, `x-auth-token`, …; `max_tokens` is none."""
+    return _NAMED.fullmatch(name) is not None
 
 
 def redact(text: str, secrets: Iterable[str]) -> str:

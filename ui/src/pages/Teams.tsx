@@ -6,6 +6,7 @@ import { reason } from "../server/problem";
 import type { TeamView } from "../server/wire";
 import { line, plural, visible } from "../state/words";
 import { useLoaded } from "./load";
+import { Source } from "./Source";
 import { Empty, Loading, Trouble } from "./states";
 
 /** The teams that are served: who is in them, who reaches whom, what their tools do. */
@@ -26,13 +27,13 @@ function Team({ api, name }: { api: Api; name: string }) {
   const [team, setTeam] = useState<TeamView>();
   const [wrong, setWrong] = useState("");
   useEffect(() => { api.team(name).then(setTeam, (error: unknown) => setWrong(reason(error))); }, [api, name]);
-  return wrong ? <Trouble>{wrong}</Trouble> : team ? <TeamSheet team={team} /> : <Loading />;
+  return wrong ? <Trouble>{wrong}</Trouble> : team ? <TeamSheet api={api} name={name} team={team} /> : <Loading />;
 }
 
 const RULES: Record<string, string> = { ask: "; asks you first", deny: "; denied" };
 const EFFECTS: Record<string, string> = { read: "only reads", idempotent: "may be repeated", once: "acts once" };
 
-function TeamSheet({ team }: { team: TeamView }) {
+function TeamSheet({ api, name, team }: { api: Api; name: string; team: TeamView }) {
   return (
     <section className="sheet pad" aria-label={visible(team.name)}>
       <h2>{visible(team.name)}</h2>
@@ -53,6 +54,7 @@ function TeamSheet({ team }: { team: TeamView }) {
         ))}
       </ul></div>
       {team.findings.length > 0 && <ul className="why">{team.findings.map((each) => <li key={each}><Glyph shape="human" /><span>{visible(each)}</span></li>)}</ul>}
+      <Source api={api} name={name} team={team} />
     </section>
   );
 }

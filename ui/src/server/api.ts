@@ -4,7 +4,7 @@ import { refusal, Refused } from "./problem";
 import type {
   AnswerBody, AskBody, CancelBody, ChangeRun, CommandReceipt, CreateProject, CreateRun, FileBody, FileList, FramePage, Inbox, ModelChoices,
   ModuleReceipt, PageToken, ProjectBody, ProjectList, ProjectView, ResumeBody, RunCreated, RunLine, RunPage, RunView, SessionView,
-  StoredRequest, TeamView, Teams, TellBody, WorkModuleChange,
+  StoredRequest, TeamSourceView, TeamView, Teams, TellBody, WorkModuleChange,
 } from "./wire";
 
 const within = (project: string): string => (project ? `?project=${encodeURIComponent(project)}` : "");
@@ -30,6 +30,7 @@ export class Api {
   inbox = (): Promise<Inbox> => this.get("/inbox");
   teams = (project = ""): Promise<Teams> => this.get(`/teams${within(project)}`);
   team = (name: string, project = ""): Promise<TeamView> => this.get(`/teams/${encodeURIComponent(name)}${within(project)}`);
+  source = (name: string): Promise<TeamSourceView> => this.get(`/teams/${encodeURIComponent(name)}/source`);
   models = (): Promise<ModelChoices> => this.get("/models");
 
   projects = (): Promise<ProjectList> => this.get("/projects");

@@ -382,6 +382,31 @@ export interface Example {
   arguments?: Record<string, unknown>;
 }
 
+/** Where a team is written. */
+export interface TeamSourceView {
+  place: string;
+  files: SourceText[];
+  left_out: number;
+}
+
+/** A file of a team as it is now. */
+export interface SourceText {
+  name: string;
+  state: "changed" | "loaded" | "missing";
+  text: string;
+  size: number;
+  cut: boolean;
+  findings: SourceFinding[];
+}
+
+/** What is wrong in a file, and what to do. */
+export interface SourceFinding {
+  line: number;
+  column: number;
+  severity: string;
+  text: string;
+}
+
 /** A team. */
 export interface TeamView {
   name: string;

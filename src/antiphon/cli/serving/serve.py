@@ -19,6 +19,7 @@ from antiphon.cli import exit_codes
 from antiphon.cli.commands.run import endpoint_option, folder_option, model_option
 from antiphon.cli.display import output, terminal_escape
 from antiphon.cli.serving.browser import open_browser, tell_address
+from antiphon.cli.serving.sources import source_of
 from antiphon.cli.session.drive import on_signals
 from antiphon.cli.session.project_rules import PROJECTS
 from antiphon.cli.source import journal_option
@@ -214,7 +215,7 @@ class TeamOptions(Struct, frozen=True):
         """A target as a host knows it. Raises ConfigError."""
         return HostedTeam(
             target.agents, target.entry, self.model, target.with_endpoints(self.endpoints, self.model),
-            self.policy, findings=target.findings, source=target.source,
+            self.policy, findings=target.findings, source=target.source, origin=source_of(target),
         )  # fmt: skip
 
     def load(self, path: Path, folder: Path) -> HostedTeam:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Annotated, Any, get_args
 
@@ -9,10 +10,12 @@ from litestar import get
 from litestar.params import FromPath, QueryParameter
 from msgspec.structs import replace
 
+from antiphon.config.dotenv import environment
 from antiphon.host import Host, HostedTeam
+from antiphon.host.sources import texts_of
 from antiphon.journal.listing import Labels
 from antiphon.server.permissions import allowed
-from antiphon.server.routes.bodies import AgentView, TeamLine, Teams, TeamView, ToolView
+from antiphon.server.routes.bodies import AgentView, TeamLine, Teams, TeamSourceView, TeamView, ToolView
 from antiphon.server.routes.loading import FromHost, FromSubject
 from antiphon.server.routes.projects import visible_project
 from antiphon.server.subjects import Subject
@@ -45,6 +48,19 @@ async def show_team(
     """A team: agents, tools, who reaches whom, what is wrong with its files. With `project` one that can be
     started there."""
     return team_view(name, await startable(host, subject, name, in_project))
+
+
+@get("/teams/{name:str}/source", summary="Show where a team is written", **allowed("read"))
+async def show_source(
+    name: FromPath[str], host: FromHost, subject: FromSubject, in_project: InProject = ""
+) -> TeamSourceView:
+    """The files of a team as they are now, with what was wrong in them when it was loaded, and at which line.
+    Secrets are `***`; of a file its first 256 KiB. A team that is made in code has a place and no files."""
+    origin = (await startable(host, subject, name, in_project)).origin
+    if origin is None:
+        return TeamSourceView("", [], 0)
+    files, left_out = await asyncio.to_thread(texts_of, origin, environment())
+    return TeamSourceView(origin.place, files, left_out)
 
 
 async def startable(host: Host, subject: Subject, name: str, project: str) -> HostedTeam:

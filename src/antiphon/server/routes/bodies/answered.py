@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
+from antiphon.host.sources import SourceText
 from antiphon.kernel.facts.records import Record
 from antiphon.kernel.facts.summary import RunSummary
 from antiphon.values.message import Message
@@ -335,6 +336,17 @@ class TeamView(Struct, frozen=True):
     """What is wrong with its files, and what looks wrong in its graph."""
     policy: str
     """The preset of its rules on tools."""
+
+
+class TeamSourceView(Struct, frozen=True):
+    """Where a team is written."""
+
+    place: str
+    """As it was named when it was served, and of one in code the line; empty where that is not known."""
+    files: list[SourceText]
+    """Its files, by name; none for a team that is made in code alone."""
+    left_out: int
+    """Files that are not among them: a team's first 200 are shown, and 2 MB of text."""
 
 
 class Teams(Struct, frozen=True):

@@ -7,7 +7,6 @@ A value is given as it is, by `{_type: from_env, var, default, required}`, or by
 from __future__ import annotations
 
 import os
-import re
 from codecs import BOM_UTF8
 from collections.abc import Mapping
 from typing import Any
@@ -19,9 +18,7 @@ from antiphon.config.yaml import MAX_BYTES, plain
 from antiphon.errors import ConfigError, ToolError
 from antiphon.styles.profiles.files.diagnostics import SourceLocation
 from antiphon.tools.folder.root import Root
-from antiphon.values.secret import Secret
-
-_SECRET = re.compile(r"(.*[_-])?(key|token|secret|password|credentials?|authorization|cookie)", re.IGNORECASE)
+from antiphon.values.secret import Secret, is_secret_name
 
 
 class FromEnv(Struct, frozen=True):
@@ -62,7 +59,9 @@ class LlmConfig(Struct, frozen=True):
         elif isinstance(value, FromEnv):
             source, value = value, self._from_env(key, value, env)
             # A file that somebody else wrote may name any variable: what looks like a key stays one.
-            return Secret(value) if isinstance(value, str) and is_secret(source.var) else sealed(key, value)
+            return (
+                Secret(value) if isinstance(value, str) and is_secret_name(source.var) else sealed(key, value)
+            )
         return sealed(key, value)
 
     def variable(self, key: str, env: Mapping[str, str]) -> str:
@@ -72,7 +71,7 @@ class LlmConfig(Struct, frozen=True):
 
     def _from_env(self, key: str, source: FromEnv, env: Mapping[str, str]) -> Any:
         if text := env.get(source.var, ""):
-            return text if is_secret(key) else plain(text)
+            return text if is_secret_name(key) else plain(text)
         if source.default is not msgspec.UNSET:
             return source.default
         if source.required:
@@ -93,11 +92,6 @@ class LlmConfig(Struct, frozen=True):
         return ConfigError(f"config.{key}: {text}", self.place.file, self.place.line, self.place.column)
 
 
-def is_secret(key: str) -> bool:
-    """Whether what goes by this name is a secret: `api_key`, `x-auth-token`, …; `max_tokens` is none."""
-    return _SECRET.fullmatch(key) is not None
-
-
 def sealed(key: str, value: Any) -> Any:
     """The value with every secret in it as a Secret."""
     if isinstance(value, dict):
@@ -106,7 +100,7 @@ def sealed(key: str, value: Any) -> Any:
         return [sealed(key, each) for each in value]
     return (
         Secret(str(value))
-        if is_secret(key) and value is not None and not isinstance(value, Secret)
+        if is_secret_name(key) and value is not None and not isinstance(value, Secret)
         else value
     )
 

@@ -16,11 +16,11 @@ from antiphon.styles.profiles.conditions.grammar import ExpressionError
 from antiphon.styles.profiles.conditions.path import PREFIXES, fault
 from antiphon.styles.profiles.files.diagnostics import Diagnostic, SourceLocation
 from antiphon.styles.profiles.files.fields import Choice, Each, Field, Kind, Many, MappingShape, Variants
-from antiphon.styles.profiles.files.llm_config import is_secret
 from antiphon.styles.profiles.files.profile import InboxStrategy, Observer, PassedOver, Segment
 from antiphon.styles.profiles.files.protocol import ReadEach, ReadFrom
 from antiphon.styles.profiles.files.template import Template, read_template
 from antiphon.styles.profiles.files.vocabulary import ELSEWHERE, INGESTOR_PARAMS, SOURCES, STRATEGY_PARAMS
+from antiphon.values.secret import is_secret_name
 
 MAX_FINDINGS = 100
 """Of one file. After as many errors nobody reads on."""
@@ -377,7 +377,7 @@ class Page(YamlReader):
         value = self.data(node)
         if isinstance(value, dict) and "_type" in value:
             return self._sourced(node, value, trail)
-        if isinstance(value, str) and value and is_secret(_last(trail)):
+        if isinstance(value, str) and value and is_secret_name(_last(trail)):
             self.warning(
                 node, trail, "a secret stands openly in the file; write {_type: from_env, var: NAME}"
             )
