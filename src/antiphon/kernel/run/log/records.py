@@ -110,15 +110,11 @@ class RunLog:
             if tell is not None:
                 tell(self, event)
 
-    def _say(
-        self, level: int, event: Event, text: str, *given: object, agent: str = "", without_content: str = ""
-    ) -> None:
+    def _say(self, level: int, event: Event, text: str, *given: object, agent: str = "") -> None:
         number = whose(event)
         who = agent or (self._index.agent(number) if number else "")
         effect_id = getattr(event, "id", "") or getattr(event, "effect", "")
-        plain = f"Run {_line(self._run_id)}: {without_content}" if without_content else ""
-        shown = f"Run %s: {text}"
-        say(level, shown, self._run_id, *given, agent=who, effect_id=effect_id, without_content=plain)
+        say(level, f"Run %s: {text}", self._run_id, *given, agent=who, effect_id=effect_id)
 
     # -- the run ------------------------------------------------------------------------------
 
@@ -142,10 +138,8 @@ class RunLog:
             name = event.message.receiver
             self._say(INFO, event, "request %s of %s began", event.begins, name, agent=name)
         elif event.dead_letter and event.command:
-            # Why may quote what somebody answered.
-            plain = f"command {event.command} was refused"
-            given = event.command, event.dead_letter
-            self._say(WARNING, event, "command %d was refused: %s", *given, without_content=plain)
+            # Why is in the journal alone: it may quote what somebody answered.
+            self._say(WARNING, event, "command %d was refused", event.command)
         elif event.dead_letter:
             self._say(INFO, event, "a message could not be delivered: %s", event.dead_letter)
 

@@ -188,10 +188,9 @@ def test_commands_that_are_refused_and_no_line_that_an_outsider_writes(log):
 
     asyncio.run(main())
     first, second, third = log()[1:4]
-    assert first[0] == "WARNING"
-    assert first[3].startswith("command 1 was refused: command 1 cannot be read: ")
+    assert first == ("WARNING", "", "", "command 1 was refused")
     line = forged.replace("\n", "␊").replace("\x1b", "␛")
-    assert second == ("WARNING", "", "", f"command 2 was refused: {line} is not an open question")
+    assert second == ("WARNING", "", "", "command 2 was refused")
     assert third == ("INFO", "", "", f"cancel of {line} was requested")
 
 
