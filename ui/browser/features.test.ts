@@ -185,6 +185,8 @@ test("an answer that comes too late says who answered what, and the draft stays"
 test("a run is started with a model, a policy, data, files and a project, and is told as a command", async () => {
   await open("/new?project=docs");
   await page.getByLabel("Message").fill("Don't stop");
+  await page.getByText("At most $16.00, for 2,000,000 tokens; held before it is spent.").waitFor();
+  await page.getByText(/^Its last .* tokens/).waitFor();
   await page.getByRole("region", { name: "Tools" }).getByText("asks you").waitFor();
   await page.getByRole("radio", { name: /^strict/ }).check({ force: true });
   await page.getByRole("region", { name: "Tools" }).getByText("denied").first().waitFor();
@@ -199,6 +201,7 @@ test("a run is started with a model, a policy, data, files and a project, and is
   await page.getByLabel("Tokens, at most").fill("many");
   await page.getByText("Expected a whole number, 0 or more, got many").waitFor();
   await page.getByLabel("Tokens, at most").fill("1,000");
+  await page.getByText("At most $0: 1,000 tokens that nobody bills, then it asks you.").waitFor();
   await expect.poll(() => page.locator("aside .well").innerText()).toContain(`curl ${root}/runs`);
   await page.getByRole("button", { name: /Start/ }).click();
   await until(() => fake.posted.length === 1);

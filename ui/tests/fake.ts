@@ -143,7 +143,7 @@ export class Fake {
       ...line, run_id: `run${index}`, state, team, title, tokens, cost_usd: cost, updated_at: line.updated_at - 400 * (index + 1) ** 2,
     }));
     const agents = ["Partner", "Principal", "Reader"].map((name) => ({
-      name, description: `the ${name}`, model: "", can_call: null,
+      name, description: `the ${name}`, model: "", can_call: null, usd_per_token: 8e-6,
       tools: name === "Reader" ? [tool("read_lines", "read")] : name === "Principal" ? [tool("write_report", "once")] : [],
     }));
     const [, part = "", id = ""] = /^\/runs\/\w+\/(requests|chat-completions)\/(.+)$/.exec(url.pathname) ?? [];
@@ -151,7 +151,7 @@ export class Fake {
     switch (url.pathname) {
       case "/runs": return this.listed([line, ...others], url.searchParams);
       case "/session": return { subject: "local", scopes: this.scopes, version: "0", drives: this.drives, commands: this.commands };
-      case "/models": return { models: ["openai:gpt-4.1-mini", "local"] };
+      case "/models": return { models: ["openai:gpt-4.1-mini", "local"], usd_per_token: { "openai:gpt-4.1-mini": 1.6e-6, local: 0 } };
       case "/projects": return { projects: [this.project] };
       case "/projects/docs": return { ...this.project, rules: this.rules };
       case "/projects/docs/files": return { files: this.stored };
@@ -165,7 +165,7 @@ export class Fake {
       case "/inbox": return { items: this.asks };
       case "/teams": return { teams: !this.team ? [] : [{ name: "research", entry: "Partner", agents: ["Partner", "Principal", "Reader"], findings: [] }] };
       case `/teams/${this.team}`: return {
-        name: "research", entry: "Partner", policy: "guarded", findings: [], agents, edges: [["Partner", "Principal"], ["Principal", "Reader"]],
+        name: "research", entry: "Partner", policy: "guarded", tokens: 2_000_000, usd: null, findings: [], agents, edges: [["Partner", "Principal"], ["Principal", "Reader"]],
       };
     }
     if (url.pathname === `/teams/${this.team}/source`) return this.source;

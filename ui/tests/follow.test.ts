@@ -51,7 +51,7 @@ test("when the connection breaks, what was missed is filled in, and nothing come
   }
   expect(seqs()).toEqual(numbers(55));
   expect(said.map((each) => each.state)).toContain("lost");
-  await until(() => said.at(-1)!.state === "live");
+  await until(() => said.at(-1)?.state === "live");
 });
 
 test("a server that is away for a while is waited for, and all that came before stays", async () => {
@@ -73,13 +73,13 @@ test("whoever does not want to wait for the next try makes it now", async () => 
   await until(() => fake.connections === 1);
   fake.down = true;
   fake.cut();
-  await until(() => said.at(-1)!.state === "lost");
+  await until(() => said.at(-1)?.state === "lost");
   fake.down = false;
   await until(() => {
     follower.wake();
     return fake.connections === 1;
   });
-  await until(() => said.at(-1)!.state === "live");
+  await until(() => said.at(-1)?.state === "live");
 });
 
 test("the end of the run ends the following; a token that is gone says so", async () => {

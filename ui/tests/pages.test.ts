@@ -12,6 +12,7 @@ import { bytes } from "../src/projects/Files";
 import { idOf } from "../src/projects/Projects";
 import type { CreateRun, RunLine, TeamView } from "../src/server/wire";
 import { commandOf } from "../src/start/command";
+import { atMost, dollars, usual } from "../src/start/forecast";
 import { BLANK, bodyOf } from "../src/start/form";
 import { spots } from "../src/start/Graph";
 import { ruled } from "../src/start/WillRun";
@@ -108,6 +109,42 @@ test("a team is drawn from whom the user asks downwards; who is reached by nobod
   const rows = new Map<number, string[]>();
   for (const { name, y } of spots(TEAM)) rows.set(y, [...(rows.get(y) ?? []), name]);
   expect([...rows.values()]).toEqual([["a"], ["b", "c"], ["d"], ["e"]]);
+});
+
+const priced = (prices: (number | null)[], more = {}): TeamView =>
+  ({ tokens: 2_000_000, usd: null, agents: prices.map((usd_per_token) => ({ usd_per_token })), ...more }) as TeamView;
+
+test("what a request may cost is its dearest token, as often as its limits and the team's allow", () => {
+  const body = (limits?: CreateRun["limits"], model?: string) => ({ team: "t", message: "m", ...(limits ? { limits } : {}), ...(model ? { model } : {}) }) as CreateRun;
+  const known = { models: ["m"], usd_per_token: { m: 1e-5, odd: null } };
+  const told = (team: TeamView, ...how: Parameters<typeof body>) => atMost(team, body(...how), known);
+  expect(told(priced([1e-6, 8e-6]))).toBe("At most $16.00, for 2,000,000 tokens; held before it is spent.");
+  expect(told(priced([1e-6, 8e-6]), { tokens: 1_000, on_breach: "ask" })).toBe("At most $0.0080, for 1,000 tokens, then it asks you; held before it is spent.");
+  // The team's own limits hold beside those of a form.
+  expect(told(priced([1e-6], { tokens: 500 }), { tokens: 1_000 })).toContain("for 500 tokens");
+  expect(told(priced([8e-6], { usd: 2 }), { usd: 3 })).toContain("At most $2.00, for 2,000,000");
+  expect(told(priced([8e-6]), { tokens: null, usd: 0.5 })).toContain("for 2,000,000 tokens");
+  expect(told(priced([8e-6], { tokens: null }), { tokens: null, usd: 0.5 })).toBe("At most $0.5000; held before it is spent.");
+  expect(told(priced([8e-6]), undefined, "m")).toContain("At most $20.00");
+  expect(told(priced([1e-6], { tokens: null }))).toBe("No limit of tokens or dollars holds: it may cost any amount.");
+  expect(told(priced([0, 0]))).toBe("At most $0: 2,000,000 tokens that nobody bills.");
+  expect(told(priced([1e-6, null]))).toBe("Unknown price: at most 2,000,000 tokens.");
+  expect(told(priced([1e-6]), undefined, "odd")).toBe("Unknown price: at most 2,000,000 tokens.");
+  expect(told(priced([1e-6]), undefined, "never heard of")).toContain("Unknown price");
+  expect(told(priced([null]), { usd: 1 })).toBe("Unknown price: with a limit in dollars, a model whose price is not known is not asked.");
+  expect(atMost(priced([1e-6]), body(undefined, "m"), undefined)).toContain("Unknown price");
+  expect([dollars(0.00001234), dollars(0.5), dollars(12.345)]).toEqual(["$0.000012", "$0.5000", "$12.35"]);
+});
+
+test("what a team's runs did cost is the middle one of those that ended", () => {
+  const run = (cost_usd: number, tokens: number, more = {}) => ({ state: "completed", unpriced_calls: 0, cost_usd, tokens, ...more }) as RunLine;
+  expect(usual([])).toBe("");
+  expect(usual([run(1, 10, { state: "running" }), run(0, 0)])).toBe("");
+  expect(usual([run(0.01, 100)])).toBe("Its last run: $0.0100, 100 tokens.");
+  expect(usual([run(0.01, 100), run(9, 900), run(0.02, 300)])).toBe("Its last 3 runs: $0.0200, 300 tokens (median).");
+  expect(usual([run(1, 100), run(2, 200)])).toBe("Its last 2 runs: $1.50, 150 tokens (median).");
+  expect(usual([run(0, 100, { unpriced_calls: 2 })])).toBe("Its last run: unknown price, 100 tokens.");
+  expect(usual([run(0, 100, { unpriced_calls: 2 }), run(0.5, 200)])).toBe("Its last 2 runs, 1 with known prices: $0.5000, 150 tokens (median).");
 });
 
 test("a file has the lines that YAML counts, and each finding stands at its line, errors first", () => {

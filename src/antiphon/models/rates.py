@@ -36,6 +36,13 @@ class Rates(Struct, frozen=True, eq=False):
     bill: Callable[[Usage], int | None] | None = None
     cached_share: float = 1.0
 
+    @property
+    def dearest_token(self) -> float | None:
+        """What any token costs at most, in USD; None when a price is unknown."""
+        if self.max_input_price is None or self.max_output_price is None:
+            return None
+        return max(self.max_input_price, self.max_output_price) / 1e9
+
 
 def rates_of(model: Model, env: Mapping[str, str]) -> Rates:
     """What is known of a model: its own word on `window` and `prices` first, then the catalog's.
@@ -48,6 +55,11 @@ def rates_of(model: Model, env: Mapping[str, str]) -> Rates:
         known = _rates(ModelSpec(model.name, "", context_window=known.window, prices=prices))
     window = getattr(model, "window", None)
     return replace(known, window=window) if window is not None else known
+
+
+def named_rates(name: str, env: Mapping[str, str]) -> Rates:
+    """What the catalog knows of a model string. Raises as `rates_of`."""
+    return _known(name.strip(), env.get("ANTIPHON_MODELS", "").strip())
 
 
 @functools.lru_cache(maxsize=1024)

@@ -2,9 +2,11 @@
 
 import asyncio
 import json
+from decimal import Decimal
 
-from antiphon import Agent, Policy, ToolContext, tool
+from antiphon import Agent, Limits, ModelOptions, Policy, ToolContext, tool
 from antiphon.host import HostedTeam
+from antiphon.models.catalog import Prices, Tier
 from antiphon.models.script import call
 from antiphon.values.progress import FileDiff, FileLocation
 from antiphon.view.frames import TEXT
@@ -132,5 +134,47 @@ def test_a_tool_says_where_it_works():
             assert (found["kind"], found["text"]) == ("tool", "half")
             assert found["locations"] == [{"path": "a.py", "line": 3}]
             assert found["diffs"] == [{"path": "a.py", "before": None, "after": "x", "cut": False}]
+
+    in_time(work)
+
+
+def test_a_team_says_what_its_tokens_cost_at_most_and_how_many_a_request_may_use():
+    class Own:
+        name = "own"
+        prices = Prices(Decimal(1), Decimal(3), tiers=(Tier(1000, output=Decimal(5)),))
+
+        async def complete(self, request, emit):
+            raise NotImplementedError
+
+    agents = (
+        Agent("free", model="script:x"),
+        Agent("dear", model="openai:gpt-4.1", asking=ModelOptions(fallback_models=("openai:gpt-4.1-mini",))),
+        Agent("own", model=Own()),
+        Agent("unknown", model="openai:never-heard-of"),
+        Agent(
+            "falls back", model="script:x", asking=ModelOptions(fallback_models=("openai:never-heard-of",))
+        ),
+        Agent("idle"),
+    )
+    limited = HostedTeam(agents[:2], model="openai:gpt-4.1-mini", limits=Limits(tokens=500, usd=2.5))
+    shared = HostedTeam(agents[:1], limits=Limits(cached_share=0.1))
+
+    async def work():
+        models = ["openai:gpt-4.1", "openai:never-heard-of"]
+        teams = {"desk": HostedTeam(agents), "limited": limited, "shared": shared}
+        async with served(teams, models=models) as (client, _):
+            found = (await client("GET", "/teams/desk")).json
+            prices = {each["name"]: each["usd_per_token"] for each in found["agents"]}
+            assert prices == {
+                "free": 0, "dear": 8e-6, "own": 5e-6, "unknown": None, "falls back": None, "idle": 0,
+            }  # fmt: skip
+            assert (found["tokens"], found["usd"]) == (2_000_000, None)
+            found = (await client("GET", "/teams/limited")).json
+            assert [each["usd_per_token"] for each in found["agents"]] == [1.6e-6, 1.6e-6]
+            assert (found["tokens"], found["usd"]) == (500, 2.5)
+            assert (await client("GET", "/teams/shared")).json["tokens"] is None
+            assert (await client("GET", "/models")).json == {
+                "models": models, "usd_per_token": {"openai:gpt-4.1": 8e-6, "openai:never-heard-of": None},
+            }  # fmt: skip
 
     in_time(work)

@@ -415,6 +415,8 @@ export interface TeamView {
   edges: ([string, string])[];
   findings: string[];
   policy: string;
+  tokens: number | null;
+  usd: number | null;
 }
 
 /** An agent of a team. */
@@ -424,6 +426,7 @@ export interface AgentView {
   model: string;
   tools: ToolView[];
   can_call: string[] | null;
+  usd_per_token: number | null;
 }
 
 /** A tool of an agent. */
@@ -494,6 +497,7 @@ export interface FileList {
 /** Models that a run may be started with. */
 export interface ModelChoices {
   models: string[];
+  usd_per_token: Record<string, number | null>;
 }
 
 /** A project in a list. */

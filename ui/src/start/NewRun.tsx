@@ -130,7 +130,7 @@ export function NewRun({ api, team: named = "", project: within = "" }: { api: A
             <div className="row"><button className="btn ink" disabled={starting || !chosen.message.trim() || Object.keys(faults).length > 0}>{starting ? "Starting" : "Start"}<kbd>⌘↵</kbd></button>
               <span className="faint sm">It runs in the server; closing the page does not stop it.</span></div>
           </form>
-          {team && <WillRun api={api} team={team} body={body as CreateRun} policy={policy} />}
+          {team && <WillRun api={api} team={team} body={body as CreateRun} policy={policy} models={models.value} />}
         </div>)}
     </div></div></main>
   );

@@ -1,10 +1,11 @@
 import { Copy } from "../parts/Copy";
 import { Glyph } from "../parts/Glyph";
 import type { Api } from "../server/api";
-import type { CreateRun, TeamView } from "../server/wire";
-import { count, line, plural, visible } from "../state/words";
+import type { CreateRun, ModelChoices, TeamView } from "../server/wire";
+import { line, plural, visible } from "../state/words";
 import { useLoaded } from "../pages/load";
 import { commandOf } from "./command";
+import { atMost, usual } from "./forecast";
 import { TeamGraph } from "./Graph";
 
 const EFFECTS: Record<string, string> = { read: "reads", idempotent: "may be repeated", once: "acts once" };
@@ -35,21 +36,20 @@ export function ruled(team: TeamView, policy: string): Ruled[] {
 }
 
 /** What a form would start: who reaches whom, what each tool may do, what it may cost, the same as a command. */
-export function WillRun({ api, team, body, policy }: { api: Api; team: TeamView; body: CreateRun; policy: string }) {
-  const last = useLoaded(async () => (await api.runs({ limit: 1, team: team.name })).runs[0], 60, team.name);
+export function WillRun({ api, team, body, policy, models }: { api: Api; team: TeamView; body: CreateRun; policy: string; models: ModelChoices | undefined }) {
+  const last = useLoaded(() => api.runs({ limit: 20, team: team.name }), 60, team.name);
   const tools = ruled(team, policy);
   const command = commandOf(body, location.origin);
-  const { tokens, usd } = body.limits ?? {};
   return (
     <aside className="form">
       <section className="sheet pad" aria-label="What will run">
         <h2>What will run</h2>
         <p className="dim sm">{plural(team.agents.length, "agent")}; {visible(body.entry || team.entry)} is asked.</p>
         <TeamGraph team={team} />
-        <p className="dim sm">{tokens != null || usd != null
-          ? `At most${tokens != null ? ` ${count(tokens)} tokens` : ""}${usd != null ? `${tokens != null ? "," : ""} $${usd}` : ""}; held before it is spent.`
-          : "The team's own limits hold."}{" "}
-          {last.value && `Its last run: ${count(last.value.tokens)} tokens, ${last.value.unpriced_calls ? "≥ " : ""}$${last.value.cost_usd.toFixed(4)}.`}</p>
+        <dl className="kv sm" aria-label="What it may cost">
+          <div><dt>May cost</dt><dd>{atMost(team, body, models)}</dd></div>
+          <div><dt>Did cost</dt><dd>{usual(last.value?.runs ?? []) || "No run of this team has ended yet."}</dd></div>
+        </dl>
       </section>
       <section className="sheet" aria-label="Tools">
         {tools.length === 0

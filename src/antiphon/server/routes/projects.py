@@ -8,12 +8,14 @@ from typing import Annotated, Any
 from litestar import delete, get, patch, post
 from litestar.params import FromPath, JSONBody, QueryParameter
 
+from antiphon.config.dotenv import environment
 from antiphon.errors import UnknownName
 from antiphon.host import Host
 from antiphon.host.project_runs import rules_in_project
 from antiphon.host.projects import Project, Projects
 from antiphon.journal.listing import Labels, RunFilter
 from antiphon.kernel.run.standing import standing_rules
+from antiphon.models.rates import named_rates
 from antiphon.server.permissions import allowed
 from antiphon.server.problems import Refusal
 from antiphon.server.routes.bodies.projects import (
@@ -136,7 +138,8 @@ async def drop_rule(
 @get("/models", summary="List models", **allowed("read"))
 async def list_models(host: FromHost) -> ModelChoices:
     """Models that a run may be started with instead of its agents' own."""
-    return ModelChoices(list(host.models))
+    prices = {each: named_rates(each, environment()).dearest_token for each in host.models}
+    return ModelChoices(list(host.models), prices)
 
 
 async def _line(host: Host, subject: Subject, project: Project) -> ProjectBody:

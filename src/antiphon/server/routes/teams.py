@@ -11,15 +11,19 @@ from litestar.params import FromPath, QueryParameter
 from msgspec.structs import replace
 
 from antiphon.config.dotenv import environment
+from antiphon.errors import ConfigError
 from antiphon.host import Host, HostedTeam
 from antiphon.host.sources import texts_of
 from antiphon.journal.listing import Labels
+from antiphon.models import default_model
+from antiphon.models.rates import named_rates, rates_of
 from antiphon.server.permissions import allowed
 from antiphon.server.routes.bodies import AgentView, TeamLine, Teams, TeamSourceView, TeamView, ToolView
 from antiphon.server.routes.loading import FromHost, FromSubject
 from antiphon.server.routes.projects import visible_project
 from antiphon.server.subjects import Subject
 from antiphon.values.agent import ALL, Agent
+from antiphon.values.limits import Limits
 from antiphon.values.policy import Policy, Preset, rule, strictest
 from antiphon.values.tool import Tool, as_tool
 from antiphon.view.graph import graph_of
@@ -78,10 +82,11 @@ def team_view(name: str, team: HostedTeam) -> TeamView:
         if callable(getattr(team.source, "graph", None))
         else graph_of(team.agents, team.entry)
     )
-    own = policy_of(team.policy)
+    own, limits = policy_of(team.policy), team.limits or Limits()
     return TeamView(
-        name, team.entry, [_agent(each, own) for each in team.agents],
+        name, team.entry, [_agent(each, team, own) for each in team.agents],
         [(each.source, each.target) for each in drawn.edges], [*team.findings, *drawn.findings], own.preset,
+        limits.tokens if limits.cached_share is None else None, limits.usd,
     )  # fmt: skip
 
 
@@ -90,7 +95,7 @@ def policy_of(given: Policy | Preset | None) -> Policy:
     return given if isinstance(given, Policy) else Policy(given or "open")
 
 
-def _agent(agent: Agent[Any, Any], policy: Policy) -> AgentView:
+def _agent(agent: Agent[Any, Any], team: HostedTeam, policy: Policy) -> AgentView:
     tools = [
         ToolView(
             each.name, each.description, each.effect, dict(each.spec.parameters),
@@ -100,7 +105,21 @@ def _agent(agent: Agent[Any, Any], policy: Policy) -> AgentView:
     ]  # fmt: skip
     model = agent.model if isinstance(agent.model, str) else getattr(agent.model, "name", "") or ""
     can_call = None if agent.can_call is ALL or "*" in agent.can_call else list(agent.can_call)
-    return AgentView(agent.name, agent.description, model, tools, can_call)
+    return AgentView(agent.name, agent.description, model, tools, can_call, _dearest(agent, team))
+
+
+def _dearest(agent: Agent[Any, Any], team: HostedTeam) -> float | None:
+    """What a token of an agent's models costs at most, in USD; None where a price is unknown."""
+    env, prices = environment(), list[float | None]()
+    for given in (team.model or agent.model, *agent.asking.fallback_models):
+        try:
+            model = default_model(env) if given is None else given
+        except ConfigError:
+            # Who has no model asks none.
+            model = "script"
+        rates = named_rates(model, env) if isinstance(model, str) else rates_of(model, env)
+        prices.append(rates.dearest_token)
+    return None if None in prices else max(each for each in prices if each is not None)
 
 
 def _rulings(tool: Tool[Any, Any], agent: Agent[Any, Any], policy: Policy) -> dict[str, str]:

@@ -306,6 +306,8 @@ class AgentView(Struct, frozen=True):
     """What it can use."""
     can_call: list[str] | None
     """Whom it may call; None: everybody."""
+    usd_per_token: float | None
+    """What a token of its models costs at most; None where a price is unknown."""
 
 
 class TeamLine(Struct, frozen=True):
@@ -336,6 +338,10 @@ class TeamView(Struct, frozen=True):
     """What is wrong with its files, and what looks wrong in its graph."""
     policy: str
     """The preset of its rules on tools."""
+    tokens: int | None
+    """That a request may use; None: there is no limit, or cached tokens count less for it than they cost."""
+    usd: float | None
+    """That a request may cost; None: there is no limit."""
 
 
 class TeamSourceView(Struct, frozen=True):

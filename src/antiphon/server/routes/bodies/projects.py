@@ -79,3 +79,5 @@ class ModelChoices(Struct, frozen=True):
 
     models: list[str]
     """Each a model string for `model` of POST /runs; without one every agent asks its own."""
+    usd_per_token: dict[str, float | None]
+    """What a token of each costs at most; None where the price is unknown."""
