@@ -417,7 +417,7 @@ def test_a_plan_is_changed_and_a_run_renamed_on_the_connection_that_follows_it()
 
 def test_the_plan_of_a_team_of_profiles_is_told_module_by_module():
     async def work():
-        target = load_target("examples/research")
+        target = load_target("examples/research", "examples/research")
         script = "script:examples/research/script.yaml"
         team = HostedTeam(target.agents, target.entry, script, source=target.source)
         async with served({"desk": team}) as (client, _), client.as_("").socket() as socket:
