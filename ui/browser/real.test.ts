@@ -85,3 +85,34 @@ test.skipIf(!canStart)("a read-only look: a run of another terminal is watched, 
   looking.kill("SIGINT");
   await eventually(() => looking.exitCode === 0);
 });
+
+test.skipIf(!canStart)("the plan of a team of profiles is changed on its board, and its files are shown", async () => {
+  const { root } = await place.serve("0", ["plan=planners.py:team"]);
+  const { run_id: run } = await post(root, "/runs", { team: "plan", message: "Why are there tides?" });
+  const page = await tab(browser, `${root}/#/run/${run}?token=${encodeURIComponent(TOKEN)}`);
+  await state(page, /Completed|Idle/);
+  await post(root, `/runs/${run}/work-modules`, { action: "create", name: "Moon", description: "Look up" });
+  await page.getByRole("tab", { name: "Board" }).click();
+  const column = (name: RegExp) => page.getByRole("region", { name }).locator("article.card");
+  await column(/Pending/).getByText("Moon").waitFor();
+  await page.getByRole("button", { name: "Module", exact: true }).click();
+  const form = page.getByRole("form", { name: "New module" });
+  await form.getByLabel("Name").fill("Sun");
+  await form.getByRole("button", { name: "Add" }).click();
+  await column(/Pending/).getByText("Sun").waitFor();
+  await page.getByRole("button", { name: "Edit WM_1" }).click();
+  await page.getByLabel("What is to be done").fill("Look higher");
+  await page.getByRole("button", { name: "Save" }).click();
+  await column(/Pending/).getByText("Look higher").waitFor();
+  await page.getByLabel("Status of WM_1").selectOption("completed");
+  await column(/Completed/).getByText("Moon").waitFor();
+  // What the server holds is what the board shows.
+  await page.reload();
+  await column(/Completed/).getByText("Look higher").waitFor();
+  await column(/Pending/).getByText("Sun").waitFor();
+  await page.goto(`${root}/#/teams`);
+  await page.getByText("Where it is written").click();
+  await page.getByText("planners.py:6 (team)").waitFor();
+  await page.locator("summary", { hasText: "profiles/Partner.yaml" }).click();
+  await page.getByRole("group", { name: "Lines of profiles/Partner.yaml" }).getByText("name: Partner").waitFor();
+});

@@ -38,6 +38,14 @@ def pay(who: str, euros: int) -> str:
 clerk = Agent("clerk", model=Writes())
 payer = Agent("payer", model=Script([call("pay", who="ann", euros=3), "All paid."], by="turn"), tools=[pay])
 `;
+/** The research team of the examples, its partner at hand at once. */
+const PLANNERS = `
+from antiphon.models.script import Script
+from antiphon.styles.profiles import ProfileTeam
+
+says = dict.fromkeys(("Partner", "Principal", "Reader"), Script(["Hello."], by="turn"))
+team = ProfileTeam(${JSON.stringify(join(ROOT, "examples", "research"))}, models=says)
+`;
 /** A terminal, so that what asks a person waits for one. */
 const TERMINAL = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))";
 
@@ -47,6 +55,7 @@ export class Place {
 
   constructor() {
     writeFileSync(join(this.folder, "team.py"), TEAM);
+    writeFileSync(join(this.folder, "planners.py"), PLANNERS);
   }
 
   /** Let the reply that waits go on. */
@@ -66,9 +75,9 @@ export class Place {
     return found;
   }
 
-  /** A server of both agents at its address. */
-  async serve(port = "0"): Promise<{ server: ChildProcess; root: string }> {
-    const server = this.start(["serve", "team.py:clerk", "team.py:payer", "--port", port]);
+  /** A server of both agents, or of other targets, at its address. */
+  async serve(port = "0", targets = ["team.py:clerk", "team.py:payer"]): Promise<{ server: ChildProcess; root: string }> {
+    const server = this.start(["serve", ...targets, "--port", port]);
     const said = await until(server, /at (http:\S+)/);
     return { server, root: said[1]! };
   }

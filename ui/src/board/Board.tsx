@@ -30,7 +30,7 @@ export function Board({ store, view }: { store: Store; view: View }) {
           return (
             <section key={status} className={found.length || first ? "col" : "col none"} aria-label={TITLES[status] ?? line(status, 40)}>
               <h3>{TITLES[status] ?? line(status, 40)} <span className="faint">{found.length || ""}</span></h3>
-              {first && <ModuleForm manage={manage} key={modules.length} known={modules.length} done={() => make(false)} />}
+              {first && <ModuleForm manage={manage} known={modules.length} done={() => make(false)} />}
               {found.map((each) => <Card key={each.id} module={each} manage={manage} worker={workerOf(view.run, each)} store={store} view={view} />)}
             </section>
           );
