@@ -10,8 +10,8 @@ export type Connection = { state: "loading" | "live" | "lost" | "ended"; why: st
 
 const FIRST = 500;
 const MOST = 5_000;
-/** Frames that are folded in one go. */
-const SLICE = 1_000;
+/** Frames that are folded in one go: so many make no task that a reader would feel, on a slow machine too. */
+const SLICE = 250;
 const WAITS = [250, 500, 1_000, 2_000, 5_000];
 
 export class Follower {
