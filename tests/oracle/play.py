@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from tests.oracle import actions, calls, delegation, killed, limits, models, outside, rules, styles
+from tests.oracle import actions, asking, calls, delegation, killed, limits, models, outside, rules, styles
 from tests.oracle.stage import SCENARIOS, Stage
 
-FILES = (actions, calls, delegation, killed, limits, models, outside, rules, styles)
+FILES = (actions, asking, calls, delegation, killed, limits, models, outside, rules, styles)
 """The files with scenarios."""
 STORED = Path(__file__).parent / "transcripts"
 

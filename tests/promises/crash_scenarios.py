@@ -5,7 +5,7 @@ import asyncio
 import msgspec
 from msgspec.structs import replace
 
-from antiphon import Agent, Hooks, Limits, LoopOptions, Message, ModelError, ModelOptions, ToolContext, tool
+from antiphon import Agent, Hooks, Limits, LoopOptions, Message, ModelError, ModelOptions, tool
 from antiphon.kernel.facts.events import ApprovalEffect, EffectStarted, LimitEffect
 from antiphon.kernel.run.commands import AnswerInput, AskAgent, CallTool, CancelEffect
 from antiphon.models.script import Script, call, finish
@@ -18,6 +18,7 @@ from antiphon.testing.crash import Scenario
 from antiphon.values.hooks import Continue, DirectResult, PlannedCall, Return, TurnPlan
 from antiphon.values.model import Reply, Usage
 from antiphon.values.policy import StandingRule
+from tests.promises.asking_scenario import ASKING, stepped
 from tests.promises.crash_tools import BROUGHT, seeing, tools_of
 from tests.styles.profiles.profiles_in_code import library
 
@@ -290,13 +291,6 @@ TASKS = Scenario(
 )  # fmt: skip
 
 
-def stepped(world, ctx, name):
-    """What a step of that name does, once in its action."""
-    place = f"{ctx.effect_id}:{name}"
-    world.did(ToolContext(ctx.run_id, place, ctx.agent, f"{ctx.run_id}:{place}", ctx.attempt))
-    return name
-
-
 def _acting(world):
     """A broker, one that acts with steps, an ask and a call, and one that is asked for help."""
 
@@ -479,5 +473,5 @@ _plans = script(a=[call("plan", what="a"), call("pay", what="x"), "done"])
 BOARD = Scenario("calls of a person", _planning, _plans, (("a", "go"),), change_plan)
 ALL = [
     *(SINGLE, CONTRACTS, CIRCULAR, FAN_OUT, BACKGROUND, APPROVAL, RETRY, CANCEL, LOOP, TASKS, ACTION, BOARD),
-    *(ENVIRONMENT, PROFILES, INSTRUCTIONS, FORM, OUTSIDE, REQUESTED, HELD, RULED, CONVERSATION),
+    *(ENVIRONMENT, PROFILES, INSTRUCTIONS, FORM, OUTSIDE, REQUESTED, HELD, RULED, CONVERSATION, ASKING),
 ]

@@ -34,6 +34,12 @@ async def wait(seconds: float) -> str:
 
 
 @tool(isolated=True)
+async def asking(ctx: ToolContext) -> str:
+    """Ask somebody, which cannot be done from here."""
+    return await ctx.ask_user("Which?")
+
+
+@tool(isolated=True)
 def told(ctx: ToolContext) -> str:
     """Say what it knows of its call."""
     return f"{ctx.run_id} {ctx.effect_id} {ctx.agent} {ctx.idempotency_key} {ctx.attempt}"

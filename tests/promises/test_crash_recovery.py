@@ -14,6 +14,7 @@ from antiphon.values.actions import StepOperation, perform
 from tests.promises.crash_scenarios import (
     ACTION,
     ALL,
+    ASKING,
     CONTRACTS,
     CONVERSATION,
     ENVIRONMENT,
@@ -55,6 +56,13 @@ def test_a_sample_of_rounds(commit, tmp_path):
     report = enumerate_crashes(ENVIRONMENT, tmp_path, commit=commit, every=47)
     assert not report.bad, str(report)
     assert {"step", "step done"} <= set(report.names)
+
+
+@pytest.mark.slow
+def test_a_sample_of_tools_that_ask_in_their_middle(tmp_path):
+    report = enumerate_crashes(ASKING, tmp_path, commit="deferred", every=13)
+    assert not report.bad, str(report)
+    assert {"step", "step done", "tool", "tool done"} <= set(report.names)
 
 
 @pytest.mark.slow

@@ -45,6 +45,7 @@ from antiphon.kernel.facts.ledger import run_scope
 from antiphon.kernel.facts.options import Options
 from antiphon.kernel.run.rows import events_of
 from antiphon.testing.audit.ledger import (
+    INSIDE,
     INVARIANTS,
     AuditedActivation,
     AuditLedger,
@@ -252,23 +253,24 @@ class Audit:
         elif kind == "i" and (seat.attempt or seat.acts or seat.instructed):
             self._broken("instructions", f"{event.id} comes too late, or again")
         elif kind == "x":
-            self._action_started(event, seat, index)
-        elif kind == "c" and not event.id.endswith("?"):
-            self._call_started(event, seat, index)
-
-    def _action_started(self, event: EffectStarted, seat: AuditedActivation, inner: int) -> None:
-        """An action, or (`inner`) something that it began."""
-        if not inner:
             if not seat.acts or seat.action:
                 self._broken("action", f"{event.id} is no action of this turn")
             seat.action = event.id
-            return
-        if seat.action not in seat.open:
-            self._broken("action", f"{event.id} began outside of an action")
-        if type(event.detail) is CallEffect:
+        elif kind == INSIDE:
+            self._operation_started(event, seat)
+        elif kind == "c" and not event.id.endswith("?"):
+            self._call_started(event, seat, index)
+
+    def _operation_started(self, event: EffectStarted, seat: AuditedActivation) -> None:
+        """Something begins inside an action or a tool."""
+        within = event.id.partition(INSIDE)[0]
+        if within not in seat.open or not isinstance(self._open[within].detail, ActionEffect | ToolEffect):
+            self._broken("action", f"{event.id} began outside of an action or a tool")
+        if type(event.detail) is CallEffect or within != seat.action:
             for books in self._chain(seat):
                 books.calls += 1
                 self._within(books)
+        if type(event.detail) is CallEffect:
             self._born_by(event.id, event.detail, seat)
 
     def _detach(self, seat: AuditedActivation, effect_id: str, recorded: tuple[str, ...] | None) -> None:
@@ -286,7 +288,7 @@ class Audit:
             self._broken("results", f"{effect_id} detaches {recorded}, not {tuple(found)}")
 
     def _born_by(self, effect_id: str, detail: CallEffect, seat: AuditedActivation) -> None:
-        call = seat.calls[self._place(effect_id)[3] - 1] if ".x:" not in effect_id else None
+        call = seat.calls[self._place(effect_id)[3] - 1] if INSIDE not in effect_id else None
         child = self._child(effect_id, detail, seat, call)
         if not detail.reactivates:
             for books in self._chain(child):
@@ -382,12 +384,10 @@ class Audit:
             if event.reply is not None and detail.purpose != "compact":
                 self._calls(seat, event.reply.calls if detail.purpose != "final" else ())
             return
-        if type(detail) is ActionEffect:
-            # The timer of a deadline is older than the action, and may outlast it.
-            if within := sorted(each for each in seat.open if each.startswith(event.id + ":")):
-                self._broken("action", f"{event.id} ended before {', '.join(within)}")
-            if event.outcome != "completed":
-                seat.inbox[:0] = seat.taken
+        if wrong := seat.outlived(detail, event.id):
+            self._broken("action", wrong)
+        if type(detail) is ActionEffect and event.outcome != "completed":
+            seat.inbox[:0] = seat.taken
         if type(detail) is CallEffect and self._queued.pop(event.id, None) is None:
             self._returned(event)
         allowed = event.outcome == "completed" and event.content in ("yes", "always")
@@ -404,7 +404,7 @@ class Audit:
     ) -> None:
         if event.id in self._known:
             self._broken("ends", f"{event.id} ended twice")
-        if kind == "x" and index and seat.action in seat.open and not ran(event.outcome):
+        if kind == INSIDE and event.id.partition(INSIDE)[0] in seat.open and not ran(event.outcome):
             self._known.add(event.id)
             return
         if kind != "c" or event.id.endswith("?") or turn != seat.turn or index > len(seat.calls):

@@ -1,4 +1,4 @@
-"""What an agent's own coroutine may do, and what it may know.
+"""What an agent's own coroutine may do, and what it may know; the operations that it shares with tools.
 
     async def act(ctx: ActionContext) -> str:
         page = await ctx.step("fetch", fetch, "https://…")     # once, even if the process dies after it
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from hashlib import blake2b
 from math import inf
 from typing import Any, Protocol, TypeVar, overload
@@ -32,7 +33,6 @@ from antiphon.values.codec import (
     type_and_text,
 )
 from antiphon.values.fields import fit, shown
-from antiphon.values.form import wrong_form
 from antiphon.values.message import Message
 
 
@@ -81,37 +81,11 @@ class OperationExecutor(Protocol):
         ...
 
 
-class ActionContext:
-    """What one action may do. Belongs to that action: of no use once it has ended.
+class Operations:
+    """What an action and a tool may do through their context. Each is an effect of its own, on record: when
+    the action or the tool is run again after a crash, the same operation gives what it gave."""
 
-    new_messages: the messages that the action is for. all_messages: all that the activation has taken
-    and published, in order, `new_messages` included. attempt: 1, and one more each time the action is run
-    again after a crash. deps: what the caller of the run passed. can_publish: whether the caller distributes
-    what is published; if not, publishing is refused.
-    """
-
-    def __init__(
-        self, executor: OperationExecutor, effect_id: str, agent: str,
-        new_messages: Sequence[Message], all_messages: Sequence[Message], data: Mapping[str, Any],
-        *, run_id: str = "", attempt: int = 1, deps: Any = None, can_publish: bool = False,
-    ) -> None:  # fmt: skip
-        self.run_id, self.effect_id, self.agent = run_id, effect_id, agent
-        self.new_messages, self.all_messages = new_messages, all_messages
-        self.attempt, self.deps, self.can_publish = attempt, deps, can_publish
-        self.published: list[Message] = []
-        self.changed: dict[str, Any] = {}
-        self.appended: dict[str, list[Any]] = {}
-        self._executor = executor
-        self._kept = data
-        self._data: Mapping[str, Any] | None = None
-        self._seen: dict[str, int] = {}
-
-    @property
-    def data(self) -> Mapping[str, Any]:
-        """What the agent has recorded, as a copy made at the first look; changing it records nothing."""
-        if self._data is None:
-            self._data = msgspec.json.decode(encode_value(self._kept)) if self._kept else {}
-        return self._data
+    __slots__ = ()
 
     async def step(self, name: str, function: Callable[..., Any], *args: Any) -> Any:
         """Run `function(*args)`, or `await` it, and keep its result, as JSON has it.
@@ -120,10 +94,13 @@ class ActionContext:
         identify it. Raises EffectFailed when the function raises, or its result
         is not JSON.
         """
-        return await self._execute(StepOperation(clean_text(name), function, args), args)
+        # A context says in which attempt this is: a step is the same in each.
+        known = tuple(type(each).__qualname__ if isinstance(each, Operations) else each for each in args)
+        return await self._execute(StepOperation(clean_text(name), function, args), known)
 
     async def ask_model(self, text: str) -> str:
-        """Ask the agent's own model, with its instructions and tools. Raises EffectFailed.
+        """Ask the agent's own model, with its instructions; its tools are there for an action, and not for a
+        tool. Raises EffectFailed.
 
         A text that the model did not end by itself stands under the line `[not the whole answer: ...]`, as
         that of `call` does.
@@ -169,6 +146,58 @@ class ActionContext:
         answer = str(await self._execute(operation, content))
         return msgspec.json.decode(answer) if schema is not None else answer
 
+    async def _execute(self, operation: Operation, content: Any) -> Any:
+        """Do an operation; `content` is what it is known by, beside its name."""
+        raise NotImplementedError
+
+
+class OperationIds:
+    """The ids of the operations of one action or tool: by name, content and occurrence, so that what is run
+    again finds what it had."""
+
+    def __init__(self, effect_id: str) -> None:
+        self._effect_id = effect_id
+        self._seen: dict[str, int] = {}
+
+    def next(self, name: str, content: Any) -> str:
+        """The id of the next operation of that name and content."""
+        place = f"{self._effect_id}:{_slug(name)}:{_digest(name, content)}"
+        count = self._seen[place] = self._seen.get(place, 0) + 1
+        return place if count == 1 else f"{place}:{count}"
+
+
+class ActionContext(Operations):
+    """What one action may do. Belongs to that action: of no use once it has ended.
+
+    new_messages: the messages that the action is for. all_messages: all that the activation has taken
+    and published, in order, `new_messages` included. attempt: 1, and one more each time the action is run
+    again after a crash. deps: what the caller of the run passed. can_publish: whether the caller distributes
+    what is published; if not, publishing is refused.
+    """
+
+    def __init__(
+        self, executor: OperationExecutor, effect_id: str, agent: str,
+        new_messages: Sequence[Message], all_messages: Sequence[Message], data: Mapping[str, Any],
+        *, run_id: str = "", attempt: int = 1, deps: Any = None, can_publish: bool = False,
+    ) -> None:  # fmt: skip
+        self.run_id, self.effect_id, self.agent = run_id, effect_id, agent
+        self.new_messages, self.all_messages = new_messages, all_messages
+        self.attempt, self.deps, self.can_publish = attempt, deps, can_publish
+        self.published: list[Message] = []
+        self.changed: dict[str, Any] = {}
+        self.appended: dict[str, list[Any]] = {}
+        self._executor = executor
+        self._kept = data
+        self._data: Mapping[str, Any] | None = None
+        self._ids = OperationIds(effect_id)
+
+    @property
+    def data(self) -> Mapping[str, Any]:
+        """What the agent has recorded, as a copy made at the first look; changing it records nothing."""
+        if self._data is None:
+            self._data = msgspec.json.decode(encode_value(self._kept)) if self._kept else {}
+        return self._data
+
     def publish(self, message: Message) -> None:
         """Give a message to the caller for distribution, once the action has ended.
 
@@ -206,34 +235,36 @@ class ActionContext:
             raise UserError(f"{self.agent}: {what} must be what JSON can hold: {error}") from error
 
     async def _execute(self, operation: Operation, content: Any) -> Any:
-        return await self._executor.execute(self._next_id(operation.name, content), operation)
-
-    def _next_id(self, name: str, content: Any) -> str:
-        place = f"{self.effect_id}:{_slug(name)}:{_digest(name, content)}"
-        count = self._seen[place] = self._seen.get(place, 0) + 1
-        return place if count == 1 else f"{place}:{count}"
+        return await self._executor.execute(self._ids.next(operation.name, content), operation)
 
 
 def _form(
     options: Sequence[str], schema: Mapping[str, Any] | None, timeout_seconds: float | None
 ) -> tuple[tuple[str, ...], dict[str, Any] | None, float | None]:
-    """The form of a question as it will be recorded. Raises UserError."""
+    """The form of a question as it will be recorded, unless no question can have it. Raises UserError."""
     where = "ask_user"
     given = tuple(map(clean_text, fit(options, tuple[str, ...], f"{where}(options)")))
     held = fit(schema, dict[str, Any] | None, f"{where}(schema)")
     seconds = fit(timeout_seconds, float | None, f"{where}(timeout_seconds)")
     if seconds is not None and not 0 < seconds < inf:
         raise UserError(f"{where}(timeout_seconds) takes a number of seconds above 0; got {seconds!r}")
-    wrong = wrong_form(given, held)
-    if wrong:
-        raise UserError(f"{where}: {wrong}")
     return given, held, seconds
 
 
-async def perform(step: StepOperation) -> str:
-    """Run a step; its result as JSON. Raises EffectFailed, also when its result is not JSON."""
+Perform = Callable[[Callable[[], Any]], Awaitable[Any]]
+"""Calls a function where it may take its time, and returns what that returns or raises."""
+
+
+async def perform(step: StepOperation, elsewhere: Perform | None = None) -> str:
+    """Run a step; its result as JSON. Raises EffectFailed, also when its result is not JSON.
+
+    elsewhere: runs the function; None: this event loop does.
+    """
     try:
-        found = step.function(*step.args)
+        if elsewhere is None:
+            found = step.function(*step.args)
+        else:
+            found = await elsewhere(partial(step.function, *step.args))
         if inspect.isawaitable(found):
             found = await found
     except Exception as error:

@@ -58,7 +58,7 @@ class AgentText(Struct, tag="agent_text", tag_field="type"):
 
 
 class ToolPart(Struct, tag="tool", tag_field="type"):
-    """A tool call, also one that was refused; or a durable step of an action."""
+    """A tool call, also one that was refused; or a durable step of an action or a tool."""
 
     id: str
     """The effect's."""
@@ -104,7 +104,8 @@ class PersonAsked(Struct, tag="question", tag_field="type"):
     text: str = ""
     """What is asked, or why approval is needed."""
     about: str = ""
-    """Of an approval, the id that the tool call has, or would have."""
+    """Of an approval, the id that the tool call has, or would have; of a question that a tool asks in its
+    middle, that tool's."""
     tool: str = ""
     """Of an approval; of a question that is the call of an outside tool, whose result is the answer."""
     arguments: str = ""
@@ -330,7 +331,7 @@ def _part_of(node: ActivationNode, effect: EffectNode) -> Part | None:
     if not node.id or effect.callee is not None:
         return _exchange(node, effect)
     if effect.asks_person:
-        about = ids.parent_of(effect.id) if effect.is_approval else ""
+        about = ids.parent_of(effect.id) if effect.is_approval else effect.within
         of_tool = effect.is_approval or (effect.wait is not None and effect.wait.tool)
         tool, arguments = (effect.name, effect.arguments) if of_tool else ("", "")
         return PersonAsked(

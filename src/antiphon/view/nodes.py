@@ -176,6 +176,11 @@ class EffectNode(Struct, eq=False):
         return ids.is_call(self.id)
 
     @property
+    def within(self) -> str:
+        """The id of the tool that began it; empty for what none did."""
+        return ids.parent_of(self.id) if ":" in self.id and ids.mark_of(self.id) == "c" else ""
+
+    @property
     def what(self) -> str:
         """Its purpose, where it has one, else its kind: one word to tell effects apart by."""
         return self.purpose or self.kind

@@ -341,7 +341,7 @@ class RunTree:
         elif effect.asks_person:
             self._asked(activation, effect)
         if activation.id:
-            count(self._counts, activation.request, effect, 1)
+            count(self._counts, activation.request, effect, 1, getattr(detail, "cut_off", False))
         else:
             self.requests[effect_id] = effect
         return (*begun, EffectStart(activation, effect))

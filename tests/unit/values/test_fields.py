@@ -226,7 +226,7 @@ TOOL_OPTIONS = {
         "labels": "untrusted"
     },
     "shell: tool(requires_approval=...) takes True or False; got 'no'": {"requires_approval": "no"},
-    "shell: tool(reconcile=...) takes a function or None; got 5": {"reconcile": 5},
+    "shell: tool(reconcile=...) takes a function, 'resume' or None; got 5": {"reconcile": 5},
     "tool(description=...) takes a text or None; got 5": {"description": 5},
 }
 

@@ -118,16 +118,20 @@ class Drawing:
                 yield self._fit(self._live(row, lead, now))
                 continue
             branch = self._tree.called(row) if isinstance(row, EffectNode) else None
+            rows: list[EffectNode | Remark | CallBranch]
             if branch is None:
                 yield self._fit(self._leaf(row, lead, now))
-                continue
-            yield self._fit(self._head(branch, lead, now))
-            ended = branch.node.outcome
-            if fold and ended:
-                continue
-            rows: list[EffectNode | Remark | CallBranch] = [*branch.rows]
-            if branch.doing and not ended:
-                rows.append(branch)
+                rows = [*self._tree.inside.get(row.id, ())] if isinstance(row, EffectNode) else []
+                if isinstance(row, EffectNode) and fold and row.outcome:
+                    continue
+            else:
+                yield self._fit(self._head(branch, lead, now))
+                ended = branch.node.outcome
+                if fold and ended:
+                    continue
+                rows = [*branch.rows]
+                if branch.doing and not ended:
+                    rows.append(branch)
             if self._newest and len(rows) > self._newest:
                 older, rows = rows[: -self._newest], rows[-self._newest :]
                 working = [each for each in older if isinstance(each, EffectNode) and not outcome_of(each)]

@@ -61,7 +61,8 @@ class CallTree:
     """Take in a run's items in order.
 
     run: the run's tree. root: the user's branch, whose calls are the requests. branches: by activation.
-    progress: how far tools at work say that they have come, by effect.
+    progress: how far tools at work say that they have come, by effect. inside: by tool, the rows of what it
+    began.
     changes: what the last record changed. spoken: who said what at the end of its last turn, once it shows
     that its task goes on after it; only until the next record.
     """
@@ -73,6 +74,7 @@ class CallTree:
         self.changes: tuple[Change, ...] = ()
         self.spoken: tuple[CallBranch, str] | None = None
         self.progress: dict[str, str] = {}
+        self.inside: dict[str, list[EffectNode | Remark]] = {}
         self._calls: dict[str, CallBranch] = {}
         self._free: dict[str, list[int]] = {}
         self._ended: CallBranch | None = None
@@ -156,10 +158,13 @@ class CallTree:
             branch.asked_at, branch.queue_place = effect.began_at, 0
         elif effect.has_row:
             # What an action does is shown; that it acts, or prepares, its agent's own line says.
-            branch.rows.append(effect)
+            self._rows(branch, effect).append(effect)
         if effect.callee is not None:
             called = CallBranch(effect.callee, self._label(effect.name))
             self._calls[effect.id] = self.branches[effect.callee.id] = called
+
+    def _rows(self, branch: CallBranch, effect: EffectNode) -> list[EffectNode | Remark]:
+        return self.inside.setdefault(effect.within, []) if effect.within else branch.rows
 
     def _label(self, agent: str) -> str:
         """A name that no agent at work has: of several of one name the second is `name#2`, and so on."""
@@ -178,7 +183,7 @@ class CallTree:
             agent, called.doing = called.node.agent, ""
             heappush(self._free[agent], int(called.label[len(agent) + 1 :] or 1))
         elif effect.started_at is None and not ends_task(effect):
-            branch.rows.append(effect)
+            self._rows(branch, effect).append(effect)
 
     def _replied(self, branch: CallBranch, effect: EffectNode, use: ModelUse) -> None:
         branch.doing = branch.tail = ""

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from msgspec import Struct, field
 
 from antiphon.kernel.context.transcript import Transcript
-from antiphon.kernel.facts.events import Detail, EffectFinished, PermissionDecided
+from antiphon.kernel.facts.events import Detail, EffectFinished, PermissionDecided, StepEffect
 from antiphon.kernel.facts.ledger import LedgerScope
 from antiphon.values.message import Attachment, Message, ToolCall, ToolResult
 from antiphon.values.model import Stop, Usage
@@ -60,6 +60,10 @@ class OpenEffect(Struct):
     """Of a request that waits for those before it: what it asks."""
     answer: EffectFinished | None = None
     """Of a limit that joins an earlier question: how that ended."""
+    operations: dict[str, EffectFinished] | None = None
+    """Of an action or a tool, how what it began inside has ended; None before it began anything."""
+    waited: bool = False
+    """Of a tool: when the last process died it waited for what it had begun inside, and for no step."""
 
 
 class FinishedCall(Struct, frozen=True):
@@ -146,8 +150,6 @@ class Turn(Struct):
     compactions: int = 0
     """How often a compaction was asked for."""
     attempts: Attempts = field(default_factory=Attempts)
-    finished_operations: dict[str, EffectFinished] | None = None
-    """Of an acting turn, the ends of effects inside the action."""
     action_end: EffectFinished | None = None
     """The end of the agent's own code that ends the turn: its action, or instructions that failed."""
 
@@ -258,3 +260,20 @@ class Activation(Struct):
     """Of an acting agent, what it took and published."""
     queued: bool = False
     """It is in the run's work list."""
+
+
+def inside(activation: Activation, opened: OpenEffect) -> list[OpenEffect]:
+    """What is in flight inside an action or a tool, the last begun first."""
+    if opened.operations is None:
+        return []
+    within = f"{opened.id}:"
+    return [each for each in reversed(activation.open.values()) if each.id.startswith(within)]
+
+
+def only_waits(activation: Activation, opened: OpenEffect) -> bool:
+    """Whether an action or a tool waits for what it began inside, none of that a step of its own, and will do
+    so again when it is run again."""
+    begun = inside(activation, opened)
+    return bool(begun) and not any(
+        type(each.detail) is StepEffect or getattr(each.detail, "cut_off", False) for each in begun
+    )

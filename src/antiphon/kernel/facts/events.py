@@ -99,13 +99,16 @@ class CallEffect(Struct, frozen=True, gc=False, tag="call", tag_field="kind", om
     queued: bool = False
     """Of a request: that activation works on an earlier one, so this begins with a message that says so."""
     own_model: bool = False
-    """An action asks the model of its own agent: the callee only talks to that."""
+    """An action or a tool asks the model of its own agent: the callee only talks to that; for a tool it has
+    no tools."""
     outside: int = 0
     """Of a handoff, how many of the innermost ledger scopes the callee does not stand on."""
     breach: str = ""
     """Of a handoff, the limit that the caller has reached."""
     by: str = ""
     """The hook that put it in the place of a tool call."""
+    cut_off: bool = False
+    """A tool waits for it that is not run again: who lets go of the run meanwhile cuts that off."""
 
 
 class ApprovalEffect(Struct, frozen=True, gc=False, tag="approval", tag_field="kind", omit_defaults=True):
@@ -145,6 +148,8 @@ class QuestionEffect(Struct, frozen=True, gc=False, tag="question", tag_field="k
     """Of such a call, as the model numbered it."""
     finishes: bool = False
     """The answer ends the activation."""
+    cut_off: bool = False
+    """See CallEffect."""
 
 
 class LimitEffect(Struct, frozen=True, gc=False, tag="limit", tag_field="kind", omit_defaults=True):
@@ -201,7 +206,7 @@ class InstructionsEffect(
 
 
 class StepEffect(Struct, frozen=True, gc=False, tag="step", tag_field="kind", omit_defaults=True):
-    """A durable step of an action."""
+    """A durable step of an action or a tool."""
 
     name: str
 

@@ -4,6 +4,7 @@ An id is the effect's place, so a recovery cannot invent a second one: `activati
 of a turn are
 
     c1 c2 …   its calls, in order        c1?   the approval of the first
+    c1:…      an operation inside the first, of a tool
     m1 m2 …   model attempts             w1    the backoff after the first
     l1        a question about a limit   d1    a deadline
     r1        a wait for room in a budget
@@ -106,7 +107,7 @@ def located(effect_id: str) -> tuple[int, int, int]:
     slash = effect_id.index("/")
     dot = effect_id.index(".", slash)
     index = -1
-    if effect_id[dot + 1] == "c":
+    if effect_id[dot + 1] == "c" and ":" not in effect_id:
         index = int(effect_id[dot + 2 : -1] if effect_id[-1] == "?" else effect_id[dot + 2 :]) - 1
     return int(effect_id[:slash]), int(effect_id[slash + 1 : dot]), index
 
@@ -127,8 +128,8 @@ def mark_of(effect_id: str) -> str:
 
 
 def is_call(effect_id: str) -> bool:
-    """Whether it is a call of its turn, and not the approval of one."""
-    return mark_of(effect_id) == "c" and effect_id[-1] != "?"
+    """Whether it is a call of its turn, and neither the approval of one nor an operation inside one."""
+    return mark_of(effect_id) == "c" and effect_id[-1] != "?" and ":" not in effect_id
 
 
 def is_approval(effect_id: str) -> bool:
@@ -139,14 +140,14 @@ def is_approval(effect_id: str) -> bool:
 def index_of(effect_id: str) -> int:
     """Which call of its turn an effect is, or is the approval of, from 0; -1 for what is no call."""
     mark = effect_id.index(".") + 1
-    if effect_id[mark] != "c":
+    if effect_id[mark] != "c" or ":" in effect_id:
         return -1
     return int(effect_id[mark + 1 : -1] if effect_id[-1] == "?" else effect_id[mark + 1 :]) - 1
 
 
 def parent_of(effect_id: str) -> str:
     """The effect of the same turn that this one is part of: of an approval its call, of an operation its
-    action; empty for any other."""
+    action or tool; empty for any other."""
     if is_approval(effect_id):
         return effect_id[:-1]
     before, colon, _ = effect_id.partition(":")

@@ -171,13 +171,13 @@ def overspent(scopes: Iterable[LedgerScope]) -> str:
     return ""
 
 
-def no_more_calls(scopes: Iterable[LedgerScope]) -> str:
-    """Why no further agent may be started on these scopes; empty when one may."""
+def no_more_calls(scopes: Iterable[LedgerScope], *, of_agents: bool = True) -> str:
+    """Why nothing further may be called on these scopes, or no further agent; empty when it may."""
     for scope in scopes:
         limits = scope.limits
         if limits.calls is not None and scope.calls >= limits.calls:
             return f"the limit of {limits.calls:,} calls is used up"
-        if limits.activations is not None and scope.activations >= limits.activations:
+        if of_agents and limits.activations is not None and scope.activations >= limits.activations:
             return f"the limit of {limits.activations:,} agent calls is reached"
     return ""
 

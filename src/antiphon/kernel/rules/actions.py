@@ -1,4 +1,4 @@
-"""What an action's operations begin with, and what its end brings."""
+"""What the operations of actions and tools begin with, and what the end of an action or a tool brings."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from antiphon.kernel.facts.activation import Activation
+from antiphon.kernel.facts.activation import Activation, OpenEffect, inside
 from antiphon.kernel.facts.agent_call import AgentCall
 from antiphon.kernel.facts.events import (
     EffectFinished,
@@ -14,8 +14,10 @@ from antiphon.kernel.facts.events import (
     MessagePosted,
     StateChanged,
     StepEffect,
+    ToolEffect,
 )
 from antiphon.kernel.facts.fold.inbox import full
+from antiphon.kernel.facts.ids import parent_of
 from antiphon.kernel.facts.ledger import no_more_calls
 from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules.builtins import ask_user, call_detail, cannot_call
@@ -24,9 +26,12 @@ from antiphon.kernel.rules.next import Emit
 from antiphon.kernel.rules.team.compiled import CompiledTeam
 from antiphon.values.actions import AskOperation, CallOperation, Operation, QuestionOperation, StepOperation
 from antiphon.values.message import USER, Message
+from antiphon.values.tool import Tool
 
 LEFT = "the action ended without it"
 """Why what an action began and did not wait for is cancelled."""
+LEFT_BY_TOOL = "the tool ended without it"
+"""The same of a tool."""
 
 
 def begin(
@@ -37,8 +42,14 @@ def begin(
     effect_id: str,
     operation: Operation,
 ) -> None:
-    """The start of an operation of an action, or its refusal."""
-    if isinstance(operation, StepOperation):
+    """The start of an operation of an action or a tool, or its refusal."""
+    within = activation.open[parent_of(effect_id)].detail
+    tool = within if type(within) is ToolEffect else None
+    used_up = no_more_calls(activation.scopes, of_agents=False) if tool is not None else ""
+    cut_off = tool is not None and not goes_on(team.members[activation.agent].tools.get(tool.name))
+    if used_up:
+        emit(EffectFinished(effect_id, "limit", reason=used_up))
+    elif isinstance(operation, StepOperation):
         emit(EffectStarted(effect_id, StepEffect(operation.name)))
     elif isinstance(operation, QuestionOperation) or (
         isinstance(operation, CallOperation) and operation.agent == USER
@@ -49,12 +60,18 @@ def begin(
             seconds = operation.timeout_seconds
             until = None if seconds is None else run.at + seconds
             ask_user(
-                emit, run, activation, effect_id, operation.text, operation.options, operation.schema, until
-            )
+                emit, run, activation, effect_id, operation.text, operation.options, operation.schema, until,
+                cut_off,
+            )  # fmt: skip
         else:
-            ask_user(emit, run, activation, effect_id, operation.text)
+            ask_user(emit, run, activation, effect_id, operation.text, cut_off=cut_off)
     else:
-        _call(emit, run, team, activation, effect_id, operation)
+        _call(emit, run, team, activation, effect_id, operation, cut_off)
+
+
+def goes_on(tool: Tool | None) -> bool:
+    """Whether a tool that only waits is run again by whoever takes the run up, and goes on waiting."""
+    return tool is not None and (tool.effect != "once" or tool.reconcile == "resume")
 
 
 def _call(
@@ -64,8 +81,9 @@ def _call(
     activation: Activation,
     effect_id: str,
     operation: AskOperation | CallOperation,
+    cut_off: bool,
 ) -> None:
-    """Call another agent, or the action's own to ask its model."""
+    """Call another agent, or the caller's own to ask its model."""
     own = isinstance(operation, AskOperation)
     name = activation.agent if isinstance(operation, AskOperation) else operation.agent
     if not own:
@@ -83,8 +101,16 @@ def _call(
     detail = call_detail(
         team, name, arguments=arguments, limits=None if own else agent.limits, own_model=own,
         stays_dormant=keeps, reactivates=run.dormant.get((activation.id, name), 0) if keeps else 0,
+        cut_off=cut_off,
     )  # fmt: skip
     emit(EffectStarted(effect_id, detail))
+
+
+def end_tool(emit: Emit, run: RunState, opened: OpenEffect, end: EffectFinished) -> None:
+    """The end of a tool that began something inside: what it did not wait for is cancelled first."""
+    for each in inside(run.activations[opened.activation], opened):
+        cancel(emit, run, each, LEFT_BY_TOOL)
+    emit(end)
 
 
 def end(

@@ -222,11 +222,11 @@ def within(limits: Limits | None, deadline: float | None, at: float) -> Limits |
 
 def ask_user(
     emit: Emit, run: RunState, caller: Activation, effect_id: str, text: str, options: tuple[str, ...] = (),
-    schema: dict[str, Any] | None = None, deadline: float | None = None,
+    schema: dict[str, Any] | None = None, deadline: float | None = None, cut_off: bool = False,
 ) -> None:  # fmt: skip
     """Ask the person at the other end; planned calls above do not wait for that."""
     until = deadline_of(run, caller, deadline)
-    asked = QuestionEffect(text, planned_above(run, caller), options, schema, until)
+    asked = QuestionEffect(text, planned_above(run, caller), options, schema, until, cut_off=cut_off)
     emit(EffectStarted(effect_id, asked))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from antiphon.kernel.facts.activation import Activation, OpenEffect
+from antiphon.kernel.facts.activation import Activation, OpenEffect, inside
 from antiphon.kernel.facts.events import CallEffect, EffectFinished, MessagePosted, ResultEffect
 from antiphon.kernel.facts.ids import activation_of
 from antiphon.kernel.facts.state import RunState
@@ -57,6 +57,8 @@ def cancel(emit: Emit, run: RunState, opened: OpenEffect, reason: str, *, replac
     child = _callee(run, opened)
     if child is not None:
         close(emit, run, child)
+    for each in inside(run.activations[opened.activation], opened):
+        cancel(emit, run, each, reason)
     best, files = (child.progress.best_text, child.progress.files) if child is not None else ("", ())
     told = _told(opened, reason)
     emit(EffectFinished(opened.id, "cancelled", best, reason=told, replaced_by=replaced_by, files=files))
@@ -75,8 +77,10 @@ def _in_flight(activation: Activation) -> list[OpenEffect]:
     """The effects of an activation, the one to end first last."""
     effects = list(activation.open.values())
     if activation.phase != "acting":
-        # What an action began stands after it, and ends before it.
+        # What an action began stands after it, and ends before it; so does what a tool began.
         effects.reverse()
+        if any(each.operations is not None for each in effects):
+            effects.sort(key=lambda each: ":" in each.id)
     return effects
 
 

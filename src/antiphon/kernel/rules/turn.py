@@ -35,7 +35,7 @@ def begin(
         return WAIT
     first = activation.turn.number == activation.progress.earlier_turns
     following: Next = AGAIN
-    if member.begins:
+    if member.begins or activation.own_model:
         following = _by_hooks(emit, run, member.agent, activation)
     else:
         emit(TurnStarted(activation.id, to_take(member.agent, activation)))
@@ -53,8 +53,17 @@ def to_take(agent: Agent, activation: Activation) -> int:
     return min(waiting, 1) if agent.loop.batch == "one" else waiting
 
 
+def without_tools(activation: Activation) -> bool:
+    """Whether it only answers a tool that asks its agent's model: with a text, no tools and no hooks."""
+    return activation.own_model and ids.mark_of(activation.call) == "c"
+
+
 def _by_hooks(emit: Emit, run: RunState, agent: Agent, activation: Activation) -> Next:
     """Start a turn as the agent's own hooks say."""
+    if without_tools(activation):
+        # Whoever wrote the question is not whoever made the agent: nothing is done on its word.
+        emit(TurnStarted(activation.id, to_take(agent, activation), offered_tools=()))
+        return AGAIN
     if not activation.own_model:
         if agent.hooks.plan_turn is not None:
             return _plan(emit, run, agent, activation)
@@ -161,7 +170,7 @@ def end(emit: Emit, run: RunState, team: CompiledTeam, member: CompiledAgent, ac
         return _finished(emit, member, activation)
     if turn.planned or turn.action_end is not None:
         return _after_own(emit, run, team, member, activation)
-    if member.agent.hooks.end_turn is not None:
+    if member.agent.hooks.end_turn is not None and not without_tools(activation):
         following = _decided(emit, run, member, activation)
         if following is not None:
             return following
@@ -282,17 +291,18 @@ def _after_model(
     repeats = turn.calls and progress.repeats and not activation.mailbox.inbox
     if repeats and progress.repeats >= agent.loop.max_reminders:
         return Return("no_progress", progress.best_text, _repeated(turn, progress.repeats))
+    bare = activation.own_model and without_tools(activation)
     if turn.calls or activation.mailbox.inbox:
-        if not activation.mailbox.inbox and not member.begins and run.owner.draining is None:
+        if not (activation.mailbox.inbox or member.begins or bare) and run.owner.draining is None:
             asked = models.next_turn(run, team, member, activation)
             if asked is not None:
                 # The id of this call says that a turn is over, and that the next has begun.
                 emit(asked)
                 return WAIT
         return _another(emit, activation)
-    if agent.completion == "text":
+    if agent.completion == "text" or bare:
         text = activation.conversation.transcript.messages[-1].content
-        return _typed(emit, member, activation, text, "")
+        return Return("completed", text) if bare else _typed(emit, member, activation, text, "")
     if progress.reminders < agent.loop.max_reminders:
         return _another(emit, activation, reminder(member))
     return Return(

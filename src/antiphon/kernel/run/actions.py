@@ -1,4 +1,4 @@
-"""acting: how an action is performed, and what it wishes for granted."""
+"""How an action is performed; and how what it, or a tool, asks for is recorded, performed and waited for."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from antiphon.errors import EffectFailed, UserError
 from antiphon.kernel.facts.activation import Activation, OpenEffect
-from antiphon.kernel.facts.events import EffectFinished, Event, StateChanged
+from antiphon.kernel.facts.events import ActionEffect, EffectFinished, Event, StateChanged
 from antiphon.kernel.facts.fold.calls import shown_content
 from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules.actions import LEFT, begin, end
@@ -18,8 +19,17 @@ from antiphon.kernel.rules.next import Emit
 from antiphon.kernel.rules.team.compiled import CompiledTeam
 from antiphon.kernel.run.log.failures import Failures
 from antiphon.kernel.run.stopping import Stoppable
-from antiphon.values.actions import Act, ActionContext, Operation, StepOperation, perform
+from antiphon.values.actions import (
+    Act,
+    ActionContext,
+    Operation,
+    Perform,
+    QuestionOperation,
+    StepOperation,
+    perform,
+)
 from antiphon.values.codec import clean_text, text_of, type_and_text
+from antiphon.values.form import wrong_form
 from antiphon.values.result import Outcome
 
 _OUTCOMES: frozenset[str] = frozenset({"cancelled", "limit", "budget", "no_progress", "interrupted"})
@@ -30,36 +40,61 @@ Given = Callable[[Emit], None]
 """Emits facts that come from outside the rules."""
 
 
-class ActionExecutor:
-    """The door of one action: what it wishes for is recorded, performed or waited for, and remembered.
+class RunAccess(Struct, frozen=True):
+    """What the operations of a run's actions and tools need of its runtime."""
 
-    record: lets an event in. ended: waits for the end of an effect. durable: waits until all that
-    is recorded cannot be lost. may_start: waits while nothing new may start.
+    state: RunState
+    team: Callable[[], CompiledTeam]
+    record: Callable[[Event | Given], None]
+    """Lets an event in."""
+    waiters: dict[str, asyncio.Future[EffectFinished]]
+    """By effect, who waits for its end."""
+    durable: Callable[[], Awaitable[None]]
+    """Waits until all that is recorded cannot be lost, and the run is still this owner's."""
+    may_start: Callable[[str], Awaitable[None]]
+    """Waits while nothing new may start."""
+    spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
+    """A task that lives no longer than this ownership."""
+
+    async def ended(self, effect_id: str) -> EffectFinished:
+        """The end of an effect that an action or a tool waits for."""
+        self.waiters[effect_id] = waiter = asyncio.Future[EffectFinished]()
+        return await waiter
+
+
+class ActionExecutor:
+    """The door of one action or tool: what it asks for is recorded, performed or waited for, and remembered.
+
+    elsewhere: runs the functions of steps; None: the event loop does. acts: what was answered is given only
+    when it cannot be lost any more, since an act may rest on it. again: whoever takes the run up runs it
+    again; one that is not is told when the run is drained, and does not wait for the next owner.
     """
 
     def __init__(
-        self, state: RunState, team: CompiledTeam, activation: Activation,
-        record: Callable[[Event | Given], None], ended: Callable[[str], Awaitable[EffectFinished]],
-        durable: Callable[[], Awaitable[None]], may_start: Callable[[str], Awaitable[None]],
+        self, run: RunAccess, activation: Activation, opened: OpenEffect, *,
+        elsewhere: Callable[[], Perform | None] = lambda: None, acts: bool = False, again: bool = True,
     ) -> None:  # fmt: skip
-        self._state, self._team, self._activation = state, team, activation
-        self._record, self._ended, self._durable = record, ended, durable
-        self._may_start = may_start
+        self._run, self._activation, self._opened = run, activation, opened
+        self._elsewhere, self._acts, self._again = elsewhere, acts, again
 
     async def execute(self, effect_id: str, operation: Operation) -> Any:
         """See `OperationExecutor.execute`."""
-        activation = self._activation
-        action = effect_id[: effect_id.index(":")]
-        if action not in activation.open:
-            raise EffectFailed("cancelled", f"the action {action} has ended; nothing can follow in it")
+        self._check_open()
+        _check_form(operation)
+        activation, run = self._activation, self._run
         if effect_id not in self._finished and effect_id not in activation.open:
-            await self._may_start(effect_id)
-            self._record(lambda emit: begin(emit, self._state, self._team, activation, effect_id, operation))
+            if not self._again and run.state.owner.draining is not None:
+                raise EffectFailed("interrupted", "the run is about to be left; nothing more begins in it")
+            await run.may_start(effect_id)
+            self._check_open()
+            run.record(lambda emit: begin(emit, run.state, run.team(), activation, effect_id, operation))
         found = self._finished.get(effect_id)
         if found is None and isinstance(operation, StepOperation):
             found = await self._take(effect_id, operation)
         elif found is None:
-            found = await self._ended(effect_id)
+            found = await run.ended(effect_id)
+            if self._acts and not self._opened.ended:
+                await run.durable()
         if found.outcome != "completed":
             raise EffectFailed(found.outcome, found.reason, found.content)
         if isinstance(operation, StepOperation):
@@ -69,10 +104,10 @@ class ActionExecutor:
     async def _take(self, effect_id: str, step: StepOperation) -> EffectFinished:
         """Run a step, when nothing it may rest on can be lost any more; a failure is raised as it came."""
         activation = self._activation
-        await self._durable()
+        await self._run.durable()
         if effect_id in activation.open:
             try:
-                found = EffectFinished(effect_id, content=await perform(step))
+                found = EffectFinished(effect_id, content=await perform(step, self._elsewhere()))
             except EffectFailed as error:
                 self._end(EffectFinished(effect_id, "failed", reason=text_of(error)))
                 raise
@@ -82,12 +117,24 @@ class ActionExecutor:
     @property
     def _finished(self) -> Mapping[str, EffectFinished]:
         """Operations that have ended, in this process or before a crash."""
-        return self._activation.turn.finished_operations or {}
+        return self._opened.operations or {}
+
+    def _check_open(self) -> None:
+        if self._opened.ended:
+            kind, where = "action" if type(self._opened.detail) is ActionEffect else "tool", self._opened.id
+            raise EffectFailed("cancelled", f"the {kind} {where} has ended; nothing can follow in it")
 
     def _end(self, found: EffectFinished) -> None:
         """Record the end of a step; one that was cancelled meanwhile has had its end."""
         if found.id in self._activation.open:
-            self._record(found)
+            self._run.record(found)
+
+
+def _check_form(operation: Operation) -> None:
+    if isinstance(operation, QuestionOperation):
+        wrong = wrong_form(operation.options, operation.schema)
+        if wrong:
+            raise UserError(f"ask_user: {wrong}")
 
 
 async def act(

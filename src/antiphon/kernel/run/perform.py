@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Any
 
@@ -51,6 +52,7 @@ from antiphon.values.message import Attachment
 from antiphon.values.model import MAX_CALLS, NO_USAGE, Emit, ModelRequest, Reply, Usage, too_many_calls
 from antiphon.values.result import Failure
 from antiphon.values.tool import Done, Tool, ToolContext, result_of
+from antiphon.values.tool.tool import ToolDoor
 
 Failed = Callable[[BaseException, OpenEffect], str]
 """Is told of an exception in an effect; returns what the journal keeps of it."""
@@ -201,16 +203,17 @@ class ToolExecutor:
     """Uses the tools of one run.
 
     may_act: returns once nothing that an act may rest on can be lost, and the run is still this owner's.
+    door: what one call of a tool asks the run through.
     """
 
     def __init__(
         self, journal: Journal, lease: Lease, state: RunState, may_act: Callable[[], Awaitable[None]],
-        deps: Any, overrides: Mapping[str, Callable[[ToolContext], Any]], feed: Feed, failures: Failures,
+        door: Callable[[Activation, OpenEffect, Tool], ToolDoor], deps: Any,
+        overrides: Mapping[str, Callable[[ToolContext], Any]] | None, feed: Feed, failures: Failures,
     ) -> None:  # fmt: skip
-        self._failures = failures
+        self._failures, self._door, self._feed = failures, door, feed
         self._journal, self._lease, self._state, self._may_act = journal, lease, state, may_act
-        self._feed = feed
-        self._deps, self._overrides = deps, overrides
+        self._deps, self._overrides = deps, overrides or {}
         self._is_fresh = partial(journal.is_fresh, lease)
         self._made: Threads | None = None
         self._tokens: dict[str, StartToken] = {}
@@ -252,11 +255,16 @@ class ToolExecutor:
         if type(detail) is not ToolEffect:
             raise RuntimeError(f"{opened.id} is nothing that is performed")
         tool = member.tools.get(detail.name)
-        context = partial(self._context, opened, activation)
         arguments = detail.arguments or activation.turn.calls[opened.index].arguments
-        if tool is None or tool.effect == "read":
+        if tool is None:
+            return use_tool(None, arguments, opened, ToolContext, self._threads)
+        context = partial(self._context, opened, activation, tool)
+        if tool.effect == "read":
             return use_tool(tool, arguments, opened, context, self._threads, None, self._failed)
-        if tool.effect == "idempotent" if opened.crashes else opened.carried_over:
+        again = opened.carried_over
+        if opened.crashes:
+            again = tool.effect == "idempotent" or resumes(tool, opened)
+        if again:
             return self._act_again(tool, arguments, opened, context, activation, team)
         return self._act(tool, arguments, opened, context)
 
@@ -265,7 +273,7 @@ class ToolExecutor:
         what = getattr(opened.detail, "name", "")
         return self._failures.note(error, opened.id, activation.agent, what, activation.request)
 
-    def _context(self, opened: OpenEffect, activation: Activation) -> ToolContext:
+    def _context(self, opened: OpenEffect, activation: Activation, tool: Tool) -> ToolContext:
         return ToolContext(
             self._state.run_id,
             opened.id,
@@ -277,6 +285,7 @@ class ToolExecutor:
             report_progress=ProgressReport(self._feed, opened).report,
             is_cancelled=lambda: opened.ended,
             dependency_overrides=self._overrides,
+            door=self._door(activation, opened, tool),
         )
 
     async def _act(
@@ -340,14 +349,17 @@ async def use_tool(
         name = opened.detail.name if type(opened.detail) is ToolEffect else "it"
         return in_doubt(effect_id, f"{name} is no longer among the agent's tools")
     try:
-        if opened.crashes and tool.effect == "once":
-            return await _reconcile(tool, effect_id, context(), threads)
-        known = context() if tool.takes_context else None
+        cut_off = opened.crashes and tool.effect == "once" and not resumes(tool, opened)
+        if tool.takes_context or cut_off:
+            known = context()
+        if cut_off:
+            return await _reconcile(tool, effect_id, known, threads)
         if tool.isolated:
             child = ChildCall(tool, arguments, known)
             found = await _in_thread(child, tool, threads, token, child.stop)
         else:
-            found = result_of(await _call(tool.bind(arguments, known), tool, tool.is_async, threads, token))
+            bound = tool.bind(arguments, known)
+            found = result_of(await _call(bound, tool, tool.is_async, threads, token, known))
     except LeaseStale:
         raise
     except (NotBegun, NoResult, TimeoutError) as error:
@@ -370,6 +382,9 @@ async def use_tool(
         # What a tool raises as its answer is no fault in its code.
         trace = "" if isinstance(error, ToolError) else failed(error, opened)
         return EffectFinished(effect_id, "failed", reason=reason, trace=trace)
+    finally:
+        if known is not None:
+            known.door.close()
     if found.is_error:
         return EffectFinished(
             effect_id, "failed", attachments=found.attachments, reason=f"[{tool.name}] {found.content}"
@@ -383,6 +398,11 @@ async def use_tool(
 def _attached(context: ToolContext | None) -> tuple[Attachment, ...]:
     """What a call attached that has completed."""
     return () if context is None else tuple(context.attached)
+
+
+def resumes(tool: Tool, opened: OpenEffect) -> bool:
+    """Whether a `once` tool that was cut off goes on: it waited, and says that it does nothing meanwhile."""
+    return opened.waited and tool.reconcile == "resume"
 
 
 def _not_begun(opened: OpenEffect, reason: str) -> EffectFinished:
@@ -403,13 +423,13 @@ def in_doubt(effect_id: str, reason: str) -> EffectFinished:
 
 
 async def _reconcile(
-    tool: Tool, effect_id: str, context: ToolContext, threads: Callable[[], Threads]
+    tool: Tool, effect_id: str, context: ToolContext | None, threads: Callable[[], Threads]
 ) -> EffectFinished:
     """Ask what became of a `once` effect that a crash cut off; None from `reconcile`: nobody knows."""
     reconcile = tool.reconcile
-    if reconcile is not None:
+    if callable(reconcile):
         is_async = asyncio.iscoroutinefunction(reconcile)
-        found = await _call(lambda: reconcile(context), tool, is_async, threads)
+        found = await _call(partial(reconcile, context), tool, is_async, threads, None, context)
         if found is not None:
             known = result_of(found)
             return EffectFinished(
@@ -424,10 +444,12 @@ async def _call(
     is_async: bool,
     threads: Callable[[], Threads],
     token: StartToken | None = None,
+    known: ToolContext | None = None,
 ) -> Any:
     """What a tool's function returns or raises; NoResult when it took too long."""
+    limit = known.door.own_time if known is not None else None
     if not is_async:
-        return await _in_thread(bound, tool, threads, token)
+        return await _in_thread(bound, tool, threads, token, limit=limit)
     if token is not None:
         token.redeem()
     coroutine = bound()
@@ -438,7 +460,7 @@ async def _call(
     rest = Stoppable(coroutine, waits_for)
     # Only a tool that really waits pays for a timer.
     try:
-        async with asyncio.timeout(tool.timeout):
+        async with limit or asyncio.timeout(tool.timeout):
             return await rest
     except TimeoutError:
         if rest.closed:
@@ -450,11 +472,11 @@ async def _call(
 
 async def _in_thread(
     function: Callable[[], Any], tool: Tool, threads: Callable[[], Threads], token: StartToken | None,
-    stop: Callable[[], None] | None = None,
+    stop: Callable[[], None] | None = None, limit: AbstractAsyncContextManager[Any] | None = None,
 ) -> Any:  # fmt: skip
     begin = function if token is None else partial(_begin, token, function)
     try:
-        return await threads().run(begin, tool.name, tool.timeout, stop)
+        return await threads().run(begin, tool.name, tool.timeout, stop, limit)
     finally:
         if token is not None:
             token.revoke()

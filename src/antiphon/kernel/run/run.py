@@ -15,7 +15,7 @@ import msgspec
 from antiphon.errors import RunFailed, UnknownName, UserError
 from antiphon.journal import Journal
 from antiphon.kernel.context.compaction import HISTORY
-from antiphon.kernel.facts.activation import Activation, FinishedCall, OpenEffect
+from antiphon.kernel.facts.activation import Activation, FinishedCall, OpenEffect, only_waits
 from antiphon.kernel.facts.agent_call import AgentCall
 from antiphon.kernel.facts.events import (
     VERDICTS,
@@ -459,8 +459,12 @@ def open_here(journal: Journal, run_id: str) -> Run | None:
 
 
 def rests(state: RunState) -> bool:
-    """Whether all that is open waits for people, for timers, or for what does: calls, ends, room."""
-    return all(isinstance(each.detail, _RESTFUL) for each in state.open.values())
+    """Whether all that is open waits for people, for timers, or for what does: calls, ends, room, and the
+    actions and tools that wait for such things."""
+    return all(
+        isinstance(each.detail, _RESTFUL) or only_waits(state.activations[each.activation], each)
+        for each in state.open.values()
+    )
 
 
 def next_due(state: RunState) -> float | None:

@@ -41,12 +41,13 @@ from antiphon.kernel.facts.fold.apply import Folding
 from antiphon.kernel.facts.options import Options
 from antiphon.kernel.facts.records import ActivationIndex
 from antiphon.kernel.facts.state import RunState, open_span
+from antiphon.kernel.rules.actions import end_tool
 from antiphon.kernel.rules.answers import unanswered
 from antiphon.kernel.rules.step import step
 from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam, at_work, named_prefix
 from antiphon.kernel.rules.team.manifest import manifest_of
 from antiphon.kernel.run import commands
-from antiphon.kernel.run.actions import ActionExecutor, Given, act
+from antiphon.kernel.run.actions import ActionExecutor, Given, RunAccess, act
 from antiphon.kernel.run.clock import Clock, wait_until
 from antiphon.kernel.run.live.deltas import WAITING, Emitted
 from antiphon.kernel.run.live.feed import Feed
@@ -57,6 +58,7 @@ from antiphon.kernel.run.perform import PERFORMED, ToolExecutor, ask_model, capp
 from antiphon.kernel.run.requests import AwaitedRequests, EndedRequests
 from antiphon.kernel.run.rows import LARGE, pack
 from antiphon.kernel.run.stopping import DRAINED, Drain, stop
+from antiphon.kernel.run.tools.door import Door
 from antiphon.values.codec import clean_text
 from antiphon.values.model import Emit
 from antiphon.values.tool import ToolContext
@@ -93,9 +95,14 @@ class Runtime:
         self._barriers: list[tuple[int, asyncio.Future[None]]] = []
         self._requests = AwaitedRequests()
         self.failures = Failures(lease.run_id)
+        self._access = RunAccess(
+            state, lambda: self.team, self.record, self._inner, self.until_may_act,
+            lambda effect_id: self._drain.may_start(effect_id), self.spawn,
+        )  # fmt: skip
         self._tools = ToolExecutor(
-            journal, lease, state, self.until_may_act, deps, overrides or {}, self.feed, self.failures
-        )
+            journal, lease, state, self.until_may_act, partial(Door, self._access), deps, overrides,
+            self.feed, self.failures,
+        )  # fmt: skip
         self._ended_requests: EndedRequests | None = None
         self._failure: BaseException | None = None
         self._effects_performed = 0
@@ -331,6 +338,8 @@ class Runtime:
                 if opened.ended or self._failure is not None:
                     return
                 del self._performing[effect_id]
+                if opened.operations is not None and type(end) is EffectFinished:
+                    end = partial(end_tool, run=self.state, opened=opened, end=end)
                 opened = self._advance(end)
         except asyncio.CancelledError:
             # Ended by `step` while it ran: whoever recorded that end drives on.
@@ -347,11 +356,8 @@ class Runtime:
             return wait_until(self.clock, opened.id, due_at, unanswered(opened))
         activation = self.state.activations[opened.activation]
         if type(detail) is ActionEffect:
-            executor = ActionExecutor(
-                self.state, self.team, activation, self.record, self._ended, self.until_may_act,
-                self._drain.may_start,
-            )  # fmt: skip
-            return act(self.state, self.team, activation, opened, executor, self.deps, self.failures)
+            door = ActionExecutor(self._access, activation, opened)
+            return act(self.state, self.team, activation, opened, door, self.deps, self.failures)
         member = self.team.members[activation.agent]
         if activation.conversation.cut or activation.progress.request:
             member = at_work(member, activation)
@@ -376,12 +382,6 @@ class Runtime:
         if detail.held_nano_usd and self._durable < self._seq and capped(activation):
             return once(self.until_durable, asking)
         return asking
-
-    async def _ended(self, effect_id: str) -> EffectFinished:
-        """The end of an effect that an action waits for."""
-        waiter: asyncio.Future[EffectFinished] = asyncio.get_running_loop().create_future()
-        self._inner[effect_id] = waiter
-        return await waiter
 
     def _resume(self) -> None:
         """After a crash: do again, or go on waiting for, what was in flight."""

@@ -7,7 +7,8 @@ from collections.abc import Collection, Coroutine, Generator, Mapping
 from contextlib import suppress
 from typing import Any
 
-from antiphon.kernel.facts.events import HUMAN_INPUTS, ActionEffect, StepEffect, TimerEffect
+from antiphon.kernel.facts.activation import inside, only_waits
+from antiphon.kernel.facts.events import HUMAN_INPUTS, ActionEffect, TimerEffect, ToolEffect
 from antiphon.kernel.facts.state import RunState
 
 GRACE = 1.0
@@ -74,7 +75,7 @@ class Stoppable:
 class Drain:
     """The orderly stop of a run: what is in flight in it, and what is held back until it is resumed.
 
-    performing: the tasks that perform effects, by effect. inner: the effects that actions wait for.
+    performing: the tasks that perform effects, by effect. inner: the effects that actions and tools wait for.
     over: nobody waits for the rest.
     """
 
@@ -99,7 +100,7 @@ class Drain:
         return [each for each, _ in self._effects() if type(self._state.open[each].detail) in waits]
 
     def in_flight(self) -> tuple[str, ...]:
-        """What is being performed, but for the caller, and for actions that only wait themselves."""
+        """What is being performed, but for the caller, and for what only waits itself."""
         caller = asyncio.current_task()
         return tuple(
             each for each, task in self._effects() if task is not caller and not self._only_waits(each)
@@ -109,12 +110,13 @@ class Drain:
         return [(each, task) for each, task in self._performing.items() if each in self._state.open]
 
     def _only_waits(self, effect_id: str) -> bool:
-        """Whether an effect is an action that waits for other effects, none of them a step of its own."""
+        """Whether an effect is an action or a tool that waits for other effects, none of them a step of its
+        own, and will do so again."""
         opened, within = self._state.open[effect_id], f"{effect_id}:"
-        if type(opened.detail) is not ActionEffect:
+        if type(opened.detail) not in (ActionEffect, ToolEffect):
             return False
-        own = self._state.activations[opened.activation].open.values()
-        if any(type(each.detail) is StepEffect and each.id.startswith(within) for each in own):
+        activation = self._state.activations[opened.activation]
+        if inside(activation, opened) and not only_waits(activation, opened):
             return False
         return any(each.startswith(within) for waits in (self._inner, self._held) for each in waits)
 

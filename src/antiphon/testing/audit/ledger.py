@@ -9,6 +9,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from antiphon.kernel.facts.events import (
+    ActionEffect,
     CallEffect,
     Detail,
     EffectFinished,
@@ -21,6 +22,7 @@ from antiphon.kernel.facts.events import (
     QuestionEffect,
     RunResumed,
     StateChanged,
+    ToolEffect,
     TurnFinished,
     TurnStarted,
 )
@@ -151,6 +153,14 @@ class AuditedActivation(Struct):
     results: list[int] = field(default_factory=list)
     open: set[str] = field(default_factory=set)
 
+    def outlived(self, detail: Detail, effect_id: str) -> str:
+        """Why an action or a tool should not have ended yet; empty where it may."""
+        if not isinstance(detail, ActionEffect | ToolEffect):
+            return ""
+        # The timer of a deadline is older than the action, and may outlast it.
+        within = sorted(each for each in self.open if each.startswith(effect_id + INSIDE))
+        return f"{effect_id} ended before {', '.join(within)}" if within else ""
+
     def misfit(self, detail: Detail, end: EffectFinished, at: float, open_now: Container[str]) -> str:
         """Why something that people were asked should not have ended so at that time; empty where it may."""
         if not isinstance(detail, HumanInput):
@@ -181,7 +191,8 @@ INVARIANTS = {
     "turns": "turns of an activation follow one another, and ids name the turn and attempt they are in",
     "results": "when a turn ends, every call of it has exactly one result",
     "inbox": "a delivered message is taken, or waits while its receiver rests, or becomes a dead letter",
-    "action": "an action and what it began stand in its own turn; what it published came before its end",
+    "action": "an action and what it began stand in its own turn, what a tool began stands in that tool, and "
+    "ends before it; what an action published came before its end",
     "decided": "what a hook decided names a hook that decides such things, and its rules stand with it alone",
     "instructions": "instructions are written once in a call, before its model is first asked in that turn",
     "command": "a command is applied once, in order",
@@ -203,13 +214,19 @@ class InvariantBroken(AssertionError):
         self.run_id, self.seq, self.invariant = run_id, seq, invariant
 
 
+INSIDE = ":"
+"""The kind letter of what began inside an action or a tool."""
+
+
 def place(effect_id: str) -> tuple[int, int, str, int] | None:
     """Activation, turn, kind letter and number of an effect id; None for what is none."""
     try:
         activation, rest = effect_id.split("/")
         turn, _, where = rest.partition(".")
-        if where[0] in ("x", "i"):
-            return int(activation), int(turn), where[0], len(where) - 1
+        if ":" in where:
+            return int(activation), int(turn), INSIDE, 0
+        if where in ("x", "i"):
+            return int(activation), int(turn), where, 0
         return int(activation), int(turn), where[0], int(where[1:].removesuffix("?"))
     except (ValueError, IndexError):
         return None

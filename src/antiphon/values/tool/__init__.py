@@ -34,6 +34,7 @@ from antiphon.values.tool.tool import (
     Effect,
     OutsideCall,
     Presentation,
+    Reconcile,
     Tool,
     ToolContext,
     ToolKind,
@@ -75,7 +76,7 @@ class ToolOptions(TypedDict, total=False):
     """The contract of a tool; see the fields of `Tool`."""
 
     effect: Effect
-    reconcile: Callable[..., object] | None
+    reconcile: Reconcile | None
     timeout: float
     requires_approval: bool
     examples: tuple[Example, ...]
@@ -314,7 +315,7 @@ def _check_found(offered: Tool) -> None:
 
 
 _CONTRACT: Mapping[str, Any] = {
-    "effect": Effect, "reconcile": Callable[..., Any] | None, "timeout": float, "requires_approval": bool,
+    "effect": Effect, "reconcile": Reconcile | None, "timeout": float, "requires_approval": bool,
     "examples": tuple[Example, ...], "raw": bool, "finishes": bool, "labels": tuple[str, ...],
     "exclusive": bool, "isolated": bool, "trusted": bool, "version": str, "kind": ToolKind, "title": str,
 }  # fmt: skip

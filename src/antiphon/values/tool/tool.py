@@ -2,15 +2,17 @@
 of its effect.
 
 The effect says what happens when the process dies in the middle: `read` runs again, `idempotent` runs
-again with the same key, `once` asks `reconcile` or ends unknown.
+again with the same key, `once` asks `reconcile` or ends unknown. A tool that is run again is given what it
+had asked through its context.
 """
 
 from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Generic, Literal, NoReturn, cast
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Generic, Literal, NoReturn, Protocol, TypeVar, cast
 
 import msgspec
 from msgspec import Struct, field
@@ -19,6 +21,7 @@ from antiphon.errors import ToolError
 from antiphon.schema.arguments import ArgumentParser, ArgumentsRejected, Invalid, Repaired, check_length
 from antiphon.schema.shape import Shape
 from antiphon.schema.standins import to_json
+from antiphon.values.actions import Operation, Operations
 from antiphon.values.codec import clean_fields, clean_text, stored
 from antiphon.values.fields import check_fields, shown
 from antiphon.values.generic import Given, Held, Returned
@@ -27,6 +30,8 @@ from antiphon.values.model import Example, ToolSpec
 from antiphon.values.progress import FileDiff, FileLocation, ReportProgress
 
 Effect = Literal["read", "idempotent", "once"]
+Reconcile = Callable[..., Any] | Literal["resume"]
+_Found = TypeVar("_Found")
 ToolKind = Literal["read", "edit", "delete", "move", "search", "execute", "think", "fetch", "other"]
 """What a tool is for, as the Agent Client Protocol knows kinds: readers choose pictures and words by it. It
 decides nothing; `effect` does."""
@@ -62,6 +67,44 @@ def _silent(
     """Progress that nobody listens to."""
 
 
+class ToolDoor(Protocol):
+    """What one call of a tool asks of its run."""
+
+    async def execute(self, operation: Operation, content: Any) -> Any:
+        """The result of an operation, which is known by its name and `content`. Raises EffectFailed for any
+        outcome but `completed`."""
+        ...
+
+    def wait(self, asking: Coroutine[Any, Any, _Found]) -> _Found:
+        """What a coroutine returns or raises that the run's event loop runs; for other threads."""
+        ...
+
+    @property
+    def own_time(self) -> AbstractAsyncContextManager[None] | None:
+        """What the call has left, as a timeout that stands still while others are waited for; None: all."""
+        ...
+
+    def close(self) -> None:
+        """The call is over: nothing is waited for any more."""
+        ...
+
+
+class _Closed:
+    """The door of a tool that no run has called."""
+
+    own_time = None
+
+    def close(self) -> None:
+        """Nothing is waited for."""
+
+    async def execute(self, operation: Operation, content: Any) -> Any:
+        raise ToolError(f"ctx cannot do this {operation.name}: no run has called the tool")
+
+    def wait(self, asking: Coroutine[Any, Any, _Found]) -> _Found:
+        asking.close()
+        raise ToolError("ctx.wait has nothing to wait for: no run has called the tool")
+
+
 class Dependency(Struct, frozen=True):
     """Something tools need: `create(ctx)` makes it when a tool asks for it, `id` is its name."""
 
@@ -69,8 +112,15 @@ class Dependency(Struct, frozen=True):
     create: Callable[[ToolContext], Any]
 
 
-class ToolContext(Struct, Generic[Held], frozen=True):
-    """What a tool may know about its own call; injected into a first parameter named `ctx`."""
+class ToolContext(Operations, Struct, Generic[Held], frozen=True):
+    """What a tool may know about its own call, and what it may ask of the run in its middle; injected into a
+    first parameter named `ctx`.
+
+        region = await ctx.ask_user("Which region?", options=["north", "south"])
+
+    What it asks is on record under its own effect, and counts for its agent's limits. While it waits for that
+    its own timeout stands still. A plain function asks with `ctx.wait(ctx.ask_user(...))`.
+    """
 
     run_id: str = ""
     effect_id: str = ""
@@ -96,6 +146,8 @@ class ToolContext(Struct, Generic[Held], frozen=True):
     """What `resolve` makes instead, by the id of the dependency."""
     resolved: dict[str, Any] = field(default_factory=dict)
     """What `resolve` has made in this call, by id."""
+    door: ToolDoor = field(default_factory=_Closed)
+    """Leads to the run; `ask_user`, `ask_model`, `call` and `step` go through it."""
     attached: list[Attachment] = field(default_factory=list)
     """What `attach` was given in this call."""
 
@@ -114,6 +166,18 @@ class ToolContext(Struct, Generic[Held], frozen=True):
                 "base64 together; hand over a larger file by its url"
             )
         self.attached.append(stored(clean_fields(file)))
+
+    def wait(self, asking: Coroutine[Any, Any, _Found]) -> _Found:
+        """For functions that are not async: what one of the methods to be awaited returns, or a coroutine of
+        your own that awaits several.
+
+        The run's event loop runs it while this thread waits; a step's function runs in this thread. Raises
+        what it raises, EffectFailed when the call was given up, UserError on an event loop, which awaits.
+        """
+        return self.door.wait(asking)
+
+    async def _execute(self, operation: Operation, content: Any) -> Any:
+        return await self.door.execute(operation, content)
 
     def resolve(self, key: Dependency) -> Any:
         """The dependency, made once in a call of a tool, however often it is asked for."""
@@ -154,8 +218,14 @@ class Tool(Struct, Generic[Given, Returned], frozen=True, eq=False, weakref=True
     function: Callable[Given, Returned]
     effect: Effect = "once"
     """What happens when the process dies during a call, see the module."""
-    reconcile: Callable[..., Any] | None = None
-    """Asked after a crash what became of a `once` effect. None: the effect ends `unknown`."""
+    reconcile: Reconcile | None = None
+    """Asked after a crash what became of a `once` effect; it is given the ToolContext, and what the tool had
+    asked through it. None: the effect ends `unknown`.
+
+    `"resume"`: all that the tool changes before it has asked, it changes in steps, and it changes nothing
+    while it waits for what it asked. So one that died while it waited is run again with the answers on
+    record, and goes on waiting; one that died at any other time ends `unknown`.
+    """
     timeout: float = 60.0
     """Seconds; a call that takes longer is cancelled, or abandoned when it is synchronous. Of an outside
     tool: how long an answer is waited for, for ever unless it is given."""
@@ -177,7 +247,7 @@ class Tool(Struct, Generic[Given, Returned], frozen=True, eq=False, weakref=True
     For functions that hang or crash; no sandbox. That process imports the function anew, so it must
     stand at the top level of a module with a file, not in the program that was started; it shares
     no memory with this process, and each call costs the start of an interpreter. `ctx` has no
-    `deps`, no dependencies and no outputs. Only runs do this: called directly it runs here.
+    `deps`, no dependencies and no outputs, and cannot ask. Only runs do this: called directly it runs here.
     """
     is_async: bool
     trusted: bool = True

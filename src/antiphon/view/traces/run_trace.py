@@ -215,7 +215,11 @@ class RunTrace:
             name, found = gen_ai.tool(run_id, node, effect, content=content)
         else:
             return
-        above = self._of_turn(node, ids.turn_of(effect.id)) if node.id else self._root(effect.id)
+        tool = self._effects.get(effect.within)
+        if tool is not None:
+            above = self._of_call(*tool)
+        else:
+            above = self._of_turn(node, ids.turn_of(effect.id)) if node.id else self._root(effect.id)
         yield self._span(effect, self._of_call(node, effect), above, name, found)
 
     def _span(

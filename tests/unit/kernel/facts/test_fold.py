@@ -210,9 +210,9 @@ def test_what_an_action_began_is_remembered_until_it_ends():
     ended = EffectFinished(STEP, content="1")
     refused = EffectFinished("1/1.x:call:00", "not_found", reason="nobody")
     begun = (EffectStarted(STEP, StepEffect("fetch")), ended, refused)
-    assert acting(*begun).turn.finished_operations == {ended.id: ended, refused.id: refused}
+    assert acting(*begun).open["1/1.x"].operations == {ended.id: ended, refused.id: refused}
     over = acting(*begun, EffectFinished("1/1.x", content="done"))
-    assert (over.turn.finished_operations, over.phase) == (None, "settled")
+    assert (list(over.open), over.phase) == ([], "settled")
     assert over.turn.action_end.content == "done"
     assert [each.content for each in over.message_log] == ["go"]
 

@@ -6,6 +6,7 @@ from antiphon import Usage
 from antiphon.errors import JournalCorrupt
 from antiphon.journal.port import Row
 from antiphon.kernel.facts.events import (
+    ActionEffect,
     ApprovalEffect,
     CallEffect,
     EffectFinished,
@@ -50,6 +51,9 @@ def asked(text="go"):
     )
 
 
+ACTS = EffectStarted("1/1.x", ActionEffect("a"))
+
+
 def test_a_run_that_nobody_asked_anything_is_idle():
     assert summary(RunStarted("r")) == RunSummary(1)
 
@@ -60,7 +64,7 @@ def test_a_run_at_work_is_open_and_says_who_was_asked_what():
 
 def test_a_run_in_which_a_person_must_answer_is_waiting():
     for asks in (ApprovalEffect("t", "{}", ""), QuestionEffect("?"), LimitEffect("more?")):
-        assert summary(*asked(), EffectStarted("1/1.l1", asks)).state == "waiting"
+        assert summary(*asked(), ACTS, EffectStarted("1/1.x:q:00", asks)).state == "waiting"
 
 
 def test_what_was_used_is_input_and_output_and_what_has_no_price_is_counted():
@@ -131,9 +135,12 @@ def test_a_time_that_never_comes_is_refused():
 
 
 def test_the_oldest_questions_are_told_and_of_more_the_number():
-    asks = [EffectStarted(f"1/1.l{n}", QuestionEffect(f"{n}? " + "x" * 200)) for n in range(1, 6)]
-    found = summary(*asked(), *asks)
-    assert (found.asked, [each.id for each in found.questions]) == (5, ["1/1.l1", "1/1.l2", "1/1.l3"])
+    asks = [EffectStarted(f"1/1.x:q:{n}", QuestionEffect(f"{n}? " + "x" * 200)) for n in range(1, 6)]
+    found = summary(*asked(), ACTS, *asks)
+    assert (found.asked, [each.id for each in found.questions]) == (
+        5,
+        ["1/1.x:q:1", "1/1.x:q:2", "1/1.x:q:3"],
+    )
     assert {(each.kind, each.agent, len(each.text)) for each in found.questions} == {("question", "a", 120)}
 
 

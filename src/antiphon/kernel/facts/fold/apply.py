@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from antiphon.errors import JournalCorrupt
-from antiphon.kernel.facts.activation import Activation, OpenEffect
+from antiphon.kernel.facts.activation import Activation, OpenEffect, only_waits
 from antiphon.kernel.facts.events import (
     ActionEffect,
     ApprovalEffect,
@@ -103,6 +103,7 @@ def _run_resumed(run: RunState, event: RunResumed) -> None:
     for activation in run.activations.values():
         if event.fork is None:
             for opened in activation.open.values():
+                opened.waited = only_waits(activation, opened)
                 if opened.id in not_begun:
                     opened.carried_over = True
                 else:

@@ -40,7 +40,7 @@ from antiphon.kernel.facts.events import (
 from antiphon.kernel.facts.fold import hops
 from antiphon.kernel.facts.fold.inbox import deliver
 from antiphon.kernel.facts.fold.transcript_edits import abandon, begin_with
-from antiphon.kernel.facts.fold.turns import settle_turn
+from antiphon.kernel.facts.fold.turns import operation_begun, settle_turn
 from antiphon.kernel.facts.ledger import answered, asked, call_scopes
 from antiphon.kernel.facts.state import RunState, keep_outputs, log, mark_ready
 from antiphon.values.codec import encode_value
@@ -98,10 +98,12 @@ def approval_started(
 def question_started(
     run: RunState, activation: Activation, opened: OpenEffect, detail: QuestionEffect
 ) -> None:
-    """A call of the turn, or an action, waits for a person's answer."""
+    """A call of the turn, or something inside an action or a tool, waits for a person's answer."""
     if opened.index >= 0:
         _taken_up(activation, opened)
         activation.turn.waiting += 1
+    else:
+        operation_begun(activation, opened)
     question = _message(
         "forward",
         activation.agent,
@@ -148,6 +150,7 @@ def call_started(run: RunState, caller: Activation, opened: OpenEffect, detail: 
         _taken_up(caller, opened)
         call = turn.calls[opened.index]
     else:
+        operation_begun(caller, opened)
         for scope in caller.scopes:
             scope.calls += 1
     if not caller.id and detail.stays_dormant:
@@ -274,7 +277,7 @@ def _read_as(arguments: str) -> str:
 
 
 def call_finished(run: RunState, caller: Activation, opened: OpenEffect, event: EffectFinished) -> None:
-    """A callee has returned: to the turn, to an action, or in the background."""
+    """A callee has returned: to the turn, to an action or a tool, or in the background."""
     detail: Any = opened.detail
     request = run.activations[opened.child].progress.request if opened.child else b""
     usage, task_id = _release(run, caller, opened, detail, event) if opened.child else (NO_USAGE, "")
@@ -345,7 +348,7 @@ def note_pending(turn: Turn, index: int, event: EffectFinished | PermissionDecid
 def question_finished(
     run: RunState, activation: Activation, opened: OpenEffect, event: EffectFinished
 ) -> None:
-    """A person has answered a call of the turn, or an action."""
+    """A person has answered a call of the turn, an action or a tool."""
     people_answered(run, activation)
     _log_return(run, activation, USER, event, activation.task_id)
     if opened.index < 0:
@@ -359,22 +362,25 @@ def question_finished(
 def operation_finished(
     run: RunState, activation: Activation, opened: OpenEffect, event: EffectFinished
 ) -> None:
-    """What an action began has ended: it is remembered, should the action be run again."""
-    _operations(activation.turn, event.id)[event.id] = event
+    """What an action or a tool began has ended: it is remembered, should that be run again."""
+    _remember_operation(activation, event)
 
 
-def _operations(turn: Turn, effect_id: str) -> dict[str, EffectFinished]:
-    if turn.finished_operations is None:
-        raise ValueError(f"{effect_id} ended but never started")
-    return turn.finished_operations
+def _remember_operation(activation: Activation, event: EffectFinished) -> None:
+    within = activation.open.get(ids.parent_of(event.id))
+    if within is None:
+        raise ValueError(f"{event.id} ended but never started")
+    if within.operations is None:
+        within.operations = {}
+    within.operations[event.id] = event
 
 
 def never_started(run: RunState, event: EffectFinished) -> None:
-    """A call was refused, or done by the kernel itself; or what an action asked for was."""
+    """A call was refused, or done by the kernel itself; or what an action or a tool asked for was."""
     activation = run.activations[ids.activation_of(event.id)]
     index = ids.index_of(event.id)
     if index < 0 or ids.is_approval(event.id):
-        _operations(activation.turn, event.id)[event.id] = event
+        _remember_operation(activation, event)
         return
     if event.outcome in REFUSED and not activation.turn.planned:
         activation.progress.refused += 1

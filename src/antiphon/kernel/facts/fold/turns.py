@@ -6,6 +6,7 @@ from antiphon.kernel.context.compaction import COMPACT, HISTORY
 from antiphon.kernel.facts.activation import Activation, OpenEffect, Turn
 from antiphon.kernel.facts.events import (
     ActionEffect,
+    CallEffect,
     EffectFinished,
     StepEffect,
     TurnFinished,
@@ -13,6 +14,7 @@ from antiphon.kernel.facts.events import (
 )
 from antiphon.kernel.facts.fold import hops
 from antiphon.kernel.facts.fold.transcript_edits import append_results, read_history, replace_transcript
+from antiphon.kernel.facts.ids import parent_of
 from antiphon.kernel.facts.state import RunState, keep_outputs, mark_ready
 from antiphon.values.message import USER, Message, ToolCall
 from antiphon.values.model import ChatMessage
@@ -31,7 +33,7 @@ def turn_started(run: RunState, event: TurnStarted) -> None:
         take_up(activation, event.calls)
         return
     if event.act:
-        turn.messages, turn.finished_operations = taken, {}
+        turn.messages = taken
         if activation.message_log is None:
             activation.message_log = []
         activation.message_log.extend(taken)
@@ -144,13 +146,26 @@ def action_started(run: RunState, activation: Activation, opened: OpenEffect, de
 
 
 def step_started(run: RunState, activation: Activation, opened: OpenEffect, detail: StepEffect) -> None:
-    """A durable step changes nothing until it has ended."""
+    """A durable step changes nothing until it has ended; a tool's counts as a call."""
+    operation_begun(activation, opened)
+
+
+def operation_begun(activation: Activation, opened: OpenEffect) -> None:
+    """Something begins inside an action or a tool. A call of an agent counts itself, and of an action nothing
+    else does."""
+    within = activation.open.get(parent_of(opened.id))
+    if within is None:
+        raise ValueError(f"{opened.id} began outside of an action or a tool")
+    within.operations = {} if within.operations is None else within.operations
+    if type(within.detail) is not ActionEffect and type(opened.detail) is not CallEffect:
+        for scope in activation.scopes:
+            scope.calls += 1
 
 
 def action_finished(run: RunState, activation: Activation, opened: OpenEffect, event: EffectFinished) -> None:
     """An action is over; what it was for is unread again unless it completed."""
     turn = activation.turn
-    turn.action_end, turn.finished_operations, activation.phase = event, None, "settled"
+    turn.action_end, activation.phase = event, "settled"
     if event.outcome != "completed":
         activation.mailbox.inbox[:0] = turn.messages
         turn.messages = ()

@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Coroutine
 from contextlib import suppress
 from types import ModuleType
 from typing import Any
@@ -22,6 +23,7 @@ import msgspec
 from antiphon.errors import ToolError
 from antiphon.kernel.rules.team.manifest import code_digest
 from antiphon.kernel.run.tools.isolated import ChildAnswer, ChildRequest
+from antiphon.values.actions import Operation
 from antiphon.values.codec import clean_text
 from antiphon.values.message import Attachment, ToolResult
 from antiphon.values.tool import Dependency, Done, Tool, ToolContext, as_tool, result_of
@@ -35,6 +37,16 @@ class IsolatedContext(ToolContext, frozen=True):
     @property  # type: ignore[misc]
     def deps(self) -> Any:
         raise ToolError("ctx.deps lives in the run's process, and an isolated tool has one of its own")
+
+    async def _execute(self, operation: Operation, content: Any) -> Any:
+        raise ToolError(
+            f"a {operation.name} is asked in the run's process, and an isolated tool has one of its own; "
+            "give the tool isolated=False, or let one that is not isolated ask"
+        )
+
+    def wait(self, asking: Coroutine[Any, Any, Any]) -> Any:
+        asking.close()
+        raise ToolError("ctx.wait asks in the run's process, and an isolated tool has one of its own")
 
     def resolve(self, key: Dependency) -> Any:
         raise ToolError(

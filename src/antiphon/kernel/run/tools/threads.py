@@ -14,6 +14,7 @@ import queue
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from antiphon.errors import ToolError
@@ -43,11 +44,13 @@ class Threads:
         self._given_up: list[_Job] = []
 
     async def run(
-        self, function: Callable[[], Any], tool: str, timeout: float, stop: Callable[[], None] | None = None
-    ) -> Any:
+        self, function: Callable[[], Any], tool: str, timeout: float, stop: Callable[[], None] | None = None,
+        limit: AbstractAsyncContextManager[Any] | None = None,
+    ) -> Any:  # fmt: skip
         """What `function` returns or raises; `tool` is whose it is, `timeout` in seconds.
 
-        stop: ends a call that is given up, from the event loop; None: nothing can. Raises NoResult
+        stop: ends a call that is given up, from the event loop; None: nothing can. limit: stands for the
+        timeout, and raises as `asyncio.timeout` does. Raises NoResult
         for a call that took too long, and ToolError for one that did not begin: what is given up before
         a thread has taken it never runs.
         """
@@ -55,7 +58,7 @@ class Threads:
         pool = self._pool("threads", WORKING) if stop is None else self._pool("processes", MAX_PROCESSES)
         pool.submit(job)
         try:
-            async with asyncio.timeout(timeout):
+            async with limit or asyncio.timeout(timeout):
                 return await job.future
         except (TimeoutError, asyncio.CancelledError) as error:
             if not job.future.cancelled():
