@@ -230,19 +230,11 @@ class Run:
         )
         member = self._runtime.team.members.get(ended.agent)
         answer = answer_for(member, ended.request) if member and outcome == "completed" else None
+        value = answer.read(event.content) if answer is not None else None
         return Result(
-            event.content,
-            outcome,
-            event.reason,
-            self.run_id,
-            event.id,
-            ended.usage,
-            messages,
-            event.attachments + event.files,
-            answer.read(event.content) if answer is not None else None,
-            event.incomplete,
-            ended.task_id,
-        )
+            event.content, outcome, event.reason, self.run_id, event.id, ended.usage, messages,
+            event.attachments + event.files, value, event.incomplete, ended.task_id,
+        )  # fmt: skip
 
     async def answer(
         self, effect_id: str, content: str, *, arguments: str = "", by: str = "user",
