@@ -90,7 +90,8 @@ def test_a_run_is_described_at_most_once_in_a_pause_however_much_happens(monkeyp
             while len(journal.told) < 4:
                 await run.result(await run.post("a", "Well?"))
         times = [at for at, _ in journal.told]
-        assert min(after - before for before, after in itertools.pairwise(times)) >= 0.05
+        # A timer may ring a little early.
+        assert min(after - before for before, after in itertools.pairwise(times)) >= 0.04
 
     asyncio.run(busy())
 
