@@ -18,7 +18,8 @@ from antiphon.journal.listing import NO_LABELS, Labels, RunInfo
 from antiphon.kernel.run.clock import Clock
 from antiphon.kernel.run.open import open_run, system_clock
 from antiphon.kernel.run.rows import events_of, fold
-from antiphon.kernel.run.run import Run, next_due, rests
+from antiphon.kernel.run.run import Run
+from antiphon.kernel.run.stopping import next_due, rests
 from antiphon.values.agent import Agent
 from antiphon.values.codec import type_and_text
 from antiphon.values.policy import Policy, Preset, StandingRule

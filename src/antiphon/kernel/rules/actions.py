@@ -23,7 +23,7 @@ from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules.builtins import ask_user, call_detail, cannot_call
 from antiphon.kernel.rules.cancelling import cancel
 from antiphon.kernel.rules.next import Emit
-from antiphon.kernel.rules.team.compiled import CompiledTeam
+from antiphon.kernel.rules.team.compiled import CompiledTeam, at_work
 from antiphon.values.actions import AskOperation, CallOperation, Operation, QuestionOperation, StepOperation
 from antiphon.values.message import USER, Message
 from antiphon.values.tool import Tool
@@ -45,8 +45,11 @@ def begin(
     """The start of an operation of an action or a tool, or its refusal."""
     within = activation.open[parent_of(effect_id)].detail
     tool = within if type(within) is ToolEffect else None
-    used_up = no_more_calls(activation.scopes, of_agents=False) if tool is not None else ""
-    cut_off = tool is not None and not goes_on(team.members[activation.agent].tools.get(tool.name))
+    used_up, cut_off = "", False
+    if tool is not None:
+        member = at_work(team.members[activation.agent], activation)
+        used_up = no_more_calls(activation.scopes, of_agents=False)
+        cut_off = not goes_on(member.tools.get(tool.name))
     if used_up:
         emit(EffectFinished(effect_id, "limit", reason=used_up))
     elif isinstance(operation, StepOperation):

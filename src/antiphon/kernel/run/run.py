@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from contextlib import aclosing
 from functools import partial
 from math import inf
-from typing import Any, get_args
+from typing import Any
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -15,7 +15,7 @@ import msgspec
 from antiphon.errors import RunFailed, UnknownName, UserError
 from antiphon.journal import Journal
 from antiphon.kernel.context.compaction import HISTORY
-from antiphon.kernel.facts.activation import Activation, FinishedCall, OpenEffect, only_waits
+from antiphon.kernel.facts.activation import Activation, FinishedCall, OpenEffect
 from antiphon.kernel.facts.agent_call import AgentCall
 from antiphon.kernel.facts.events import (
     VERDICTS,
@@ -25,17 +25,13 @@ from antiphon.kernel.facts.events import (
     Event,
     HumanInput,
     QuestionEffect,
-    ResultEffect,
-    RoomEffect,
     Ruling,
-    TimerEffect,
 )
 from antiphon.kernel.facts.fold.inbox import full
 from antiphon.kernel.facts.fold.transcript_edits import read_history
 from antiphon.kernel.facts.ids import activation_of
 from antiphon.kernel.facts.ledger import NANO
 from antiphon.kernel.facts.records import Record
-from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules.answers import check_answer
 from antiphon.kernel.rules.builtins import options_refused
 from antiphon.kernel.rules.team.compiled import answer_for
@@ -53,7 +49,7 @@ from antiphon.kernel.run.live.feed import Subscription
 from antiphon.kernel.run.requests import ended_requests, messages_of
 from antiphon.kernel.run.rows import read
 from antiphon.kernel.run.runtime import Runtime
-from antiphon.kernel.run.stopping import DRAINED
+from antiphon.kernel.run.stopping import DRAINED, next_due, rests
 from antiphon.schema.arguments import Invalid
 from antiphon.values.agent import AnyAgent, RequestOptions, agents_of
 from antiphon.values.fields import fit
@@ -230,11 +226,19 @@ class Run:
         )
         member = self._runtime.team.members.get(ended.agent)
         answer = answer_for(member, ended.request) if member and outcome == "completed" else None
-        value = answer.read(event.content) if answer is not None else None
         return Result(
-            event.content, outcome, event.reason, self.run_id, event.id, ended.usage, messages,
-            event.attachments + event.files, value, event.incomplete, ended.task_id,
-        )  # fmt: skip
+            event.content,
+            outcome,
+            event.reason,
+            self.run_id,
+            event.id,
+            ended.usage,
+            messages,
+            event.attachments + event.files,
+            answer.read(event.content) if answer is not None else None,
+            event.incomplete,
+            ended.task_id,
+        )
 
     async def answer(
         self, effect_id: str, content: str, *, arguments: str = "", by: str = "user",
@@ -448,24 +452,6 @@ def open_here(journal: Journal, run_id: str) -> Run | None:
     known = getattr(asyncio.get_running_loop(), _KEPT_AS, {})
     found: Run | None = known.get((journal.place, run_id))
     return found if found is not None and not found.is_over else None
-
-
-def rests(state: RunState) -> bool:
-    """Whether all that is open waits for people, for timers, or for what does: calls, ends, room, and the
-    actions and tools that wait for such things."""
-    return all(
-        isinstance(each.detail, _RESTFUL) or only_waits(state.activations[each.activation], each)
-        for each in state.open.values()
-    )
-
-
-def next_due(state: RunState) -> float | None:
-    """When the next timer ends; None without one."""
-    details = (each.detail for each in state.open.values())
-    return min((each.due_at for each in details if type(each) is TimerEffect), default=None)
-
-
-_RESTFUL = (CallEffect, ResultEffect, RoomEffect, TimerEffect, *get_args(HumanInput))
 
 
 async def _as_long_as_it_is_open() -> None:

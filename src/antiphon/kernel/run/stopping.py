@@ -1,4 +1,4 @@
-"""How what was cancelled is stopped, also when it ignores that."""
+"""How what was cancelled is stopped, also when it ignores that; and whether a run rests, and may be left."""
 
 from __future__ import annotations
 
@@ -8,12 +8,23 @@ from contextlib import suppress
 from typing import Any
 
 from antiphon.kernel.facts.activation import inside, only_waits
-from antiphon.kernel.facts.events import HUMAN_INPUTS, ActionEffect, TimerEffect, ToolEffect
+from antiphon.kernel.facts.events import (
+    HUMAN_INPUTS,
+    ActionEffect,
+    CallEffect,
+    ResultEffect,
+    RoomEffect,
+    TimerEffect,
+    ToolEffect,
+)
 from antiphon.kernel.facts.state import RunState
 
 GRACE = 1.0
 """Seconds that what was cancelled gets to clean up."""
 DRAINED = "the run was drained, and takes nothing more; open_run(run_id=...) goes on with it"
+
+
+_RESTFUL = HUMAN_INPUTS | {CallEffect, ResultEffect, RoomEffect, TimerEffect}
 
 
 class Stoppable:
@@ -145,3 +156,18 @@ async def stop(tasks: Collection[asyncio.Task[None]], names: Mapping[asyncio.Tas
         task.cancel()
     _, pending = await asyncio.wait(tasks, timeout=2 * GRACE) if tasks else ((), ())
     return [names.get(task, "what was cancelled before") for task in pending]
+
+
+def rests(state: RunState) -> bool:
+    """Whether all that is open waits for people, for timers, or for what does: calls, ends, room, and the
+    actions and tools that wait for such things."""
+    return all(
+        type(each.detail) in _RESTFUL or only_waits(state.activations[each.activation], each)
+        for each in state.open.values()
+    )
+
+
+def next_due(state: RunState) -> float | None:
+    """When the next timer ends; None without one."""
+    details = (each.detail for each in state.open.values())
+    return min((each.due_at for each in details if type(each) is TimerEffect), default=None)
