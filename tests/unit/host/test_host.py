@@ -5,7 +5,7 @@ from contextlib import aclosing
 
 import pytest
 
-from antiphon import Agent, Limits, UserError, open_run, tool
+from antiphon import Agent, Limits, ToolContext, UserError, open_run, tool
 from antiphon.errors import RunInUse, UnknownName
 from antiphon.host import Host
 from antiphon.journal import open_journal
@@ -57,6 +57,35 @@ def test_a_question_outlives_its_owner_and_its_answer_takes_the_run_up():
                 asked = (await run.open_questions())[0]
                 assert (asked.kind, asked.tool) == ("approval", "pay")
                 await run.answer(asked.id, "yes", by="ada")
+            assert await answer_of(host, run_id) == "done"
+
+    in_time(work)
+
+
+@pytest.mark.parametrize("contract", [{"effect": "idempotent"}, {"effect": "once", "reconcile": "resume"}])
+def test_a_run_whose_tool_asks_in_its_middle_is_let_go_and_the_answer_takes_it_up(contract):
+    clock = VirtualClock(autojump=False)
+
+    @tool(**contract)
+    async def order(ctx: ToolContext) -> str:
+        """Order."""
+        return await ctx.ask_user("Which?")
+
+    async def work():
+        team = desk(call("order"), "done", tools=[order])
+        async with Host(MemoryJournal(), {"desk": team}, clock=clock) as host:
+            run_id = (await host.start("desk", "Order")).run_id
+            await rested(host, clock, run_id)
+            async with host.connect(run_id) as run, aclosing(run.events()) as events:
+                (allowed,) = await run.open_questions()
+                await run.answer(allowed.id, "yes", by="ada")
+                async for _ in events:
+                    if any(each.kind == "question" for each in await run.open_questions()):
+                        break
+            await rested(host, clock, run_id)
+            async with host.connect(run_id) as run:
+                (asked,) = await run.open_questions()
+                await run.answer(asked.id, "tea", by="ada")
             assert await answer_of(host, run_id) == "done"
 
     in_time(work)
