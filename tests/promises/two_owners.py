@@ -398,12 +398,12 @@ def held_threads(monkeypatch):
     """Inside of the block every thread of a tool passes the gates of its owner, and each owner has few."""
     run = tool_threads.Threads.run
 
-    async def watched(self, function, tool, timeout, stop=None):
+    async def watched(self, function, tool, timeout, stop=None, limit=None):
         owner = asyncio.get_running_loop().owner
         job = Job(owner, function)
         owner.jobs.append(job)
         try:
-            return await run(self, job, tool, timeout, stop)
+            return await run(self, job, tool, timeout, stop, limit)
         finally:
             job.given_up = True
 
