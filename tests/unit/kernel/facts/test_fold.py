@@ -90,6 +90,10 @@ def test_a_call_is_in_flight_until_it_ends():
         # The turn has one call, `look`.
         ([*LOOKS, EffectStarted("1/1.c2", ToolEffect("look"))], "1/1.c2 is no call of its turn"),
         ([MessagePosted(request(AskAgent("a", "go")), 1, begins=CALL)], "0/1.c1 is not queued"),
+        (
+            [TurnStarted(1, 1), EffectStarted("1/1.c7:send:a", StepEffect("send"))],
+            "began outside of an action",
+        ),
     ],
 )
 @pytest.mark.parametrize("how", ["one by one", "all at once"])
