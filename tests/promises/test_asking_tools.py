@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-import time
 
 import pytest
 
@@ -269,10 +268,15 @@ async def test_its_own_time_stands_still_while_a_tool_waits():
         await asyncio.Event().wait()
         return answer
 
-    async with open_run([agent([order], call("order"), "done")]) as run:
+    @tool(effect="read", timeout=0.1)
+    async def outlasts():
+        "Takes longer than the other may."
+        await asyncio.Event().wait()
+
+    async with open_run([agent([order, outlasts], [call("order"), call("outlasts")], "done")]) as run:
         request = await run.post("a", "go")
         (question,) = await asked(run)
-        await asyncio.get_running_loop().run_in_executor(None, time.sleep, 0.1)
+        await until(run, "no result after 0.1 s")
         assert "1/1.c1" not in await outcomes(run)
         await run.answer(question, "north", by="ann")
         assert (await run.result(request)).output == "done"

@@ -413,3 +413,14 @@ def test_a_tool_is_cheap_to_share() -> None:
     assert made == made
     assert weakref.ref(made)() is made
     assert msgspec.structs.replace(made, trusted=False) != made
+
+
+def test_a_coroutine_that_nobody_waits_for_is_told_with_what_to_do():
+    async def later():
+        return "late"
+
+    forgotten = later()
+    with pytest.raises(ToolError, match=r"make its function async and await it, or .* ctx\.wait"):
+        result_of(forgotten)
+    with pytest.raises(RuntimeError, match="cannot reuse"):
+        forgotten.send(None)

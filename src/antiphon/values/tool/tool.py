@@ -391,6 +391,12 @@ def result_of(value: Any) -> ToolResult:
         parts = [result_of(item) for item in value]
         files = tuple(file for part in parts for file in part.attachments)
         return ToolResult("\n".join(part.content for part in parts if part.content), files)
+    if isinstance(value, Coroutine):
+        value.close()
+        raise ToolError(
+            "The tool returned a coroutine that nobody waited for: make its function async and await it, or "
+            "in one that is not async say ctx.wait(...)"
+        )
     return ToolResult(_json_of(value))
 
 
