@@ -73,8 +73,11 @@ def entries(
     connection: apsw.Connection, living: Mapping[int, str], where: RunFilter, before: int, limit: int | None
 ) -> list[RunInfo]:
     """See `port.Journal.runs`. living: every owner that lives, in words, by key."""
-    keys = _keys(connection, living, where, before, NO_END if limit is None else min(limit, NO_END))
-    return [_entry(connection, living, key) for key in keys]
+    # One state of the file: what is described between two statements would be found by neither.
+    with connection:
+        keys = _keys(connection, living, where, before, NO_END if limit is None else min(limit, NO_END))
+        found = [_entry(connection, living, key) for key in keys]
+    return found
 
 
 def _keys(
