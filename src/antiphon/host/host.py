@@ -42,7 +42,7 @@ from antiphon.view.reading.kept import KeptReadings
 from antiphon.view.traces import LiveTrace, SendSpans
 
 WATCHED = 500
-"""Runs at rest that are watched for what other processes post; of more, those that rested last."""
+"""Runs at rest that hear at once what others post; of more, those that rested last. Others hear it later."""
 SURVEY_SECONDS = 15.0
 """How often a host looks for runs of its teams whose owner has died."""
 
@@ -439,10 +439,8 @@ class Host:
                 await self._survey()
 
     async def _survey(self, *, first: bool = False) -> None:
-        """Take up what is open and nobody drives; at first, watch the newest of what rests too.
-
-        Later ones read by index what they find, however many runs rest.
-        """
+        """Take up what nobody drives and is open or was posted in, by index; at first, watch the newest of
+        what rests too."""
         watched = 0
         async for info in undriven(self.journal, every=first):
             hosted = self._runs.get(info.run_id)
@@ -452,7 +450,7 @@ class Host:
                 continue
             known = current_summary(info)
             rests = known is not None and known.state != "open"
-            if rests and (not first or watched >= WATCHED):
+            if rests and not info.posted and (not first or watched >= WATCHED):
                 continue
             watched += rests
             if info.labels.team:

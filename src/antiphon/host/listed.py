@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
+from msgspec.structs import replace
+
 from antiphon.journal import Journal
 from antiphon.journal.listing import RunFilter, RunInfo
 
@@ -26,10 +28,14 @@ def runs_of(journal: Journal, project: str) -> AsyncIterator[RunInfo]:
 
 
 async def undriven(journal: Journal, *, every: bool) -> AsyncIterator[RunInfo]:
-    """What nobody drives and is not closed: what is open, and what somebody who died may have gone on with
-    since it was said to rest. every: what rests, too. Raises JournalError."""
+    """What nobody drives and is not closed: what is open, what was posted in since it rests, and what
+    somebody who died may have gone on with since it was said to rest. every: what rests, too.
+
+    Raises JournalError.
+    """
     open_ones = RunFilter(states=("open",), driven=False)
     resting = RunFilter(states=("open", "waiting", "idle"), driven=False)
-    for where in (resting,) if every else (open_ones, RunFilter(interrupted=True)):
+    posted = replace(resting, posted=True)
+    for where in (resting,) if every else (open_ones, posted, RunFilter(interrupted=True)):
         async for info in listed(journal, where):
             yield info

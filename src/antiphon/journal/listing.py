@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from hashlib import blake2b
-from typing import Literal
+from typing import Annotated, Literal
 
-from msgspec import MsgspecError, Struct
+from msgspec import Meta, MsgspecError, Struct
 from msgspec.json import Decoder
 
 from antiphon.errors import UserError
@@ -35,14 +35,16 @@ RunStatus = Literal["open", "waiting", "idle", "closed"]
 class Listed(Struct, frozen=True):
     """What a store reads in a summary, so that runs can be found by it.
 
-    A summary is a JSON object; its `state`, `title` and `outcome` are read where it has them. Of a run whose
-    summary is anything else, or empty, nothing is known but that it was not left in order: it counts
-    as `open`.
+    A summary is a JSON object; its `state`, `title`, `outcome` and `command` are read where it has them. Of a
+    run whose summary is anything else, or empty, nothing is known but that it was not left in order: it
+    counts as `open`.
     """
 
     state: RunStatus = "idle"
     title: str = ""
     outcome: str = ""
+    command: Annotated[int, Meta(ge=0, lt=1 << 62)] | None = None
+    """The newest command that the run has taken in; None: all that there are."""
 
 
 class RunFilter(Struct, frozen=True):
@@ -64,6 +66,8 @@ class RunFilter(Struct, frozen=True):
     """Made at this time or later, Unix seconds."""
     interrupted: bool | None = None
     """Whether whoever held it last has died without letting it go."""
+    posted: bool | None = None
+    """Whether a command waits in it that its newest summary does not know."""
 
 
 EVERY_RUN = RunFilter()
@@ -76,6 +80,7 @@ class RunInfo(Struct, frozen=True):
     origin: the run from whose id its chain starts, where that is not its own. imported: as in its lease.
     number: its place in the list; it grows with each run that is made or taken in, and is never used again.
     interrupted: whoever held it last has died without letting it go, so that the summary may be old.
+    posted: a command waits in it that the summary does not know.
     """
 
     run_id: str
@@ -91,6 +96,7 @@ class RunInfo(Struct, frozen=True):
     labels: Labels = NO_LABELS
     number: int = 0
     interrupted: bool = False
+    posted: bool = False
 
 
 def name_digest(run_id: str, name: str) -> bytes:
@@ -143,6 +149,7 @@ def is_listed(info: RunInfo, where: RunFilter) -> bool:
         and (not where.outcomes or told.outcome in where.outcomes)
         and where.driven in (None, bool(info.owner))
         and where.interrupted in (None, info.interrupted)
+        and where.posted in (None, info.posted)
         and (text in told.title.casefold() or text in info.name.casefold())
         and info.created_at >= where.since
     )

@@ -20,6 +20,7 @@ from antiphon.journal.listing import (
     check_labels,
     check_name,
     is_listed,
+    listed,
 )
 from antiphon.journal.port import (
     PAGE_BYTES,
@@ -70,6 +71,7 @@ class _MemoryRun:
         self.name = ""
         self.seq = self.epoch = self.writes = 0
         self.held = self.imported = False
+        self.heard = 0
         self.rows: list[Row] = []
         self.commands: list[StoredCommand] = []
         self.elsewhere = 0
@@ -85,6 +87,10 @@ class _MemoryRun:
     @property
     def newest_command(self) -> int:
         return self.elsewhere + len(self.commands)
+
+    def describe(self, summary: bytes) -> None:
+        self.summary, told = summary, listed(summary)
+        self.heard = self.newest_command if told.command is None else told.command
 
     def entry(self) -> RunInfo:
         updated = self.rows[-1].at if self.rows else self.created
@@ -102,6 +108,7 @@ class _MemoryRun:
             self.imported,
             self.labels,
             self.number,
+            posted=self.newest_command > self.heard,
         )
 
 
@@ -187,13 +194,15 @@ class MemoryJournal:
         """See `port.Journal.release`."""
         run = self._known(lease.run_id)
         if run.epoch == lease.epoch:
-            run.held, run.writes, run.summary = False, 0, summary or run.summary
+            run.held, run.writes = False, 0
+            if summary:
+                run.describe(summary)
 
     def describe(self, lease: Lease, summary: bytes) -> None:
         """See `port.Journal.describe`."""
         run = self._runs.get(lease.run_id)
         if run is not None and run.writes == lease.epoch:
-            run.summary = summary
+            run.describe(summary)
 
     async def post(self, run_id: str, key: str, body: bytes) -> bool:
         """See `port.Journal.post`."""
@@ -240,8 +249,9 @@ class MemoryJournal:
         if run.run_id in self._runs:
             raise present(run.run_id)
         made = self._made(run.run_id, run.origin, run.labels)
-        made.rows, made.summary, made.name, made.imported = list(run.rows), run.summary, run.name, True
+        made.rows, made.name, made.imported = list(run.rows), run.name, True
         made.elsewhere = run.commands
+        made.describe(run.summary)
         if run.rows:
             made.seq, made.epoch = run.rows[-1].seq, run.rows[-1].epoch
         made.blobs.update(named_blobs(run.rows))
@@ -285,6 +295,10 @@ class MemoryJournal:
         check_limit(limit)
         entries = (run.entry() for run in reversed(self._runs.values()) if run.number < (before or inf))
         return list(islice((entry for entry in entries if is_listed(entry, where)), limit))
+
+    async def count(self, where: RunFilter = EVERY_RUN) -> int:
+        """See `port.Journal.count`; looks at run after run."""
+        return len(await self.runs(where))
 
     async def rules(self) -> Sequence[StoredRule]:
         """See `port.Journal.rules`."""

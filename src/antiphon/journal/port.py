@@ -372,6 +372,10 @@ class Journal(Protocol):
         """
         ...
 
+    async def count(self, where: RunFilter = EVERY_RUN) -> int:
+        """How many runs `runs` would list; nothing is read of them where an index tells it."""
+        ...
+
     async def rules(self) -> Sequence[StoredRule]:
         """Every rule, oldest first. Raises JournalDamaged for one that is not as it was written."""
         ...

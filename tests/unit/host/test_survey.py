@@ -4,12 +4,14 @@ import asyncio
 
 import pytest
 
+import antiphon.host.host as watching
 from antiphon.host import Host
 from antiphon.host.host import SURVEY_SECONDS
 from antiphon.journal.listing import RunFilter, listed
 from antiphon.journal.memory import MemoryJournal
 from antiphon.journal.sqlite import SqliteJournal
 from antiphon.testing.clock import VirtualClock
+from antiphon.view import connect
 from tests.unit.host.hosts import answer_of, desk, in_time, pay, until
 from tests.unit.journal.children import start
 
@@ -47,6 +49,38 @@ def test_a_survey_lists_nothing_of_what_rests():
                 for _ in range(50):
                     await asyncio.sleep(0)
             assert journal.listed == 0
+
+    in_time(work)
+
+
+@pytest.mark.parametrize("at", ["start", "survey"])
+def test_what_is_posted_in_a_run_that_is_not_watched_is_heard(at, monkeypatch):
+    """As one of many, of which the newest only are watched."""
+    monkeypatch.setattr(watching, "WATCHED", 0)
+
+    async def work():
+        journal, clock = MemoryJournal(), VirtualClock(autojump=False)
+        await resting(journal, 3)
+        (*_, first) = await journal.runs()
+
+        async def ask():
+            async with connect(journal, first.run_id) as run:
+                await run.ask("desk", "Again")
+
+        if at == "start":
+            await ask()
+        async with Host(journal, {"desk": desk("Hello again.")}, clock=clock) as host:
+            if at == "survey":
+                assert host.runs == {}
+                await ask()
+                for _ in range(50):
+                    await asyncio.sleep(0)
+                assert host.runs == {}, "nobody listens"
+                clock.advance(SURVEY_SECONDS)
+                await until(lambda: host.runs)
+            assert list(host.runs) == [first.run_id], "the others rest"
+            assert await answer_of(host, first.run_id, 2) == "Hello again."
+        assert not await journal.runs(RunFilter(posted=True)), "so that no survey looks at it again"
 
     in_time(work)
 

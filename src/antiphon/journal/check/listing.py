@@ -71,6 +71,7 @@ async def filters(open_store: OpenStore) -> None:
                 found = await _all(journal, where, limit)
                 got = [each.run_id for each in found if each.run_id.startswith("filters")]
                 same(got, wanted, f"{where} in pages of {limit}")
+                same(await journal.count(where), len(found), f"how many {where} finds")
     async with open_store() as journal:
         if journal.durability != "none":
             waiting = await journal.runs(RunFilter("filters p1", states=("waiting",)))
@@ -83,8 +84,10 @@ async def _many(journal: Journal) -> None:
         labels = Labels(project, ("filters \u00c4", "")[n % 2], ("", "filters t")[n % 3 == 0])
         lease = await journal.claim(f"filters {n}", create=True, labels=labels)
         await RowWriter(journal, lease).write(b"x")
-        told = f'{{"state":"{state}","title":"Ask {n}, \u00dcBER it","outcome":"{OUTCOMES[n % 3]}"}}'
-        journal.describe(lease, told.encode())
+        told = f'{{"state":"{state}","title":"Ask {n}, \u00dcBER it","outcome":"{OUTCOMES[n % 3]}"'
+        journal.describe(lease, f'{told},"command":{n % 2}}}'.encode())
+        if n % 5 < 2:
+            await journal.post(lease.run_id, "a", b"{}")
         if n % 4 == 0:
             await journal.rename(lease.run_id, f"Called {n}%")
         if n % 3:
@@ -104,6 +107,7 @@ def _filters(known: Sequence[RunInfo]) -> list[RunFilter]:
         *({"states": each} for each in (("waiting",), ("idle", "open"), STATES)),
         *({"driven": each} for each in (True, False)),
         *({"interrupted": each} for each in (True, False)),
+        *({"posted": each} for each in (True, False)),
         *(
             {"text": each}
             for each in ("ask 1", "\u00fcber", "\u00dcBER", "CALLED", "d 4%", "%", "_", "nothing")
@@ -112,6 +116,44 @@ def _filters(known: Sequence[RunInfo]) -> list[RunFilter]:
     ]
     pairs = [{**one, **two} for one, two in itertools.combinations(alone, 2) if one.keys() != two.keys()]
     return [RunFilter(**each) for each in [*alone, *pairs]]
+
+
+async def posted(open_store: OpenStore) -> None:
+    """A run is found by what was posted in it until a summary says that it was taken in."""
+    where = RunFilter(project="posted", posted=True)
+    async with open_store() as journal:
+
+        async def wanted(*names: str, after: str) -> None:
+            same([each.run_id for each in await journal.runs(where)], list(names), after)
+            same(await journal.count(where), len(names), f"how many {after}")
+
+        lease = await journal.claim("posted", create=True, labels=Labels("posted"))
+        await RowWriter(journal, lease).write(b"a")
+        await journal.release(lease, b'{"command":0}')
+        await wanted(after="before anything is posted")
+        for key in "ab":
+            await journal.post("posted", key, b"{}")
+        await wanted("posted", after="after two commands")
+        same((await journal.info("posted")).posted, True, "its line")
+        for summary, names in (
+            (b'{"command":1}', ("posted",)),
+            (b'{"command":2}', ()),
+            (b'{"command":-1}', ()),
+            (b"", ()),
+        ):
+            lease = await journal.claim("posted")
+            await journal.release(lease, summary)
+            await wanted(*names, after=f"after the summary {summary!r}")
+        await journal.post("posted", "c", b"{}")
+        await wanted("posted", after="after a third")
+        moved = replace(story("posted moved"), labels=Labels("posted"), commands=7)
+        await journal.restore(replace(moved, summary=b'{"command":7}'))
+        await wanted("posted", after="after a run was taken in")
+        await journal.post("posted moved", "a", b"{}")
+        await wanted("posted moved", "posted", after="after a command in it")
+    async with open_store() as journal:
+        if journal.durability != "none":
+            same(await journal.count(where), 2, "opened again")
 
 
 async def described_in_vain(open_store: OpenStore) -> None:
@@ -182,4 +224,4 @@ async def _entry(journal: Journal, run_id: str) -> RunInfo:
     return next(entry for entry in await journal.runs(EVERY_RUN) if entry.run_id == run_id)
 
 
-CASES: tuple[Case, ...] = (pages_of_runs, filters, described_in_vain, labels)
+CASES: tuple[Case, ...] = (pages_of_runs, filters, posted, described_in_vain, labels)

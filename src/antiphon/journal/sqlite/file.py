@@ -6,7 +6,8 @@ The tables of the newest format:
     runs     the head of each run: epoch, seq, digest, `last` (its newest row), `commands` (its newest one),
              `name`, what people call it, `origin`, the run from whose id its chain starts, and `imported`;
              its labels, with `labels`, their digest; and what it is found by: of its summary `state`,
-             `outcome` and, in small letters, `words`, its title; `called`, its name
+             `outcome`, `heard`, the newest command that it knows, and, in small letters, `words`, its title;
+             `called`, its name
     rows     every run's rows in the order they were committed; `step` leads back to the run's row before,
              `given` of its `count` events came from outside
     blobs    large texts, each once; run_blobs says which runs keep it
@@ -134,9 +135,15 @@ FORMAT_9 = (
     "create index runs_by_team_outcome on runs(label_team, outcome) where label_team != '' and outcome != ''",
     "update meta set value = 9 where name = 'format'",
 )
+FORMAT_10 = (
+    "alter table runs add column heard integer not null default 0",
+    "update runs set heard = commands",
+    "create index runs_by_posted on runs(key) where commands > heard",
+    "update meta set value = 10 where name = 'format'",
+)
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     FORMAT_1, FORMAT_2, FORMAT_3, FORMAT_4, FORMAT_5, FORMAT_6, FORMAT_7,
-    FORMAT_8, FORMAT_9,
+    FORMAT_8, FORMAT_9, FORMAT_10,
 )  # fmt: skip
 """Entry k leads from format k to k + 1. Released entries never change; the last statement that
 touches `meta` names the new format."""
@@ -294,7 +301,7 @@ def open_reading(path: Path, vfs: str | None = None) -> apsw.Connection:
     return connection
 
 
-def value(connection: apsw.Connection, sql: str, bindings: tuple[apsw.SQLiteValue, ...] = ()) -> Any:
+def value(connection: apsw.Connection, sql: str, bindings: apsw.Bindings = ()) -> Any:
     """The first column of the statement's only row, which must exist."""
     ((found, *_),) = connection.execute(sql, bindings)
     return found

@@ -43,7 +43,7 @@ from antiphon.journal.sqlite import anchored
 from antiphon.journal.sqlite import reader as reading
 from antiphon.journal.sqlite import runs as storing
 from antiphon.journal.sqlite.file import SYNCHRONOUS, check_seal, meaning, open_file, open_reading
-from antiphon.journal.sqlite.listing import entries, entry
+from antiphon.journal.sqlite.listing import count, entries, entry
 from antiphon.journal.sqlite.owners import Clocks, SqliteOwners
 from antiphon.journal.sqlite.pages import RowMarks, page
 from antiphon.journal.sqlite.reader import ReadQuery, SqliteReader
@@ -237,6 +237,10 @@ class SqliteJournal:
         """See `port.Journal.runs`."""
         check_limit(limit)
         return await self._read(partial(self._entries, where, before, limit))
+
+    async def count(self, where: RunFilter = EVERY_RUN) -> int:
+        """See `port.Journal.count`."""
+        return await self._read(lambda connection: count(connection, self._owners.names(connection), where))
 
     async def rules(self) -> Sequence[StoredRule]:
         """See `port.Journal.rules`."""

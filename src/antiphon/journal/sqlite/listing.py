@@ -30,9 +30,10 @@ _WHERE = (
     " (runs.owner is not null and runs.owner in (select value from json_each(:living))))"
     " and (:interrupted is null or :interrupted ="
     " (runs.owner is not null and runs.owner not in (select value from json_each(:living))))"
-    " order by key desc limit :limit"
+    " and (:posted is null or :posted = (commands > heard))"
 )
 """All that is asked for."""
+_PAGE = " order by key desc limit :limit"
 _BY: Mapping[str, str] = {
     "owner": "select key from runs where label_owner = :owner and label_owner != '' and state = :one",
     "project": "select key from runs where label_project = :project and label_project != '' and state = :one",
@@ -47,15 +48,17 @@ _BY: Mapping[str, str] = {
     "state": "select key from runs where state = :one",
     "driven": "select key from runs where runs.owner = :one",
     "interrupted": "select key from runs indexed by runs_by_owner where runs.owner is not null",
+    "posted": "select key from runs indexed by runs_by_posted where commands > heard",
     "text": "select key from runs indexed by runs_by_words where key > 0",
     "all": "select key from runs not indexed where key > 0",
 }
 """The index by which it is looked for."""
-_KEYS: Mapping[str, str] = {by: select + _WHERE for by, select in _BY.items()}
+_KEYS: Mapping[str, str] = {by: select + _WHERE + _PAGE for by, select in _BY.items()}
+_COUNTS: Mapping[str, str] = {by: select.replace("key", "count(*)", 1) + _WHERE for by, select in _BY.items()}
 _FIRST = "select coalesce(min(key), 0) from runs indexed by runs_by_created where created >= ?"
 _ENTRY = (
     "select run_id, created, updated, seq, epoch, owner, summary, name, origin, imported,"
-    " label_project, label_owner, label_team, key from runs where key = ?"
+    " label_project, label_owner, label_team, commands > heard, key from runs where key = ?"
 )
 _KEY = "select key from runs where run_id = ?"
 NO_END = 1 << 62
@@ -80,11 +83,35 @@ def entries(
     return found
 
 
+def count(connection: apsw.Connection, living: Mapping[int, str], where: RunFilter) -> int:
+    """See `port.Journal.count`. living: as in `entries`."""
+    with connection:
+        asked = _asked(connection, living, where)
+        ways = _ways(where, living)
+        found = sum([int(value(connection, _COUNTS[by], {**asked, "one": one})) for by, one in ways])
+    return found
+
+
 def _keys(
     connection: apsw.Connection, living: Mapping[int, str], where: RunFilter, before: int, limit: int
 ) -> list[int]:
+    asked = _asked(connection, living, where, before, limit)
+    found: list[int] = []
+    for by, one in _ways(where, living):
+        found += [key for (key,) in connection.execute(_KEYS[by], {**asked, "one": one})]
+    return nlargest(min(limit, len(found)), found)
+
+
+def _asked(
+    connection: apsw.Connection,
+    living: Mapping[int, str],
+    where: RunFilter,
+    before: int = 0,
+    limit: int = NO_END,
+) -> dict[str, Any]:
+    """What the statements are given."""
     first = value(connection, _FIRST, (where.since,)) if where.since > 0 else 0
-    asked = {
+    return {
         "before": min(before, NO_END) or NO_END,
         "first": first,
         "since": where.since,
@@ -96,18 +123,18 @@ def _keys(
         "text": where.text.casefold(),
         "driven": None if where.driven is None else int(where.driven),
         "interrupted": None if where.interrupted is None else int(where.interrupted),
+        "posted": None if where.posted is None else int(where.posted),
         "living": json.dumps(list(living)),
         "limit": limit,
     }
-    found: list[int] = []
-    for by, one in _ways(where, living):
-        found += [key for (key,) in connection.execute(_KEYS[by], {**asked, "one": one})]
-    return nlargest(min(limit, len(found)), found)
 
 
 def _ways(where: RunFilter, living: Mapping[int, str]) -> Iterator[tuple[str, Any]]:
     """The statements that together find what is asked for, each with its one value."""
     states = where.states or get_args(RunStatus)
+    if where.posted:
+        yield "posted", None
+        return
     if where.interrupted:
         yield "interrupted", None
         return
@@ -130,8 +157,10 @@ def _ways(where: RunFilter, living: Mapping[int, str]) -> Iterator[tuple[str, An
 def _entry(connection: apsw.Connection, living: Mapping[int, str], key: int) -> RunInfo:
     (found,) = connection.execute(_ENTRY, (key,))
     row: tuple[Any, ...] = found
-    run_id, created, updated, seq, epoch, owner, summary, name, origin, imported, *labels, number = row
+    run_id, created, updated, seq, epoch, owner, summary, name, origin, imported, *labels, posted, number = (
+        row
+    )
     return RunInfo(
         run_id, created, updated, seq, epoch, living.get(owner, ""), summary, name, origin, bool(imported),
-        Labels(*labels), number, owner is not None and owner not in living,
+        Labels(*labels), number, owner is not None and owner not in living, bool(posted),
     )  # fmt: skip

@@ -35,12 +35,16 @@ _ADD_RUN = (
 _IS_HERE = "select count(*) from runs where run_id = ?"
 _SET_HEAD = (
     "update runs set seq = ?, last = ?, epoch = ?, digest = ?, updated = ?, name = ?, called = ?,"
-    " summary = ?, state = ?, words = ?, outcome = ?, seal = ?, imported = 1 where key = ?"
+    " summary = ?, state = ?, words = ?, outcome = ?, heard = coalesce(?, commands), seal = ?, imported = 1"
+    " where key = ?"
 )
 NAME_GIVEN = "insert or replace into meta values('name of ' || ?, ?)"
 _RENAME = "update runs set name = ?, called = ? where key = ?"
 _RELABEL = "update runs set label_project = ?, label_owner = ?, label_team = ?, labels = ? where key = ?"
-_DESCRIBE = "update runs set summary = ?, state = ?, words = ?, outcome = ? where key = ? and epoch = ?"
+_DESCRIBE = (
+    "update runs set summary = ?, state = ?, words = ?, outcome = ?, heard = coalesce(?, commands)"
+    " where key = ? and epoch = ?"
+)
 _LABELLED = "select key, run_id, label_project, label_owner, label_team from runs where labels != x''"
 _SEAL_LABELS = "update runs set labels = ? where key = ?"
 _ELSEWHERE = "insert or replace into meta values('commands before ' || ?, ?)"
@@ -128,9 +132,8 @@ def restore(connection: apsw.Connection, seal: Seal, run: StoredRun, now: float)
         row, last = run.rows[-1], newest + len(run.rows)
         seq, epoch, end, updated = row.seq, row.epoch, row.digest, row.at
     sealed = seal.end(seal.head(run.run_id, origin, 1), seq, end)
-    told = listed(run.summary)
-    words = run.name, run.name.casefold(), run.summary, told.state, told.title.casefold(), told.outcome
-    connection.execute(_SET_HEAD, (seq, last, epoch, end, updated, *words, sealed, key))
+    found_by = run.name, run.name.casefold(), *_described(run.summary)
+    connection.execute(_SET_HEAD, (seq, last, epoch, end, updated, *found_by, sealed, key))
 
 
 def _rows(run: StoredRun, key: int, newest: int) -> Iterator[tuple[apsw.SQLiteValue, ...]]:
@@ -212,8 +215,12 @@ def relabel(connection: apsw.Connection, seal: Seal, run_id: str, key: int, labe
 
 def describe(connection: apsw.Connection, key: int, epoch: int, summary: bytes) -> None:
     """Keep a summary, and what the run is found by in it, inside the caller's transaction."""
+    connection.execute(_DESCRIBE, (*_described(summary), key, epoch))
+
+
+def _described(summary: bytes) -> tuple[bytes, str, str, str, int | None]:
     told = listed(summary)
-    connection.execute(_DESCRIBE, (summary, told.state, told.title.casefold(), told.outcome, key, epoch))
+    return summary, told.state, told.title.casefold(), told.outcome, told.command
 
 
 def _labelled(seal: Seal, run_id: str, labels: Labels) -> tuple[str, str, str, bytes]:

@@ -58,6 +58,8 @@ class RunSummary(Struct, frozen=True, gc=False, omit_defaults=True):
     """Records in each span of time since the run began, 24 at most; empty before there was any."""
     activity_span: float = 0.0
     """Seconds of a span."""
+    command: int | None = None
+    """The newest command that was taken in; None in a summary of an earlier version."""
 
 
 def summary_of(run: RunState, seq: int) -> RunSummary:
@@ -85,6 +87,7 @@ def summary_of(run: RunState, seq: int) -> RunSummary:
         tuple(_question(run, each) for each in sorted(asks, key=_since)[:QUESTIONS]),
         tuple(activity.counts) if any(activity.counts) else (),
         activity.span if any(activity.counts) else 0.0,
+        run.command,
     )
 
 
