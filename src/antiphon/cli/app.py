@@ -54,7 +54,7 @@ class Commands(click.Group):
         elif cmd_name == "answer":
             from antiphon.cli.commands.answer import answer as found
         elif cmd_name == "rules":
-            from antiphon.cli.commands.journal import rules as found
+            from antiphon.cli.commands.rules import rules as found
         elif cmd_name == "graph":
             from antiphon.cli.commands.graph import graph as found
         elif cmd_name == "profiles":

@@ -16,16 +16,18 @@ from click.core import ParameterSource
 from msgspec.structs import replace
 
 from antiphon.cli.display import output
+from antiphon.cli.exit_codes import NotFound
 from antiphon.cli.store import FILE, FOLDER, ListedRun, RunSource, find, opened, state_of, url_of
 from antiphon.config.dotenv import environment
-from antiphon.errors import JournalError
+from antiphon.errors import JournalError, UnknownName
 from antiphon.host.summaries import in_state, stored_summary
 from antiphon.journal import Journal, open_journal
 from antiphon.journal.listing import RunFilter, RunInfo
 from antiphon.journal.port import StoredRun
 from antiphon.kernel.facts.records import Record, ReplyDelta
 from antiphon.kernel.run.open import cancel_run
-from antiphon.values.policy import Grant
+from antiphon.kernel.run.standing import all_rules, keep_rule, standing_rules
+from antiphon.values.policy import Grant, StandingRule
 from antiphon.view import RunTree, StoredRequest, export_file
 from antiphon.view.connection import connect
 from antiphon.view.export_file import Export
@@ -203,6 +205,18 @@ class Runs(Protocol):
         """Take in a run that was exported to the file at `path`, and checked."""
         ...
 
+    async def rules(self, run_id: str, project: str, owner: str) -> Sequence[StandingRule]:
+        """The rules for these, oldest first; every rule where none is named."""
+        ...
+
+    async def add_rule(self, rule: StandingRule) -> StandingRule:
+        """Keep a rule; as it is kept."""
+        ...
+
+    async def drop_rule(self, rule_id: str) -> None:
+        """Raises NotFound."""
+        ...
+
 
 class JournalRuns:
     """The runs of a journal; see Runs."""
@@ -279,6 +293,24 @@ class JournalRuns:
     async def restore(self, run: StoredRun, path: str) -> None:
         """See Runs."""
         await self.journal.restore(run)
+
+    async def rules(self, run_id: str, project: str, owner: str) -> Sequence[StandingRule]:
+        """See Runs."""
+        if not (run_id or project or owner):
+            return await all_rules(self.journal)
+        return await standing_rules(self.journal, run=run_id, project=project, owner=owner)
+
+    async def add_rule(self, rule: StandingRule) -> StandingRule:
+        """See Runs."""
+        await keep_rule(self.journal, rule)
+        return rule
+
+    async def drop_rule(self, rule_id: str) -> None:
+        """See Runs."""
+        try:
+            await self.journal.drop_rule(rule_id)
+        except UnknownName as error:
+            raise NotFound(str(error)) from error
 
 
 @asynccontextmanager

@@ -26,9 +26,8 @@ from antiphon.server.routes import (
     events,
     operation,
     page,
-    project_files,
-    projects,
     reading,
+    rules,
     runs,
     teams,
     transfer,
@@ -36,6 +35,7 @@ from antiphon.server.routes import (
 )
 from antiphon.server.routes.loading import run_of, subject_of
 from antiphon.server.routes.mounts import Mount, Mounts
+from antiphon.server.routes.projects import files, projects
 from antiphon.server.served import Served
 from antiphon.server.subjects import AccessToken, Subjects
 from antiphon.server.users import FollowedUsers
@@ -49,7 +49,7 @@ ROUTES: tuple[Any, ...] = (
     reading.tree, reading.records, reading.frames, reading.request, reading.chat_completion,
     reading.activation, reading.questions, reading.blob, reading.context,
     transfer.export_run, transfer.import_run, events.events, socket.websocket_route, page.page, page.asset,
-    *projects.ROUTES, *project_files.ROUTES, work_modules.change_modules,
+    *projects.ROUTES, *files.ROUTES, *rules.ROUTES, work_modules.change_modules,
 )  # fmt: skip
 
 

@@ -15,10 +15,11 @@ from antiphon.server.changes import (
 )
 from antiphon.server.problems import Problem
 from antiphon.server.routes.bodies import CommandReceipt, OptionsBody, RunLine, TeamView, ToolView
+from antiphon.server.routes.bodies.asked import GivenGrant
 from antiphon.styles.profiles import RunContext
 from antiphon.values.limits import Limits
 from antiphon.values.model import ChatMessage, Usage
-from antiphon.values.policy import Grant, Preset, Scope
+from antiphon.values.policy import Preset, Scope
 from antiphon.values.progress import FileDiff, FileLocation
 from antiphon.view.connection import OpenQuestion
 
@@ -138,7 +139,7 @@ class AnswerQuestion(Struct, frozen=True, tag="answer", tag_field="type", forbid
     """The answer; to an approval or a limit `yes`, `no` or `always`."""
     arguments: str = ""
     """Of an approval: JSON that replaces the arguments asked for."""
-    grant: Grant | None = None
+    grant: GivenGrant | None = None
     """How far `always` reaches."""
     scope: Scope = "run"
     """Where `always` to a tool holds."""

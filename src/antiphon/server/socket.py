@@ -29,7 +29,7 @@ from antiphon.server.problems import Refusal, invalid, refusal_of
 from antiphon.server.routes.answers import answered, receipt
 from antiphon.server.routes.bodies import AnswerBody, AskBody, ChangeRun
 from antiphon.server.routes.loading import FromHost, FromServed, check_room, loaded
-from antiphon.server.routes.projects import check_project
+from antiphon.server.routes.projects.projects import check_project
 from antiphon.server.routes.reading import run_context_of
 from antiphon.server.routes.runs import changed, known, once, run_line
 from antiphon.server.routes.teams import startable, team_view

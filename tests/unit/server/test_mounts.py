@@ -116,6 +116,48 @@ def test_whoever_leaves_cancels_nothing_and_gives_the_connection_back():
     in_time(work)
 
 
+@pytest.mark.parametrize("kind", ["http", "websocket"])
+def test_what_was_opened_with_a_token_ends_with_it(kind):
+    ended = asyncio.Event()
+
+    async def follows(scope, receive, send):
+        """Says something, then waits; whoever leaves or not."""
+        if kind == "http":
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            await send({"type": "http.response.body", "body": b"begun", "more_body": True})
+        else:
+            await send({"type": "websocket.accept"})
+            await send({"type": "websocket.send", "text": "begun"})
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    async def work():
+        mounts = [Mount("/follow", follows, "read")]
+        async with served({"desk": desk("x")}, tokens=USERS, mounts=mounts) as (client, _):
+            subjects, ada = client.app.state.served.subjects, client.as_(ADA)
+            if kind == "http":
+                async with ada.stream("GET", "/follow") as stream:
+                    chunks = aiter(stream.chunks())
+                    assert await anext(chunks) == b"begun"
+                    subjects.revoke("bob")
+                    assert not ended.is_set()
+                    subjects.revoke("ada")
+                    assert [chunk async for chunk in chunks] == []
+            else:
+                async with ada.socket("/follow") as socket:
+                    assert (await socket.outgoing.get())["text"] == "begun"
+                    subjects.revoke("ada")
+                    closed = await socket.outgoing.get()
+                    assert (closed["type"], closed["code"]) == ("websocket.close", 1008)
+            await ended.wait()
+            assert client.app.state.served.rates.connections == 0
+            assert client.app.state.served.readers == {}
+
+    in_time(work)
+
+
 def test_it_takes_nothing_from_the_routes_beside_it():
     async def work():
         mounts = [Mount("/run", asking, "public"), Mount("/tasks", asking, "write")]

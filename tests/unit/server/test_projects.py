@@ -473,10 +473,10 @@ def test_always_holds_in_the_project_for_whoever_was_told_so(tmp_path):
             await keep_rule(host.journal, operators)
             ids = [each["id"] for each in (await ada("GET", "/projects/tides")).json["rules"]]
             assert len(ids) == 2
-            dropped = {each: (await ada("DELETE", f"/projects/tides/rules/{each}")).status for each in ids}
+            dropped = {each: (await ada("DELETE", f"/rules/{each}")).status for each in ids}
             assert dropped == {"rule-1": 403, rules[0]["id"]: 204}
-            assert (await ada("DELETE", "/projects/tides/rules/none")).status == 404
-            assert (await bob("DELETE", "/projects/tides/rules/rule-1")).status == 404
+            assert (await ada("DELETE", "/rules/none")).status == 404
+            assert (await bob("DELETE", "/rules/rule-1")).status == 404
             assert [each["id"] for each in (await ada("GET", "/projects/tides")).json["rules"]] == ["rule-1"]
             # With the project its rules are gone.
             assert (await ada("DELETE", "/projects/tides?confirm=tides")).status == 204

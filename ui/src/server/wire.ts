@@ -6,14 +6,14 @@ export interface AnswerBody {
   question: string;
   content: string;
   arguments?: string;
-  grant?: Grant | null;
+  grant?: GivenGrant | null;
   scope?: "owner" | "project" | "run";
   reason?: string;
   ends_turn?: boolean;
 }
 
-/** How far an approval that is remembered reaches; by default to every call of that tool in the run. arguments: name and pattern of each argument that must match, as in file names; a text with `..` as a part of its path, a list and an object (their JSON) match themselves only. agent: whose calls, empty for everyone's. until: Unix seconds, 0 for ever. */
-export interface Grant {
+/** How far a rule or an approval that is remembered reaches; what is misspelled would widen it. */
+export interface GivenGrant {
   arguments?: ([string, string])[];
   agent?: string;
   until?: number;
@@ -220,6 +220,7 @@ export interface RunSummary {
   questions?: AskedQuestion[];
   activity?: number[];
   activity_span?: number;
+  command?: number | null;
 }
 
 /** Something that a run asks a person. */
@@ -538,4 +539,11 @@ export interface StandingRule {
   grant?: Grant;
   author?: string;
   created_at?: number;
+}
+
+/** How far an approval that is remembered reaches; by default to every call of that tool in the run. arguments: name and pattern of each argument that must match, as in file names; a text with `..` as a part of its path, a list and an object (their JSON) match themselves only. agent: whose calls, empty for everyone's. until: Unix seconds, 0 for ever. */
+export interface Grant {
+  arguments?: ([string, string])[];
+  agent?: string;
+  until?: number;
 }

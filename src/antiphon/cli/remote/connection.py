@@ -23,6 +23,7 @@ from antiphon.server.routes.bodies import (
     RunLine,
     TellBody,
 )
+from antiphon.server.routes.bodies.asked import GivenGrant
 from antiphon.values.agent import AnyAgent, RequestOptions, agents_of
 from antiphon.values.limits import Limits
 from antiphon.values.message import USER, Attachment
@@ -124,11 +125,9 @@ class ServerRun:
         grant: Grant | None = None, reason: str = "", ends_turn: bool = False,
     ) -> int:  # fmt: skip
         """See `RunConnection.answer`; who answers is the token's subject, whatever `by` says."""
-        return await self._post(
-            "/answers",
-            AnswerBody(effect_id, content, arguments, grant, reason=reason, ends_turn=ends_turn),
-            "",
-        )
+        given = None if grant is None else GivenGrant(*msgspec.structs.astuple(grant))
+        body = AnswerBody(effect_id, content, arguments, given, reason=reason, ends_turn=ends_turn)
+        return await self._post("/answers", body, "")
 
     async def cancel(self, target: str = "", reason: str = "") -> int:
         """See `RunConnection.cancel`."""

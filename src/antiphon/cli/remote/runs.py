@@ -7,6 +7,8 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any
 from urllib.parse import quote
 
+from msgspec.structs import astuple
+
 from antiphon.cli import exit_codes
 from antiphon.cli.remote.address import SERVER
 from antiphon.cli.remote.client import ServerClient, ServerRefused
@@ -30,6 +32,9 @@ from antiphon.server.routes.bodies import (
     Teams,
     TeamView,
 )
+from antiphon.server.routes.bodies.asked import GivenGrant
+from antiphon.server.routes.bodies.projects import CreateRule, RuleList
+from antiphon.values.policy import StandingRule
 from antiphon.values.result import Difference
 from antiphon.view.export_file import Export
 
@@ -130,6 +135,20 @@ class ServerRuns:
         except OSError as error:
             raise exit_codes.NotFound(f"{path} cannot be read: {error.strerror}") from error
         await self.client.ask("POST", "/runs/import", RunCreated, body=data, long=True)
+
+    async def rules(self, run_id: str, project: str, owner: str) -> Sequence[StandingRule]:
+        """See Runs."""
+        query = {"run": run_id or None, "project": project or None, "owner": owner or None}
+        return (await self.client.ask("GET", "/rules", RuleList, query=query)).rules
+
+    async def add_rule(self, rule: StandingRule) -> StandingRule:
+        """See Runs; the server names it, and says who has made it."""
+        said = CreateRule(rule.scope, rule.key, rule.tool, rule.verdict, GivenGrant(*astuple(rule.grant)))
+        return await self.client.ask("POST", "/rules", StandingRule, body=said)
+
+    async def drop_rule(self, rule_id: str) -> None:
+        """See Runs."""
+        await self.client.fetch("DELETE", f"/rules/{quote(rule_id, safe='')}")
 
     # -- what only a server has ---------------------------------------------------------------
 

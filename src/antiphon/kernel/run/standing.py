@@ -36,7 +36,7 @@ async def standing_rules(
     """
     wanted = {("run", run), ("project", project), ("owner", owner)}
     return tuple(
-        [_read(each) for each in await journal.rules() if each.key and (each.scope, each.key) in wanted]
+        [read_rule(each) for each in await journal.rules() if each.key and (each.scope, each.key) in wanted]
     )
 
 
@@ -51,7 +51,7 @@ async def rules_for(journal: Journal, run_id: str, labels: Labels | None = None)
 
 async def all_rules(journal: Journal) -> tuple[StandingRule, ...]:
     """Every rule of a journal, oldest first. Raises as `standing_rules`."""
-    return tuple(map(_read, await journal.rules()))
+    return tuple(map(read_rule, await journal.rules()))
 
 
 async def keep_rule(journal: Journal, rule: StandingRule) -> bool:
@@ -64,7 +64,8 @@ async def keep_rule(journal: Journal, rule: StandingRule) -> bool:
     return await journal.add_rule(StoredRule(rule.id, rule.scope, rule.key, body, rule.created_at))
 
 
-def _read(rule: StoredRule) -> StandingRule:
+def read_rule(rule: StoredRule) -> StandingRule:
+    """A rule as it is kept. Raises UserError for one that this version cannot read."""
     try:
         body = _decode(rule.body)
         return msgspec.convert(

@@ -9,11 +9,12 @@ from antiphon.host import Host
 from antiphon.kernel.run.standing import keep_rule
 from antiphon.server.problems import Refusal
 from antiphon.server.routes.bodies import AnswerBody, CommandReceipt
+from antiphon.server.routes.bodies.asked import GivenGrant
+from antiphon.server.routes.bodies.projects import CreateRule
 from antiphon.server.routes.loading import TAKEN_SECONDS
-from antiphon.server.routes.projects import check_project
+from antiphon.server.routes.rules import check_reach, new_rule
 from antiphon.server.subjects import Subject
-from antiphon.values.message import new_id
-from antiphon.values.policy import Grant, StandingRule
+from antiphon.values.policy import StandingRule
 from antiphon.view import RunConnection
 
 
@@ -60,13 +61,9 @@ async def _rule(host: Host, subject: Subject, run: RunConnection, given: AnswerB
             f"The run has no {given.scope} for which a rule could hold",
             "Answer with scope run",
         )
-    if given.scope == "project":
-        await check_project(host, subject, key)
-    grant = given.grant or Grant()
-    return StandingRule(
-        f"rule-{new_id()[:12]}", given.scope, key, asked.tool, "allow", grant, subject.name,
-        host.clock.now(),
-    )  # fmt: skip
+    await check_reach(host, subject, given.scope, key)
+    said = CreateRule(given.scope, key, asked.tool, "allow", given.grant or GivenGrant())
+    return new_rule(host, subject, said)
 
 
 async def receipt(run: RunConnection, number: int) -> CommandReceipt:

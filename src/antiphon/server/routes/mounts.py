@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
@@ -19,13 +20,16 @@ from antiphon.server.gate import MAX_BODY, caller_of, refuse
 from antiphon.server.permissions import Permission, check_scope
 from antiphon.server.problems import Refusal, refusal_of
 from antiphon.server.routes.loading import check_room, loaded, visible
-from antiphon.server.routes.projects import check_project
+from antiphon.server.routes.projects.projects import check_project
 from antiphon.server.served import Served
 from antiphon.server.subjects import Subject
 from antiphon.view import RunConnection
 
 OWN_RUNS = "antiphon.runs"
 """Where a mounted app finds OwnRuns in the scope, None where it is public; `scope["user"]` is the Subject."""
+LOOK_SECONDS = 15.0
+"""How often it is looked whether the token of an open request has expired; a revoked one is seen at once."""
+REVOKED = "The token is revoked or has expired"
 _PATH = re.compile(r"/[A-Za-z0-9_-]+")
 
 
@@ -114,8 +118,11 @@ class Mounts:
             refusal = refusal_of(error)
             if refusal.code == "fault":
                 self._served.tell_fault(error)
-            if begun:
+            if begun and refusal.code == "fault":
                 raise
+            if begun:
+                # It cannot be said any more: what was begun is cut off.
+                return
             await refuse(scope, refusal, send)
 
     def _mount(self, scope: Scope) -> Mount | None:
@@ -135,9 +142,48 @@ class Mounts:
         self._served.rates.connect(caller)
         try:
             given = scope | {"root_path": scope.get("root_path", "") + mount.path, OWN_RUNS: own}
-            await mount.app(given, _BoundedBody(receive, mount.max_body), send)
+            await self._while_known(
+                subject, mount.app(given, _BoundedBody(receive, mount.max_body), send), scope, send
+            )
         finally:
             self._served.rates.disconnect(caller)
+
+    async def _while_known(
+        self, subject: Subject | None, work: Awaitable[None], scope: Any, send: Send
+    ) -> None:
+        """What an app does with a request, ended once the caller's token is revoked or has expired: what was
+        opened with a token ends with it. Raises Refusal then."""
+        if subject is None:
+            await work
+            return
+        subjects, readers, loop = self._served.subjects, self._served.readers, asyncio.get_running_loop()
+
+        timer: asyncio.TimerHandle
+
+        def look() -> None:
+            nonlocal timer
+            timer.cancel()
+            timer = loop.call_later(LOOK_SECONDS, look)
+            if not subjects.is_known(subject):
+                known.reschedule(loop.time())
+
+        def wake() -> None:
+            loop.call_soon(look)
+
+        timer, known = loop.call_later(LOOK_SECONDS, look), asyncio.timeout(None)
+        readers[id(look)] = wake
+        try:
+            async with known:
+                await work
+        except TimeoutError:
+            if not known.expired():
+                raise
+            if scope["type"] == "websocket":
+                await send({"type": "websocket.close", "code": 1008, "reason": REVOKED})
+            raise Refusal(401, "token", REVOKED, "Ask for another one") from None
+        finally:
+            del readers[id(look)]
+            timer.cancel()
 
 
 def _check_length(scope: Any, most: int) -> None:

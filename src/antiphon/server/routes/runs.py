@@ -49,7 +49,7 @@ from antiphon.server.routes.loading import (
     may_see,
     visible,
 )
-from antiphon.server.routes.projects import check_project
+from antiphon.server.routes.projects.projects import check_project
 from antiphon.server.subjects import Subject
 from antiphon.view import OpenQuestion
 from antiphon.view.nodes import Cost

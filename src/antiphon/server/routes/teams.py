@@ -20,7 +20,7 @@ from antiphon.models.rates import named_rates, rates_of
 from antiphon.server.permissions import allowed
 from antiphon.server.routes.bodies import AgentView, TeamLine, Teams, TeamSourceView, TeamView, ToolView
 from antiphon.server.routes.loading import FromHost, FromSubject
-from antiphon.server.routes.projects import visible_project
+from antiphon.server.routes.projects.projects import visible_project
 from antiphon.server.subjects import Subject
 from antiphon.values.agent import ALL, Agent
 from antiphon.values.limits import Limits

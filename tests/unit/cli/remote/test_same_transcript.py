@@ -31,8 +31,8 @@ lead:
 OWN_JOURNAL = {("serve",), ("doctor",)}
 """Commands with a journal of their own: the server's, and the one that is looked after."""
 FILE_ONLY = {
-    ("ui",), ("runs", "verify"), ("runs", "prune"), ("rules", "add"), ("rules", "ls"),
-    ("rules", "rm"), ("journal", "vacuum"), ("journal", "seal"), ("journal", "salvage"),
+    ("ui",), ("runs", "verify"), ("runs", "prune"), ("journal", "vacuum"), ("journal", "seal"),
+    ("journal", "salvage"),
 }  # fmt: skip
 """Commands that need the journal's file, and say so."""
 READING = {
@@ -55,10 +55,14 @@ READING = {
     ("runs", "rename"): (["FIRST", "first"], ["FIRST", ""], ["nobody", "x"], ["FIRST", "x" * 200]),
     ("runs", "move"): (["FIRST", "tides"], ["FIRST", ""], ["nobody", "x"], ["FIRST", "x/y"]),
     ("runs", "rm"): (["FIRST"], ["FIRST", "--json"], ["nobody"]),
+    ("rules", "ls"): (
+        [], ["--json"], ["--run", "FIRST"], ["--run", "nobody"], ["--project", "tides"], ["--owner", "ada"],
+        ["--run", "SECOND", "--project", "tides", "--json"],
+    ),
 }  # fmt: skip
 """What is said of one journal, here and by a server that serves it: the same, to the letter."""
-DRIVING = {("run",), ("chat",), ("runs", "import")}
-"""Commands that make a run: what they show is compared below."""
+DRIVING = {("run",), ("chat",), ("runs", "import"), ("rules", "add"), ("rules", "rm")}
+"""Commands that make a run or a rule: what they show is looked at below."""
 
 
 @tool(requires_approval=True)
@@ -116,6 +120,8 @@ def asking(shell, runs):  # noqa: F811
                     break
             return run.run_id
 
+    assert shell("rules", "add", "pay*", "deny", "--project", "tides", "--match", "who=ann").code == 0
+    assert shell("rules", "add", "pay", "ask", "--run", runs["FIRST"]).code == 0
     return {**runs, "ASKS": asyncio.run(work())}
 
 
@@ -267,9 +273,31 @@ def test_a_run_is_taken_out_of_one_server_and_into_another(shell, runs, monkeypa
         assert shown["requests"][0]["result"] == "The result is 5."
 
 
+@pytest.mark.slow
+def test_rules_are_kept_on_the_server_for_whoever_has_its_token(shell, runs, monkeypatch):  # noqa: F811
+    with serving(JOURNAL, {"desk": Agent("desk", model=Script(["x"]))}) as server:
+
+        def rules(*words):
+            return on_server(shell, server, monkeypatch, "rules", *words)
+
+        made = rules("add", "pay", "deny", "--run", "named", "--match", "who=ann*", "--json")
+        (rule,) = made.value
+        assert (rule["key"], rule["verdict"], rule["author"]) == (runs["SECOND"], "deny", "local")
+        assert rule["grant"]["arguments"] == [["who", "ann*"]]
+        assert shell("rules", "ls", "--json").value == [rule], "in the server's journal"
+        refused = rules("add", "pay", "deny", "--project", "tides", "--by", "eve")
+        assert (refused.code, "--by is for a journal" in refused.err) == (2, True)
+        assert (rules("rm", rule["id"]).out, rules("ls").out) == (f"dropped {rule['id']}\n", "no rules\n")
+        gone = rules("rm", rule["id"])
+        assert (gone.code, "Unknown rule" in gone.err) == (4, True)
+        nobody = rules("add", "pay", "deny", "--run", "nobody")
+        assert (nobody.code, "No run starts with 'nobody'" in nobody.err) == (4, True)
+        blank = rules("add", " ", "deny", "--project", "tides")
+        assert (blank.code, blank.out) == (3, "")
+
+
 def test_a_command_that_needs_the_file_says_so(shell, monkeypatch):  # noqa: F811
     given = {
-        ("rules", "add"): ["pay", "deny"], ("rules", "rm"): ["x"],
         ("journal", "salvage"): ["--out", "x.db"], ("runs", "prune"): ["--keep", "1"],
     }  # fmt: skip
     for path in FILE_ONLY:

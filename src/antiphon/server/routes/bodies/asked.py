@@ -82,6 +82,10 @@ class TellBody(Struct, frozen=True, forbid_unknown_fields=True):
     """Files beside the message."""
 
 
+class GivenGrant(Grant, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fields=True):
+    """How far a rule or an approval that is remembered reaches; what is misspelled would widen it."""
+
+
 class AnswerBody(Struct, frozen=True, forbid_unknown_fields=True):
     """An answer to an open question. Who answers is the token's subject, whatever the body says."""
 
@@ -92,7 +96,7 @@ class AnswerBody(Struct, frozen=True, forbid_unknown_fields=True):
     result."""
     arguments: str = ""
     """Of an approval: JSON that replaces the arguments asked for."""
-    grant: Grant | None = None
+    grant: GivenGrant | None = None
     """How far `always` reaches."""
     scope: Scope = "run"
     """Where `always` to a tool holds: in this run, or also in those of its project or owner that are opened

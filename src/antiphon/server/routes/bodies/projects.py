@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from antiphon.values.policy import StandingRule
+from antiphon.server.routes.bodies.asked import GivenGrant
+from antiphon.values.policy import Ruling, Scope, StandingRule
 
 
 class CreateProject(Struct, frozen=True, forbid_unknown_fields=True):
@@ -35,7 +36,7 @@ class ProjectBody(Struct, frozen=True):
     teams: list[str]
     """What can be started in it."""
     runs: int
-    """Its runs that the subject may see, 200 at most."""
+    """Its runs that the subject may see."""
     files: int
     """Its files."""
     findings: list[str]
@@ -54,6 +55,27 @@ class ProjectView(ProjectBody, frozen=True):
 
     rules: list[StandingRule]
     """What holds for tools in its runs: of its own file, then what was remembered of approvals."""
+
+
+class CreateRule(Struct, frozen=True, forbid_unknown_fields=True):
+    """A new rule on tools."""
+
+    scope: Scope
+    """What it holds for: one run, the runs of a project, or those of an owner."""
+    key: str
+    """The run's id, or the name of the project or owner."""
+    tool: str
+    """Name of the tool; `*` and `?` match as in file names."""
+    verdict: Ruling
+    grant: GivenGrant = GivenGrant()
+    """How far it reaches: arguments, agent, until when."""
+
+
+class RuleList(Struct, frozen=True):
+    """Rules that are kept beside the runs."""
+
+    rules: list[StandingRule]
+    """Oldest first."""
 
 
 class FileBody(Struct, frozen=True):

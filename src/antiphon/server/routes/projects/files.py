@@ -20,7 +20,7 @@ from antiphon.server.permissions import allowed
 from antiphon.server.problems import Refusal
 from antiphon.server.routes.bodies.projects import FileBody, FileList
 from antiphon.server.routes.loading import FromHost, FromServed, FromSubject
-from antiphon.server.routes.projects import visible_project
+from antiphon.server.routes.projects.projects import visible_project
 
 PIECE = 1 << 20
 """Bytes that are read or written between two breaths."""

@@ -14,7 +14,6 @@ from antiphon.host import Host
 from antiphon.host.project_runs import rules_in_project
 from antiphon.host.projects import Project, Projects
 from antiphon.journal.listing import Labels, RunFilter
-from antiphon.kernel.run.standing import standing_rules
 from antiphon.models.rates import named_rates
 from antiphon.server.permissions import allowed
 from antiphon.server.problems import Refusal
@@ -28,9 +27,6 @@ from antiphon.server.routes.bodies.projects import (
 )
 from antiphon.server.routes.loading import FromHost, FromSubject
 from antiphon.server.subjects import Subject
-
-COUNTED = 200
-"""Runs of a project that are counted."""
 
 
 def projects_of(host: Host) -> Projects:
@@ -118,23 +114,6 @@ async def delete_project(
     await host.delete_project(project)
 
 
-@delete("/projects/{project:str}/rules/{rule_id:str}", summary="Take back a rule", **allowed("write"))
-async def drop_rule(
-    project: FromPath[str], rule_id: FromPath[str], host: FromHost, subject: FromSubject
-) -> None:
-    """Drop a rule of the project that the subject has made by an answer. Runs that are open keep it."""
-    await visible_project(host, subject, project)
-    for rule in await standing_rules(host.journal, project=project):
-        if rule.id == rule_id:
-            if not (subject.sees_all or rule.author == subject.name):
-                raise Refusal(
-                    403, "scope", "The rule was made by somebody else", "Ask whoever runs the server"
-                )
-            await host.journal.drop_rule(rule_id)
-            return
-    raise UnknownName("rule", rule_id)
-
-
 @get("/models", summary="List models", **allowed("read"))
 async def list_models(host: FromHost) -> ModelChoices:
     """Models that a run may be started with instead of its agents' own."""
@@ -147,10 +126,10 @@ async def _line(host: Host, subject: Subject, project: Project) -> ProjectBody:
     teams, found = await host.known.names(project)
     files = await asyncio.to_thread(project.files.list)
     where = RunFilter(project.id, None if subject.sees_all else subject.name)
-    runs = await host.journal.runs(where, 0, COUNTED)
-    return ProjectBody(found.id, found.name, found.owner, teams, len(runs), len(files), list(found.findings))
+    runs = await host.journal.count(where)
+    return ProjectBody(found.id, found.name, found.owner, teams, runs, len(files), list(found.findings))
 
 
 ROUTES: tuple[Any, ...] = (
-    list_projects, create_project, show_project, change_project, delete_project, drop_rule, list_models,
+    list_projects, create_project, show_project, change_project, delete_project, list_models,
 )  # fmt: skip

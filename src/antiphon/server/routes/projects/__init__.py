@@ -1,0 +1,1 @@
+"""Routes on projects and their files."""
