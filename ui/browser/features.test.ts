@@ -198,10 +198,15 @@ test("a run is started with a model, a policy, data, files and a project, and is
   await page.getByText(/Expected JSON/).waitFor();
   await expect.poll(() => page.getByRole("button", { name: /Start/ }).isDisabled()).toBe(true);
   await page.getByLabel(/^Data/).fill('{"a":1}');
+  // Nobody is asked at a limit that is the team's own, which stops there.
+  const breach = page.getByLabel("When it is used up");
+  await expect.poll(() => breach.inputValue()).toBe("as the team has it: stop");
+  await expect.poll(() => breach.isDisabled()).toBe(true);
   await page.getByLabel("Tokens, at most").fill("many");
   await page.getByText("Expected a whole number, 0 or more, got many").waitFor();
   await page.getByLabel("Tokens, at most").fill("1,000");
   await page.getByText("At most $0: 1,000 tokens that nobody bills, then it asks you.").waitFor();
+  await expect.poll(() => breach.inputValue()).toBe("ask");
   await expect.poll(() => page.locator("aside .well").innerText()).toContain(`curl ${root}/runs`);
   await page.getByRole("button", { name: /Start/ }).click();
   await until(() => fake.posted.length === 1);

@@ -122,6 +122,7 @@ export class Fake {
     const url = new URL(request.url ?? "/", "http://fake");
     if (this.down) return void request.socket.destroy();
     if (request.method !== "GET") return this.take(url.pathname, request, response);
+    if (url.pathname.startsWith("/teams")) this.queries.push(url.pathname + url.search);
     if (url.pathname === "/session") await this.known;
     const found = this.answer(url);
     if (url.pathname.endsWith("/events")) return this.stream(request, response);
@@ -165,7 +166,7 @@ export class Fake {
       case "/inbox": return { items: this.asks };
       case "/teams": return { teams: !this.team ? [] : [{ name: "research", entry: "Partner", agents: ["Partner", "Principal", "Reader"], findings: [] }] };
       case `/teams/${this.team}`: return {
-        name: "research", entry: "Partner", policy: "guarded", tokens: 2_000_000, usd: null, findings: [], agents, edges: [["Partner", "Principal"], ["Principal", "Reader"]],
+        name: "research", entry: "Partner", policy: "guarded", tokens: 2_000_000, usd: null, on_breach: "stop", breach_target: "", findings: [], agents, edges: [["Partner", "Principal"], ["Principal", "Reader"]],
       };
     }
     if (url.pathname === `/teams/${this.team}/source`) return this.source;

@@ -12,7 +12,7 @@ import { bytes } from "../src/projects/Files";
 import { idOf } from "../src/projects/Projects";
 import type { CreateRun, RunLine, TeamView } from "../src/server/wire";
 import { commandOf } from "../src/start/command";
-import { atMost, dollars, usual } from "../src/start/forecast";
+import { atMost, breachOf, dollars, usual } from "../src/start/forecast";
 import { BLANK, bodyOf } from "../src/start/form";
 import { spots } from "../src/start/Graph";
 import { ruled } from "../src/start/WillRun";
@@ -92,6 +92,10 @@ test("a form is a request, and what is wrong in it is told by field", () => {
   expect(bodyOf({ ...chosen, tokens: "1,000", dollars: ".5", turns: "3", calls: "4", seconds: "1.5" }).body.limits).toEqual({
     tokens: 1_000, usd: 0.5, turns: 3, calls: 4, timeout_seconds: 1.5, on_breach: "ask",
   });
+  // What happens at a limit is said of limits that somebody chose, and of those that can be raised.
+  expect(bodyOf({ ...chosen, breach: "stop" }).body.limits).toBe(undefined);
+  expect(bodyOf({ ...chosen, calls: "4", seconds: "9" }).body.limits).toEqual({ calls: 4, timeout_seconds: 9 });
+  expect(bodyOf({ ...chosen, turns: "4", breach: "stop" }).body.limits).toEqual({ turns: 4, on_breach: "stop" });
   expect(bodyOf({ ...chosen, data: " [1] " }).body.data).toEqual([1]);
   const wrong = bodyOf({ ...chosen, tokens: "1.5", dollars: "-1", turns: "1e9", seconds: ".", data: "{", files: Array<string>(11).fill("a") }).faults;
   expect(Object.keys(wrong).sort()).toEqual(["data", "dollars", "files", "seconds", "tokens", "turns"]);
@@ -112,7 +116,7 @@ test("a team is drawn from whom the user asks downwards; who is reached by nobod
 });
 
 const priced = (prices: (number | null)[], more = {}): TeamView =>
-  ({ tokens: 2_000_000, usd: null, agents: prices.map((usd_per_token) => ({ usd_per_token })), ...more }) as TeamView;
+  ({ tokens: 2_000_000, usd: null, on_breach: "stop", breach_target: "", agents: prices.map((usd_per_token) => ({ usd_per_token })), ...more }) as TeamView;
 
 test("what a request may cost is its dearest token, as often as its limits and the team's allow", () => {
   const body = (limits?: CreateRun["limits"], model?: string) => ({ team: "t", message: "m", ...(limits ? { limits } : {}), ...(model ? { model } : {}) }) as CreateRun;
@@ -133,6 +137,15 @@ test("what a request may cost is its dearest token, as often as its limits and t
   expect(told(priced([1e-6]), undefined, "never heard of")).toContain("Unknown price");
   expect(told(priced([null]), { usd: 1 })).toBe("Unknown price: with a limit in dollars, a model whose price is not known is not asked.");
   expect(atMost(priced([1e-6]), body(undefined, "m"), undefined)).toContain("Unknown price");
+  // What happens then is said by whichever limit is reached first.
+  const asks = { on_breach: "ask" as const };
+  expect(told(priced([1e-6], { tokens: 500 }), { tokens: 1_000, ...asks })).toBe("At most $0.0005, for 500 tokens; held before it is spent.");
+  expect(told(priced([1e-6], { tokens: 500, ...asks }))).toContain("for 500 tokens, then it asks you;");
+  expect(told(priced([1e-6], { tokens: 500, ...asks }), { tokens: 100, on_breach: "stop" })).toContain("for 100 tokens;");
+  expect(told(priced([1e-6], { usd: 1e-4 }), { tokens: 1_000, ...asks })).toContain("for 1,000 tokens;");
+  expect(told(priced([1e-6], { on_breach: "degrade", breach_target: "small\u202e" }))).toContain("then it goes on with small\\u202e;");
+  expect(told(priced([1e-6], { on_breach: "handoff", breach_target: "Clerk" }))).toContain("then Clerk takes over;");
+  expect(breachOf(priced([], { on_breach: "handoff", breach_target: "Clerk" }))).toBe("hand over to Clerk");
   expect([dollars(0.00001234), dollars(0.5), dollars(12.345)]).toEqual(["$0.000012", "$0.5000", "$12.35"]);
 });
 

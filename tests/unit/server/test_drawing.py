@@ -156,7 +156,8 @@ def test_a_team_says_what_its_tokens_cost_at_most_and_how_many_a_request_may_use
         ),
         Agent("idle"),
     )
-    limited = HostedTeam(agents[:2], model="openai:gpt-4.1-mini", limits=Limits(tokens=500, usd=2.5))
+    limits = Limits(tokens=500, usd=2.5, on_breach="degrade", breach_target="openai:gpt-4.1-nano")
+    limited = HostedTeam(agents[:2], model="openai:gpt-4.1-mini", limits=limits)
     shared = HostedTeam(agents[:1], limits=Limits(cached_share=0.1))
 
     async def work():
@@ -168,10 +169,11 @@ def test_a_team_says_what_its_tokens_cost_at_most_and_how_many_a_request_may_use
             assert prices == {
                 "free": 0, "dear": 8e-6, "own": 5e-6, "unknown": None, "falls back": None, "idle": 0,
             }  # fmt: skip
-            assert (found["tokens"], found["usd"]) == (2_000_000, None)
+            assert (found["tokens"], found["usd"], found["on_breach"]) == (2_000_000, None, "stop")
             found = (await client("GET", "/teams/limited")).json
             assert [each["usd_per_token"] for each in found["agents"]] == [1.6e-6, 1.6e-6]
             assert (found["tokens"], found["usd"]) == (500, 2.5)
+            assert (found["on_breach"], found["breach_target"]) == ("degrade", "openai:gpt-4.1-nano")
             assert (await client("GET", "/teams/shared")).json["tokens"] is None
             assert (await client("GET", "/models")).json == {
                 "models": models, "usd_per_token": {"openai:gpt-4.1": 8e-6, "openai:never-heard-of": None},

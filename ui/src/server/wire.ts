@@ -418,6 +418,8 @@ export interface TeamView {
   policy: string;
   tokens: number | null;
   usd: number | null;
+  on_breach: "ask" | "degrade" | "handoff" | "stop";
+  breach_target: string;
 }
 
 /** An agent of a team. */

@@ -6,6 +6,7 @@ import type { CreateRun, TeamView } from "../server/wire";
 import { line, plural, visible } from "../state/words";
 import { useLoaded } from "../pages/load";
 import { Empty, Loading, Trouble } from "../pages/states";
+import { breachOf } from "./forecast";
 import { bodyOf, BLANK, POLICIES, rank, type Chosen } from "./form";
 import { WillRun } from "./WillRun";
 
@@ -114,8 +115,11 @@ export function NewRun({ api, team: named = "", project: within = "" }: { api: A
             </div></fieldset>
             <div className="three">
               {number("tokens", "Tokens, at most", "2,000,000")}{number("dollars", "Dollars, at most", "no limit")}
-              <label><span className="label">When it is used up</span><select className="field" value={chosen.breach} onChange={(event) => set({ breach: event.target.value as "ask" | "stop" })}>
-                <option value="ask">ask me</option><option value="stop">stop</option></select></label>
+              <label><span className="label">When it is used up</span>
+                {body.limits?.on_breach
+                  ? <select className="field" value={chosen.breach} onChange={(event) => set({ breach: event.target.value as "ask" | "stop" })}>
+                      <option value="ask">ask me</option><option value="stop">stop</option></select>
+                  : <select className="field" disabled><option>{team ? `as the team has it: ${breachOf(team)}` : ""}</option></select>}</label>
             </div>
             <details><summary>More: whom, data, further limits</summary><div className="form">
               <div className="three">{number("turns", "Turns of one agent", "200")}{number("calls", "Calls", "5,000")}{number("seconds", "Seconds, at most", "no limit")}</div>

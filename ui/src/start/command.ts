@@ -7,7 +7,7 @@ export function commandOf(body: CreateRun, server: string): string {
   const { team, message, project, limits, entry, name, data, model, policy, files, attachments } = body;
   const { tokens, on_breach, ...rest } = limits ?? {};
   const plain = !entry && !name && data === undefined && !model && !policy && !files?.length && !attachments?.length
-    && Object.keys(rest).length === 0 && (limits == null || on_breach === "stop");
+    && Object.keys(rest).length === 0 && (on_breach ?? "stop") === "stop";
   if (plain) {
     return [
       "antiphon run", quoted(team), quoted(message || "…"), "--server", quoted(server), ...(project ? ["--project", quoted(project)] : []),

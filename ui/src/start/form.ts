@@ -26,6 +26,7 @@ export interface Chosen {
   turns: string;
   calls: string;
   seconds: string;
+  /** When the tokens, dollars or turns that are chosen here are used up. */
   breach: "ask" | "stop";
 }
 
@@ -34,6 +35,7 @@ export const BLANK: Chosen = {
   calls: "", seconds: "", breach: "ask",
 };
 const ENCLOSED = 10;
+const RAISED = ["tokens", "usd", "turns"] as const;
 const WHOLE: [keyof Chosen & ("tokens" | "turns" | "calls"), string][] = [["tokens", "tokens"], ["turns", "turns"], ["calls", "calls"]];
 
 /** The request, and what is wrong in which field. files: picked ones, named in it without their bytes. */
@@ -57,6 +59,8 @@ export function bodyOf(chosen: Chosen, files: File[] = []): { body: CreateRun; f
   if (usd !== undefined) limits.usd = usd;
   if (seconds !== undefined) limits.timeout_seconds = seconds;
   const limited = Object.keys(limits).length > 0;
+  // Of other limits nobody can be asked for more; and where none is chosen, the team's own say what happens.
+  if (RAISED.some((name) => name in limits)) limits.on_breach = chosen.breach;
   let data: unknown;
   try {
     if (chosen.data.trim()) data = JSON.parse(chosen.data);
@@ -71,7 +75,7 @@ export function bodyOf(chosen: Chosen, files: File[] = []): { body: CreateRun; f
       team, message, ...(entry ? { entry } : {}), ...(name.trim() ? { name: name.trim() } : {}), ...(project ? { project } : {}),
       ...(data === undefined ? {} : { data }), ...(model ? { model } : {}), ...(policy ? { policy } : {}),
       ...(chosen.files.length ? { files: chosen.files } : {}),
-      ...(limited || chosen.breach === "stop" ? { limits: { ...limits, on_breach: chosen.breach } } : {}),
+      ...(limited ? { limits } : {}),
       ...(files.length ? { attachments: files.map((each) => ({ media_type: each.type || "application/octet-stream", name: each.name, data: "BASE64" })) } : {}),
     },
   };

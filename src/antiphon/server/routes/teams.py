@@ -86,7 +86,8 @@ def team_view(name: str, team: HostedTeam) -> TeamView:
     return TeamView(
         name, team.entry, [_agent(each, team, own) for each in team.agents],
         [(each.source, each.target) for each in drawn.edges], [*team.findings, *drawn.findings], own.preset,
-        limits.tokens if limits.cached_share is None else None, limits.usd,
+        limits.tokens if limits.cached_share is None else None, limits.usd, limits.on_breach,
+        limits.breach_target,
     )  # fmt: skip
 
 

@@ -342,6 +342,10 @@ class TeamView(Struct, frozen=True):
     """That a request may use; None: there is no limit, or cached tokens count less for it than they cost."""
     usd: float | None
     """That a request may cost; None: there is no limit."""
+    on_breach: Literal["stop", "ask", "degrade", "handoff"]
+    """What these limits say of a request that has used them up, see `Limits`."""
+    breach_target: str
+    """The model or the agent that goes on then; empty for none."""
 
 
 class TeamSourceView(Struct, frozen=True):
