@@ -231,6 +231,12 @@ test("a project: files are uploaded, saved and deleted, it is renamed, and delet
   await files.getByRole("button", { name: "Delete for good" }).click();
   await until(() => fake.posted.some((each) => each.method === "DELETE" && each.path === "/projects/docs/files/notes/tides.md"));
   await page.getByRole("region", { name: "Rules" }).getByText("path like reports/*").waitFor();
+  // Its teams are its own: what is looked at is not what the server has under that name.
+  await page.getByRole("region", { name: "Teams" }).getByRole("link", { name: "Teams" }).click();
+  await page.getByText("Where it is written").click();
+  await page.getByText("examples/research").waitFor();
+  for (const each of ["/teams", "/teams/research", "/teams/research/source"]) expect(fake.queries).toContain(`${each}?project=docs`);
+  await page.getByRole("link", { name: "docs", exact: true }).click();
   await page.getByRole("button", { name: "Rename" }).click();
   await page.getByLabel(/^Name/).fill("Handbook");
   await page.getByRole("button", { name: "Rename it" }).click();

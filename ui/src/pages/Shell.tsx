@@ -101,6 +101,6 @@ function Page({ route, api, inbox }: { route: Route; api: Api; inbox: ReturnType
   if (route.page === "new") return <NewRun key={`${route.team} ${route.project}`} api={api} team={route.team} project={route.project} />;
   if (route.page === "projects") return <Projects api={api} />;
   if (route.page === "project") return <Project key={route.project} api={api} project={route.project} />;
-  if (route.page === "teams") return <Teams api={api} />;
+  if (route.page === "teams") return <Teams key={route.project} api={api} project={route.project} />;
   return <RunsPage api={api} />;
 }

@@ -8,16 +8,24 @@ import { useLoaded } from "./load";
 import { margins, rows } from "./source";
 import { Loading, Trouble } from "./states";
 
-export function Source({ api, name, team }: { api: Api; name: string; team: TeamView }) {
+interface Props {
+  api: Api;
+  name: string;
+  team: TeamView;
+  /** Whose it is; empty for one of the server. */
+  project: string;
+}
+
+export function Source(props: Props) {
   const [open, setOpen] = useState(false);
   return (
     <details onToggle={(event) => setOpen(event.currentTarget.open)}><summary>Where it is written</summary>
-      {open && <Files api={api} name={name} team={team} />}</details>
+      {open && <Files {...props} />}</details>
   );
 }
 
-function Files({ api, name, team }: { api: Api; name: string; team: TeamView }) {
-  const { value, error, again } = useLoaded(() => api.source(name), 30, name);
+function Files({ api, name, team, project }: Props) {
+  const { value, error, again } = useLoaded(() => api.source(name, project), 30, `${name} ${project}`);
   if (!value) return error ? <Trouble again={again}>{error}</Trouble> : <Loading />;
   return (
     <div className="form">

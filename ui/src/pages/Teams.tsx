@@ -9,36 +9,38 @@ import { useLoaded } from "./load";
 import { Source } from "./Source";
 import { Empty, Loading, Trouble } from "./states";
 
-/** The teams that are served: who is in them, who reaches whom, what their tools do. */
-export function Teams({ api }: { api: Api }) {
-  const { value, error, again } = useLoaded(api.teams, 30);
+/** The teams that are served, or that can be started in a project: who is in them, who reaches whom, what their tools do. */
+export function Teams({ api, project = "" }: { api: Api; project?: string }) {
+  const { value, error, again } = useLoaded(() => api.teams(project), 30, project);
   return (
     <main className="main"><div className="page"><div className="in">
-      <h1 className="toolbar">Teams</h1>
+      <h1 className="toolbar">Teams{project && <span className="faint sm">in <a className="link" href={`#/projects/${project}`}>{visible(project)}</a></span>}</h1>
       {error && <Trouble again={again}>{error}</Trouble>}
       {!value && !error && <Loading />}
-      {value?.teams.length === 0 && <Empty title="No team is served" todo={<code className="faint">antiphon serve examples/research</code>}>Serve one to see it here.</Empty>}
-      <div className="form">{value?.teams.map((each) => <Team key={each.name} api={api} name={each.name} />)}</div>
+      {value?.teams.length === 0 && (project
+        ? <Empty title="No team can be started in this project" todo={<a className="btn" href="#/teams">Teams of the server</a>}>Its file names none that is there.</Empty>
+        : <Empty title="No team is served" todo={<code className="faint">antiphon serve examples/research</code>}>Serve one to see it here.</Empty>)}
+      <div className="form">{value?.teams.map((each) => <Team key={each.name} api={api} name={each.name} project={project} />)}</div>
     </div></div></main>
   );
 }
 
-function Team({ api, name }: { api: Api; name: string }) {
+function Team({ api, name, project }: { api: Api; name: string; project: string }) {
   const [team, setTeam] = useState<TeamView>();
   const [wrong, setWrong] = useState("");
-  useEffect(() => { api.team(name).then(setTeam, (error: unknown) => setWrong(reason(error))); }, [api, name]);
-  return wrong ? <Trouble>{wrong}</Trouble> : team ? <TeamSheet api={api} name={name} team={team} /> : <Loading />;
+  useEffect(() => { api.team(name, project).then(setTeam, (error: unknown) => setWrong(reason(error))); }, [api, name, project]);
+  return wrong ? <Trouble>{wrong}</Trouble> : team ? <TeamSheet api={api} name={name} team={team} project={project} /> : <Loading />;
 }
 
 const RULES: Record<string, string> = { ask: "; asks you first", deny: "; denied" };
 const EFFECTS: Record<string, string> = { read: "only reads", idempotent: "may be repeated", once: "acts once" };
 
-function TeamSheet({ api, name, team }: { api: Api; name: string; team: TeamView }) {
+function TeamSheet({ api, name, team, project }: { api: Api; name: string; team: TeamView; project: string }) {
   return (
     <section className="sheet pad" aria-label={visible(team.name)}>
       <h2>{visible(team.name)}</h2>
       <p className="dim sm">{plural(team.agents.length, "agent")}; {visible(team.entry)} is asked. Policy: {team.policy || "open"}.{" "}
-        <a className="link" href={`#/new?team=${encodeURIComponent(team.name)}`}>New run</a></p>
+        <a className="link" href={`#/new?team=${encodeURIComponent(team.name)}${project && `&project=${project}`}`}>New run</a></p>
       <div className="team-two"><TeamGraph team={team} />
       <ul className="agents">
         {team.agents.map((agent) => (
@@ -54,7 +56,7 @@ function TeamSheet({ api, name, team }: { api: Api; name: string; team: TeamView
         ))}
       </ul></div>
       {team.findings.length > 0 && <ul className="why">{team.findings.map((each) => <li key={each}><Glyph shape="human" /><span>{visible(each)}</span></li>)}</ul>}
-      <Source api={api} name={name} team={team} />
+      <Source api={api} name={name} team={team} project={project} />
     </section>
   );
 }

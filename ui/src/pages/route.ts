@@ -2,7 +2,8 @@
 import { useSyncExternalStore } from "react";
 
 export type Route =
-  | { page: "runs" | "inbox" | "teams" | "projects" }
+  | { page: "runs" | "inbox" | "projects" }
+  | { page: "teams"; project: string }
   | { page: "new"; team: string; project: string }
   | { page: "project"; project: string }
   | { page: "run"; run: string };
@@ -14,7 +15,8 @@ export function routeOf(hash: string): Route {
   if (page === "new") return { page, team: said.get("team") ?? "", project: said.get("project") ?? "" };
   if (page === "run" && /^[\w-]+$/.test(run)) return { page, run };
   if (page === "projects" && /^[\w.-]+$/.test(run)) return { page: "project", project: run };
-  if (page === "inbox" || page === "teams" || page === "projects") return { page };
+  if (page === "teams") return { page, project: said.get("project") ?? "" };
+  if (page === "inbox" || page === "projects") return { page };
   return { page: "runs" };
 }
 

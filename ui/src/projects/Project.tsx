@@ -31,7 +31,7 @@ export function Project({ api, project }: { api: Api; project: string }) {
           <div className="two even">
             <Files api={api} project={project} changed={again} />
             <div className="form">
-              <section className="sheet pad" aria-label="Teams"><h2>Teams</h2>
+              <section className="sheet pad" aria-label="Teams"><h2>{value.teams.length > 0 ? <a className="link" href={`#/teams?project=${project}`}>Teams</a> : "Teams"}</h2>
                 {value.teams.length === 0 && <p className="faint">None can be started in it.</p>}
                 <ul>{value.teams.map((each) => (
                   <li key={each} className="row"><Glyph shape="agent" /><span className="grow cut">{visible(each)}</span>

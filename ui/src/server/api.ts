@@ -30,7 +30,7 @@ export class Api {
   inbox = (): Promise<Inbox> => this.get("/inbox");
   teams = (project = ""): Promise<Teams> => this.get(`/teams${within(project)}`);
   team = (name: string, project = ""): Promise<TeamView> => this.get(`/teams/${encodeURIComponent(name)}${within(project)}`);
-  source = (name: string): Promise<TeamSourceView> => this.get(`/teams/${encodeURIComponent(name)}/source`);
+  source = (name: string, project = ""): Promise<TeamSourceView> => this.get(`/teams/${encodeURIComponent(name)}/source${within(project)}`);
   models = (): Promise<ModelChoices> => this.get("/models");
 
   projects = (): Promise<ProjectList> => this.get("/projects");
