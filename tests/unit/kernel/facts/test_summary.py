@@ -55,11 +55,11 @@ ACTS = EffectStarted("1/1.x", ActionEffect("a"))
 
 
 def test_a_run_that_nobody_asked_anything_is_idle():
-    assert summary(RunStarted("r")) == RunSummary(1)
+    assert summary(RunStarted("r")) == RunSummary(1, command=0)
 
 
 def test_a_run_at_work_is_open_and_says_who_was_asked_what():
-    assert summary(*asked()) == RunSummary(6, "a", "go", "open")
+    assert summary(*asked()) == RunSummary(6, "a", "go", "open", command=0)
 
 
 def test_a_run_in_which_a_person_must_answer_is_waiting():
