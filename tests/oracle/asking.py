@@ -4,8 +4,9 @@ import asyncio
 
 from antiphon import ToolContext, tool
 from antiphon.models.script import call
+from antiphon.values.message import ToolResult
 from tests.oracle.stage import scenario
-from tests.oracle.tools import agent, never
+from tests.oracle.tools import agent, look, never, send, to
 
 
 @tool(effect="idempotent")
@@ -77,3 +78,31 @@ async def a_once_tool_dies_while_it_waits(stage):
 @scenario
 async def a_tool_asks_where_nobody_is_there(stage):
     await stage.ask(agent("a", tools=[sign], model=stage.script([call("sign"), "done"])))
+
+
+@tool(effect="read", labels=["private"])
+async def read_mail() -> str:
+    """Read the mail."""
+    return "a mail"
+
+
+@tool(effect="read", labels=["untrusted"])
+async def fetch() -> ToolResult:
+    """Fetch a page."""
+    return ToolResult("a page", labels=("of example.org",))
+
+
+@scenario
+async def an_agent_that_was_shown_both(stage):
+    """What it was shown sticks, what its callee was shown too; a person allows one act, and not the next."""
+    replies = {
+        "a": [call("read_mail"), to("b"), [call("send", to="x"), call("look")], call("send", to="y"), "done"],
+        "b": [[call("fetch"), call("send", to="z")], "helped"],
+    }
+    team = agent("a", tools=[read_mail, look, send]), agent("b", tools=[fetch, send])
+    async with stage.open(*team, model=stage.script(replies)) as run:
+        await run.post("a", "go")
+        for answer, effect in (("always", "1/3.c1?"), ("no", "1/4.c1?")):
+            await stage.until(run, f"{effect} wait approval")
+            await run.answer(effect, answer, by="ann")
+        await stage.ended(run, "0/1.c1")

@@ -125,7 +125,7 @@ def _effect(event: EffectStarted | EffectFinished) -> str:
         mail=event.command, attachments=event.attachments, files=event.files,
         retry_after=event.failure.retry_after if event.failure else None,
         status=event.failure.status if event.failure else 0, cost=event.cost_nano_usd,
-        usage=_usage(event.usage), **answer,
+        usage=_usage(event.usage), labels=event.labels, **answer,
     )  # fmt: skip
 
 
@@ -153,7 +153,7 @@ def _started(effect_id: str, detail: Any) -> str:
         fallback=given("fallback"),
         scope=given("scope") or given("outside"), limits=given("limits"), by=given("by"),
         options=list(given("options")), schema=given("schema"), until=given("deadline"), joins=given("joins"),
-        tool=given("tool"),
+        tool=given("tool"), labels=given("labels"),
     )  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from antiphon.values.hooks import Continue, DirectResult, PlannedCall, Return, T
 from antiphon.values.model import Reply, Usage
 from antiphon.values.policy import StandingRule
 from tests.promises.asking_scenario import ASKING, stepped
-from tests.promises.crash_tools import BROUGHT, seeing, tools_of
+from tests.promises.crash_tools import BROUGHT, exposed, seeing, tools_of
 from tests.styles.profiles.profiles_in_code import library
 
 
@@ -163,6 +163,12 @@ FORM = Scenario(
     "questions with form", team(a=["pay"]),
     script(a=[[ask(options=["red", "blue"]), ask(timeout_seconds=30)], call("pay", what="x"), "done"]),
     (("a", "go"),), choose,
+)  # fmt: skip
+EXPOSED = Scenario(
+    "an agent that was shown both", exposed,
+    script(a=[call("look", what="x"), to("b"), [call("pay", what="x"), call("look", what="y")], "done"],
+           b=[call("fetch", what="z"), "b"]),
+    (("a", "go"),), approve,
 )  # fmt: skip
 OUTSIDE = Scenario(
     "an outside tool", seeing,
@@ -473,5 +479,17 @@ _plans = script(a=[call("plan", what="a"), call("pay", what="x"), "done"])
 BOARD = Scenario("calls of a person", _planning, _plans, (("a", "go"),), change_plan)
 ALL = [
     *(SINGLE, CONTRACTS, CIRCULAR, FAN_OUT, BACKGROUND, APPROVAL, RETRY, CANCEL, LOOP, TASKS, ACTION, BOARD),
-    *(ENVIRONMENT, PROFILES, INSTRUCTIONS, FORM, OUTSIDE, REQUESTED, HELD, RULED, CONVERSATION, ASKING),
+    *(
+        ENVIRONMENT,
+        PROFILES,
+        INSTRUCTIONS,
+        FORM,
+        EXPOSED,
+        OUTSIDE,
+        REQUESTED,
+        HELD,
+        RULED,
+        CONVERSATION,
+        ASKING,
+    ),
 ]

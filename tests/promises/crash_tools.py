@@ -50,6 +50,24 @@ def tools_of(world):
     return {each.name: each for each in (look, put, pay, wire, hang)}
 
 
+def exposed(world):
+    """An agent that sees what is private, and one that it asks, which fetches what a stranger wrote."""
+
+    @tool(effect="read", labels=["private"])
+    async def look(ctx: ToolContext, what: str) -> str:
+        "Look."
+        world.did(ctx)
+        return f"saw {what}"
+
+    @tool(effect="read", labels=["untrusted"])
+    async def fetch(ctx: ToolContext, what: str) -> str:
+        "Fetch."
+        world.did(ctx)
+        return f"fetched {what}"
+
+    return [Agent("a", tools=[look, tools_of(world)["pay"]]), Agent("b", tools=[fetch])]
+
+
 def seeing(world):
     """An agent that looks through the eyes of whoever runs the request, and acts itself."""
     see = tool_from("see", "See.", {"type": "object"}, result=PLACE)

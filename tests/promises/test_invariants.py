@@ -188,6 +188,23 @@ BROKEN = {
         "permission", 12,
         changed(RULED, 12, EffectStarted("1/1.c1", QuestionEffect("Do it", tool="act", arguments='{"n":2}'))),
     ),
+    "an act of one that was shown both": (
+        "labels", 11,
+        [
+            *ASKED,
+            EffectStarted("1/1.c2", ToolEffect("look", labels=("private",))),
+            EffectFinished("1/1.c2", content="seen", labels=("untrusted",)),
+            tool("1/1.c1", "act", allowed=True),
+        ],
+    ),
+    "what is published without its labels": (
+        "labels", 9,
+        [
+            *START[:5], MessagePosted(Message("forward", "user", "a", "x", labels=("private",)), 1),
+            TurnStarted(1, 2, act=True), EffectStarted("1/1.x", ActionEffect("a")),
+            MessagePosted(Message("forward", "a", "", "x"), 0, by=1),
+        ],
+    ),
     "denied": ("permission", 12, changed(RULED, 11, PermissionDecided("1/1.c1", False, "user"))),
     "other arguments": (
         "permission", 12, changed(RULED, 12, tool("1/1.c1", "act", '{"n":2}')),

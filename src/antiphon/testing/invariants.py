@@ -157,12 +157,14 @@ class Audit:
             self._queued_begins(event.begins, event.to)
             return
         resting = next((each for number, each in self._resting.values() if number == event.to), None)
-        self._deliver(resting or self._seat(event.to), event.message)
+        (resting or self._seat(event.to)).deliver(event.message)
         if event.by:
             publisher = self._seat(event.by)
             handed_on = any(each.id == event.message.id for each in publisher.taken)
             if publisher.action not in publisher.open and not handed_on and not publisher.planned:
                 self._broken("action", f"activation {event.by} publishes outside of an action or a plan")
+            if not handed_on and (lost := publisher.labels.difference(event.message.labels)):
+                self._broken("labels", f"what activation {event.by} publishes lacks {sorted(lost)}")
 
     def _queued_begins(self, call_id: str, number: int) -> None:
         """A request begins once those before it have ended, in their order."""
@@ -179,49 +181,38 @@ class Audit:
             self._broken("parents", f"{call_id} begins before {first} has ended")
         self._child(call_id, replace(detail, reactivates=number), self._seats[0], call)
 
-    def _deliver(self, seat: AuditedActivation, message: Message) -> None:
-        seat.inbox.append(message)
-        seat.inbox.sort(key=lambda each: each.priority)
-
     def _turn_started(self, event: TurnStarted) -> None:
         seat = self._seat(event.activation)
         if seat.busy:
             self._broken("turns", f"activation {event.activation}: another turn before {seat.turn} ended")
         if event.messages > len(seat.inbox):
             self._broken("inbox", f"{event.messages} messages taken of {len(seat.inbox)}")
-        taken = seat.inbox[: event.messages]
-        del seat.inbox[: event.messages]
+        taken = seat.take(event.messages)
         seat.turn, seat.attempt, seat.busy = seat.turn + 1, 0, True
         seat.taken, seat.acts, seat.planned, seat.action = taken, event.act, event.calls is not None, ""
         calls = () if event.act else event.calls
-        self._calls(seat, tuple(each for one in taken for each in one.calls) if calls is None else calls)
+        seat.plan(tuple(each for one in taken for each in one.calls) if calls is None else calls)
 
     def _next_turn(self, seat: AuditedActivation, effect_id: str) -> None:
         """A model call whose id names the next turn: the last one is over, and no message is taken."""
-        self._results_complete(seat)
+        if wrong := seat.unanswered():
+            self._broken("results", wrong)
         if not seat.calls:
             self._broken("turns", f"{effect_id} begins a turn, but turn {seat.turn} is not over")
         if seat.inbox:
             self._broken("inbox", f"{effect_id} begins a turn while {len(seat.inbox)} messages wait")
         seat.turn, seat.attempt = seat.turn + 1, 0
         seat.taken, seat.acts, seat.planned, seat.action = [], False, False, ""
-        self._calls(seat, ())
-
-    def _calls(self, seat: AuditedActivation, calls: tuple[ToolCall, ...]) -> None:
-        seat.calls, seat.results = calls, [0] * len(calls)
+        seat.plan(())
 
     def _turn_finished(self, event: TurnFinished) -> None:
         seat = self._seat(event.activation)
         if not seat.busy:
             self._broken("turns", f"activation {event.activation} is in no turn that could end")
-        self._results_complete(seat)
+        if wrong := seat.unanswered():
+            self._broken("results", wrong)
         seat.busy = False
-        self._calls(seat, ())
-
-    def _results_complete(self, seat: AuditedActivation) -> None:
-        for call, count in zip(seat.calls, seat.results, strict=True):
-            if count != 1:
-                self._broken("results", f"{call.name} ({call.id}) has {count} results")
+        seat.plan(())
 
     # -- effects -----------------------------------------------------------------------------
 
@@ -304,6 +295,8 @@ class Audit:
             self._within(books, type(detail))
         if isinstance(detail, ToolEffect | QuestionEffect):
             arguments = detail.arguments or call.arguments
+            if wrong := self._permissions.exposed(event.id, detail, seat):
+                self._broken("labels", wrong)
             self.seq, wrong = self._permissions.started(event.id, detail, seat.agent, arguments, self.seq)
             if wrong:
                 self._broken("permission", wrong)
@@ -345,11 +338,14 @@ class Audit:
         told = asked.message or asked.data is not None or asked.calls
         if told or not (asked.forward or asked.inbox or child.inbox):
             opening = Message(
-                "forward", seat.agent, detail.agent, "", effect_id, id=effect_id + ">", calls=asked.calls
-            )
-            self._deliver(child, opening)
-        for each in (*asked.inbox, *(seat.taken[position] for position in asked.forward)):
-            self._deliver(child, each)
+                "forward", seat.agent, detail.agent, "", effect_id, id=effect_id + ">", calls=asked.calls,
+                labels=tuple(seat.labels),
+            )  # fmt: skip
+            child.deliver(opening)
+        for each in asked.inbox:
+            child.deliver(replace(each, labels=(*each.labels, *seat.labels)))
+        for position in asked.forward:
+            child.deliver(seat.taken[position])
         self._seats[number] = child
         self._children[effect_id] = number
         if detail.stays_dormant:
@@ -382,10 +378,12 @@ class Audit:
                 books.settle(detail, event)
                 self._within(books)
             if event.reply is not None and detail.purpose != "compact":
-                self._calls(seat, event.reply.calls if detail.purpose != "final" else ())
+                seat.plan(event.reply.calls if detail.purpose != "final" else ())
             return
         if wrong := seat.outlived(detail, event.id):
             self._broken("action", wrong)
+        if number:
+            seat.shown(detail, event)
         if type(detail) is ActionEffect and event.outcome != "completed":
             seat.inbox[:0] = seat.taken
         if type(detail) is CallEffect and self._queued.pop(event.id, None) is None:
@@ -420,13 +418,15 @@ class Audit:
         seat = self._seats.pop(child)
         if seat.open:
             self._broken("parents", f"{event.id} ended before {', '.join(sorted(seat.open))}")
+        if caller := self._place(event.id)[0]:
+            self._seats[caller].labels |= seat.labels
         rests = self._keeping.pop(event.id, None)
         begun = event.outcome != "skipped"  # by a plan, which only left it messages
         if seat.inbox and (rests is None or (begun and not (seat.acts or seat.planned))):
             self._broken("inbox", f"{event.id} ended with {len(seat.inbox)} unread messages")
         if rests is not None:
             seat.busy, seat.scope, seat.call, seat.instructed = False, 0, "", False
-            self._calls(seat, ())
+            seat.plan(())
             self._resting[rests] = child, seat
 
     # -- words -------------------------------------------------------------------------------

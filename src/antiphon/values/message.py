@@ -65,6 +65,8 @@ class ToolResult(Struct, frozen=True, gc=False, omit_defaults=True):
     attachments: tuple[Attachment, ...] = ()
     is_error: bool = False
     finishes: bool = False
+    labels: tuple[str, ...] = ()
+    """What it carries beside the labels of its tool, such as `untrusted` or `private`."""
 
 
 class Message(CheckedWhenMade, frozen=True, gc=False, omit_defaults=True):

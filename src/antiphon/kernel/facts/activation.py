@@ -209,6 +209,8 @@ class Conversation(Struct):
     """The call in which it did."""
     summary_oldest: int = 0
     """How many of the oldest messages that was about, 0 for all."""
+    labels: tuple[str, ...] = ()
+    """Of all that was ever in it, sorted: what was removed may have been repeated."""
 
 
 class Mailbox(Struct):

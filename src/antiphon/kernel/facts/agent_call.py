@@ -120,6 +120,7 @@ def opening(
         intent=asked.intent,
         attachments=attachments,
         calls=asked.calls,
+        labels=caller.conversation.labels,
         data=asked.data,
     )
 

@@ -74,6 +74,8 @@ class ToolEffect(Struct, frozen=True, gc=False, tag="tool", tag_field="kind", om
     """Its result ends the activation."""
     repaired: bool = False
     """What the model wrote was no JSON: `arguments` is what it was read as."""
+    labels: tuple[str, ...] = ()
+    """What its result carries, however it ends."""
 
 
 class CallEffect(Struct, frozen=True, gc=False, tag="call", tag_field="kind", omit_defaults=True):
@@ -148,6 +150,8 @@ class QuestionEffect(Struct, frozen=True, gc=False, tag="question", tag_field="k
     """Of such a call, as the model numbered it."""
     finishes: bool = False
     """The answer ends the activation."""
+    labels: tuple[str, ...] = ()
+    """Of such a call, what its result carries."""
     cut_off: bool = False
     """See CallEffect."""
 
@@ -370,6 +374,8 @@ class EffectFinished(Struct, frozen=True, gc=False, tag="finished", omit_default
     files: tuple[Attachment, ...] = ()
     """For whoever asked the run, never shown to models: of a tool what it attached, of an agent's call what
     was attached in it."""
+    labels: tuple[str, ...] = ()
+    """Of a tool: what its result carries beside the labels of the tool."""
 
 
 class PermissionDecided(Struct, frozen=True, gc=False, tag="permission_decided", omit_defaults=True):

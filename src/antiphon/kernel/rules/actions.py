@@ -16,7 +16,7 @@ from antiphon.kernel.facts.events import (
     StepEffect,
     ToolEffect,
 )
-from antiphon.kernel.facts.fold.inbox import full
+from antiphon.kernel.facts.fold.inbox import full, labelled
 from antiphon.kernel.facts.ids import parent_of
 from antiphon.kernel.facts.ledger import no_more_calls
 from antiphon.kernel.facts.state import RunState
@@ -133,5 +133,6 @@ def end(
         emit(changed)
     for message in published:
         refused = full(caller, run.options.limits)
-        emit(MessagePosted(message, caller.id, dead_letter=refused, by=activation.id))
+        told = labelled(message, activation)
+        emit(MessagePosted(told, caller.id, dead_letter=refused, by=activation.id))
     emit(end)

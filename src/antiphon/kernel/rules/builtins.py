@@ -32,7 +32,7 @@ from antiphon.kernel.facts.events import (
     ResultEffect,
 )
 from antiphon.kernel.facts.fold.calls import planned_above
-from antiphon.kernel.facts.fold.inbox import full
+from antiphon.kernel.facts.fold.inbox import full, labelled
 from antiphon.kernel.facts.fold.transcript_edits import read_history
 from antiphon.kernel.facts.ledger import no_more_calls
 from antiphon.kernel.facts.state import RunState
@@ -392,7 +392,7 @@ def _send_message(
     text = _text_of(asked.message)
     message = Message("forward", caller.agent, callee.agent, text, callee.call, id=sent)
     refused = full(callee, run.options.limits)
-    emit(MessagePosted(message, callee.id, dead_letter=refused))
+    emit(MessagePosted(labelled(message, caller), callee.id, dead_letter=refused))
     if refused:
         emit(EffectFinished(effect_id, "failed", reason=refused))
     else:

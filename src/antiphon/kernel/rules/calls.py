@@ -35,6 +35,8 @@ from antiphon.values.policy import Policy, Ruling, StandingRule, covers, rule, r
 from antiphon.values.tool import Tool
 from antiphon.values.tool.tool import OutsideCall
 
+EXPOSED = "the agent was shown something untrusted and something private, so a person allows what acts"
+"""Why a call is asked for that everything else allows."""
 SHOWN_DESCRIPTION = 1_000
 """Characters of an outside tool's description that whoever does the call is shown."""
 
@@ -245,14 +247,15 @@ def _use_tool(
     if permission is None:
         if run.owner.rules:
             ruling, reason, stop, by, standing = judge(run, team, member, caller, tool, arguments)
-            if standing is not None:
-                allowed, author = ruling == "allow", standing.author
-                permission = PermissionDecided(
-                    effect_id, allowed, author, reason, arguments, rule=standing.id
-                )
-                emit(permission)
         else:
             ruling, reason, stop, by = permit(run, team, member, caller, tool, arguments)
+            standing = None
+        if ruling == "allow" and caller.conversation.labels and tool.effect != "read" and _is_exposed(caller):
+            ruling, reason, by, standing = "ask", EXPOSED, "labels", None
+        if standing is not None:
+            allowed, author = ruling == "allow", standing.author
+            permission = PermissionDecided(effect_id, allowed, author, reason, arguments, rule=standing.id)
+            emit(permission)
         if ruling == "ask" and not run.options.interactive:
             ruling, reason = "deny", f"{reason}, and nobody is there to ask"
         if ruling == "deny":
@@ -279,6 +282,7 @@ def _use_tool(
             allowed=permission is None and tool.effect != "read",
             finishes=call.name in member.finishing,
             repaired=repaired,
+            labels=tool.labels,
         ),
     )
 
@@ -295,7 +299,7 @@ def _asked_outside(
     until = run.at + tool.timeout if tool.timeout < inf else None
     asked = QuestionEffect(
         told, planned_above(run, caller), (), outside.result, deadline_of(run, caller, until), tool.name,
-        arguments, call.id, call.name in member.finishing,
+        arguments, call.id, call.name in member.finishing, tool.labels,
     )  # fmt: skip
     return EffectStarted(effect_id, asked)
 
@@ -452,6 +456,12 @@ def permit(
         activation = run.activations.get(activation.caller)
     ruled, reason, by = strictest(rulings)
     return ruled, reason, False, by
+
+
+def _is_exposed(caller: Activation) -> bool:
+    """Whether an agent was shown what a stranger may have written, and what must not get out."""
+    labels = caller.conversation.labels
+    return "untrusted" in labels and "private" in labels
 
 
 def _granted(run: RunState, caller: Activation, tool: Tool, arguments: str) -> bool:

@@ -8,7 +8,7 @@ from antiphon.kernel.facts import ids
 from antiphon.kernel.facts.activation import Activation, Turn
 from antiphon.kernel.facts.agent_call import CALL_AGENT, INCOMPLETE
 from antiphon.kernel.facts.events import EffectFinished, MessagePosted, TurnFinished, TurnStarted
-from antiphon.kernel.facts.fold.inbox import full
+from antiphon.kernel.facts.fold.inbox import full, labelled
 from antiphon.kernel.facts.ledger import overspent
 from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules import builtins, cancelling, hooks, models, retries
@@ -236,7 +236,8 @@ def _publish(
         return
     for message in messages:
         refused = full(caller, run.options.limits)
-        emit(MessagePosted(message, caller.id, dead_letter=refused, by=activation.id))
+        told = labelled(message, activation)
+        emit(MessagePosted(told, caller.id, dead_letter=refused, by=activation.id))
 
 
 def _decided(emit: Emit, run: RunState, member: CompiledAgent, activation: Activation) -> Next | None:

@@ -387,11 +387,12 @@ async def use_tool(
             known.door.close()
     if found.is_error:
         return EffectFinished(
-            effect_id, "failed", attachments=found.attachments, reason=f"[{tool.name}] {found.content}"
-        )
+            effect_id, "failed", attachments=found.attachments, reason=f"[{tool.name}] {found.content}",
+            labels=found.labels,
+        )  # fmt: skip
     return EffectFinished(
         effect_id, content=found.content, attachments=found.attachments, finishes=found.finishes,
-        files=() if known is None else _attached(known),
+        files=() if known is None else _attached(known), labels=found.labels,
     )  # fmt: skip
 
 
@@ -433,8 +434,9 @@ async def _reconcile(
         if found is not None:
             known = result_of(found)
             return EffectFinished(
-                effect_id, content=known.content, attachments=known.attachments, files=_attached(context)
-            )
+                effect_id, content=known.content, attachments=known.attachments, files=_attached(context),
+                labels=known.labels,
+            )  # fmt: skip
     return in_doubt(effect_id, f"[{tool.name}] the process stopped while it ran")
 
 

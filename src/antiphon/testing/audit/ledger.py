@@ -135,7 +135,7 @@ DONE_BY_RUNNING = frozenset({"completed", "failed", "unknown", "interrupted"})
 
 class AuditedActivation(Struct):
     """An activation as the audit knows it. results: how many each call of the turn has. action: its id.
-    instructed: its instructions were written in this call."""
+    instructed: its instructions were written in this call. labels: of all that it was ever shown."""
 
     agent: str
     call: str = ""
@@ -152,6 +152,33 @@ class AuditedActivation(Struct):
     calls: tuple[ToolCall, ...] = ()
     results: list[int] = field(default_factory=list)
     open: set[str] = field(default_factory=set)
+    labels: set[str] = field(default_factory=set)
+
+    def deliver(self, message: Message) -> None:
+        """A message comes, before those that can wait longer."""
+        self.inbox.append(message)
+        self.inbox.sort(key=lambda each: each.priority)
+
+    def take(self, count: int) -> list[Message]:
+        """A turn takes the first messages."""
+        taken = self.inbox[:count]
+        del self.inbox[:count]
+        self.labels.update(label for each in taken for label in each.labels)
+        return taken
+
+    def plan(self, calls: tuple[ToolCall, ...]) -> None:
+        """The calls of its turn from now on."""
+        self.calls, self.results = calls, [0] * len(calls)
+
+    def unanswered(self) -> str:
+        """Which call has not one result; empty where each has."""
+        counted = zip(self.calls, self.results, strict=True)
+        return next((f"{call.name} ({call.id}) has {n} results" for call, n in counted if n != 1), "")
+
+    def shown(self, detail: Detail, end: EffectFinished) -> None:
+        """The result of a tool, here or outside, is shown to it."""
+        if isinstance(detail, ToolEffect | QuestionEffect):
+            self.labels.update(detail.labels, end.labels)
 
     def outlived(self, detail: Detail, effect_id: str) -> str:
         """Why an action or a tool should not have ended yet; empty where it may."""
@@ -198,6 +225,8 @@ INVARIANTS = {
     "command": "a command is applied once, in order",
     "view": "only a living activation's view of its conversation is shortened",
     "permission": "no acting tool starts unless allowed, with the arguments that were allowed",
+    "labels": "what an agent publishes has the labels of what it was shown; for one that was shown something "
+    "untrusted and something private no tool acts unless a person allowed that call",
     "answers": "an answer fits the form that was asked for, and comes before it counts for those who joined; "
     "who has time to answer has all of it",
     "limits": "whenever something starts, tokens and money spent and held, calls and activations are within "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from antiphon.kernel.facts.events import PermissionDecided, QuestionEffect, ToolEffect
+from antiphon.testing.audit.ledger import AuditedActivation
 
 Acts = Callable[[str, str], bool]
 """Whether the tool of this agent (agent, tool) acts on the world."""
@@ -31,6 +32,18 @@ class PermissionAudit:
             return f"{event.id} was ruled on twice"
         self._decided[event.id] = event
         return ""
+
+    def exposed(self, effect_id: str, detail: ToolEffect | QuestionEffect, seat: AuditedActivation) -> str:
+        """Why a tool of an agent should not start yet: what it was shown, and nobody allowed the call."""
+        if not seat.labels >= {"untrusted", "private"}:
+            return ""
+        ruled = self._decided.get(effect_id)
+        asked = ruled is not None and not ruled.rule
+        instant = isinstance(detail, ToolEffect) and detail.allowed
+        name = detail.name if isinstance(detail, ToolEffect) else detail.tool
+        acts = instant or (self._acts is not None and self._acts(seat.agent, name))
+        exposed = acts and not asked
+        return f"{effect_id} acts for an agent that was shown both; no person allowed it" if exposed else ""
 
     def started(
         self, effect_id: str, detail: ToolEffect | QuestionEffect, agent: str, arguments: str, seq: int

@@ -35,6 +35,8 @@ _Found = TypeVar("_Found")
 ToolKind = Literal["read", "edit", "delete", "move", "search", "execute", "think", "fetch", "other"]
 """What a tool is for, as the Agent Client Protocol knows kinds: readers choose pictures and words by it. It
 decides nothing; `effect` does."""
+MAX_LABELS, LABEL = 16, 64
+"""Labels of a result, and characters of one."""
 MAX_FILES = 100
 """Files that a call may attach."""
 MAX_FILE_DATA = 48 * 2**20
@@ -238,7 +240,11 @@ class Tool(Struct, Generic[Given, Returned], frozen=True, eq=False, weakref=True
     finishes: bool = False
     """Its result ends the agent's task."""
     labels: tuple[str, ...] = ()
-    """What its results carry, such as `untrusted`."""
+    """What its results carry: they stick to whoever is shown one, and to all that hands on.
+
+    An agent that was shown something `untrusted` and something `private` asks a person before each call that
+    acts, whatever was granted.
+    """
     exclusive: bool = False
     """Never run beside another tool of the same reply."""
     isolated: bool = False
@@ -382,6 +388,8 @@ def result_of(value: Any) -> ToolResult:
         return ToolResult(clean_text(value))
     if isinstance(value, ToolResult):
         check_fields(value)
+        if len(value.labels) > MAX_LABELS or any(len(each) > LABEL for each in value.labels):
+            raise ToolError(f"A result has at most {MAX_LABELS} labels of {LABEL} characters; drop some")
         return stored(clean_fields(value))
     if value is None:
         return ToolResult("")
@@ -390,7 +398,8 @@ def result_of(value: Any) -> ToolResult:
     if isinstance(value, (list, tuple)) and any(isinstance(item, Attachment) for item in value):
         parts = [result_of(item) for item in value]
         files = tuple(file for part in parts for file in part.attachments)
-        return ToolResult("\n".join(part.content for part in parts if part.content), files)
+        labels = tuple(dict.fromkeys(label for part in parts for label in part.labels))
+        return ToolResult("\n".join(part.content for part in parts if part.content), files, labels=labels)
     if isinstance(value, Coroutine):
         value.close()
         raise ToolError(

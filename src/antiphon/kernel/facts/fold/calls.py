@@ -38,7 +38,7 @@ from antiphon.kernel.facts.events import (
     ToolEffect,
 )
 from antiphon.kernel.facts.fold import hops
-from antiphon.kernel.facts.fold.inbox import deliver
+from antiphon.kernel.facts.fold.inbox import carry, deliver, labelled
 from antiphon.kernel.facts.fold.transcript_edits import abandon, begin_with
 from antiphon.kernel.facts.fold.turns import operation_begun, settle_turn
 from antiphon.kernel.facts.ledger import answered, asked, call_scopes
@@ -232,7 +232,7 @@ def _deliver_opening(
         deliver(callee, message)
         log(run, callee.request, message)
     for each in read.inbox:
-        deliver(callee, each)
+        deliver(callee, labelled(each, caller))
     for position in read.forward:
         hops.hand_on(caller, callee, position)
 
@@ -263,6 +263,10 @@ def tool_finished(run: RunState, activation: Activation, opened: OpenEffect, eve
     turn.waiting -= 1
     if event.files:
         activation.progress.files += event.files
+    if event.labels:
+        carry(activation, event.labels)
+    if type(detail) is ToolEffect and detail.labels:
+        carry(activation, detail.labels)
     shown = ToolResult(DONE) if silent else result_of(event)
     if type(detail) is ToolEffect and detail.repaired:
         shown = msgspec.structs.replace(shown, content=_read_as(detail.arguments) + shown.content)
@@ -279,12 +283,18 @@ def _read_as(arguments: str) -> str:
 def call_finished(run: RunState, caller: Activation, opened: OpenEffect, event: EffectFinished) -> None:
     """A callee has returned: to the turn, to an action or a tool, or in the background."""
     detail: Any = opened.detail
-    request = run.activations[opened.child].progress.request if opened.child else b""
+    request = b""
+    labels: tuple[str, ...] = ()
+    if opened.child:
+        callee = run.activations[opened.child]
+        request, labels = callee.progress.request, callee.conversation.labels
     usage, task_id = _release(run, caller, opened, detail, event) if opened.child else (NO_USAGE, "")
     if not caller.id and detail.stays_dormant and caller.mailbox.requests:
         _leave_line(caller.mailbox.requests, detail.agent, opened.id)
     if event.files and caller.id:
         caller.progress.files += event.files
+    if labels:
+        carry(caller, labels)
     if opened.index < 0:
         operation_finished(run, caller, opened, event)
     elif opened.detached is not None:
@@ -355,7 +365,10 @@ def question_finished(
         operation_finished(run, activation, opened, event)
         return
     activation.turn.waiting -= 1
-    finishes = type(opened.detail) is QuestionEffect and opened.detail.finishes
+    detail = opened.detail
+    finishes = type(detail) is QuestionEffect and detail.finishes
+    if type(detail) is QuestionEffect and detail.labels:
+        carry(activation, detail.labels)
     _book(run, activation, opened.index, event, result_of(event), finishes)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from bisect import insort
 from operator import attrgetter
 
+from msgspec.structs import replace
+
 from antiphon.kernel.facts.activation import Activation
 from antiphon.values.limits import Limits
 from antiphon.values.message import Message
@@ -17,6 +19,23 @@ def deliver(activation: Activation, message: Message) -> None:
         inbox.append(message)
     else:
         insort(inbox, message, key=attrgetter("priority"))
+
+
+def carry(activation: Activation, labels: tuple[str, ...]) -> None:
+    """Something with these labels becomes a part of an agent's conversation; the user is no agent."""
+    if activation.id:
+        conversation = activation.conversation
+        conversation.labels = _joined(conversation.labels, labels)
+
+
+def labelled(message: Message, sender: Activation) -> Message:
+    """A message with the labels of all that its sender was shown, which it may repeat."""
+    labels = sender.conversation.labels
+    return replace(message, labels=_joined(message.labels, labels)) if labels else message
+
+
+def _joined(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(sorted({*one, *other}))
 
 
 def full(receiver: Activation, limits: Limits) -> str:

@@ -13,6 +13,7 @@ from antiphon.kernel.facts.events import (
     TurnStarted,
 )
 from antiphon.kernel.facts.fold import hops
+from antiphon.kernel.facts.fold.inbox import carry
 from antiphon.kernel.facts.fold.transcript_edits import append_results, read_history, replace_transcript
 from antiphon.kernel.facts.ids import parent_of
 from antiphon.kernel.facts.state import RunState, keep_outputs, mark_ready
@@ -26,6 +27,9 @@ def turn_started(run: RunState, event: TurnStarted) -> None:
     inbox = activation.mailbox.inbox
     taken = tuple(inbox[: event.messages])
     del inbox[: event.messages]
+    for message in taken:
+        if message.labels:
+            carry(activation, message.labels)
     turn = next_turn(activation)
     turn.suffix, turn.offered_tools = event.suffix, event.offered_tools
     if event.calls is not None:
