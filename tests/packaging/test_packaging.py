@@ -48,7 +48,9 @@ def test_the_base_is_small() -> None:
     assert len(pins("base")) + len(["antiphon"]) <= MAX_BASE
 
 
-@pytest.mark.parametrize("name", ["base", "dev", "llmock", "local", "pyright", "server", "weights"])
+@pytest.mark.parametrize(
+    "name", ["base", "dev", "knowledge", "llmock", "local", "pyright", "server", "weights"]
+)
 def test_every_pin_is_exact_and_hashed(name: str) -> None:
     text = (ROOT / "requirements" / f"{name}.txt").read_text("utf-8")
     entries = re.split(r"\n(?=\S)", text.strip())
@@ -61,17 +63,22 @@ def test_every_pin_is_exact_and_hashed(name: str) -> None:
 
 
 def test_the_locks_agree() -> None:
-    seen: dict[str, str] = {}
-    for name in ("base", "local", "dev", "server", "weights"):
+    seen: dict[str, set[str]] = {}
+    for name in ("base", "knowledge", "local", "dev", "server", "weights"):
+        own: dict[str, set[str]] = {}
         for pin in pins(name):
             distribution, version = pin.split()[0].split("==")
-            assert seen.setdefault(distribution, version) == version, distribution
+            # One distribution may have a version for each Python.
+            own.setdefault(distribution, set()).add(version)
+        for distribution, versions in own.items():
+            assert seen.setdefault(distribution, versions) == versions, distribution
 
 
 def test_the_lock_knows_every_dependency() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     names = {
         "base": project["project"]["dependencies"],
+        "knowledge": project["project"]["optional-dependencies"]["knowledge"],
         "local": project["project"]["optional-dependencies"]["local"],
         "server": project["project"]["optional-dependencies"]["server"],
         "dev": project["dependency-groups"]["dev"],

@@ -36,8 +36,12 @@ if wake >= 0:
 threads, no Python may run."""
 
 
-def run_alone(program: str, given: str, *, seconds: float, memory: int = MEMORY) -> str:
+def run_alone(
+    program: str, given: str, *, seconds: float, memory: int = MEMORY, packages: bool = False
+) -> str:
     """What a Python program writes, that is given a text on its standard input.
+
+    packages: whether it may import what is installed; else the standard library alone.
 
     It is ended after `seconds` of time or of computing, beyond `memory` bytes, and when this process
     dies, however it dies: Linux sees to that; elsewhere a pipe that closes does, and the limits for a
@@ -48,7 +52,14 @@ def run_alone(program: str, given: str, *, seconds: float, memory: int = MEMORY)
     try:
         bounds = (os.getpid(), reading, math.ceil(seconds), memory)
         done = subprocess.run(
-            [sys.executable, "-I", "-S", "-c", _PRELUDE + program, *map(str, bounds)],
+            [
+                sys.executable,
+                "-I",
+                *(() if packages else ("-S",)),
+                "-c",
+                _PRELUDE + program,
+                *map(str, bounds),
+            ],
             input=given,
             capture_output=True,
             text=True,

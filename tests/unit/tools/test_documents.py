@@ -12,8 +12,12 @@ import pytest
 from antiphon.errors import ToolError
 from antiphon.tools import folder_tools
 from antiphon.tools.folder import documents
-from antiphon.tools.folder.documents import Index, passages, quoted, stem, terms
+from antiphon.tools.folder.documents import quoted
+from antiphon.tools.folder.index import FolderIndex, IndexBounds, Match
+from antiphon.tools.folder.readers import read_document
 from antiphon.tools.folder.root import Root
+from antiphon.tools.folder.text.passages import Passage, passages
+from antiphon.tools.folder.text.terms import stem, terms
 
 GUIDE = """# Guide
 
@@ -51,18 +55,29 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def places(found: list[documents.Match]) -> list[str]:
+def looked_up(index: FolderIndex, query: str, count: int) -> list[Match]:
+    index.refresh()
+    return index.search(query, count)
+
+
+def cut(path: str, text: str) -> list[Passage]:
+    return passages(path, read_document(path, text.encode()))
+
+
+def places(found: list[Match]) -> list[str]:
     return [f"{match.passage.path}:{match.passage.first}-{match.passage.last}" for match in found]
 
 
 def test_the_right_passage_is_first(folder: Path) -> None:
-    index = Index(Root(folder))
-    assert places(index.search("What happens to a lease when its owner dies?", 1)) == ["docs/guide.md:10-18"]
-    assert places(index.search("how are failing calls RETRIED", 1)) == ["docs/guide.md:5-8"]
-    assert places(index.search("baking flour", 1)) == ["docs/food.rst:6-9"]
-    assert places(index.search("Which license: may I copy it?", 1)) == ["LICENSE:1-1"]
-    assert places(index.search("elephants", 3)) == []
-    assert index.search("lease", 9)[-1].passage.path == "lease.py", "prose goes before code"
+    index = FolderIndex(Root(folder))
+    assert places(looked_up(index, "What happens to a lease when its owner dies?", 1)) == [
+        "docs/guide.md:10-18"
+    ]
+    assert places(looked_up(index, "how are failing calls RETRIED", 1)) == ["docs/guide.md:5-8"]
+    assert places(looked_up(index, "baking flour", 1)) == ["docs/food.rst:6-9"]
+    assert places(looked_up(index, "Which license: may I copy it?", 1)) == ["LICENSE:1-1"]
+    assert places(looked_up(index, "elephants", 3)) == []
+    assert looked_up(index, "lease", 9)[-1].passage.path == "lease.py", "prose goes before code"
 
 
 def test_a_quotation_is_word_for_word(folder: Path) -> None:
@@ -78,43 +93,41 @@ def test_a_quotation_is_word_for_word(folder: Path) -> None:
 
 
 def test_the_index_follows_the_files(folder: Path) -> None:
-    index = Index(Root(folder))
-    assert index.search("zeppelin", 1) == []
+    index = FolderIndex(Root(folder))
+    assert looked_up(index, "zeppelin", 1) == []
     path = folder / "docs" / "food.rst"
     path.write_text("A zeppelin flies.\n")
-    assert places(index.search("zeppelin", 1)) == ["docs/food.rst:1-1"]
-    assert index.search("tomatoes", 1) == []
+    assert places(looked_up(index, "zeppelin", 1)) == ["docs/food.rst:1-1"]
+    assert looked_up(index, "tomatoes", 1) == []
     path.write_text("A balloon flies!!\n")
     os.utime(path, ns=(1, 1))
-    assert index.search("zeppelin", 1) == []
+    assert looked_up(index, "zeppelin", 1) == []
     path.unlink()
-    assert index.search("balloon", 1) == []
+    assert looked_up(index, "balloon", 1) == []
 
 
 def test_limits_are_said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(documents, "MAX_DOCUMENTS", 2)
+    monkeypatch.setattr(documents, "BOUNDS", IndexBounds(documents=2))
     search: Any = folder_tools(folder)[0]
-    assert search("lease").endswith("more documents were beyond the limits and not searched)")
-    monkeypatch.setattr(documents, "MAX_DOCUMENTS", 5000)
-    monkeypatch.setattr(documents, "MAX_TOTAL", 10)
-    index = Index(Root(folder))
-    assert index.search("lease", 1) == []
+    assert search("lease").endswith("(3 more documents were beyond the limits and not searched)")
+    index = FolderIndex(Root(folder), bounds=IndexBounds(total_bytes=10))
+    assert looked_up(index, "lease", 1) == []
     assert index.left_out > 0
 
 
 def test_passages_are_cut_at_headings_and_sizes() -> None:
     text = "\n".join(f"sentence number {at} of a long text" for at in range(400))
-    found = passages("a.md", text)
+    found = cut("a.md", text)
     assert len(found) > 5
     assert [passage.first for passage in found[1:]] == [passage.last + 1 for passage in found[:-1]]
     assert "\n".join(passage.text for passage in found) == text
-    assert passages("a.md", "") == []
-    assert [passage.heading for passage in passages("g.md", GUIDE)] == ["Guide", "Retrying", "Leases"]
+    assert cut("a.md", "") == []
+    assert [passage.heading for passage in cut("g.md", GUIDE)] == ["Guide", "Retrying", "Leases"]
 
 
 def test_a_very_long_line_is_cut_in_the_quotation() -> None:
-    passage = passages("a.md", "word " * 2000)[0]
-    assert len(quoted(documents.Match(1.0, passage))) < 2100
+    passage = cut("a.md", "word " * 2000)[0]
+    assert len(quoted(Match(1.0, passage))) < 2100
 
 
 @pytest.mark.parametrize(
@@ -138,10 +151,10 @@ def test_terms() -> None:
 
 
 def test_several_threads_may_search(folder: Path) -> None:
-    index = Index(Root(folder))
+    index = FolderIndex(Root(folder))
     found: list[list[str]] = []
     threads = [
-        threading.Thread(target=lambda: found.append(places(index.search("lease", 2)))) for _ in range(6)
+        threading.Thread(target=lambda: found.append(places(looked_up(index, "lease", 2)))) for _ in range(6)
     ]
     for thread in threads:
         thread.start()

@@ -9,7 +9,7 @@ import pytest
 
 from antiphon.errors import ToolError
 from antiphon.tools import folder_tools
-from antiphon.tools.folder.files import lines_of
+from antiphon.tools.folder.text.passages import lines_of
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def test_count_text(folder: Path) -> None:
 
 @pytest.mark.parametrize(("text", "lines"), [("", 0), ("a", 1), ("a\n", 1), ("a\nb", 2), ("\n\n", 2)])
 def test_lines(text: str, lines: int) -> None:
-    assert lines_of(text) == lines
+    assert len(lines_of(text)) == lines
 
 
 def test_list_files(folder: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from antiphon.errors import ConfigError, ToolError
 from antiphon.tools.folder import root
-from antiphon.tools.folder.documents import Index
+from antiphon.tools.folder.index import FolderIndex
 from antiphon.tools.folder.root import MAX_BYTES, MAX_DEPTH, Root, decoded
 
 
@@ -160,7 +160,9 @@ def test_no_path_reads_the_secret(folder: Path, parts: list[str]) -> None:
 
 
 def test_a_hard_link_is_no_document_and_a_copy_of_it_is(folder: Path) -> None:
-    index = Index(Root(folder))
+    index = FolderIndex(Root(folder))
+    index.refresh()
     assert not index.search("secret", 5)
     (folder / "copy.txt").write_bytes((folder / "hard.txt").read_bytes())
+    index.refresh()
     assert [found.passage.path for found in index.search("secret", 5)] == ["copy.txt"]

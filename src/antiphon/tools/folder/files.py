@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 
 from antiphon.errors import ToolError
 from antiphon.tools.folder.root import MAX_FILES, Root, decoded
+from antiphon.tools.folder.text.passages import lines_of
 from antiphon.values.model import Example
 from antiphon.values.tool import Tool, tool
 
@@ -126,7 +127,7 @@ def _texts(root: Root) -> list[Tool]:
             first: the first line, from 1.
             last: the last line; at most 200 lines are given at once.
         """
-        lines = decoded(root.read(path), path).splitlines()
+        lines = lines_of(decoded(root.read(path), path))
         if first < 1 or last < first:
             raise ToolError(f"There are no lines {first} to {last}; lines count from 1")
         if first > max(len(lines), 1):
@@ -146,7 +147,7 @@ def _texts(root: Root) -> list[Tool]:
         text = decoded(data, path)
         counts = {
             "word": len(text.split()),
-            "line": lines_of(text),
+            "line": len(lines_of(text)),
             "character": len(text),
             "byte": len(data),
         }
@@ -158,11 +159,6 @@ def _texts(root: Root) -> list[Tool]:
 def many(count: int, thing: str) -> str:
     """`1 file`, `2 files`."""
     return f"{count} {thing}{'' if count == 1 else 's'}"
-
-
-def lines_of(text: str) -> int:
-    """Lines as an editor shows them: a last line without its line break counts too."""
-    return text.count("\n") + (1 if text and not text.endswith("\n") else 0)
 
 
 def _examples(call: str, paths: dict[str, str]) -> tuple[Example, ...]:

@@ -100,10 +100,42 @@ class Root:
             raise ToolError(f"{name} has more than {limit} bytes")
         return data
 
-    def files(self, relative: str = ".", limit: int = MAX_FILES) -> Iterator[FolderEntry]:
+    def entry(self, relative: str) -> FolderEntry | None:
+        """One file as `files` would give it; None for what it would leave out, and what is no file."""
+        found = self._status(relative)
+        if found is None or not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+            return None
+        return FolderEntry("/".join(self.parts(relative)), found.st_size, found.st_mtime_ns)
+
+    def has_folder(self, relative: str) -> bool:
+        """Whether `files` could list it."""
+        found = self._status(relative)
+        return found is not None and stat.S_ISDIR(found.st_mode)
+
+    def _status(self, relative: str) -> os.stat_result | None:
+        try:
+            parts = self.parts(relative)
+            if not parts:
+                return os.stat(self.path)
+            if not _BY_COMPONENT:
+                return os.stat(self._checked(parts), follow_symlinks=False)
+            handle = self._open(parts[:-1], os.O_RDONLY | os.O_DIRECTORY)
+        except (OSError, ToolError):
+            return None
+        try:
+            return os.stat(parts[-1], dir_fd=handle, follow_symlinks=False)
+        except OSError:
+            return None
+        finally:
+            os.close(handle)
+
+    def files(
+        self, relative: str = ".", limit: int = MAX_FILES, refused: list[str] | None = None
+    ) -> Iterator[FolderEntry]:
         """The regular files under a folder, by name, hidden and `SKIPPED` ones left out; at most `limit`.
 
-        Raises `ToolError` when it is not a folder. What vanishes on the way is left out.
+        Raises `ToolError` when it is not a folder. What vanishes on the way is left out, and so is a folder
+        in it that can not be listed, which is added to `refused`.
         """
         start = self.parts(relative)
         waiting = [start]
@@ -115,6 +147,8 @@ class Root:
             except OSError as error:
                 if parts == start:
                     raise self._refused("/".join(parts) or ".", error, folder=True) from error
+                if refused is not None and error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+                    refused.append("/".join(parts))
                 continue
             folders: list[tuple[str, ...]] = []
             for name, status in found:
@@ -145,6 +179,8 @@ class Root:
 
     def _refused(self, name: str, error: OSError, *, folder: bool = False) -> ToolError:
         what = "folder" if folder else "file"
+        if not self.path.is_dir():
+            return ToolError(f"The folder {self.path.name} is gone")
         if error.errno in (errno.ELOOP, errno.EMLINK):
             return ToolError(f"{name} is, or lies behind, a symbolic link; links are not followed")
         if error.errno == errno.ENOTDIR and folder:

@@ -1,0 +1,60 @@
+"""Documents read: from bytes to texts with their lines and headings, by what the name ends in.
+
+`plain.py` reads prose and code, `html.py` pages, `pdf.py` PDF (the extra `knowledge`), `office.py` what
+offices write (the extra `office`). Each raises `ToolError` with the reason when there is nothing to read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import PurePosixPath
+
+from antiphon.errors import ToolError
+from antiphon.tools.folder.readers import plain
+from antiphon.tools.folder.readers.html import read_html
+from antiphon.tools.folder.readers.office import read_office
+from antiphon.tools.folder.readers.pdf import read_pdf
+from antiphon.tools.folder.text.passages import DocumentText
+
+VERSION = 1
+"""Grows when a reader finds something else in the same bytes: what was indexed is then read again."""
+
+Reader = Callable[[str, bytes], DocumentText]
+"""Called with the path and the bytes. Raises ToolError."""
+
+_PROSE = "md markdown mdx rst txt text adoc org tex"
+_CODE = (
+    "py pyi js ts tsx jsx java go rs c h cc cpp hpp cs rb php swift kt scala sh bash lua sql r jl "
+    "css toml yaml yml ini cfg conf json xml csv"
+)
+_NAMELESS_TEXT = "readme license licence copying notice authors changelog contributing makefile dockerfile"
+_NAMELESS = frozenset(_NAMELESS_TEXT.split())
+_READERS: Mapping[str, Reader] = {
+    **dict.fromkeys(_PROSE.split(), plain.read_prose),
+    **dict.fromkeys(_CODE.split(), plain.read_code),
+    **dict.fromkeys(("html", "htm", "xhtml"), read_html),
+    "pdf": read_pdf,
+    **dict.fromkeys(("docx", "pptx", "xlsx"), read_office),
+}
+
+
+def reader_of(path: str) -> Reader | None:
+    """Who reads a file of this name; None when it is no document."""
+    name = PurePosixPath(path)
+    ending = name.suffix[1:].lower()
+    if not ending and name.name.lower() in _NAMELESS:
+        return plain.read_prose
+    return _READERS.get(ending)
+
+
+def is_code(path: str) -> bool:
+    """Whether a file of this name is source code or data rather than something written to be read."""
+    return reader_of(path) is plain.read_code
+
+
+def read_document(path: str, data: bytes) -> DocumentText:
+    """What a document says. Raises ToolError: no document by its name, or not readable, with the reason."""
+    reader = reader_of(path)
+    if reader is None:
+        raise ToolError(f"{path} is no document that is known by its name")
+    return reader(path, data)

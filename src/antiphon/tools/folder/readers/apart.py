@@ -1,0 +1,34 @@
+"""Documents of formats that need a library, read in a process of their own.
+
+A hostile file costs its bounds of time and memory and nothing else.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import subprocess
+from typing import Any
+
+from antiphon.errors import ToolError
+from antiphon.tools.child import MEMORY, run_alone
+
+SECONDS = 60.0
+"""Of time or of computing, after which a document is given up."""
+
+
+def read_apart(path: str, program: str, data: bytes, *, memory: int = MEMORY, **asked: Any) -> dict[str, Any]:
+    """What a program writes as JSON, that is given `asked` and the bytes in base64, as `data`.
+
+    Raises ToolError: beyond the bounds, killed, or what the program writes as `error`.
+    """
+    given = json.dumps({"data": base64.b64encode(data).decode(), **asked})
+    try:
+        found = json.loads(run_alone(program, given, seconds=SECONDS, memory=memory, packages=True))
+    except (subprocess.SubprocessError, ValueError) as error:
+        raise ToolError(f"{path} can not be read within the bounds of time and memory") from error
+    except OSError as error:
+        raise ToolError(f"{path} can not be read here: {error.strerror}") from error
+    if "error" in found:
+        raise ToolError(f"{path} {found['error']}")
+    return dict(found)

@@ -1,0 +1,93 @@
+"""HTML: the text that is shown, by the line of the source on which it stands."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+
+from antiphon.errors import ToolError
+from antiphon.tools.folder.root import decoded
+from antiphon.tools.folder.text.passages import DocumentText, pieces
+
+MAX_HTML = 5_000_000
+"""Bytes; longer pages are no documents."""
+_HIDDEN = frozenset({"script", "style", "template", "noscript", "svg", "head"})
+_HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
+_INLINE_TEXT = (
+    "a abbr b bdi bdo cite code data dfn em font i img kbd label mark q s samp small span strong sub sup "
+    "time tt u var wbr"
+)
+_INLINE = frozenset(_INLINE_TEXT.split())
+
+
+def read_html(path: str, data: bytes) -> DocumentText:
+    """Sections begin at headings; scripts, styles and the head are left out, but for the title."""
+    if len(data) > MAX_HTML:
+        raise ToolError(f"{path} has {len(data)} bytes; pages of at most {MAX_HTML} are read")
+    page = _ShownText()
+    page.feed(decoded(data, path))
+    page.close()
+    page.end_block()
+    if page.title and 0 not in page.headings:
+        page.headings[0] = page.title
+    return DocumentText("html", page.lines or [(1, page.title)], page.headings)
+
+
+class _ShownText(HTMLParser):
+    """Collects blocks of text. An element that is never closed does no harm but for what hides."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[tuple[int, str]] = []
+        self.headings: dict[int, str] = {}
+        self.title = ""
+        self._block: list[str] = []
+        self._line = 0
+        self._hidden: list[str] = []
+        self._heading = False
+        self._titled = False
+        self._kept = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "body":
+            self._hidden.clear()
+        if tag in _HIDDEN:
+            self._hidden.append(tag)
+        self._titled = tag == "title" and "svg" not in self._hidden
+        self._kept += tag == "pre"
+        if tag not in _INLINE:
+            self.end_block()
+            self._heading = tag in _HEADINGS
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in self._hidden:
+            del self._hidden[self._hidden.index(tag) :]
+        self._titled = False
+        if tag not in _INLINE:
+            self.end_block()
+            self._heading = False
+        self._kept = max(self._kept - (tag == "pre"), 0)
+
+    def handle_data(self, data: str) -> None:
+        if self._titled:
+            self.title = self.title or " ".join(data.split())[:200]
+        if self._hidden:
+            return
+        first = self.getpos()[0]
+        for offset, part in enumerate(data.split("\n")):
+            # A heading stays whole; any other text ends with its line in the source, to be cited by it.
+            if offset and not self._heading:
+                self.end_block()
+            if part.strip():
+                self._line = self._line or first + offset
+                self._block.append(part)
+
+    def end_block(self) -> None:
+        """What was collected is a text of its own."""
+        text = "".join(self._block)
+        text = text.rstrip() if self._kept else " ".join(text.split())
+        if text.strip():
+            if self._heading:
+                self.headings[len(self.lines)] = text[:200]
+            self.lines.extend((self._line, piece) for piece in pieces(text))
+        self._block.clear()
+        self._line = 0
