@@ -86,7 +86,7 @@ def test_a_quotation_is_word_for_word(folder: Path) -> None:
     assert first.splitlines()[0] == "docs/guide.md:5-8"
     lines = GUIDE.splitlines()
     assert [line.removeprefix("> ") for line in first.splitlines()[1:]] == lines[4:8]
-    assert search("elephants and giraffes").endswith("documents mentions: elephants, giraffes")
+    assert search("elephants and giraffes").startswith("None of 4 documents mentions: elephants, giraffes\n")
     for query in ("", "   ", "x" * 1001):
         with pytest.raises(ToolError, match="1 to 1000"):
             search(query)
@@ -112,7 +112,15 @@ def test_limits_are_said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert search("lease").endswith("(3 more documents were beyond the limits and not searched)")
     index = FolderIndex(Root(folder), bounds=IndexBounds(total_bytes=10))
     assert looked_up(index, "lease", 1) == []
-    assert index.left_out > 0
+    assert index.stats().left_out > 0
+
+
+def test_what_could_not_be_read_is_said_where_nothing_is_found(folder: Path) -> None:
+    search: Any = folder_tools(folder)[0]
+    said = search("elephants")
+    assert said.endswith("mentions: elephants\n(not searched: odd.md is a binary file, not text)")
+    (folder / "other.md").write_bytes(b"\0")
+    assert search("elephants").endswith("odd.md is a binary file, not text, and 1 more)")
 
 
 def test_passages_are_cut_at_headings_and_sizes() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import stat
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import apsw
@@ -12,7 +14,9 @@ import pytest
 
 from antiphon.errors import ConfigError, ToolError
 from antiphon.tools.folder.index import FolderIndex, IndexBounds, learning
+from antiphon.tools.folder.readers import pdf
 from antiphon.tools.folder.root import Root
+from tests.unit.tools import documents_made
 from tests.unit.tools.documents_made import held
 
 LATER = 4_000_000_000_000_000_000
@@ -194,6 +198,12 @@ def test_what_is_kept_within_bounds_does_not_depend_on_the_order_of_events(folde
     assert held(index) == held_anew(folder, bounds=bounds)
     assert found(index, "first") == ["a.md"]
     assert index.stats().left_out == 2
+    (folder / "a.md").unlink()
+    assert index.refresh(["a.md"]).added == ("tides.md",), "what frees a place lets in what was left out"
+    assert held(index) == held_anew(folder, bounds=bounds)
+    (folder / "b.md").write_text("First again.\n")
+    index.refresh(["b.md"])
+    assert held(index) == held_anew(folder, bounds=bounds)
 
 
 def held_anew(folder: Path, **options: object) -> dict[str, object]:
@@ -219,6 +229,8 @@ def test_another_folders_index_and_another_programs_file_are_refused(folder: Pat
     index_of(folder, path).close()
     with pytest.raises(ConfigError, match="is the index of"):
         index_of(tmp_path, path)
+    with pytest.raises(ConfigError, match="is the index of"):
+        index_of(folder, path, subject=f"{folder} of somebody else")
     foreign = tmp_path / "foreign.db"
     connection = apsw.Connection(str(foreign))
     connection.execute("create table theirs(x)")
@@ -227,6 +239,9 @@ def test_another_folders_index_and_another_programs_file_are_refused(folder: Pat
         index_of(folder, foreign)
     with pytest.raises(ConfigError, match="can not be opened"):
         index_of(folder, folder)
+    with pytest.raises(ConfigError, match="another program's"):
+        index_of(folder, folder / "tides.md")
+    assert (folder / "tides.md").read_text().startswith("# Tides"), "what is no index is never deleted"
 
 
 def test_a_damaged_index_is_built_anew(folder: Path, tmp_path: Path) -> None:
@@ -234,7 +249,8 @@ def test_a_damaged_index_is_built_anew(folder: Path, tmp_path: Path) -> None:
     index = index_of(folder, path)
     index.refresh()
     index.close()
-    for damage in (b"no database at all", b"SQLite format 3\0" + b"\xff" * 4096):
+    whole = path.read_bytes()
+    for damage in (b"", whole[:72] + b"\xff" * 4096, whole[:5000]):
         path.write_bytes(damage)
         index = index_of(folder, path)
         index.refresh()
@@ -255,7 +271,7 @@ def test_another_format_is_built_anew(folder: Path, tmp_path: Path, monkeypatch:
     index.close()
     monkeypatch.setattr("antiphon.tools.folder.index.file.FORMAT", 99)
     index = index_of(folder, path)
-    assert index.documents == 0
+    assert index.stats().files == 0
     index.refresh()
     assert held(index) == held_anew(folder)
 
@@ -274,8 +290,7 @@ def test_two_processes_may_share_one_index(folder: Path, tmp_path: Path) -> None
         assert held(index) == held_anew(folder)
 
 
-def test_progress_is_told_in_files_and_bytes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(learning, "BATCH", 1)
+def test_progress_is_told_in_files_and_bytes(folder: Path) -> None:
     told: list[learning.IndexProgress] = []
     index_of(folder).refresh(progress=told.append)
     assert [(each.done, each.total) for each in told] == [(1, 3), (2, 3), (3, 3)]
@@ -284,6 +299,41 @@ def test_progress_is_told_in_files_and_bytes(folder: Path, monkeypatch: pytest.M
         == told[-1].bytes_total
         == sum((folder / name).stat().st_size for name in ("tides.md", "pump.py", "deep/ships.md"))
     )
+
+
+def test_a_search_does_not_wait_for_documents_that_are_read(folder: Path) -> None:
+    index = index_of(folder)
+    index.refresh()
+    (folder / "tides.md").write_text("The sun.\n")
+    seen: list[list[str]] = []
+    index.refresh(progress=lambda _: seen.append(found(index, "moon")))
+    assert seen == [["tides.md"]]
+    assert found(index, "moon") == []
+
+
+def test_what_nobody_here_could_read_is_read_once_somebody_can(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "tides.pdf").write_bytes(documents_made.pdf("Neap tides."))
+    index = index_of(folder)
+    with monkeypatch.context() as without:
+        without.setattr(pdf, "is_installed", lambda name: False)
+        assert "antiphon[knowledge]" in index.refresh().unreadable[0].reason
+        without.setattr(Root, "read", None)
+        assert not index.refresh(), "until then it costs a stat"
+    assert index.refresh().changed == ("tides.pdf",)
+    assert found(index, "neap") == ["tides.pdf"]
+
+
+def test_an_index_that_can_not_be_written_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextmanager
+    def full(connection: apsw.Connection) -> Iterator[None]:
+        raise apsw.FullError("database or disk is full")
+        yield
+
+    monkeypatch.setattr(learning, "writing", full)
+    with pytest.raises(ToolError, match="The index can not be written: database or disk is full"):
+        index_of(folder).refresh()
 
 
 def test_names_that_are_not_utf8_do_no_harm(folder: Path) -> None:

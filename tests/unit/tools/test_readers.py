@@ -8,7 +8,7 @@ import pypdf
 import pytest
 
 from antiphon.errors import ToolError
-from antiphon.tools.folder.readers import is_code, office, pdf, read_document, reader_of
+from antiphon.tools.folder.readers import html, is_code, office, pdf, read_document, reader_of
 from antiphon.tools.folder.text.passages import FENCED, PASSAGE, Passage, passages
 from tests.unit.tools import documents_made
 
@@ -69,9 +69,28 @@ def test_a_page_without_line_breaks_is_cut_all_the_same() -> None:
     assert "".join(each.text for each in cut("a.txt", "x" * 10_000)).replace("\n", "") == "x" * 10_000
 
 
+def test_a_page_reads_the_same_in_whatever_pieces_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (
+        "<title>Sea</title><h1>A &amp; B</h1><p class='x'>It <b>rises</b> <i>and</i>\n&lt; falls.<!-- --></p>"
+        * 9
+    )
+    whole = cut("a.html", page)
+    assert "It rises and\n< falls." in whole[0].text
+    for size in (1, 2, 7, 50):
+        monkeypatch.setattr(html, "_CHUNK", size)
+        assert [each.text for each in cut("a.html", page)] == [each.text for each in whole]
+
+
+def test_a_page_that_takes_for_ever_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(html, "SECONDS", -1.0)
+    with pytest.raises(ToolError, match="can not be read within -1 seconds"):
+        read_document("a.html", b"<p>")
+
+
 @pytest.mark.parametrize(
     "page",
     [
+        "<!" * 100_000,
         "<" * 10_000, "<div>" * 10_000, "<!--" * 1000, "</pre>" * 100, "<p a=" + '"' * 999,
         "&#xD800;&#0;", "<![CDATA[x",
     ],
@@ -87,6 +106,8 @@ def test_pages_of_a_pdf_are_its_sections() -> None:
         ("page 1", 1, 2, "The moon pulls\nthe sea."),
         ("page 2", 3, 4, "Ships sail\non it."),
     ]
+    slides = cut("a.pdf", documents_made.pdf("Tides", "", "Ships"))
+    assert [(each.heading, each.text) for each in slides] == [("page 1", "Tides"), ("page 3", "Ships")]
 
 
 def encrypted(algorithm: str) -> bytes:
@@ -113,10 +134,10 @@ def test_a_pdf_that_can_not_be_read_says_why(data: object, reason: str) -> None:
 
 
 def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pdf, "can_read_pdf", lambda: False)
+    monkeypatch.setattr(pdf, "is_installed", lambda name: False)
     with pytest.raises(ToolError, match=r"pip install 'antiphon\[knowledge\]'"):
         read_document("a.pdf", b"")
-    monkeypatch.setattr(office, "can_read_office", lambda: False)
+    monkeypatch.setattr(office, "is_installed", lambda name: False)
     with pytest.raises(ToolError, match=r"pip install 'antiphon\[office\]'"):
         read_document("a.docx", b"")
 

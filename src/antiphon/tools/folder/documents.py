@@ -14,7 +14,7 @@ from antiphon.tools.folder.text.terms import kept
 from antiphon.values.model import Example
 from antiphon.values.tool import Tool, tool
 
-BOUNDS = IndexBounds(documents=5000, document_bytes=1_000_000, total_bytes=32_000_000)
+BOUNDS = IndexBounds(documents=5000, document_bytes=5_000_000, total_bytes=32_000_000)
 """What is kept in memory; what is beyond it is left out, and the answer says so."""
 
 
@@ -77,6 +77,14 @@ _QUERIES = [
 ]
 
 
+def _unread(index: FolderIndex, count: int) -> str:
+    """Which documents could not be searched, and why."""
+    if not count:
+        return ""
+    others = f", and {count - 1} more" if count > 1 else ""
+    return f"\n(not searched: {index.unreadable()[0].reason}{others})"
+
+
 def document_tools(root: Root) -> list[Tool]:
     """The tool `search_documents` over one folder, with an index of its own."""
     index = FolderIndex(root, bounds=BOUNDS)
@@ -98,14 +106,15 @@ def document_tools(root: Root) -> list[Tool]:
             raise ToolError("A query has 1 to 1000 characters")
         index.refresh()
         found = index.search(query, min(max(count, 1), 10))
+        stats = index.stats()
         partial = (
-            f"\n({index.left_out} more documents were beyond the limits and not searched)"
-            if index.left_out
+            f"\n({stats.left_out} more documents were beyond the limits and not searched)"
+            if stats.left_out
             else ""
         )
         if not found:
-            words = ", ".join(kept(query)[:12])
-            return f"None of {index.documents} documents mentions: {words}{partial}"
+            words, read = ", ".join(kept(query)[:12]), stats.files - stats.unreadable
+            return f"None of {read} documents mentions: {words}{_unread(index, stats.unreadable)}{partial}"
         return "\n\n".join(quoted(match) for match in found) + partial
 
     return [search_documents]

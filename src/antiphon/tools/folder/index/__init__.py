@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
-from types import TracebackType
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 import apsw
 from msgspec import Struct
@@ -41,16 +41,15 @@ class IndexStats(Struct, frozen=True):
     """Of the files that were read."""
     unreadable: int
     left_out: int
-    """Files beyond the bounds, when it was last brought up to date."""
-    embedded: int
-    """Passages that have a vector."""
+    """Files beyond the bounds, at the last look at all of them."""
 
 
 class FolderIndex:
     """The passages of a folder's documents. Safe from several threads; several processes may share a file.
 
-    path: the index's file; None keeps it in memory. clock: nanoseconds since 1970, as files' times are.
-    Raises ConfigError when the file can not be used.
+    path: the index's file; None keeps it in memory. subject: what it is of, the folder unless given;
+    a file of another one is refused. clock: nanoseconds since 1970, as files' times are. Raises
+    ConfigError when the file can not be used.
     """
 
     def __init__(
@@ -58,39 +57,41 @@ class FolderIndex:
         root: Root,
         path: str | None = None,
         *,
+        subject: str | None = None,
         bounds: IndexBounds | None = None,
         clock: Callable[[], int] = time.time_ns,
     ) -> None:
         self.root = root
         self.path = path
+        self.subject = subject or str(root.path)
         self.bounds = bounds or IndexBounds()
-        self.left_out = 0
         self._clock = clock
-        self._lock = threading.RLock()
-        self._connection = open_index(path, str(root.path))
+        self._refreshing = threading.Lock()
+        self._lock = threading.Lock()
+        self._connection = open_index(path, self.subject)
 
     def refresh(
         self, paths: Iterable[str] | None = None, progress: Callable[[IndexProgress], None] | None = None
     ) -> Changes:
         """Read again what differs in size or time of change, or is not settled yet; forget what is gone.
 
-        paths: only look at these, files or folders relative to the root; None: at all of it. Raises
-        ToolError when the folder can not be listed; the index then stays as it is.
+        paths: only look at these, files or folders relative to the root; None: at all of it. One look at a
+        time; searches go on meanwhile. Raises ToolError when the folder can not be listed, and the index then
+        stays as it is, or when the index can not be written.
         """
-        with self._lock:
+        with self._refreshing:
             try:
                 return self._refreshed(paths, progress)
             except DAMAGED:
                 self._rebuild()
                 return self._refreshed(None, progress)
+            except apsw.Error as error:
+                raise ToolError(f"The index can not be written: {error}") from error
 
     def _refreshed(
         self, paths: Iterable[str] | None, progress: Callable[[IndexProgress], None] | None
     ) -> Changes:
-        found = learning.refresh(self._connection, self.root, self.bounds, self._clock, paths, progress)
-        if paths is None:
-            self.left_out = found.left_out
-        return found
+        return learning.refresh(self._held, self.root, self.bounds, self._clock, paths, progress)
 
     def search(self, query: str, count: int) -> list[Match]:
         """The best passages by BM25, best first, as the index is now; empty when no word of `query` occurs.
@@ -101,64 +102,48 @@ class FolderIndex:
 
     def rank(self, query: str, count: int) -> list[Ranked]:
         """The keys of the best passages by BM25, best first."""
-        with self._asking():
-            return searching.rank(self._connection, query, count)
+        with self.using() as connection:
+            return searching.rank(connection, query, count)
 
     def matches(self, ranked: Sequence[Ranked]) -> list[Match]:
         """The passages of these keys, in this order; one that has gone meanwhile is left out."""
-        with self._asking():
-            return searching.matches(self._connection, ranked)
+        with self.using() as connection:
+            return searching.matches(connection, ranked)
 
     def unreadable(self) -> list[Unreadable]:
         """The documents that could not be read, by path, with the reason."""
-        with self._asking():
-            return searching.unreadable(self._connection)
+        with self.using() as connection:
+            return searching.unreadable(connection)
 
     def stats(self) -> IndexStats:
         """What the index holds now."""
-        with self._asking():
-            return IndexStats(*searching.counts(self._connection, self.left_out))
+        with self.using() as connection:
+            return IndexStats(*searching.counts(connection))
 
-    @property
-    def documents(self) -> int:
-        """How many documents are indexed, unreadable ones among them."""
-        return self.stats().files
-
-    def using(self) -> _Asking:
-        """The index for one thread: `with index.using() as connection`."""
-        return self._asking()
+    @contextmanager
+    def using(self) -> Iterator[apsw.Connection]:
+        """The index for one thread: `with index.using() as connection`. SQLite's errors are ToolError."""
+        try:
+            with self._held() as connection:
+                yield connection
+        except DAMAGED as error:
+            raise ToolError("The index is damaged; it is built anew at the next look at the files") from error
+        except apsw.Error as error:
+            raise ToolError(f"The index can not be searched: {error}") from error
 
     def close(self) -> None:
         """Let go of the file. The index can not be used afterwards."""
-        with self._lock:
+        with self._refreshing, self._lock:
             self._connection.close()
 
-    def _asking(self) -> _Asking:
-        return _Asking(self._lock, lambda: self._connection)
+    @contextmanager
+    def _held(self) -> Iterator[apsw.Connection]:
+        with self._lock:
+            yield self._connection
 
     def _rebuild(self) -> None:
-        self._connection.close()
-        if self.path is not None:
-            remove_index(self.path)
-        self._connection = open_index(self.path, str(self.root.path))
-
-
-class _Asking:
-    """The connection, held by one thread, with SQLite's errors told as a tool's."""
-
-    def __init__(self, lock: threading.RLock, connection: Callable[[], apsw.Connection]) -> None:
-        self._lock = lock
-        self._connection = connection
-
-    def __enter__(self) -> apsw.Connection:
-        self._lock.acquire()
-        return self._connection()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._lock.release()
-        if isinstance(error, DAMAGED):
-            raise ToolError("The index is damaged; it is built anew at the next look at the files") from error
-        if isinstance(error, apsw.Error):
-            raise ToolError(f"The index can not be searched: {error}") from error
+        with self._lock:
+            self._connection.close()
+            if self.path is not None:
+                remove_index(self.path)
+            self._connection = open_index(self.path, self.subject)

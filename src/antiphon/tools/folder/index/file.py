@@ -3,9 +3,8 @@
     meta      format, version of the readers, what it is the index of
     files     every document of the folder: size and time when it was read, its content or why there is none
     contents  what stands in files, by digest; two files with the same bytes and name share one
-    passages  a content's passages in order, those of code with odd keys; `digest` is that of what is embedded
+    passages  a content's passages in order, those of code with odd keys
     words     the terms of each passage (FTS5, without its text): of its name and heading, and of what it says
-    vectors   embeddings, by the digest of the text; see `antiphon.tools.knowledge.vectors`
 
 All of it follows from the files: what is damaged or of another format is thrown away and built anew.
 """
@@ -33,17 +32,13 @@ _TABLES = (
     "create index files_by_content on files(content)",
     "create table contents(key integer primary key, digest blob not null unique, kind text not null)",
     "create table passages(key integer primary key, content integer not null, place integer not null,"
-    " first integer not null, last integer not null, heading text not null, text text not null,"
-    " digest blob not null)",
+    " first integer not null, last integer not null, heading text not null, text text not null)",
     "create index passages_by_content on passages(content, place)",
-    "create index passages_by_digest on passages(digest)",
     "create virtual table words using fts5(name, body, content='', contentless_delete=1,"
     ' tokenize="unicode61 remove_diacritics 0")',
-    "create table vectors(digest blob primary key, vector blob not null) without rowid",
 )
 _DROPS = (
     "drop table if exists words",
-    "drop table if exists vectors",
     "drop table if exists passages",
     "drop table if exists contents",
     "drop table if exists files",
@@ -55,8 +50,9 @@ DAMAGED = (apsw.CorruptError, apsw.NotADBError)
 def open_index(path: str | None, subject: str) -> apsw.Connection:
     """The index in a file, made when it is not there; without a path, one in memory.
 
-    subject: what it is the index of; a file that is the index of something else is refused.
-    Raises ConfigError: another program's file, another subject, or not to be opened.
+    subject: what it is the index of; a file that is the index of something else is refused. One that is
+    damaged is built anew, unless nothing tells that it is an index. Raises ConfigError: another program's
+    file, another subject, or not to be opened.
     """
     if path is None:
         connection = apsw.Connection(":memory:")
@@ -66,7 +62,9 @@ def open_index(path: str | None, subject: str) -> apsw.Connection:
         Path(path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
             return _opened(path, subject)
-        except DAMAGED:
+        except DAMAGED as error:
+            if not _is_index(path):
+                raise _foreign(path) from error
             remove_index(path)
             return _opened(path, subject)
     except (apsw.Error, OSError) as error:
@@ -90,6 +88,17 @@ def remove_index(path: str) -> None:
     """Delete an index's files."""
     for ending in ("", "-wal", "-shm"):
         Path(f"{path}{ending}").unlink(missing_ok=True)
+
+
+def _is_index(path: str) -> bool:
+    """Whether a file that SQLite cannot read is, by its first bytes, an index all the same."""
+    with open(path, "rb") as file:
+        head = file.read(72)
+    return head[:16] == b"SQLite format 3\0" and head[68:] == APPLICATION.to_bytes(4, "big")
+
+
+def _foreign(path: str) -> ConfigError:
+    return ConfigError("is no index of Antiphon's but another program's file; name another place", path)
 
 
 def _opened(path: str, subject: str) -> apsw.Connection:
@@ -119,7 +128,7 @@ def _check(connection: apsw.Connection, path: str, subject: str) -> None:
         if (held.get("format"), held.get("readers")) == (FORMAT, VERSION):
             return
     elif application or connection.execute("select count(*) from sqlite_schema").get:
-        raise ConfigError("is no index of Antiphon's but another program's file", path)
+        raise _foreign(path)
     for statement in _DROPS:
         connection.execute(statement)
     _make(connection, subject)

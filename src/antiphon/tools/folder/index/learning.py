@@ -1,14 +1,16 @@
 """The index brought up to date: an unchanged file costs a `stat`, a changed one is read and stored by digest.
 
 Every batch of files is one transaction that leaves the index whole: killed anywhere, what is missing is
-found at the next look. A file that changed within `SETTLING` before it was read is read once more then, since
-a second change may have left its time as it was.
+found at the next look. Files are read and cut outside of it, so that whoever searches never waits for a
+document. A file that changed within `SETTLING` before it was read is read once more then, since a second
+change may have left its time as it was.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Container, Iterable, Iterator
+from contextlib import AbstractContextManager
 from itertools import islice
 from pathlib import PurePosixPath
 
@@ -18,7 +20,7 @@ from msgspec.structs import replace
 
 from antiphon.errors import ToolError
 from antiphon.tools.folder.index.file import writing
-from antiphon.tools.folder.readers import VERSION, is_code, read_document, reader_of
+from antiphon.tools.folder.readers import VERSION, is_code, not_installed, read_document, reader_of
 from antiphon.tools.folder.root import FolderEntry, Root
 from antiphon.tools.folder.text.passages import Passage, passages
 from antiphon.tools.folder.text.terms import terms
@@ -27,6 +29,8 @@ SETTLING = 2_000_000_000
 """Nanoseconds: the coarsest time of change that file systems keep."""
 BATCH = 64
 BATCH_BYTES = 8_000_000
+Held = Callable[[], AbstractContextManager[apsw.Connection]]
+"""The index's connection, for as long as nobody else may use it."""
 
 
 class IndexBounds(Struct, frozen=True):
@@ -86,12 +90,13 @@ class _Learned(Struct, frozen=True):
     settled: bool
     digest: bytes = b""
     kind: str = ""
-    passages: tuple[Passage, ...] = ()
+    passages: tuple[tuple[Passage, str, str], ...] = ()
+    """Each with the terms of its name and of its text."""
     reason: str = ""
 
 
 def refresh(
-    connection: apsw.Connection,
+    held: Held,
     root: Root,
     bounds: IndexBounds,
     clock: Callable[[], int],
@@ -99,33 +104,44 @@ def refresh(
     progress: Callable[[IndexProgress], None] | None,
 ) -> Changes:
     """See `FolderIndex.refresh`."""
-    known = _known(connection)
-    wanted = None if paths is None else _topmost(paths)
+    with held() as connection:
+        known, full = _known(connection), left_out(connection) > 0
+    # What frees a place lets in what was left out, wherever that lies: then only a look at all of it tells.
+    wanted = None if paths is None or full else _topmost(paths)
     places = frozenset(wanted or ())
     now = {entry.path: entry for entry in _listed(root, wanted, bounds)}
     inside = {path: each for path, each in known.items() if wanted is None or _is_inside(path, places)}
-    left_out = _keep_within(now, bounds, [each for path, each in known.items() if path not in inside])
+    out = _keep_within(now, bounds, [each for path, each in known.items() if path not in inside])
+    if out and wanted is not None:
+        return refresh(held, root, bounds, clock, None, progress)
     gone = sorted(path for path in inside if path not in now)
     stale = sorted(
         (entry for entry in now.values() if _differs(entry, known.get(entry.path))),
         key=lambda entry: (is_code(entry.path), entry.path),
     )
-    _forget(connection, gone)
+    _forget(held, gone)
     added: list[str] = []
     changed: list[str] = []
     unreadable: list[Unreadable] = []
-    done = read = 0
-    total = sum(entry.size for entry in stale)
-    for batch in _batches(stale):
-        learned = [_read(root, entry, bounds, clock) for entry in batch]
-        for each in _store(connection, learned):
+    for batch in _read_in_batches(root, stale, bounds, clock, progress):
+        for each in _store(held, batch):
             (changed if each.entry.path in known else added).append(each.entry.path)
             if each.reason:
                 unreadable.append(Unreadable(each.entry.path, each.reason))
-        done, read = done + len(batch), read + sum(entry.size for entry in batch)
-        if progress is not None:
-            progress(IndexProgress(done, len(stale), read, total, batch[-1].path))
-    return Changes(tuple(added), tuple(changed), tuple(gone), tuple(unreadable), left_out, len(now))
+    if wanted is None:
+        _note_left_out(held, out)
+    return Changes(tuple(added), tuple(changed), tuple(gone), tuple(unreadable), out, len(now))
+
+
+def left_out(connection: apsw.Connection) -> int:
+    """Files beyond the bounds at the last look at all of it."""
+    return int(connection.execute("select value from meta where name = 'left_out'").get or 0)
+
+
+def _note_left_out(held: Held, count: int) -> None:
+    with held() as connection:
+        if left_out(connection) != count:
+            connection.execute("insert or replace into meta values('left_out', ?)", (count,))
 
 
 def _known(connection: apsw.Connection) -> dict[str, _Known]:
@@ -177,7 +193,29 @@ def _keep_within(now: dict[str, FolderEntry], bounds: IndexBounds, others: list[
 
 
 def _differs(entry: FolderEntry, known: _Known | None) -> bool:
-    return known is None or not known.settled or (known.size, known.changed) != (entry.size, entry.changed)
+    if known is None or (known.size, known.changed) != (entry.size, entry.changed):
+        return True
+    # What nobody here can read is tried again once somebody can.
+    return not known.settled and not (known.reason and known.reason == not_installed(entry.path))
+
+
+def _read_in_batches(
+    root: Root,
+    stale: list[FolderEntry],
+    bounds: IndexBounds,
+    clock: Callable[[], int],
+    progress: Callable[[IndexProgress], None] | None,
+) -> Iterator[list[_Learned]]:
+    done = read = 0
+    total = sum(entry.size for entry in stale)
+    for batch in _batches(stale):
+        learned: list[_Learned] = []
+        for entry in batch:
+            learned.append(_read(root, entry, bounds, clock))
+            done, read = done + 1, read + entry.size
+            if progress is not None:
+                progress(IndexProgress(done, len(stale), read, total, entry.path))
+        yield learned
 
 
 def _batches(entries: Iterable[FolderEntry]) -> Iterator[list[FolderEntry]]:
@@ -194,6 +232,8 @@ def _read(root: Root, entry: FolderEntry, bounds: IndexBounds, clock: Callable[[
     settled = abs(clock() - entry.changed) > SETTLING
     if entry.path.endswith("/"):
         return _Learned(entry, False, reason=f"{entry.path} can not be listed")
+    if reason := not_installed(entry.path):
+        return _Learned(entry, False, reason=reason)
     try:
         data = root.read(entry.path, bounds.document_bytes)
         name = PurePosixPath(entry.path)
@@ -204,13 +244,17 @@ def _read(root: Root, entry: FolderEntry, bounds: IndexBounds, clock: Callable[[
         # What is told of names near to it may hold some that no index can store.
         reason = str(error).encode("utf-8", "replace").decode()
         return _Learned(entry, settled, reason=reason)
-    return _Learned(entry, settled, digest, reading.kind, tuple(passages(entry.path, reading)))
+    cut = tuple(
+        (each, " ".join(terms(f"{each.heading} {name.stem}")), " ".join(terms(each.text)))
+        for each in passages(entry.path, reading)
+    )
+    return _Learned(entry, settled, digest, reading.kind, cut)
 
 
-def _store(connection: apsw.Connection, learned: list[_Learned]) -> list[_Learned]:
+def _store(held: Held, learned: list[_Learned]) -> list[_Learned]:
     """Write what was read; returns what is new or stands differently in the index now."""
     differing: list[_Learned] = []
-    with writing(connection):
+    with held() as connection, writing(connection):
         for each in learned:
             path, entry = each.entry.path, each.entry
             before = connection.execute(
@@ -234,31 +278,23 @@ def _content(connection: apsw.Connection, learned: _Learned) -> int:
         return int(known)
     connection.execute("insert into contents(digest, kind) values(?, ?)", (learned.digest, learned.kind))
     key = connection.last_insert_rowid()
-    stem = PurePosixPath(learned.entry.path).stem
     # A search tells code by its key alone, without looking up what it finds.
     first = connection.execute("select coalesce(max(key), 0) / 2 * 2 + 2 from passages").get
     first += learned.kind == "code"
-    for place, each in enumerate(learned.passages):
-        digest = text_digest(each.heading, each.text)
+    for place, (each, name, body) in enumerate(learned.passages):
         connection.execute(
-            "insert into passages values(?, ?, ?, ?, ?, ?, ?, ?)",
-            (first + 2 * place, key, place, each.first, each.last, each.heading, each.text, digest),
+            "insert into passages values(?, ?, ?, ?, ?, ?, ?)",
+            (first + 2 * place, key, place, each.first, each.last, each.heading, each.text),
         )
-        name, body = " ".join(terms(f"{each.heading} {stem}")), " ".join(terms(each.text))
         connection.execute(
             "insert into words(rowid, name, body) values(?, ?, ?)", (first + 2 * place, name, body)
         )
     return key
 
 
-def text_digest(heading: str, text: str) -> bytes:
-    """What a passage's vector is stored under: 16 bytes of what is embedded."""
-    return hashlib.blake2b(f"{heading}\0{text}".encode(), digest_size=16).digest()
-
-
-def _forget(connection: apsw.Connection, paths: list[str]) -> None:
+def _forget(held: Held, paths: list[str]) -> None:
     for start in range(0, len(paths), BATCH):
-        with writing(connection):
+        with held() as connection, writing(connection):
             for path in paths[start : start + BATCH]:
                 before = connection.execute("select content from files where path = ?", (path,)).get
                 connection.execute("delete from files where path = ?", (path,))
@@ -267,17 +303,14 @@ def _forget(connection: apsw.Connection, paths: list[str]) -> None:
 
 
 def _drop_unused(connection: apsw.Connection, content: int) -> None:
-    """Delete a content that no file has any more, and the vectors that no passage has any more."""
+    """Delete a content that no file has any more."""
     if connection.execute("select 1 from files where content = ? limit 1", (content,)).get:
         return
-    held = connection.execute("select key, digest from passages where content = ?", (content,)).fetchall()
-    connection.executemany("delete from words where rowid = ?", [(key,) for key, _ in held])
+    connection.execute(
+        "delete from words where rowid in (select key from passages where content = ?)", (content,)
+    )
     connection.execute("delete from passages where content = ?", (content,))
     connection.execute("delete from contents where key = ?", (content,))
-    connection.executemany(
-        "delete from vectors where digest = ?1 and not exists(select 1 from passages where digest = ?1)",
-        [(digest,) for _, digest in held],
-    )
 
 
 def _topmost(paths: Iterable[str]) -> list[str]:

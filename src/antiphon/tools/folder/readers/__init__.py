@@ -7,13 +7,12 @@ offices write (the extra `office`). Each raises `ToolError` with the reason when
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import PurePosixPath
 
 from antiphon.errors import ToolError
 from antiphon.tools.folder.readers import plain
 from antiphon.tools.folder.readers.html import read_html
-from antiphon.tools.folder.readers.office import read_office
-from antiphon.tools.folder.readers.pdf import read_pdf
+from antiphon.tools.folder.readers.office import office_not_installed, read_office
+from antiphon.tools.folder.readers.pdf import pdf_not_installed, read_pdf
 from antiphon.tools.folder.text.passages import DocumentText
 
 VERSION = 1
@@ -40,11 +39,18 @@ _READERS: Mapping[str, Reader] = {
 
 def reader_of(path: str) -> Reader | None:
     """Who reads a file of this name; None when it is no document."""
-    name = PurePosixPath(path)
-    ending = name.suffix[1:].lower()
-    if not ending and name.name.lower() in _NAMELESS:
-        return plain.read_prose
-    return _READERS.get(ending)
+    stem, dot, ending = path.rpartition("/")[2].rpartition(".")
+    if dot and stem:
+        return _READERS.get(ending.lower())
+    return plain.read_prose if (stem or ending).lower() in _NAMELESS else None
+
+
+def not_installed(path: str) -> str:
+    """Why nobody here reads a file of this name, and what to install; empty where somebody does."""
+    reader = reader_of(path)
+    if reader is read_pdf:
+        return pdf_not_installed(path)
+    return office_not_installed(path) if reader is read_office else ""
 
 
 def is_code(path: str) -> bool:

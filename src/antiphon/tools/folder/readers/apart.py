@@ -6,8 +6,10 @@ A hostile file costs its bounds of time and memory and nothing else.
 from __future__ import annotations
 
 import base64
+import functools
 import json
 import subprocess
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from antiphon.errors import ToolError
@@ -15,6 +17,16 @@ from antiphon.tools.child import MEMORY, run_alone
 
 SECONDS = 60.0
 """Of time or of computing, after which a document is given up."""
+
+
+@functools.cache
+def is_installed(distribution: str) -> bool:
+    """Whether the library that reads a format is there; nothing of it is imported."""
+    try:
+        version(distribution)
+    except PackageNotFoundError:
+        return False
+    return True
 
 
 def read_apart(path: str, program: str, data: bytes, *, memory: int = MEMORY, **asked: Any) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from html.parser import HTMLParser
 
 from antiphon.errors import ToolError
@@ -10,6 +11,10 @@ from antiphon.tools.folder.text.passages import DocumentText, pieces
 
 MAX_HTML = 5_000_000
 """Bytes; longer pages are no documents."""
+SECONDS = 10.0
+"""A page that is made to be read for ever is given up after so long."""
+_CHUNK = 1 << 16
+"""Characters between two looks at the clock."""
 _HIDDEN = frozenset({"script", "style", "template", "noscript", "svg", "head"})
 _HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 _INLINE_TEXT = (
@@ -24,8 +29,14 @@ def read_html(path: str, data: bytes) -> DocumentText:
     if len(data) > MAX_HTML:
         raise ToolError(f"{path} has {len(data)} bytes; pages of at most {MAX_HTML} are read")
     page = _ShownText()
-    page.feed(decoded(data, path))
-    page.close()
+    text, end = decoded(data, path), time.monotonic() + SECONDS
+    for start in range(0, len(text), _CHUNK):
+        page.feed(text[start : start + _CHUNK])
+        if time.monotonic() > end:
+            raise ToolError(f"{path} can not be read within {SECONDS:g} seconds")
+    # Of a tag or comment that has no end nothing is shown, and looking for it once more takes for ever.
+    if len(page.rawdata) <= _CHUNK:
+        page.close()
     page.end_block()
     if page.title and 0 not in page.headings:
         page.headings[0] = page.title
@@ -79,6 +90,8 @@ class _ShownText(HTMLParser):
                 self.end_block()
             if part.strip():
                 self._line = self._line or first + offset
+            # A blank between words counts wherever an element ends; one before all of them in `pre` alone.
+            if part.strip() or self._block or self._kept:
                 self._block.append(part)
 
     def end_block(self) -> None:

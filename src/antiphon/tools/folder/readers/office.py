@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 from pathlib import PurePosixPath
 
 from antiphon.errors import ToolError
-from antiphon.tools.folder.readers.apart import read_apart
+from antiphon.tools.folder.readers.apart import is_installed, read_apart
 from antiphon.tools.folder.readers.plain import read_prose
 from antiphon.tools.folder.text.passages import DocumentText
 
@@ -29,24 +28,17 @@ sys.stdout.buffer.write(json.dumps(told).encode("ascii"))
 """
 
 
-@functools.cache
-def can_read_office() -> bool:
-    """Whether markitdown is installed."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        version("markitdown")
-    except PackageNotFoundError:
-        return False
-    return True
+def office_not_installed(path: str) -> str:
+    """What to install so that this file can be read; empty where that is there."""
+    if is_installed("markitdown"):
+        return ""
+    return f"{path}: office files are read with the extra `office`: pip install 'antiphon[office]'"
 
 
 def read_office(path: str, data: bytes) -> DocumentText:
     """The Markdown made of it. Raises ToolError: markitdown is missing, or what it says."""
-    if not can_read_office():
-        raise ToolError(
-            f"{path}: office files are read with the extra `office`: pip install 'antiphon[office]'"
-        )
+    if reason := office_not_installed(path):
+        raise ToolError(reason)
     ending = PurePosixPath(path).suffix.lower()
     found = read_apart(path, _PROGRAM, data, memory=MEMORY, ending=ending)
     read = read_prose(path, found["text"].encode("utf-8", "replace"))

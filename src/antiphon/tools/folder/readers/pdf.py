@@ -5,10 +5,8 @@ Lines are those of the extracted text, counted through the whole document; secti
 
 from __future__ import annotations
 
-import functools
-
 from antiphon.errors import ToolError
-from antiphon.tools.folder.readers.apart import read_apart
+from antiphon.tools.folder.readers.apart import is_installed, read_apart
 from antiphon.tools.folder.text.passages import DocumentText, lines_of, numbered
 
 MAX_TEXT = 20_000_000
@@ -42,22 +40,17 @@ sys.stdout.buffer.write(json.dumps(told).encode("ascii"))
 """
 
 
-@functools.cache
-def can_read_pdf() -> bool:
-    """Whether pypdf is installed."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        version("pypdf")
-    except PackageNotFoundError:
-        return False
-    return True
+def pdf_not_installed(path: str) -> str:
+    """What to install so that this file can be read; empty where that is there."""
+    if is_installed("pypdf"):
+        return ""
+    return f"{path}: PDF is read with the extra `knowledge`: pip install 'antiphon[knowledge]'"
 
 
 def read_pdf(path: str, data: bytes) -> DocumentText:
     """Raises ToolError: pypdf is missing, the file is broken, encrypted, without text, or takes too long."""
-    if not can_read_pdf():
-        raise ToolError(f"{path}: PDF is read with the extra `knowledge`: pip install 'antiphon[knowledge]'")
+    if reason := pdf_not_installed(path):
+        raise ToolError(reason)
     found = read_apart(path, _PROGRAM, data, limit=MAX_TEXT)
     lines: list[str] = []
     begins: dict[int, str] = {}

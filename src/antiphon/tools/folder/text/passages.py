@@ -75,12 +75,16 @@ def passages(path: str, reading: DocumentText) -> list[Passage]:
             first += 1
         while end > first and not lines[end - 1][1].strip():
             end -= 1
-        # A heading alone says nothing; its words are kept as the heading of what follows.
-        lone = end - first == 1 and first in reading.headings and not reading.is_code
-        if first < end and not lone:
+        if first < end and not (end - first == 1 and _is_heading(reading, first)):
             body = "\n".join(_joined(lines[first:end]))
             found.append(Passage(path, lines[first][0], lines[end - 1][0], title, body))
     return found
+
+
+def _is_heading(reading: DocumentText, at: int) -> bool:
+    """Whether a line says no more than the heading it is, whose words stand as that of what follows."""
+    title = reading.headings.get(at)
+    return title is not None and not reading.is_code and title in reading.lines[at][1]
 
 
 def _cuts(reading: DocumentText) -> Iterator[tuple[int, int, str]]:
