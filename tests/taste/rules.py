@@ -32,6 +32,7 @@ PRESCRIBED_NAMES: dict[str, str] = {"CostManager": "environment"}  # name: style
 # The conformance suite of journals (journal.check) races owners against waiters. The
 # environment's subscriptions wait for many of the user's own triggers at once, outside any run. A host has a
 # task for each run and what that waits for, a server for itself, each request and each run that is followed.
+# A federation asks its sources side by side.
 TASK_MAKERS = (
     "src/antiphon/host/host.py",
     "src/antiphon/host/hosted.py",
@@ -40,6 +41,7 @@ TASK_MAKERS = (
     "src/antiphon/kernel/run/runtime.py",
     "src/antiphon/journal/check",
     "src/antiphon/styles/environment/metagpt/subscription.py",
+    "src/antiphon/tools/knowledge/federation.py",
 )
 # Where a journal may be appended to, beside the runtime: the suite that tries journals out.
 APPENDERS = ("src/antiphon/kernel/run/runtime.py", "src/antiphon/journal/", "src/antiphon/testing/")

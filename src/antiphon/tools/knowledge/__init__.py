@@ -1,0 +1,28 @@
+"""Knowledge: documents and other sources, searched together, each passage with a citation that can be opened.
+
+`source.py` is the port; `folder_source.py` a folder behind it; `federation.py` asks many side by side;
+`store.py` knows which there are, for whom; `library.py` opens them; `scripted.py` is a source for tests.
+"""
+
+from antiphon.tools.knowledge.federation import Federation, Found, FoundPassage, SourceNote
+from antiphon.tools.knowledge.folder_source import FolderSource
+from antiphon.tools.knowledge.library import KnowledgeLibrary
+from antiphon.tools.knowledge.source import DocumentPart, DocumentPlace, Source, SourceAnswer, SourcePassage
+from antiphon.tools.knowledge.store import KnowledgeKey, KnowledgeStore, SourceSpec
+
+__all__ = [
+    "DocumentPart",
+    "DocumentPlace",
+    "Federation",
+    "FolderSource",
+    "Found",
+    "FoundPassage",
+    "KnowledgeKey",
+    "KnowledgeLibrary",
+    "KnowledgeStore",
+    "Source",
+    "SourceAnswer",
+    "SourceNote",
+    "SourcePassage",
+    "SourceSpec",
+]
