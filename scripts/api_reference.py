@@ -41,7 +41,10 @@ PAGES: Mapping[str, tuple[str, Sequence[str]]] = {
          "antiphon.models.providers", "antiphon.models.endpoints", "antiphon.models.bounded",
          "antiphon.models.catalog", "antiphon.models.usage"],
     ),
-    "tools": ("Tools that ship.", ["antiphon.tools"]),
+    "tools": (
+        "Tools that ship.",
+        ["antiphon.tools", "antiphon.tools.knowledge", "antiphon.tools.knowledge.scripted"],
+    ),
     "errors": ("Every error: whose fault it is, what to do.", ["antiphon.errors"]),
     "journal": (
         "Where runs are kept.", ["antiphon.journal", "antiphon.journal.sqlite", "antiphon.journal.port"]

@@ -9,6 +9,7 @@ import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote, urlsplit
 
 import click
@@ -24,6 +25,9 @@ from antiphon.journal.listing import RunInfo
 from antiphon.journal.port import StoredRun
 from antiphon.kernel.facts.summary import RunSummary
 from antiphon.view import export_file
+
+if TYPE_CHECKING:
+    from antiphon.tools.knowledge import KnowledgeStore
 
 FOLDER = ".antiphon"
 FILE = "antiphon.db"
@@ -89,6 +93,13 @@ def url_of(option: str | None, env: Mapping[str, str]) -> str:
     if option == "memory" or "://" in option:
         return option
     return "sqlite:///" + quote(option)
+
+
+def knowledge_store(env: Mapping[str, str]) -> KnowledgeStore:
+    """The sources of knowledge that were added: in ANTIPHON_HOME, else in the folder we are in."""
+    from antiphon.tools.knowledge import KnowledgeStore
+
+    return KnowledgeStore(os.path.join(env.get("ANTIPHON_HOME") or FOLDER, "knowledge"))
 
 
 @asynccontextmanager

@@ -5,6 +5,7 @@ The only module that imports user code, and only what the command line names.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.util
 import inspect
@@ -12,17 +13,18 @@ import itertools
 import os
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from antiphon import Agent, Tool
 from antiphon.cli.display import output
+from antiphon.cli.store import knowledge_store
 from antiphon.config.dotenv import environment
 from antiphon.errors import AntiphonError, ConfigError
 from antiphon.models import default_model
@@ -30,6 +32,9 @@ from antiphon.models.endpoints import read_endpoints
 from antiphon.models.endpoints.choice import above
 from antiphon.values.agent import EndpointOptions
 from antiphon.view.graph import Graph
+
+if TYPE_CHECKING:
+    from antiphon.tools.knowledge import Federation, KnowledgeLibrary
 
 FORMS = (
     "a team file (team.yaml), a folder of profiles (folder:NAME begins with that profile), file.py:name or "
@@ -73,25 +78,44 @@ class Target(Struct, frozen=True):
             output.tell(each)
 
 
-def load_target(text: str, folder: str | None = None) -> Target:
+def load_target(text: str, folder: str | None = None, library: KnowledgeLibrary | None = None) -> Target:
     """The team that `text` names; `folder` is what its file tools may read (default: here).
 
-    Raises ConfigError that says what is wrong and where, in the user's file when it is there.
+    library: where its sources of knowledge are opened; None: for it alone. Raises ConfigError that says what
+    is wrong and where, in the user's file when it is there.
     """
+    sources = _sources(folder or ".", library, "", "")
     if Path(text).is_dir():
-        return _of_folder(text, folder)
+        return _of_folder(text, folder, sources)
     if text.endswith((".yaml", ".yml")):
-        return _of_file(text, folder or ".")
+        return _of_file(text, folder or ".", sources)
     place, colon, name = text.rpartition(":")
     if place and name and Path(place).is_dir():
-        return _of_folder(place, folder, name)
+        return _of_folder(place, folder, sources, name)
     if not colon or not place or not name:
         raise ConfigError(f"{text!r} names no target; it is {FORMS}{_candidates(text)}")
     module = _from_file(place) if place.endswith(".py") else _from_module(place)
     return _team(text, _attribute(module, place, name), folder)
 
 
-def _of_folder(text: str, folder: str | None, entry: str | None = None) -> Target:
+def _sources(
+    folder: str, library: KnowledgeLibrary | None, project: str, owner: str
+) -> Callable[[], Federation]:
+    """The sources of knowledge of a team, opened when a tool that searches them is taken."""
+
+    @functools.cache
+    def found() -> Federation:
+        from antiphon.tools.knowledge import KnowledgeKey, KnowledgeLibrary
+
+        opening = library if library is not None else KnowledgeLibrary(knowledge_store(environment()))
+        return opening.federation(KnowledgeKey(project, owner), folder)
+
+    return found
+
+
+def _of_folder(
+    text: str, folder: str | None, sources: Callable[[], Federation], entry: str | None = None
+) -> Target:
     """The team in a folder: `team` of its team.py, or what its profiles describe with the tools that ship.
 
     entry: who is asked instead of the first.
@@ -103,42 +127,47 @@ def _of_folder(text: str, folder: str | None, entry: str | None = None) -> Targe
         raise ConfigError(
             f"{text} is a folder without a {IN_CODE} and without profiles/; a target is {FORMS}"
         )
-    found = _of_profiles(home, folder or ".", entry)
+    found = _of_profiles(home, folder or ".", sources, entry)
     return replace(found, text=f"{text}:{entry}" if entry else text)
 
 
-def load_declared(path: Path, folder: Path) -> Target:
+def load_declared(
+    path: Path, folder: Path, library: KnowledgeLibrary | None = None, *, project: str = "", owner: str = ""
+) -> Target:
     """The team that a YAML file or a folder of profiles declares; nothing of it is ever imported.
 
-    Raises ConfigError, also where it is, or brings, Python.
+    project, owner: whose sources of knowledge it searches. Raises ConfigError, also where it is, or brings,
+    Python.
     """
-    text = os.fspath(path)
+    text, sources = os.fspath(path), _sources(os.fspath(folder), library, project, owner)
     if path.is_dir():
         if (path / IN_CODE).exists():
             raise ConfigError(f"holds {IN_CODE}; what is not on the command line is never imported", text)
         if not (path / "profiles").is_dir():
             raise ConfigError("is a folder without profiles/", text)
-        return _of_profiles(path, os.fspath(folder))
+        return _of_profiles(path, os.fspath(folder), sources)
     if not text.endswith((".yaml", ".yml")):
         raise ConfigError("is neither a team file (YAML) nor a folder of profiles", text)
-    return _of_file(text, os.fspath(folder))
+    return _of_file(text, os.fspath(folder), sources)
 
 
-def _of_file(text: str, folder: str) -> Target:
+def _of_file(text: str, folder: str, sources: Callable[[], Federation]) -> Target:
     """The team that a YAML file describes, with the tools that ship."""
     # Not at import, as below: most commands read no team, and the tools that ship take as long as the rest.
     from antiphon.cli.team_file import read_team
 
-    found = read_team(text, folder)
+    found = read_team(text, folder, sources)
     return Target(text, found.entry, found.agents, endpoints=found.endpoints)
 
 
-def _of_profiles(home: Path, folder: str, entry: str | None = None) -> Target:
+def _of_profiles(
+    home: Path, folder: str, sources: Callable[[], Federation], entry: str | None = None
+) -> Target:
     """The team that the profiles of a folder describe, with the tools that ship."""
     from antiphon.cli.team_file import SETS, toolbox
     from antiphon.styles.profiles import ProfileTeam
 
-    box = toolbox(folder)
+    box = toolbox(folder, sources)
     team = ProfileTeam(home, tools={name: box[name]() for name in SETS}, entry=entry)
     return _drawn(f"{home}:{entry}" if entry else os.fspath(home), team)
 

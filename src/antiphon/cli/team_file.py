@@ -18,7 +18,7 @@ Read without building any object but texts, numbers and lists; every error says 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 import msgspec
 import yaml
@@ -29,9 +29,27 @@ from antiphon.config.yaml import YamlReader, compose_file, is_null, meant
 from antiphon.errors import AntiphonError, ConfigError, UserError
 from antiphon.models.endpoints.choice import key_of
 from antiphon.tools import calculate, convert, date_tools, folder_tools, grep_output, read_output
+from antiphon.tools.folder.review import review_tool
+from antiphon.tools.folder.root import Root
 from antiphon.values.agent import EndpointOptions
 
-SETS = ("documents", "files", "arithmetic", "dates", "units", "outputs")
+if TYPE_CHECKING:
+    from antiphon.tools.knowledge import Federation
+
+SETS = (
+    "documents",
+    "files",
+    "knowledge",
+    "arithmetic",
+    "dates",
+    "units",
+    "outputs",
+    "rag_tools",
+    "file_system_tools",
+)
+"""Toolsets; the last ones are what profiles of the documented generation call theirs."""
+KNOWLEDGE = ("search_knowledge", "list_sources", "read_document")
+RAG = ("rag_query", "list_rag_sources")
 
 _TEAM = ("entry", "model", "endpoints", "agents")
 _FIELDS: Mapping[str, Any] = {
@@ -68,22 +86,25 @@ class TeamFile(Struct, frozen=True):
     endpoints: Mapping[str, EndpointOptions] = {}
 
 
-def read_team(path: str, folder: str) -> TeamFile:
-    """The team in a file; `folder` is what its file tools read.
+def read_team(path: str, folder: str, sources: Callable[[], Federation]) -> TeamFile:
+    """The team in a file; `folder` is what its file tools read, `sources` what its knowledge is.
 
     Raises ConfigError with file, line and column.
     """
     root = compose_file(path)
     if root is None:
         raise ConfigError("is empty; expected a team with `agents`", path, 1, 1)
-    return _TeamFileParser(path, folder).team(root)
+    return _TeamFileParser(path, toolbox(folder, sources)).team(root)
 
 
-def toolbox(folder: str) -> dict[str, Callable[[], list[Tool]]]:
+def toolbox(folder: str, sources: Callable[[], Federation]) -> dict[str, Callable[[], list[Tool]]]:
     """Toolsets and single tools by name; a folder is looked at only when one of its tools is taken."""
     tools: list[Tool] = [calculate, convert, *date_tools(), read_output, grep_output]
     single = {each.name: each for each in tools}
     reading = ("search_documents", "list_files", "read_lines", "count_text", "folder_statistics")
+
+    def of_sources(names: Iterable[str]) -> Callable[[], list[Tool]]:
+        return lambda: [each for each in _source_tools(sources()) if each.name in names]
 
     def of_folder(names: Iterable[str]) -> Callable[[], list[Tool]]:
         return lambda: [each for each in folder_tools(folder) if each.name in names]
@@ -91,23 +112,35 @@ def toolbox(folder: str) -> dict[str, Callable[[], list[Tool]]]:
     box: dict[str, Callable[[], list[Tool]]] = {
         "documents": of_folder(reading[:1]),
         "files": of_folder(reading[1:]),
+        "knowledge": of_sources(KNOWLEDGE),
         "arithmetic": lambda: [calculate],
         "dates": date_tools,
         "units": lambda: [convert],
         "outputs": lambda: [read_output, grep_output],
+        "rag_tools": of_sources(RAG),
+        "file_system_tools": lambda: [review_tool(Root(folder))],
     }
     box.update({name: of_folder((name,)) for name in reading})
+    box.update({name: of_sources((name,)) for name in (*KNOWLEDGE, *RAG)})
+    box["review_workspace_files"] = box["file_system_tools"]
     box.update({name: lambda found=found: [found] for name, found in single.items()})  # type: ignore[misc]
     return box
+
+
+def _source_tools(federation: Federation) -> list[Tool]:
+    # Not at import: most teams search no sources.
+    from antiphon.tools.knowledge import knowledge_tools, rag_tools
+
+    return [*knowledge_tools(federation), *rag_tools(federation)]
 
 
 class _TeamFileParser(YamlReader):
     """Nodes to agents."""
 
-    def __init__(self, path: str, folder: str) -> None:
+    def __init__(self, path: str, box: Mapping[str, Callable[[], list[Tool]]]) -> None:
         super().__init__(path)
         self._plain = yaml.SafeLoader("")
-        self._toolbox = toolbox(folder)
+        self._toolbox = box
 
     def team(self, root: yaml.Node) -> TeamFile:
         pairs = self.values(root, "a team", _TEAM)

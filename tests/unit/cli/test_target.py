@@ -1,12 +1,14 @@
 """Targets in the user's own code: what is taken, and where a mistake in it is."""
 
+import asyncio
 import sys
 from typing import get_type_hints
 
 import pytest
 
-from antiphon.cli.target import load_target
+from antiphon.cli.target import load_declared, load_target
 from antiphon.errors import ConfigError, UserError
+from antiphon.tools.knowledge import KnowledgeKey, KnowledgeStore
 
 
 @pytest.fixture(autouse=True)
@@ -115,6 +117,31 @@ def test_a_folder_of_profiles_is_a_team_with_the_tools_that_ship(here, capsys):
     told = capsys.readouterr().err.splitlines()
     assert told[0].startswith("desk/profiles/Other.yaml:1:7: type: error: 'nothing' is not known here")
     assert (told[1].partition(":")[0], "moon_tools" in told[1]) == ("desk/profiles/Clerk.yaml", True)
+
+
+def test_profiles_find_knowledge_under_the_names_they_have_for_it(here, capsys):
+    (here / "desk/profiles").mkdir(parents=True)
+    (here / "desk/profiles/Clerk.yaml").write_text(
+        "type: associate\ntool_access_policy:\n"
+        "  {allowed_toolsets: [rag_tools, file_system_tools], allowed_individual_tools: [read_document]}\n"
+    )
+    (here / "docs").mkdir()
+    (here / "docs/tides.md").write_text("The moon pulls the sea.\n")
+    found = load_target("desk", "docs")
+    found.tell_findings()
+    assert capsys.readouterr().err == ""
+    assert not (here / ".antiphon").exists(), "nothing is indexed before anybody asks"
+    tools = {each.name: each for each in found.agents[0].tools}
+    assert {"rag_query", "list_rag_sources", "read_document", "review_workspace_files"} <= set(tools)
+    assert asyncio.run(tools["rag_query"]("moon")) == "[files/tides.md:1-1]\n> The moon pulls the sea."
+    KnowledgeStore(".antiphon/knowledge").add(KnowledgeKey(), "notes", "docs")
+    KnowledgeStore(".antiphon/knowledge").add(KnowledgeKey("tides"), "others", "docs")
+    listed = asyncio.run(tools["list_rag_sources"]()).splitlines()
+    assert [each.split()[1] for each in listed] == ["notes", "files:"]
+    declared = load_declared(here / "desk", here / "docs", project="tides")
+    again = {each.name: each for each in declared.agents[0].tools}
+    listed = asyncio.run(again["list_rag_sources"]()).splitlines()
+    assert [each.split()[1] for each in listed] == ["others", "files:"]
 
 
 def test_another_profile_of_a_folder_is_asked_by_its_name(here):

@@ -1,5 +1,7 @@
 """Teams in YAML: what is understood, and where every mistake is."""
 
+import asyncio
+
 import pytest
 
 from antiphon import Example, Limits, LoopOptions, ModelOptions, RetryPolicy
@@ -7,6 +9,11 @@ from antiphon.cli.team_file import read_team
 from antiphon.config.yaml import MAX_BYTES
 from antiphon.errors import ConfigError
 from antiphon.models.endpoints import EndpointOptions
+from antiphon.tools.knowledge import Federation, FolderSource
+
+
+def no_sources():
+    return Federation(())
 
 
 @pytest.fixture
@@ -14,7 +21,7 @@ def read(tmp_path):
     def read(text, folder="."):
         path = tmp_path / "team.yaml"
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        found = read_team(str(path), folder)
+        found = read_team(str(path), folder, no_sources)
         return found.entry, found.agents
 
     return read
@@ -78,6 +85,22 @@ def test_toolsets_read_the_folder(read, tmp_path):
     assert sorted(tool.name for tool in agent.tools) == sorted(names)
     count = next(tool for tool in agent.tools if tool.name == "count_text")
     assert "2 words" in count("x.md")
+
+
+def test_the_sets_of_knowledge_search_the_sources_that_were_given(tmp_path):
+    (tmp_path / "tides.md").write_text("The moon pulls the sea.\n")
+    path = tmp_path / "team.yaml"
+    path.write_text("agents:\n  - {name: a, tools: [knowledge, rag_tools, review_workspace_files]}\n")
+    found = read_team(str(path), str(tmp_path), lambda: Federation([FolderSource("sea", tmp_path)]))
+    tools = {each.name: each for each in found.agents[0].tools}
+    assert list(tools) == [
+        "search_knowledge", "list_sources", "read_document", "rag_query", "list_rag_sources",
+        "review_workspace_files",
+    ]  # fmt: skip
+    expected = "[sea/tides.md:1-1]\n> The moon pulls the sea."
+    assert asyncio.run(tools["search_knowledge"]("moon")) == expected
+    assert asyncio.run(tools["rag_query"]("moon")) == expected
+    assert tools["review_workspace_files"]().startswith("team.yaml (")
 
 
 @pytest.mark.parametrize(
@@ -169,7 +192,7 @@ agents:
 def test_endpoints_of_a_team(tmp_path):
     path = tmp_path / "team.yaml"
     path.write_text(ENDPOINTS)
-    assert read_team(str(path), ".").endpoints == {
+    assert read_team(str(path), ".", no_sources).endpoints == {
         "openai": EndpointOptions(concurrency=8, requests_per_minute=500, idle_timeout=30),
         "openai:n": EndpointOptions(first_timeout=1.5),
         "*": EndpointOptions(retry=RetryPolicy(max_attempts=5, statuses=(429,))),
@@ -200,7 +223,7 @@ def test_mistakes_in_endpoints_have_a_place(read, text, line, column, part):
 
 def test_files_that_are_none(read, tmp_path):
     with pytest.raises(ConfigError, match="cannot be read: No such file"):
-        read_team(str(tmp_path / "none.yaml"), ".")
+        read_team(str(tmp_path / "none.yaml"), ".", no_sources)
     with pytest.raises(ConfigError, match="larger than 4 MB"):
         read("#" * (MAX_BYTES + 1))
     with pytest.raises(ConfigError, match=r"team\.yaml:2: is not UTF-8"):

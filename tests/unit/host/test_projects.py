@@ -24,11 +24,11 @@ from antiphon.testing.clock import VirtualClock
 from tests.unit.host.hosts import answer_of, in_time, pay, rested, until
 
 
-def load(path, folder):
+def load(path, project):
     name = path.read_text().strip()
     if not name:
         raise ConfigError("is empty", str(path), 1, 1)
-    return HostedTeam((Agent(name, model=Script(["x"])),), source=folder)
+    return HostedTeam((Agent(name, model=Script(["x"])),), source=project.files.folder)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_a_team_behind_a_link_is_a_finding(tmp_path, link):
     (outside / "profiles").mkdir(parents=True)
     for each in ("team.yaml", "x.yaml", "profiles/x.yaml"):
         (outside / each).write_text("clerk")
-    projects = Projects(tmp_path / "made", lambda path, folder: load(outside / "x.yaml", folder))
+    projects = Projects(tmp_path / "made", lambda path, project: load(outside / "x.yaml", project))
     projects.create("tides", owner="ada")
     home = tmp_path / "made/tides"
     (home / "project.yaml").write_text("teams: [team.yaml, inner/]\n")

@@ -26,7 +26,7 @@ from tests.unit.server.teams import (
 TEAMS = {"clerk": lambda: desk("From the project.", name="clerk"), "payer": payer}
 
 
-def load(path, folder):
+def load(path, project):
     """A team that a file names by a word: the loader of these tests."""
     word = path.read_text().strip()
     return HostedTeam((TEAMS[word](),), policy="guarded")

@@ -23,16 +23,17 @@ from antiphon.cli.serving.sources import source_of
 from antiphon.cli.session.drive import on_signals
 from antiphon.cli.session.project_rules import PROJECTS
 from antiphon.cli.source import journal_option
-from antiphon.cli.store import url_of
+from antiphon.cli.store import knowledge_store, url_of
 from antiphon.cli.target import FORMS, TakesNoFolder, Target, load_declared, load_target
 from antiphon.config.dotenv import environment
 from antiphon.errors import ConfigError, UserError
 from antiphon.host import Host, HostedTeam
-from antiphon.host.projects import Projects
+from antiphon.host.projects import Project, Projects
 from antiphon.host.team import check_label
 from antiphon.journal.listing import Labels
 from antiphon.models import default_model
 from antiphon.models.resolve import locate
+from antiphon.tools.knowledge import KnowledgeLibrary
 from antiphon.view.traces import SpanSender
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def serve(
     from antiphon.server.log import begin_log
 
     sender = SpanSender(version=__version__) if otel else None
-    opening = TeamOptions(model, endpoints, policy)
+    opening = TeamOptions(model, endpoints, policy, KnowledgeLibrary(knowledge_store(environment())))
     teams = hosted_teams(targets, folder, opening)
     settings, token = _settings(users, address)
     first = _first(start, teams) if start is not None else None
@@ -210,6 +211,8 @@ class TeamOptions(Struct, frozen=True):
     model: str | None = None
     endpoints: tuple[str, ...] = ()
     policy: Any = "guarded"
+    library: KnowledgeLibrary | None = None
+    """Where sources of knowledge are opened; None: by each team for itself."""
 
     def team(self, target: Target) -> HostedTeam:
         """A target as a host knows it. Raises ConfigError."""
@@ -218,9 +221,10 @@ class TeamOptions(Struct, frozen=True):
             self.policy, findings=target.findings, source=target.source, origin=source_of(target),
         )  # fmt: skip
 
-    def load(self, path: Path, folder: Path) -> HostedTeam:
+    def load(self, path: Path, project: Project) -> HostedTeam:
         """A team of a project; see LoadTeam."""
-        return self.team(load_declared(path, folder))
+        folder, whose = project.files.folder, {"project": project.id, "owner": project.owner}
+        return self.team(load_declared(path, folder, self.library, **whose))
 
 
 def offered_models(teams: Iterable[HostedTeam], model: str | None) -> list[str]:
@@ -247,10 +251,10 @@ def hosted_teams(targets: Iterable[str], folder: str | None, opening: TeamOption
     refused: list[TakesNoFolder] = []
     for text in targets:
         try:
-            name, target = _named(text, folder)
+            name, target = _named(text, folder, opening.library)
         except TakesNoFolder as error:
             refused.append(error)
-            name, target = _named(text, None)
+            name, target = _named(text, None, opening.library)
         if name in found:
             raise ConfigError(f"Two teams are called {name}; give one another name: NAME={target.text}")
         target.tell_findings()
@@ -260,11 +264,11 @@ def hosted_teams(targets: Iterable[str], folder: str | None, opening: TeamOption
     return found
 
 
-def _named(text: str, folder: str | None) -> tuple[str, Target]:
+def _named(text: str, folder: str | None, library: KnowledgeLibrary | None) -> tuple[str, Target]:
     """A team's name and the team: the name that stands before it, else what its folder or file is called."""
     name, mark, rest = text.partition("=")
     if mark and "/" not in name and "\\" not in name:
-        return name, load_target(rest, folder)
+        return name, load_target(rest, folder, library)
     place, _, thing = text.rpartition(":")
     path = Path(text if Path(text).exists() or not place else place).resolve()
     own = path.name if path.is_dir() else path.stem
@@ -272,7 +276,7 @@ def _named(text: str, folder: str | None) -> tuple[str, Target]:
         own = path.parent.name
     if thing and not Path(text).exists() and thing not in ("team", "agents"):
         own = thing
-    return own, load_target(text, folder)
+    return own, load_target(text, folder, library)
 
 
 async def _serve(

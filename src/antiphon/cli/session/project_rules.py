@@ -16,7 +16,7 @@ from antiphon.journal.listing import NO_LABELS, Labels
 from antiphon.values.policy import StandingRule
 
 if TYPE_CHECKING:
-    from antiphon.host.projects import Projects
+    from antiphon.host.projects import Project, Projects
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 PROJECTS = "ANTIPHON_PROJECTS"
@@ -71,6 +71,6 @@ def folder_of_projects(given: str | None) -> Projects | None:
     return Projects(folder, _no_team)
 
 
-def _no_team(path: Path, folder: Path) -> NoReturn:
+def _no_team(path: Path, project: Project) -> NoReturn:
     """Teams are loaded from the command line."""
     raise ConfigError("is not loaded as a team here", str(path))

@@ -25,9 +25,6 @@ from antiphon.journal.listing import check_name
 from antiphon.values.codec import type_and_text
 from antiphon.values.policy import StandingRule
 
-LoadTeam = Callable[[Path, Path], HostedTeam]
-"""A team from a YAML file or a folder of profiles, and the folder that its file tools read. It imports no
-code of the project's, and raises AntiphonError for what is no such team."""
 MAX_PROJECTS = 10_000
 MAX_OWNED = 200
 """Projects of one owner that can be made."""
@@ -65,6 +62,11 @@ class Project(Struct, frozen=True):
     def files(self) -> ProjectFiles:
         """What its runs may read."""
         return ProjectFiles(self.folder / FILES)
+
+
+LoadTeam = Callable[[Path, Project], HostedTeam]
+"""A team of a project from a YAML file or a folder of profiles; its file tools read the project's files. It
+imports no code of the project's, and raises AntiphonError for what is no such team."""
 
 
 class Projects:
@@ -256,7 +258,7 @@ class Projects:
                 files.mkdir()
             if not _is_folder(files):
                 return f"{FILES} is no folder, or a link to one; a project's files are its own"
-            return teams_of({name: self._load(path, files)})[name]
+            return teams_of({name: self._load(path, project)})[name]
         except AntiphonError as error:
             return str(error).replace(f"{project.folder}{os.sep}", "")
         except Exception as error:  # noqa: BLE001 - a fault in one team's files is a finding of its project

@@ -1,7 +1,8 @@
 """Knowledge: documents and other sources, searched together, each passage with a citation that can be opened.
 
 `source.py` is the port; `folder_source.py` a folder behind it; `federation.py` asks many side by side;
-`store.py` knows which there are, for whom; `library.py` opens them; `scripted.py` is a source for tests.
+`store.py` knows which there are, for whom; `library.py` opens them; `tools.py` offers them to agents;
+`scripted.py` is a source for tests.
 """
 
 from antiphon.tools.knowledge.federation import Federation, Found, FoundPassage, SourceNote
@@ -9,6 +10,7 @@ from antiphon.tools.knowledge.folder_source import FolderSource
 from antiphon.tools.knowledge.library import KnowledgeLibrary
 from antiphon.tools.knowledge.source import DocumentPart, DocumentPlace, Source, SourceAnswer, SourcePassage
 from antiphon.tools.knowledge.store import KnowledgeKey, KnowledgeStore, SourceSpec
+from antiphon.tools.knowledge.tools import knowledge_tools, rag_tools
 
 __all__ = [
     "DocumentPart",
@@ -25,4 +27,6 @@ __all__ = [
     "SourceNote",
     "SourcePassage",
     "SourceSpec",
+    "knowledge_tools",
+    "rag_tools",
 ]

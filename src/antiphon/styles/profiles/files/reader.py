@@ -19,12 +19,19 @@ from antiphon.styles.profiles.files.fields import Choice, Each, Field, Kind, Man
 from antiphon.styles.profiles.files.profile import InboxStrategy, Observer, PassedOver, Segment
 from antiphon.styles.profiles.files.protocol import ReadEach, ReadFrom
 from antiphon.styles.profiles.files.template import Template, read_template
-from antiphon.styles.profiles.files.vocabulary import ELSEWHERE, INGESTOR_PARAMS, SOURCES, STRATEGY_PARAMS
+from antiphon.styles.profiles.files.vocabulary import (
+    ELSEWHERE,
+    GIVEN,
+    INGESTOR_PARAMS,
+    SOURCES,
+    STRATEGY_PARAMS,
+)
 from antiphon.values.secret import is_secret_name
 
 MAX_FINDINGS = 100
 """Of one file. After as many errors nobody reads on."""
 MAX_TEXT = 600
+_NOT_GIVEN = "comes with Antiphon and was not given to this team; see ProfileTeam(tools=...)"
 _SOURCED: Mapping[str, Sequence[str]] = {
     "from_env": ("_type", "var", "default", "required"),
     "json_from_file": ("_type", "path"),
@@ -360,13 +367,17 @@ class Page(YamlReader):
         known = self._known.toolsets
         if name not in known:
             near = "" if name in ELSEWHERE else meant(name, known)
-            self.warning(node, trail, f"the toolset {name!r} is not installed{near}")
+            said = _NOT_GIVEN if name in GIVEN else f"is not installed{near}"
+            self.warning(node, trail, f"the toolset {name!r} {said}")
         return name
 
     def _tool(self, node: yaml.Node, trail: str) -> str:
         name = self.text(node, "")
         tools = [tool for tools in self._known.toolsets.values() for tool in tools]
         if name in tools:
+            return name
+        if any(name in others for others in GIVEN.values()):
+            self.warning(node, trail, f"the tool {name!r} {_NOT_GIVEN}")
             return name
         if any(name in others for others in ELSEWHERE.values()):
             self.warning(node, trail, f"the tool {name!r} is not installed")
