@@ -35,8 +35,11 @@ def change(folder: Path) -> None:
     (folder / "new.md").write_text("# New\n\nA buoy.\n")
 
 
-def kill_at(folder: Path, path: Path, point: int) -> bool:
-    """Bring the index up to date in a process that is killed at its statement `point`; whether it was."""
+def kill_at(folder: Path, path: Path, point: int, told: list[str] | None) -> bool:
+    """Bring the index up to date in a process that is killed at its statement `point`; whether it was.
+
+    told: the paths that a monitor says have changed; None: it looks at all of them.
+    """
     child = os.fork()
     if child == 0:
         count = 0
@@ -51,14 +54,19 @@ def kill_at(folder: Path, path: Path, point: int) -> bool:
         index = FolderIndex(Root(folder), str(path))
         with index.using() as connection:
             connection.exec_trace = next_statement
-        index.refresh()
+        index.refresh(told)
         os._exit(0)
     return os.waitpid(child, 0)[1] == signal.SIGKILL
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("begun", [False, True])
-def test_killed_at_every_statement(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begun: bool) -> None:
+@pytest.mark.parametrize(
+    ("begun", "told"),
+    [(False, None), (True, None), (True, ["n0.md", "n1.md", "n2.md", "sub", "odd.md", "new.md"])],
+)
+def test_killed_at_every_statement(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begun: bool, told: list[str] | None
+) -> None:
     monkeypatch.setattr(learning, "BATCH", 2)
     folder, start = tmp_path / "docs", tmp_path / "start.db"
     write(folder)
@@ -76,7 +84,7 @@ def test_killed_at_every_statement(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         path = tmp_path / f"{point}.db"
         if begun:
             shutil.copy(start, path)
-        killed = kill_at(folder, path, point)
+        killed = kill_at(folder, path, point, told)
         after = FolderIndex(Root(folder), str(path))
         after.refresh()
         assert held(after) == expected, f"killed at statement {point}"

@@ -34,6 +34,7 @@ from antiphon.journal.listing import Labels
 from antiphon.models import default_model
 from antiphon.models.resolve import locate
 from antiphon.tools.knowledge import KnowledgeLibrary
+from antiphon.tools.knowledge.monitor import followed
 from antiphon.view.traces import SpanSender
 
 if TYPE_CHECKING:
@@ -122,7 +123,8 @@ def serve(
     from antiphon.server.log import begin_log
 
     sender = SpanSender(version=__version__) if otel else None
-    opening = TeamOptions(model, endpoints, policy, KnowledgeLibrary(knowledge_store(environment())))
+    library = KnowledgeLibrary(knowledge_store(environment()))
+    opening = TeamOptions(model, endpoints, policy, library)
     teams = hosted_teams(targets, folder, opening)
     settings, token = _settings(users, address)
     first = _first(start, teams) if start is not None else None
@@ -139,7 +141,8 @@ def serve(
         )  # fmt: skip
 
     begin_log(form, sys.stderr)
-    code = asyncio.run(_serve(host, settings, address, port, token, form, first, opens=opens))
+    with followed(library):
+        code = asyncio.run(_serve(host, settings, address, port, token, form, first, opens=opens))
     if sender is not None:
         sender.flush()
     return code

@@ -2,12 +2,13 @@
 
 `source.py` is the port; `folder_source.py` a folder behind it; `federation.py` asks many side by side;
 `store.py` knows which there are, for whom; `library.py` opens them; `tools.py` offers them to agents;
-`scripted.py` is a source for tests.
+`monitor.py` follows folders; `scripted.py` is a source for tests.
 """
 
 from antiphon.tools.knowledge.federation import Federation, Found, FoundPassage, SourceNote
 from antiphon.tools.knowledge.folder_source import FolderSource
 from antiphon.tools.knowledge.library import KnowledgeLibrary
+from antiphon.tools.knowledge.monitor import FolderMonitor, followed
 from antiphon.tools.knowledge.source import DocumentPart, DocumentPlace, Source, SourceAnswer, SourcePassage
 from antiphon.tools.knowledge.store import KnowledgeKey, KnowledgeStore, SourceSpec
 from antiphon.tools.knowledge.tools import knowledge_tools, rag_tools
@@ -16,6 +17,7 @@ __all__ = [
     "DocumentPart",
     "DocumentPlace",
     "Federation",
+    "FolderMonitor",
     "FolderSource",
     "Found",
     "FoundPassage",
@@ -27,6 +29,7 @@ __all__ = [
     "SourceNote",
     "SourcePassage",
     "SourceSpec",
+    "followed",
     "knowledge_tools",
     "rag_tools",
 ]

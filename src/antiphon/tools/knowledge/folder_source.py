@@ -53,7 +53,7 @@ class FolderSource:
         self.root = Root(folder)
         self.watched = False
         """Whether changes are told by a monitor, so that a search need not look for them."""
-        self._opening = threading.Lock()
+        self._opening, self._file = threading.Lock(), index
         self._open = partial(FolderIndex, self.root, index, subject=subject, bounds=bounds)
         self._index: FolderIndex | None = None
         self._look: asyncio.Future[Changes] | None = None
@@ -67,6 +67,11 @@ class FolderSource:
             if self._index is None:
                 self._index = self._open()
             return self._index
+
+    @property
+    def has_index(self) -> bool:
+        """Whether somebody has asked for it before: an index is open, or kept."""
+        return self._index is not None or (self._file is not None and os.path.exists(self._file))
 
     async def search(self, query: str, limit: int, deadline: float) -> SourceAnswer:
         """See `Source.search`."""
