@@ -32,7 +32,8 @@ PAGES: Mapping[str, tuple[str, Sequence[str]]] = {
     "values": (
         "Values that few programs name: options of options, what a run in the middle looks like.",
         ["antiphon.values.agent", "antiphon.values.limits", "antiphon.values.policy",
-         "antiphon.values.result", "antiphon.values.message", "antiphon.values.tool"],
+         "antiphon.values.result", "antiphon.values.message", "antiphon.values.tool",
+         "antiphon.values.tool.toolset"],
     ),
     "hooks": ("Rules and coroutines of your own.", ["antiphon.values.hooks", "antiphon.values.actions"]),
     "models": (
@@ -70,7 +71,7 @@ PAGES: Mapping[str, tuple[str, Sequence[str]]] = {
         "For tests of teams: invariants, crashes, replay, faults, clocks.",
         ["antiphon.testing.clock", "antiphon.testing.invariants", "antiphon.testing.crash",
          "antiphon.testing.replay", "antiphon.testing.world", "antiphon.testing.wire",
-         "antiphon.testing.power", "antiphon.testing.census"],
+         "antiphon.testing.power", "antiphon.testing.census", "antiphon.testing.provider"],
     ),
 }  # fmt: skip
 """Pages by name: what a page is about, and the modules whose public names it holds."""

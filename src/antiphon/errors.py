@@ -12,6 +12,7 @@ AntiphonError
 ├── ExternalError         a model or a tool failed; inside a run it becomes an event
 │   ├── ModelError        carries kind, retryable, retry_after
 │   ├── ToolError         the text a model is shown; raise it from a tool
+│   ├── ToolsetUnavailable   a required toolset cannot be reached, so the run does not start
 │   └── EffectFailed      what an action asked for did not complete; carries outcome and reason
 ├── JournalError          the store; the run is suspended and nothing acknowledged is lost
 │   ├── LeaseLost         another owner has taken the run over
@@ -191,6 +192,17 @@ class ModelError(ExternalError):
 
 class ToolError(ExternalError):
     """Raise it from a tool: the model is shown the text and may try something else."""
+
+
+class ToolsetUnavailable(ExternalError):
+    """A run is not started: the provider of toolset `name`, which is required, cannot be reached."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(
+            f"Not started: the toolset {name!r} is required and cannot be used: {reason}. See to its "
+            "provider, or start without it (required=False)"
+        )
+        self.name, self.reason = name, reason
 
 
 class EffectFailed(ExternalError):

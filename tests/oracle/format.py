@@ -26,6 +26,7 @@ from antiphon.kernel.facts.events import (
     RunResumed,
     RunStarted,
     StateChanged,
+    ToolsetOffered,
     TranscriptCompacted,
     TurnFinished,
     TurnStarted,
@@ -38,6 +39,18 @@ _TIME = re.compile(r"\b1[6-9]\d{8}(?:\.\d+)?\b")
 """Unix seconds of these years."""
 
 
+def _resumed(event: RunResumed) -> str:
+    return _line(
+        "run resumed", interactive=event.interactive, policy=event.policy, imported=event.imported,
+        renamed=event.renamed, dropped=event.dropped, run_limits=event.run_limits, rules=_rules(event)
+    )  # fmt: skip
+
+
+def _toolset(event: ToolsetOffered) -> str:
+    names = None if event.tools is None else ([each.name for each in event.tools] or ["none"])
+    return _line(f"toolset {event.name}", tools=names, why=event.reason)
+
+
 def said(record: Record) -> str:
     """One record in one line."""
     event, agent = record.event, record.agent
@@ -45,10 +58,9 @@ def said(record: Record) -> str:
         case RunStarted():
             return _line("run started", **_said(event.options), data=event.data, rules=_rules(event))
         case RunResumed():
-            return _line(
-                "run resumed", interactive=event.interactive, policy=event.policy, imported=event.imported,
-                renamed=event.renamed, dropped=event.dropped, run_limits=event.run_limits, rules=_rules(event)
-            )  # fmt: skip
+            return _resumed(event)
+        case ToolsetOffered():
+            return _toolset(event)
         case DrainStarted():
             return _line("drain started", not_begun=event.not_begun)
         case RunClosed():

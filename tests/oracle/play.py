@@ -2,10 +2,22 @@
 
 from pathlib import Path
 
-from tests.oracle import actions, asking, calls, delegation, killed, limits, models, outside, rules, styles
+from tests.oracle import (
+    actions,
+    asking,
+    calls,
+    delegation,
+    killed,
+    limits,
+    models,
+    outside,
+    rules,
+    styles,
+    toolsets,
+)
 from tests.oracle.stage import SCENARIOS, Stage
 
-FILES = (actions, asking, calls, delegation, killed, limits, models, outside, rules, styles)
+FILES = (actions, asking, calls, delegation, killed, limits, models, outside, rules, styles, toolsets)
 """The files with scenarios."""
 STORED = Path(__file__).parent / "transcripts"
 

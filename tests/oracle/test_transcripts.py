@@ -32,6 +32,7 @@ def test_every_stored_transcript_has_its_scenario():
 MESSAGE = {"type": "forward", "sender": "a", "receiver": "b", "content": "c", "id": "i"}
 NEEDED: dict[str, Any] = {
     "run_id": "r",
+    "name": "x",
     "message": MESSAGE,
     "activation": 1,
     "id": "1/1.c1",
@@ -41,6 +42,7 @@ NEEDED: dict[str, Any] = {
 """Fields without a default."""
 SAMPLES = [
     *("other", "failed", "step", "return", 7, True, 1.5, {"key": ["value"]}, {"turns": 1}, {"agent": "x"}),
+    [{"name": "x", "description": "", "parameters": {}}],
     *({"preset": "strict"}, {"tokens": 5}),
     *(
         {"input_tokens": 1},

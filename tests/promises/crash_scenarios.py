@@ -20,6 +20,7 @@ from antiphon.values.model import Reply, Usage
 from antiphon.values.policy import StandingRule
 from tests.promises.asking_scenario import ASKING, stepped
 from tests.promises.crash_tools import BROUGHT, exposed, seeing, tools_of
+from tests.promises.toolset_scenario import TOOLSETS
 from tests.styles.profiles.profiles_in_code import library
 
 
@@ -491,5 +492,6 @@ ALL = [
         RULED,
         CONVERSATION,
         ASKING,
+        TOOLSETS,
     ),
 ]

@@ -22,6 +22,7 @@ from tests.promises.crash_scenarios import (
     LOOP,
     PROFILES,
     SINGLE,
+    TOOLSETS,
 )
 
 MODES = ["at once", "deferred"]
@@ -63,6 +64,13 @@ def test_a_sample_of_tools_that_ask_in_their_middle(tmp_path):
     report = enumerate_crashes(ASKING, tmp_path, commit="deferred", every=13)
     assert not report.bad, str(report)
     assert {"step", "step done", "tool", "tool done"} <= set(report.names)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("commit", MODES)
+def test_a_sample_of_tools_whose_provider_changes_dies_and_comes_back(commit, tmp_path):
+    report = enumerate_crashes(TOOLSETS, tmp_path, commit=commit, every=5)
+    assert not report.bad, str(report)
 
 
 @pytest.mark.slow

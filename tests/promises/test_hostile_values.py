@@ -76,13 +76,18 @@ def structs():
     )
 
 
+async def up(link):
+    return ()
+
+
 GOOD = {
     "Agent": {"name": "a"}, "Attachment": {"media_type": "image/png"}, "OutsideTool": {"name": "outside"},
     "Failure": {"kind": "auth", "text": "no"},
     "ChatMessage": {"role": "user", "content": "x"}, "Example": {"request": "x", "call": "look"},
     "Message": {"type": "forward", "sender": "user", "receiver": "a", "content": "x"},
     "StandingRule": {"id": "r", "scope": "project", "key": "shop", "tool": "look", "verdict": "allow"},
-    "PlannedCall": {"agent": "b"}, "ToolCall": {"id": "1", "name": "look"}, "ToolResult": {"content": "x"},
+    "PlannedCall": {"agent": "b"}, "Toolset": {"name": "web", "open": up},
+    "ToolCall": {"id": "1", "name": "look"}, "ToolResult": {"content": "x"},
 }  # fmt: skip
 """What a struct needs to be made at all."""
 
@@ -156,6 +161,7 @@ USED = {
     "StandingRule": lambda value: {"rules": [value], "model": said(call("look"))},
     "ToolCall": lambda value: {"post": {"calls": [value]}},
     "ToolResult": giving,
+    "Toolset": lambda value: {"agent": Agent("a", tools=[value])},
     "Topics": lambda value: {"agent": Agent("a", topics=value)},
     "TurnPlan": lambda value: hooked(plan_turn=once(value)),
     "Usage": lambda value: replying(Reply("x", usage=value)),

@@ -25,6 +25,7 @@ from antiphon.kernel.facts.events import (
     StepEffect,
     TimerEffect,
     ToolEffect,
+    ToolsetOffered,
     TranscriptCompacted,
     TurnFinished,
     TurnStarted,
@@ -37,6 +38,8 @@ from antiphon.values.limits import RunLimits
 from antiphon.values.message import Message, ToolCall
 from antiphon.values.model import Reply, Usage
 from antiphon.values.result import Failure
+from antiphon.values.tool.offer import ToolOffer
+from antiphon.values.tool.offered import tool_of
 
 
 def model(effect_id, held=0):
@@ -51,6 +54,7 @@ def call(effect_id, agent, background=False):
     return EffectStarted(effect_id, CallEffect(agent, "", background=background))
 
 
+OTHERWISE = tool_of(ToolOffer("act", "Act otherwise.", {})).digest
 ACT, LOOK = ToolCall("1", "act", '{"n":1}'), ToolCall("2", "look")
 CALL = ToolCall("1", "call_agent", '{"agent_name":"b"}')
 START = [
@@ -316,6 +320,17 @@ BROKEN = {
     ),
     "a rule that is not in force decides": (
         "permission", 9, [*ASKED, PermissionDecided("1/1.c1", True, arguments='{"n":1}', rule="r1")],
+    ),
+    "a tool that no toolset offered when the turn began": (
+        "offered", 11,
+        [
+            START[0],
+            ToolsetOffered("web", (ToolOffer("act", "Act.", {}),)),
+            *START[1:],
+            ToolsetOffered("web", (ToolOffer("act", "Act otherwise.", {}),)),
+            EffectFinished("1/1.m1", reply=Reply("", (ACT,), "calls", Usage(1, 1))),
+            EffectStarted("1/1.c1", ToolEffect("act", OTHERWISE, allowed=True)),
+        ],
     ),
     "publishing without an action": (
         "action", 8, [*START, MessagePosted(Message("forward", "a", "", "x"), 1, by=1)],

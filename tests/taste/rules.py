@@ -33,12 +33,14 @@ PRESCRIBED_NAMES: dict[str, str] = {"CostManager": "environment"}  # name: style
 # environment's subscriptions wait for many of the user's own triggers at once, outside any run. A host has a
 # task for each run and what that waits for, a server for itself, each request and each run that is followed.
 # A federation asks its sources side by side.
+# A provider of tools has one, since runs share it.
 TASK_MAKERS = (
     "src/antiphon/host/host.py",
     "src/antiphon/host/hosted.py",
     "src/antiphon/server/serve.py",
     "src/antiphon/server/socket.py",
     "src/antiphon/kernel/run/runtime.py",
+    "src/antiphon/kernel/run/toolsets/provider.py",
     "src/antiphon/journal/check",
     "src/antiphon/styles/environment/metagpt/subscription.py",
     "src/antiphon/tools/knowledge/federation.py",

@@ -29,6 +29,7 @@ from antiphon.kernel.facts.summary import RunSummary, summary_of
 from antiphon.kernel.run.clock import Clock
 from antiphon.kernel.run.commands import AskAgent, encode, known_history, known_options, posted
 from antiphon.kernel.run.open import cancel_run, compare_team, system_clock
+from antiphon.kernel.run.toolsets.provider import close_unused
 from antiphon.values.agent import RequestOptions
 from antiphon.values.fields import fit
 from antiphon.values.limits import Limits
@@ -87,16 +88,14 @@ class Host:
         self._opened: Journal | None = None
         self._runs: dict[str, HostedRun] = {}
         self._starting: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._removal = Removal()
         self._surveying: asyncio.Task[None] | None = None
-        self.readings = KeptReadings()
+        self._removal, self.readings = Removal(), KeptReadings()
         """What was made of the runs that were read last, each by a key of the one who makes it."""
         self.draining = False
         """Nothing is started or taken up any more."""
 
     async def __aenter__(self) -> Host:
-        self._opened = open_journal(self._given)
-        self._slots = Slots(self._max_runs)
+        self._opened, self._slots = open_journal(self._given), Slots(self._max_runs)
         if not self.drives:
             return self
         try:
@@ -111,6 +110,7 @@ class Host:
         try:
             await self.drain(self._drain_seconds)
         finally:
+            await close_unused()
             if self.journal is not self._given:
                 await self.journal.close()
 

@@ -378,7 +378,10 @@ class SocketConnection:
         """The tools of a team."""
         team = await startable(self._host, self._subject, request.team, request.project)
         view = team_view(request.team, team)
-        by_agent = {each.name: each.tools for each in view.agents}
+        by_agent = {
+            each.name: [*each.tools, *(tool for one in each.toolsets for tool in one.tools or ())]
+            for each in view.agents
+        }
         await self._send(messages.ToolsetsReply(request.request_id, request.team, by_agent))
 
     async def manage_modules(self, request: ManageWorkModules) -> None:

@@ -18,6 +18,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from antiphon.kernel.run.toolsets.provider import unused_tasks
+
 GRACE = 1.0
 """Seconds that threads and children which are about to end get to do so."""
 _FILES = Path("/proc/self/fd")
@@ -101,7 +103,9 @@ def census() -> Iterator[list[str]]:
         if getattr(runner, "_loop", None) is not None:
             loop = runner.get_loop()
             if not loop.is_closed():
-                pending = [task for task in asyncio.all_tasks(loop) if not task.done()]
+                # Providers of tools outlive their runs on purpose, and end with the loop.
+                left = asyncio.all_tasks(loop) - unused_tasks(loop)
+                pending = [task for task in left if not task.done()]
                 found.extend(f"task {task.get_coro()!r:.120}" for task in pending)
         close(runner)
 

@@ -37,6 +37,7 @@ from antiphon.kernel.facts.events import (
     RunStarted,
     StateChanged,
     ToolEffect,
+    ToolsetOffered,
     TranscriptCompacted,
     TurnFinished,
     TurnStarted,
@@ -55,7 +56,7 @@ from antiphon.testing.audit.ledger import (
     place,
     ran,
 )
-from antiphon.testing.audit.permission import Acts, PermissionAudit
+from antiphon.testing.audit.permission import Acts, OfferAudit, PermissionAudit
 from antiphon.values.message import Message, ToolCall
 
 __all__ = ["INVARIANTS", "Audit", "InvariantBroken", "check_journal", "check_run"]
@@ -81,7 +82,7 @@ class Audit:
         self._open: dict[str, EffectStarted] = {}
         self._known, self._detached = set[str](), set[str]()
         self._queued: dict[str, ToolCall] = {}
-        self._permissions = PermissionAudit(acts)
+        self._permissions, self._offers = PermissionAudit(acts), OfferAudit()
 
     def row(self, row: Row, events: Sequence[Event]) -> None:
         """Take in the next row."""
@@ -127,8 +128,6 @@ class Audit:
             self._books[self._shared].limited(run_scope(event.run_limits).limits)
         another_team(event, self._seats, self._resting, self._keeping, self._open)
 
-    def _cancel_requested(self, event: CancelRequested) -> None: ...
-
     def _drain_started(self, event: DrainStarted) -> None:
         self._draining = True
         if strange := set(event.not_begun) - self._open.keys():
@@ -144,9 +143,6 @@ class Audit:
     def _transcript_compacted(self, event: TranscriptCompacted) -> None:
         if not self._seat(event.activation).busy or event.trimmed < 0:
             self._broken("view", f"activation {event.activation} is in no turn")
-
-    def _state_changed(self, event: StateChanged) -> None:
-        self._seat(event.activation)
 
     def _message_posted(self, event: MessagePosted) -> None:
         if event.dead_letter:
@@ -188,7 +184,7 @@ class Audit:
         if event.messages > len(seat.inbox):
             self._broken("inbox", f"{event.messages} messages taken of {len(seat.inbox)}")
         taken = seat.take(event.messages)
-        seat.turn, seat.attempt, seat.busy = seat.turn + 1, 0, True
+        seat.turn, seat.attempt, seat.busy, seat.offered = seat.turn + 1, 0, True, self._offers.now
         seat.taken, seat.acts, seat.planned, seat.action = taken, event.act, event.calls is not None, ""
         calls = () if event.act else event.calls
         seat.plan(tuple(each for one in taken for each in one.calls) if calls is None else calls)
@@ -201,7 +197,7 @@ class Audit:
             self._broken("turns", f"{effect_id} begins a turn, but turn {seat.turn} is not over")
         if seat.inbox:
             self._broken("inbox", f"{effect_id} begins a turn while {len(seat.inbox)} messages wait")
-        seat.turn, seat.attempt = seat.turn + 1, 0
+        seat.turn, seat.attempt, seat.offered = seat.turn + 1, 0, self._offers.now
         seat.taken, seat.acts, seat.planned, seat.action = [], False, False, ""
         seat.plan(())
 
@@ -297,9 +293,9 @@ class Audit:
             arguments = detail.arguments or call.arguments
             if wrong := self._permissions.exposed(event.id, detail, seat):
                 self._broken("labels", wrong)
-            self.seq, wrong = self._permissions.started(event.id, detail, seat.agent, arguments, self.seq)
+            self.seq, which, wrong = self._permissions.started(event.id, detail, seat, arguments, self.seq)
             if wrong:
-                self._broken("permission", wrong)
+                self._broken(which, wrong)
         elif type(detail) is CallEffect:
             if detail.background:
                 seat.results[index - 1] += 1
@@ -460,7 +456,7 @@ class Audit:
         raise InvariantBroken(self.run_id, self.seq, invariant, text)
 
 
-_CHECKS: dict[type, Callable[[Audit, Any], None]] = {
+_CHECKS: dict[type, Callable[[Audit, Any], object]] = {
     RunStarted: Audit._run_started,
     RunResumed: Audit._run_resumed,
     MessagePosted: Audit._message_posted,
@@ -468,11 +464,12 @@ _CHECKS: dict[type, Callable[[Audit, Any], None]] = {
     EffectStarted: Audit._effect_started,
     EffectFinished: Audit._effect_finished,
     PermissionDecided: Audit._permission_decided,
-    StateChanged: Audit._state_changed,
+    StateChanged: lambda audit, event: audit._seat(event.activation),
     TurnFinished: Audit._turn_finished,
     TranscriptCompacted: Audit._transcript_compacted,
-    CancelRequested: Audit._cancel_requested,
+    CancelRequested: lambda *_: None,
     DrainStarted: Audit._drain_started,
+    ToolsetOffered: lambda audit, event: audit._offers.offer(event),
     RunClosed: Audit._run_closed,
 }
 

@@ -18,6 +18,7 @@ from antiphon.kernel.facts.events import (
     MessagePosted,
     StepEffect,
     ToolEffect,
+    ToolsetOffered,
 )
 from antiphon.kernel.facts.fold.apply import apply
 from antiphon.kernel.facts.ids import activation_of
@@ -25,8 +26,9 @@ from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.run.rows import events_of
 from antiphon.testing.invariants import InvariantBroken, check_run
 from antiphon.testing.world import World, lines
-from antiphon.values.agent import Agent
-from antiphon.values.tool import Tool, as_tool, tool
+from antiphon.values.agent import Agent, own_tools
+from antiphon.values.tool import Tool, tool
+from antiphon.values.tool.offered import tool_of
 
 IN_DOUBT = "it may or may not have taken effect"
 """What an agent is told of a tool that a crash left unknown."""
@@ -129,7 +131,7 @@ async def judge(
     expected: RunOutcome | None,
 ) -> list[str]:
     """Everything that is wrong with a run that has been seen through; empty when nothing is."""
-    tools = {each.name: each for agent in agents for each in map(as_tool, agent.tools)}
+    tools = {each.name: each for agent in agents for each in own_tools(agent)}
     reading = {name for name, each in tools.items() if not each.has_side_effects}
     wrong = []
     try:
@@ -166,6 +168,7 @@ async def _repeated(
 ) -> list[str]:
     """Tools and steps that ran when their contract says they must not, or did not when it says they must."""
     started: dict[str, Tool] = {}
+    offered: dict[str, Tool] = {}
     ends: dict[str, EffectFinished] = {}
     for row in await journal.read(run_id):
         of_this_row: set[str] = set()
@@ -173,8 +176,12 @@ async def _repeated(
             if type(event) is EffectStarted and type(event.detail) in (ToolEffect, StepEffect):
                 detail = event.detail
                 name = world.known_as(event.id)
-                started[name] = tools[detail.name] if type(detail) is ToolEffect else _step
+                started[name] = _step
+                if type(detail) is ToolEffect:
+                    started[name] = offered.get(detail.digest) or tools[detail.name]
                 of_this_row.add(name)
+            elif type(event) is ToolsetOffered:
+                offered.update({each.digest: each for each in map(tool_of, event.tools or ())})
             elif type(event) is EffectFinished:
                 ends[world.known_as(event.id)] = event
                 if world.known_as(event.id) in of_this_row:

@@ -200,8 +200,8 @@ def _store(journal: object) -> Any:
 def _acts(runs: dict[tuple[Any, str], _Watched], key: tuple[Any, str]) -> Callable[[str, str], bool]:
     def acts(agent: str, tool: str) -> bool:
         member = runs[key].runtime.team.members.get(agent)
-        if member is not None and member.reading is not None and tool not in member.tools:
-            member = member.reading()
+        if member is not None and member.offered is not None and tool not in member.tools:
+            member = member.offered(True, (), b"")
         found = member.tools.get(tool) if member is not None else None
         return found is None or found.has_side_effects
 

@@ -20,6 +20,7 @@ from antiphon.values.model import Example, Model
 from antiphon.values.policy import Policy, Preset
 from antiphon.values.tool import Tool, ToolKind, as_tool, tool_from
 from antiphon.values.tool.tool import OutsideCall
+from antiphon.values.tool.toolset import Toolset
 
 if TYPE_CHECKING:
     from typing_extensions import TypeForm
@@ -215,7 +216,8 @@ class RequestOptions(CheckedWhenMade, frozen=True, omit_defaults=True):
     tools: tuple[OutsideTool, ...] = ()
     """Tools beside the agent's own."""
     own_tools: tuple[str, ...] | None = None
-    """Which of its own tools the agent has; None: all."""
+    """Which of its own tools the agent has, and of its toolsets: a toolset's name stands for all that it
+    offers. None: all."""
     settings: Mapping[str, Any] = {}
     """Settings of the model in place of the agent's; see REQUEST_SETTINGS for those that may be given."""
     max_output_tokens: int | None = None
@@ -289,9 +291,11 @@ class RequestOptions(CheckedWhenMade, frozen=True, omit_defaults=True):
         more = encode_value(replace(self, policy=None)) != b"{}"
         if more and (agent.hooks.act is not None or agent.hooks.plan_turn is not None):
             return f"{agent.name} works by its own code; of the options a request can give it a policy only"
-        own = [each.name for each in map(as_tool, agent.tools)]
+        own = [each.name for each in own_tools(agent)]
+        sets = [each.name for each in agent.toolsets]
         for name in self.own_tools or ():
-            if name not in own:
+            # What a toolset offers changes: a name that nothing has now may be one of its tools.
+            if name not in own and not sets:
                 return f"own_tools: {agent.name} has no tool {shown(name)}; it has {', '.join(own) or 'none'}"
         for each in self.tools:
             if each.name in own or each.name in others:
@@ -322,8 +326,8 @@ class Agent(Checked, Generic[Deps, Out], frozen=True, eq=False):
     the agent, and recorded. What the team adds (colleagues, built-in calls) follows it."""
     model: str | Model | None = None
     """A model string such as `openai:gpt-5`, or a Model. None: the run's."""
-    tools: Sequence[Tool | Callable[..., object]] = ()
-    """Functions that its model may call, plain or made with `@tool`."""
+    tools: Sequence[Tool | Toolset | Callable[..., object]] = ()
+    """Functions that its model may call, plain or made with `@tool`, and toolsets."""
     description: str = ""
     """What its colleagues are told of it. Default: the instructions that are a text."""
     if TYPE_CHECKING:
@@ -369,7 +373,8 @@ class Agent(Checked, Generic[Deps, Out], frozen=True, eq=False):
         if isinstance(self.policy, str):
             force_setattr(self, "policy", Policy(self.policy))
         if self.tools:
-            force_setattr(self, "tools", tuple([as_tool(each) for each in self.tools]))
+            made = [each if isinstance(each, Toolset) else as_tool(each) for each in self.tools]
+            force_setattr(self, "tools", tuple(made))
         if self.system_prompt:
             force_setattr(self, "instructions", self.instructions or self.system_prompt)
 
@@ -377,6 +382,16 @@ class Agent(Checked, Generic[Deps, Out], frozen=True, eq=False):
     def about(self) -> str:
         """What others are told of it: its description, or its instructions."""
         return self.description or (self.instructions if isinstance(self.instructions, str) else "")
+
+    @property
+    def toolsets(self) -> tuple[Toolset, ...]:
+        """The toolsets among its `tools`."""
+        return tuple([each for each in self.tools if isinstance(each, Toolset)])
+
+
+def own_tools(agent: Agent[Any, Any]) -> tuple[Tool, ...]:
+    """The tools that an agent always has: those that no toolset offers."""
+    return tuple([as_tool(each) for each in agent.tools if not isinstance(each, Toolset)])
 
 
 class AgentSource(Protocol):
@@ -400,9 +415,12 @@ def agents_of(given: Any) -> tuple[Any, ...]:
     return tuple(named()) if callable(named) else (given,)
 
 
-def equip(agent: Agent[Deps, Out], extra: Sequence[Tool | Callable[..., object]]) -> Agent[Deps, Out]:
-    """The agent with more tools after its own; of two of one name its own stays."""
-    own = tuple(as_tool(each) for each in agent.tools)
-    names = {each.name for each in own}
-    more = tuple(each for each in map(as_tool, extra) if each.name not in names)
-    return replace(agent, tools=(*own, *more)) if more else agent
+def equip(
+    agent: Agent[Deps, Out], extra: Sequence[Tool | Toolset | Callable[..., object]]
+) -> Agent[Deps, Out]:
+    """The agent with more tools and toolsets after its own; of two of one name its own stays."""
+    own: list[Tool | Toolset] = [*own_tools(agent), *agent.toolsets]
+    names = {(isinstance(each, Toolset), each.name) for each in own}
+    made = [each if isinstance(each, Toolset) else as_tool(each) for each in extra]
+    more = tuple([each for each in made if (isinstance(each, Toolset), each.name) not in names])
+    return replace(agent, tools=(*agent.tools, *more)) if more else agent

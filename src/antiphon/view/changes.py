@@ -7,8 +7,9 @@ from typing import Any
 
 from msgspec import Struct
 
+from antiphon.kernel.facts.events import ToolsetOffered
 from antiphon.values.message import Message
-from antiphon.view.nodes import ActivationNode, DeadLetter, Decision, EffectNode, TurnNode
+from antiphon.view.nodes import ActivationNode, DeadLetter, Decision, EffectNode, ToolsetNode, TurnNode
 
 
 class RunStart(Struct, frozen=True):
@@ -136,8 +137,29 @@ class RunDrain(Struct, frozen=True):
     """Tools with side effects that are left to the next owner, since they had not begun."""
 
 
+class ToolsetChange(Struct, frozen=True):
+    """A toolset offers other tools, or its provider has come up or gone."""
+
+    toolset: ToolsetNode
+    """As it is now."""
+    before: str | None = None
+    """Why it could not be reached before; empty: it could. None: this is the first word of it."""
+
+
+def toolset_change(toolsets: dict[str, ToolsetNode], event: ToolsetOffered) -> ToolsetChange:
+    """What an event of a toolset tells, and notes it in `toolsets`."""
+    known = toolsets.get(event.name)
+    names = known.tools if known is not None else ()
+    if event.tools is not None:
+        names = tuple([each.name for each in event.tools])
+    node = toolsets[event.name] = ToolsetNode(event.name, names, event.reason)
+    return ToolsetChange(node, None if known is None else known.reason)
+
+
 Change = (
     RunStart | RunResume | RunDrain | RunClose | MessageArrival | DeadLetter | TurnStart | TurnEnd
+    | ToolsetChange
     | CallQueued | EffectStart | EffectEnd | DecisionMade | DataChange | TranscriptChange | CancelRequest
 )  # fmt: skip
 """What a record tells, in terms of the tree."""
+Changes = tuple[Change, ...]

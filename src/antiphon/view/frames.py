@@ -307,7 +307,9 @@ class FrameReader:
         """The frame of the next record. Raises JournalCorrupt for one that cannot follow."""
         event = record.event
         started = event if isinstance(event, RunStarted) else None
-        found = [self._painter.change(each, started) for each in self._tree.add(record)]
+        # Of toolsets the page draws the calls.
+        drawn = [each for each in self._tree.add(record) if type(each) is not changes.ToolsetChange]
+        found = [self._painter.change(each, started) for each in drawn]
         return Frame(record.seq, record.at, tuple(found))
 
 

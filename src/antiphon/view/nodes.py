@@ -357,3 +357,14 @@ class DeadLetter(Struct, frozen=True):
     """The message."""
     reason: str
     """Why."""
+
+
+class ToolsetNode(Struct, frozen=True):
+    """A toolset, as its provider was last known."""
+
+    name: str
+    """Its name."""
+    tools: tuple[str, ...] = ()
+    """The names of what it offers; while it cannot be reached, of what it offered last."""
+    reason: str = ""
+    """Why its provider cannot be reached; empty: it can."""

@@ -38,6 +38,7 @@ from antiphon.kernel.facts.events import (
     StateChanged,
     TimerEffect,
     ToolEffect,
+    ToolsetOffered,
     TranscriptCompacted,
     TurnFinished,
     TurnStarted,
@@ -50,7 +51,7 @@ from antiphon.values.model import Usage
 from antiphon.view.changes import (
     CallQueued,
     CancelRequest,
-    Change,
+    Changes,
     DataChange,
     DecisionMade,
     EffectEnd,
@@ -63,6 +64,7 @@ from antiphon.view.changes import (
     TranscriptChange,
     TurnEnd,
     TurnStart,
+    toolset_change,
 )
 from antiphon.view.effects import asked_of, callee_of, hand_over, node_of
 from antiphon.view.nodes import (
@@ -73,6 +75,7 @@ from antiphon.view.nodes import (
     EffectNode,
     LogEntry,
     ModelUse,
+    ToolsetNode,
     TurnNode,
     UsageTotals,
     deliver,
@@ -81,8 +84,6 @@ from antiphon.view.waiting import OpenCounts, count
 
 LOGGED = 10_000
 """Messages of the log; when there are more, the older half is forgotten."""
-
-Changes = tuple[Change, ...]
 
 
 class RunTree:
@@ -93,7 +94,6 @@ class RunTree:
     """
 
     def __init__(self, *, recent: bool = False) -> None:
-        user = ActivationNode(0, USER)
         self.run_id = ""
         """The run's id."""
         self.data: Any = None
@@ -110,7 +110,7 @@ class RunTree:
         """Why it was closed, when that was said."""
         self.outcome = ""
         """Of the request that ended last; empty while none has."""
-        self.activations: dict[int, ActivationNode] = {0: user}
+        self.activations: dict[int, ActivationNode] = {0: ActivationNode(0, USER)}
         """The activations by number, each at its latest call; 0 is the user, whose calls are the requests."""
         self.effects: dict[str, EffectNode] = {}
         """The effects by id; with `recent` only those that run."""
@@ -127,6 +127,8 @@ class RunTree:
         self.traces: dict[str, str] = {}
         """By effect, the exception behind its failure and where in the user's code it came from; none with
         `recent`."""
+        self.toolsets: dict[str, ToolsetNode] = {}
+        """The toolsets of its agents by name: what they offer, and which cannot be reached."""
         self._recent = recent
         self._counts: dict[str, OpenCounts] = {}
         self._created = 0
@@ -193,9 +195,6 @@ class RunTree:
     def _run_started(self, record: Record, event: RunStarted) -> Changes:
         self.run_id, self.data, self.started_at = event.run_id, event.data, record.at
         return (RunStart(event.run_id),)
-
-    def _run_resumed(self, record: Record, event: RunResumed) -> Changes:
-        return (RunResume(),)
 
     def _drain_started(self, record: Record, event: DrainStarted) -> Changes:
         return (RunDrain(event.not_begun),)
@@ -485,7 +484,7 @@ class RunTree:
 
 _FOLD: Mapping[type, Callable[[RunTree, Record, Any], Changes]] = {
     RunStarted: RunTree._run_started,
-    RunResumed: RunTree._run_resumed,
+    RunResumed: lambda *_: (RunResume(),),
     MessagePosted: RunTree._message_posted,
     TurnStarted: RunTree._turn_started,
     EffectStarted: RunTree._effect_started,
@@ -496,5 +495,6 @@ _FOLD: Mapping[type, Callable[[RunTree, Record, Any], Changes]] = {
     TurnFinished: RunTree._turn_finished,
     CancelRequested: RunTree._cancel_requested,
     DrainStarted: RunTree._drain_started,
+    ToolsetOffered: lambda tree, record, event: (toolset_change(tree.toolsets, event),),
     RunClosed: RunTree._run_closed,
 }

@@ -8,6 +8,7 @@ from antiphon import Agent, Limits, ModelOptions, Policy, ToolContext, tool
 from antiphon.host import HostedTeam
 from antiphon.models.catalog import Prices, Tier
 from antiphon.models.script import call
+from antiphon.testing.provider import ScriptedProvider
 from antiphon.values.progress import FileDiff, FileLocation
 from antiphon.view.frames import TEXT
 from tests.unit.server.teams import desk, in_time, payer, served, started, until_asked, until_done
@@ -93,6 +94,31 @@ def test_each_tool_says_what_becomes_of_its_calls_under_each_policy():
             assert write == {"": "allow", "open": "allow", "guarded": "allow", "strict": "allow"}
             assert set(held["tools"][0]["rulings"].values()) == {"ask"}
             assert found["policy"] == "guarded"
+
+    in_time(work)
+
+
+def test_the_tools_of_a_toolset_are_shown_once_a_run_has_had_it_opened():
+    @tool(effect="read")
+    def find() -> str:
+        """Find."""
+        return ""
+
+    provider = ScriptedProvider(find)
+    agent = desk("done", tools=[provider.toolset("web")])
+
+    async def work():
+        async with served({"desk": agent}) as (client, _):
+            found = (await client("GET", "/teams/desk")).json["agents"][0]
+            assert found["tools"] == []
+            assert found["toolsets"] == [{"name": "web", "required": False, "tools": None, "reason": ""}]
+            assert provider.opened == 0, "to look at a team opens nothing"
+            await until_done(client, await started(client))
+            (shown,) = (await client("GET", "/teams/desk")).json["agents"][0]["toolsets"]
+            assert [(each["name"], each["rulings"][""]) for each in shown["tools"]] == [("find", "allow")]
+            provider.die("unplugged", "hang")
+            (shown,) = (await client("GET", "/teams/desk")).json["agents"][0]["toolsets"]
+            assert (len(shown["tools"]), shown["reason"]) == (1, "unplugged")
 
     in_time(work)
 

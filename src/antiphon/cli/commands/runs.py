@@ -210,6 +210,9 @@ async def _show(prefix: str, source: RunSource, as_json: bool) -> int:
         if totals.reported:
             name = terminal_escape.line(model, 60)
             output.say(f"  {name}: {parts(totals.usage)}, {cost_text(totals.cost)}")
+    for each in tree.run.toolsets.values():
+        offered = f"down: {each.reason}" if each.reason else f"{len(each.tools)} tools"
+        output.say(f"  toolset {terminal_escape.line(each.name, 64)}: {terminal_escape.line(offered)}")
     output.say()
     encoding = (sys.stdout.encoding or "").lower()
     drawing = Drawing(tree, terminal_width(), ascii_only=not encoding.startswith("utf"), whole=True)
@@ -243,6 +246,7 @@ def _shown(entry: RunInfo, known: RunSummary, tree: CallTree, messages: list[Mes
             for model, each in tree.run.models.items()
         },
         "requests": _requests(tree),
+        "toolsets": list(tree.run.toolsets.values()),
         "messages": messages,
         "exceptions": tree.run.traces,
         "dead_letters": [

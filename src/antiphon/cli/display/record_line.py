@@ -21,6 +21,7 @@ from antiphon.view.changes import (
     RunDrain,
     RunResume,
     RunStart,
+    ToolsetChange,
     TranscriptChange,
     TurnEnd,
     TurnStart,
@@ -64,6 +65,8 @@ def told(record: Record, tree: CallTree) -> str:
             return f"cancel {target or 'every request'}{_why(reason)}"
         case RunResume():
             return "run resumed"
+        case ToolsetChange() as change:
+            return _toolset(change)
         case RunDrain():
             return "run is drained: nothing new starts"
         case RunStart(run_id):
@@ -94,6 +97,8 @@ def progress(record: Record, tree: CallTree) -> str:
             routine = replied or done or effect.what == "deadline"
         case MessageArrival(activation, _):
             routine = not activation.id
+        case ToolsetChange(toolset, before):
+            routine = not toolset.reason and not before
         case CallQueued() | DeadLetter() | CancelRequest() | RunResume():
             routine = False
         case _:
@@ -110,6 +115,14 @@ def _started(effect: EffectNode, tree: CallTree) -> str:
         return f"calls {label}: {asked}".rstrip(": ")
     words = _STARTS.get(effect.what)
     return words(effect) if words is not None else f"waits ({effect.what})"
+
+
+def _toolset(change: ToolsetChange) -> str:
+    toolset = change.toolset
+    name = f"toolset {terminal_escape.line(toolset.name, 64)}"
+    if toolset.reason:
+        return f"{name} is down: {terminal_escape.line(toolset.reason, WIDTH)}"
+    return f"{name} {'is up again' if change.before else 'is up'}, tools: {len(toolset.tools)}"
 
 
 def _due(effect: EffectNode) -> str:

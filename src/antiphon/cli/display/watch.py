@@ -25,6 +25,9 @@ from antiphon.view.wording import seconds
 PERIOD = 0.12
 """Seconds between two drawings at most; often enough for text, rare enough for slow lines."""
 
+DOWN = 3
+"""Toolsets that cannot be reached, of which so many have a line."""
+
 
 class Watcher(Protocol):
     """Shows a run. `take` may be called before `start`: what happened earlier is not shown again."""
@@ -159,8 +162,17 @@ class LiveTree:
         size, now = self._console.size, time.time()
         # One column stays free: some terminals break the line when the last one is filled.
         width = max(size.width - 1, 10)
-        lines = Drawing(self._tree, width, ascii_only=self._ascii).screen(now, max(size.height - 3, 1))
+        down = [
+            f"{each.name} is down: {each.reason}" for each in self._tree.run.toolsets.values() if each.reason
+        ]
+        told = [_line(terminal_escape.line(each), "yellow", width) for each in down[:DOWN]]
+        height = max(size.height - 3 - len(told), 1)
+        lines = Drawing(self._tree, width, ascii_only=self._ascii).screen(now, height)
         spent = seconds(now - self._tree.run.started_at) if self._tree.run.started_at else "starting"
-        status = Text(f"{spent}, {tokens(self._tree)}", "dim", no_wrap=True)
-        status.truncate(width, overflow="ellipsis")
-        return Group(*lines, status)
+        return Group(*lines, *told, _line(f"{spent}, {tokens(self._tree)}", "dim", width))
+
+
+def _line(text: str, style: str, width: int) -> Text:
+    found = Text(text, style, no_wrap=True)
+    found.truncate(width, overflow="ellipsis")
+    return found

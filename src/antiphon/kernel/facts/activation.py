@@ -14,6 +14,7 @@ from msgspec import Struct, field
 from antiphon.kernel.context.transcript import Transcript
 from antiphon.kernel.facts.events import Detail, EffectFinished, PermissionDecided, StepEffect
 from antiphon.kernel.facts.ledger import LedgerScope
+from antiphon.kernel.facts.toolsets import OfferedToolset
 from antiphon.values.message import Attachment, Message, ToolCall, ToolResult
 from antiphon.values.model import Stop, Usage
 from antiphon.values.policy import Preset
@@ -199,6 +200,8 @@ class Conversation(Struct):
     """Of tool results in the transcript."""
     cut: bool = False
     """A result was shown in part only, or removed: its agent is offered what reads the rest."""
+    toolsets: Mapping[str, OfferedToolset] = {}
+    """What toolsets offered when its last turn began."""
     window_tokens: int = 0
     """Of the last model call, as billed; 0 when nobody said."""
     compaction: Literal["", "asked", "tried", "compacted", "replaced"] = ""

@@ -21,6 +21,7 @@ from antiphon.values.message import Attachment, Message, ToolCall
 from antiphon.values.model import ChatMessage, Reply, Usage
 from antiphon.values.policy import Grant, Policy, StandingRule
 from antiphon.values.result import Failure, Incomplete, Outcome
+from antiphon.values.tool.offer import ToolOffer
 
 FORMAT = 3
 """The number of the format that these events are."""
@@ -453,6 +454,16 @@ class DrainStarted(Struct, frozen=True, gc=False, tag="drain_started", omit_defa
     """Tools with side effects that had started on record and did not begin, nor will under this owner."""
 
 
+class ToolsetOffered(Struct, frozen=True, gc=False, tag="toolset", omit_defaults=True):
+    """What a toolset offers from now on: agents that have it see that from their next turn on."""
+
+    name: str
+    tools: tuple[ToolOffer, ...] | None = None
+    """None: as before; nothing, if there was no offer yet."""
+    reason: str = ""
+    """Why its provider cannot be reached now; its tools stay listed. Empty: it can."""
+
+
 class RunClosed(Struct, frozen=True, gc=False, tag="run_closed", omit_defaults=True):
     """The last event of a run that was closed; nothing follows."""
 
@@ -462,7 +473,7 @@ class RunClosed(Struct, frozen=True, gc=False, tag="run_closed", omit_defaults=T
 Event = (
     RunStarted | RunResumed | MessagePosted | TurnStarted | EffectStarted | EffectFinished
     | PermissionDecided | StateChanged | TranscriptCompacted | TurnFinished | CancelRequested | DrainStarted
-    | RunClosed
+    | ToolsetOffered | RunClosed
 )  # fmt: skip
 
 _decoder = msgspec.json.Decoder(list[Event])

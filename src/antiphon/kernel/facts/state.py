@@ -8,7 +8,7 @@ scan.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from math import inf
 from typing import Any
 
@@ -17,6 +17,7 @@ from msgspec import Struct, field
 from antiphon.kernel.facts.activation import Activation, LoggedMessage, OpenEffect
 from antiphon.kernel.facts.ledger import LedgerScope
 from antiphon.kernel.facts.options import Options
+from antiphon.kernel.facts.toolsets import OfferedToolset
 from antiphon.values.message import Message
 from antiphon.values.model import Usage
 from antiphon.values.policy import Grant, Policy, StandingRule
@@ -90,6 +91,10 @@ class OwnerInfo(Struct, frozen=True):
     """The run came from elsewhere, and has had an owner here."""
     draining: frozenset[str] | None = None
     """It leaves, and nothing new starts until the run is resumed; of effects that have not begun, the ids."""
+    toolsets: Mapping[str, OfferedToolset] = {}
+    """What the toolsets of its team offer, by name; of earlier owners' too; a new object when it changes."""
+    down: Mapping[str, str] = {}
+    """Toolsets whose provider cannot be reached, and why."""
 
 
 class RunState(Struct):

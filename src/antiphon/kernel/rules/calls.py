@@ -278,6 +278,7 @@ def _use_tool(
         effect_id,
         ToolEffect(
             tool.name,
+            tool.digest if call.name in member.sources else "",
             arguments="" if arguments == call.arguments else arguments,
             allowed=permission is None and tool.effect != "read",
             finishes=call.name in member.finishing,

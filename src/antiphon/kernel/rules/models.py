@@ -28,6 +28,7 @@ from antiphon.kernel.rules.team.compiled import (
     CompiledAgent,
     CompiledTeam,
     ModelOption,
+    at_work,
     prefix_of,
     unwritten,
 )
@@ -118,6 +119,8 @@ def next_turn(
         or compacting.due(run, team, member, activation) is not None
     ):
         return None
+    if run.owner.toolsets is not activation.conversation.toolsets:
+        member = at_work(team.members[activation.agent], activation, run.owner.toolsets)
     asked = call_model(run, team, member, activation, 0, next_turn=True)
     return asked if isinstance(asked, EffectStarted) and type(asked.detail) is ModelEffect else None
 

@@ -77,8 +77,9 @@ def _advance(emit: Emit, run: RunState, team: CompiledTeam, activation: Activati
         return
     following = AGAIN
     while following is AGAIN:
-        other = activation.conversation.cut or activation.progress.request
-        offered = at_work(member, activation) if other else member
+        offered = member
+        if activation.conversation.cut or activation.progress.request or member.toolsets:
+            offered = at_work(member, activation)
         following = RULES[activation.phase](emit, run, team, offered, activation)
         if run.owner.draining is not None and following is AGAIN:
             return

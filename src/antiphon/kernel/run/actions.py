@@ -1,4 +1,5 @@
-"""How an action is performed; and how what it, or a tool, asks for is recorded, performed and waited for."""
+"""How an agent's own code is performed, its action or the function that writes its instructions; and how
+what an action, or a tool, asks for is recorded, performed and waited for."""
 
 from __future__ import annotations
 
@@ -28,8 +29,11 @@ from antiphon.values.actions import (
     StepOperation,
     perform,
 )
+from antiphon.values.agent import Agent
 from antiphon.values.codec import clean_text, text_of, type_and_text
+from antiphon.values.fields import shown
 from antiphon.values.form import wrong_form
+from antiphon.values.hooks import InstructionsContext
 from antiphon.values.result import Outcome
 
 _OUTCOMES: frozenset[str] = frozenset({"cancelled", "limit", "budget", "no_progress", "interrupted"})
@@ -207,3 +211,32 @@ def _text(found: Any) -> str:
     if found is None or isinstance(found, str):
         return found or ""
     return msgspec.json.encode(found).decode()
+
+
+async def write_instructions(
+    agent: Agent, run: RunState, activation: Activation, opened: OpenEffect, deps: Any, failures: Failures
+) -> EffectFinished:
+    """Have the agent's own function write its instructions. Any failure is an event; only cancellation
+    escapes."""
+    write, trace = agent.instructions, ""
+    try:
+        # Of a team that is another one by now they may be a text.
+        found: Any = write if isinstance(write, str) else write(_instructions_context(run, activation, deps))
+        if isinstance(found, Awaitable):
+            found = await found
+        if isinstance(found, str):
+            return EffectFinished(opened.id, content=clean_text(found))
+        reason = f"a text is expected, not {shown(found)}"
+    except Exception as error:  # noqa: BLE001 - a function that raises fails its activation, never the run
+        reason = type_and_text(error)
+        trace = failures.note(error, opened.id, activation.agent, "the instructions", activation.request)
+    reason = f"the instructions of {activation.agent} could not be written: {reason}"
+    return EffectFinished(opened.id, "failed", reason=reason, trace=trace)
+
+
+def _instructions_context(run: RunState, activation: Activation, deps: Any) -> InstructionsContext:
+    messages = tuple(activation.conversation.transcript.messages)
+    return InstructionsContext(
+        run.run_id, activation.agent, run.at, messages, deps,
+        dict(activation.data), dict(run.activations[0].data),
+    )  # fmt: skip

@@ -31,6 +31,7 @@ from antiphon.kernel.run.rows import fold
 from antiphon.kernel.run.run import Run
 from antiphon.kernel.run.runtime import Runtime
 from antiphon.kernel.run.tools.readers import readers
+from antiphon.kernel.run.toolsets.uses import ToolsetUses
 from antiphon.values.agent import Agent, AnyAgent, EndpointOptions, RetryPolicy, agents_of
 from antiphon.values.codec import clean_text, encode_shallow, encode_value
 from antiphon.values.fields import check_fields, fit, shown
@@ -80,17 +81,17 @@ async def open_run(
     store, owned, kept = _journal(journal, os.environ if env is None else env)
     standing = fit(_names(rules), tuple[StandingRule, ...], "open_run(rules=...)") if rules else ()
     try:
-        roster.team(options)
-        asked_for = _run_id(run_id) if run_id else new_id()
-        lease, state, cast = await _reopen(store, asked_for, create or run_id is None, labels)
-        time_of = clock or system_clock(state.at)
-        runtime = Runtime(store, lease, roster.known_team, state, cast, time_of, deps, dependency_overrides)
+        await roster.open(options)
+        lease, state, cast = await _reopen(store, run_id, create, labels)
+        runtime = Runtime(
+            store, lease, roster.known_team, state, cast, clock or system_clock(state.at), deps,
+            dependency_overrides, roster.toolsets,
+        )  # fmt: skip
         # A process can die between its claim and its first record: then nothing was started yet.
         try:
             first: RunStarted | RunResumed = RunStarted(lease.run_id, options, data, rules=standing)
             if lease.seq or renamed or missing != "rest":
-                policy = options.policy if policy is not None else None
-                again = _again(lease, state, options, policy, standing)
+                again = _again(lease, state, options, options.policy if policy else None, standing)
                 again = _resumed(state, cast, lease.seq, runtime.team.members, again, renamed or {}, missing)
                 first = again if lease.seq else first
             runtime.start(_as_read(first))
@@ -226,9 +227,10 @@ def _run_id(given: str) -> str:
 
 
 async def _reopen(
-    store: Journal, run_id: str, create: bool = False, labels: Labels = NO_LABELS
+    store: Journal, run_id: str | None, create: bool = False, labels: Labels = NO_LABELS
 ) -> tuple[Lease, RunState, ActivationIndex]:
-    """Claim a stored run and fold it; the claim is given back when that fails."""
+    """Claim a stored run, without an id a new one, and fold it; the claim is given back if that fails."""
+    run_id, create = _run_id(run_id) if run_id else new_id(), create or run_id is None
     lease, cast = await store.claim(run_id, create=create, labels=labels), ActivationIndex()
     if not lease.seq:
         return lease, RunState(), cast
@@ -351,12 +353,19 @@ class _Roster:
             team = tuple(each for one in team for each in agents_of(one))
         if not isinstance(given, Iterable) or not all(isinstance(each, Agent) for each in team):
             raise UserError(f"open_run(agents=...) takes a list, each item an Agent; got {shown(agents)}")
-        self._agents, self._model, self._env, self._windows = team, model, env, windows
+        self.agents, self._model, self._env, self._windows = team, model, env, windows
         self._models: dict[str | int, Model] = {}
         self._adapters: dict[int, Model] = {}
         self._endpoints = endpoints
+        self.toolsets: ToolsetUses | None = None
         self._asked: tuple[str, ...] | None = None
         self._team: tuple[Options, CompiledTeam] | None = None
+
+    async def open(self, options: Options) -> None:
+        """Compile the team and have the providers of its toolsets opened. Raises ToolsetUnavailable."""
+        if toolsets := self.team(options).toolsets:
+            self.toolsets = ToolsetUses(toolsets)
+            await self.toolsets.open(self.agents)
 
     def team(self, options: Options) -> CompiledTeam:
         """Compile the team, once for the same options."""
@@ -364,12 +373,12 @@ class _Roster:
             self._check_endpoints(options, self._endpoints)
         if self._team is None or self._team[0] != options:
             models_of = partial(self._models_of, options)
-            self._team = options, make_team(self._agents, options, models_of, readers)
+            self._team = options, make_team(self.agents, options, models_of, readers)
         return self._team[1]
 
     def known_team(self, options: Options) -> CompiledTeam:
         """The team for the options that a stored run was started with, but for agents that are gone."""
-        names = {agent.name for agent in self._agents}
+        names = {agent.name for agent in self.agents}
         limits, extra = options.limits, tuple(each for each in options.extra_for if each[0] in names)
         if limits.on_breach == "handoff" and limits.breach_target not in names:
             limits = msgspec.structs.replace(limits, on_breach="stop")
@@ -434,7 +443,7 @@ class _Roster:
             from antiphon.models import default_model
 
             specs: list[str | Model | None] = []
-            for agent in self._agents:
+            for agent in self.agents:
                 specs += [agent.model if self._model is None else self._model, *agent.asking.fallback_models]
                 limits = [each for each in (agent.limits, options.limits) if each is not None]
                 specs += [each.breach_target for each in limits if each.on_breach == "degrade"]
@@ -449,7 +458,9 @@ class _Roster:
         return self._asked
 
     async def close(self) -> None:
-        """Let go of the models that were made here."""
+        """Let go of the toolsets, and of the models that were made here."""
+        if self.toolsets is not None:
+            self.toolsets.close()
         models, self._models = self._models, {}
         for model in models.values():
             close = getattr(model, "aclose", None)

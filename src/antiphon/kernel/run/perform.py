@@ -28,7 +28,7 @@ from antiphon.kernel.facts.events import (
 )
 from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules.calls import judge
-from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam, ModelOption, prefix_of
+from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam, ModelOption, at_work, prefix_of
 from antiphon.kernel.run.live.feed import Feed
 from antiphon.kernel.run.live.progress import ProgressReport
 from antiphon.kernel.run.log.failures import Failures, trace_of
@@ -37,7 +37,7 @@ from antiphon.kernel.run.stopping import Stoppable
 from antiphon.kernel.run.tools.isolated import ChildCall
 from antiphon.kernel.run.tools.start_token import LeaseStale, NotBegun, StartToken
 from antiphon.kernel.run.tools.threads import NoResult, Threads
-from antiphon.values.agent import Agent
+from antiphon.kernel.run.toolsets.uses import ToolsetUses
 from antiphon.values.codec import (
     clean_fields,
     clean_text,
@@ -47,7 +47,6 @@ from antiphon.values.codec import (
     type_and_text,
 )
 from antiphon.values.fields import check_fields, shown
-from antiphon.values.hooks import InstructionsContext
 from antiphon.values.message import Attachment
 from antiphon.values.model import MAX_CALLS, NO_USAGE, Emit, ModelRequest, Reply, Usage, too_many_calls
 from antiphon.values.result import Failure
@@ -97,35 +96,6 @@ async def ask_model(
         return EffectFinished(effect_id, "failed", failure=_failure(error), trace=trace)
     # Without a bill a call costs what was held for it.
     return EffectFinished(effect_id, reply=reply, cost_nano_usd=bill)
-
-
-async def write_instructions(
-    agent: Agent, run: RunState, activation: Activation, opened: OpenEffect, deps: Any, failures: Failures
-) -> EffectFinished:
-    """Have the agent's own function write its instructions. Any failure is an event; only cancellation
-    escapes."""
-    write, trace = agent.instructions, ""
-    try:
-        # Of a team that is another one by now they may be a text.
-        found: Any = write if isinstance(write, str) else write(_instructions_context(run, activation, deps))
-        if isinstance(found, Awaitable):
-            found = await found
-        if isinstance(found, str):
-            return EffectFinished(opened.id, content=clean_text(found))
-        reason = f"a text is expected, not {shown(found)}"
-    except Exception as error:  # noqa: BLE001 - a function that raises fails its activation, never the run
-        reason = type_and_text(error)
-        trace = failures.note(error, opened.id, activation.agent, "the instructions", activation.request)
-    reason = f"the instructions of {activation.agent} could not be written: {reason}"
-    return EffectFinished(opened.id, "failed", reason=reason, trace=trace)
-
-
-def _instructions_context(run: RunState, activation: Activation, deps: Any) -> InstructionsContext:
-    messages = tuple(activation.conversation.transcript.messages)
-    return InstructionsContext(
-        run.run_id, activation.agent, run.at, messages, deps,
-        dict(activation.data), dict(run.activations[0].data),
-    )  # fmt: skip
 
 
 def _failure(error: Exception) -> Failure:
@@ -210,8 +180,9 @@ class ToolExecutor:
         self, journal: Journal, lease: Lease, state: RunState, may_act: Callable[[], Awaitable[None]],
         door: Callable[[Activation, OpenEffect, Tool], ToolDoor], deps: Any,
         overrides: Mapping[str, Callable[[ToolContext], Any]] | None, feed: Feed, failures: Failures,
+        toolsets: ToolsetUses | None,
     ) -> None:  # fmt: skip
-        self._failures, self._door, self._feed = failures, door, feed
+        self._failures, self._door, self._feed, self._toolsets = failures, door, feed, toolsets
         self._journal, self._lease, self._state, self._may_act = journal, lease, state, may_act
         self._deps, self._overrides = deps, overrides or {}
         self._is_fresh = partial(journal.is_fresh, lease)
@@ -228,8 +199,9 @@ class ToolExecutor:
             opened = self._state.open.get(effect_id)
             if opened is None or type(opened.detail) is not ToolEffect or opened.crashes:
                 continue
-            agent = self._state.activations[opened.activation].agent
-            tool, token = team.members[agent].tools.get(opened.detail.name), self._tokens.get(effect_id)
+            activation = self._state.activations[opened.activation]
+            member = at_work(team.members[activation.agent], activation)
+            tool, token = member.tools.get(opened.detail.name), self._tokens.get(effect_id)
             if tool is None or tool.effect == "read":
                 continue
             if token is not None:
@@ -248,16 +220,19 @@ class ToolExecutor:
         return self._made
 
     def use(
-        self, opened: OpenEffect, activation: Activation, team: CompiledTeam, member: CompiledAgent
-    ) -> Coroutine[Any, Any, EffectFinished]:
-        """Use the tool of an effect that has started; how it ended."""
+        self, opened: OpenEffect, activation: Activation, team: CompiledTeam, member: CompiledAgent,
+        reached: Tool | None = None,
+    ) -> Coroutine[Any, Any, EffectFinished]:  # fmt: skip
+        """Use the tool of an effect that has started; how it ended. reached: it, of a toolset that is up."""
         detail = opened.detail
         if type(detail) is not ToolEffect:
             raise RuntimeError(f"{opened.id} is nothing that is performed")
-        tool = member.tools.get(detail.name)
+        tool = reached or member.tools.get(detail.name)
         arguments = detail.arguments or activation.turn.calls[opened.index].arguments
         if tool is None:
             return use_tool(None, arguments, opened, ToolContext, self._threads)
+        if detail.name in member.sources and reached is None and self._toolsets is not None:
+            return self._of_toolset(self._toolsets, tool, opened, activation, team, member)
         context = partial(self._context, opened, activation, tool)
         if tool.effect == "read":
             return use_tool(tool, arguments, opened, context, self._threads, None, self._failed)
@@ -267,6 +242,18 @@ class ToolExecutor:
         if again:
             return self._act_again(tool, arguments, opened, context, activation, team)
         return self._act(tool, arguments, opened, context)
+
+    async def _of_toolset(
+        self, toolsets: ToolsetUses, tool: Tool, opened: OpenEffect, activation: Activation,
+        team: CompiledTeam, member: CompiledAgent,
+    ) -> EffectFinished:  # fmt: skip
+        """Use the tool of a toolset, once its provider is up."""
+        found = await toolsets.reached(member.sources[tool.name], tool, self._threads)
+        if isinstance(found, Tool):
+            return await self.use(opened, activation, team, member, found)
+        if tool.has_side_effects and opened.crashes:
+            return in_doubt(opened.id, found)
+        return EffectFinished(opened.id, "failed", reason=found)
 
     def _failed(self, error: BaseException, opened: OpenEffect) -> str:
         activation = self._state.activations[opened.activation]

@@ -47,18 +47,19 @@ from antiphon.kernel.rules.step import step
 from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam, at_work, named_prefix
 from antiphon.kernel.rules.team.manifest import manifest_of
 from antiphon.kernel.run import commands
-from antiphon.kernel.run.actions import ActionExecutor, Given, RunAccess, act
+from antiphon.kernel.run.actions import ActionExecutor, Given, RunAccess, act, write_instructions
 from antiphon.kernel.run.clock import Clock, wait_until
 from antiphon.kernel.run.live.deltas import WAITING, Emitted
 from antiphon.kernel.run.live.feed import Feed
 from antiphon.kernel.run.log import records
 from antiphon.kernel.run.log.failures import Failures
 from antiphon.kernel.run.log.listing import SHOWN, SOON_S, Listing
-from antiphon.kernel.run.perform import PERFORMED, ToolExecutor, ask_model, capped, once, write_instructions
+from antiphon.kernel.run.perform import PERFORMED, ToolExecutor, ask_model, capped, once
 from antiphon.kernel.run.requests import AwaitedRequests, EndedRequests
 from antiphon.kernel.run.rows import LARGE, pack
 from antiphon.kernel.run.stopping import DRAINED, Drain, stop
 from antiphon.kernel.run.tools.door import Door
+from antiphon.kernel.run.toolsets.uses import ToolsetUses
 from antiphon.values.codec import clean_text
 from antiphon.values.model import Emit
 from antiphon.values.tool import ToolContext
@@ -77,11 +78,10 @@ class Runtime:
         self, journal: Journal, lease: Lease, team: Callable[[Options], CompiledTeam], state: RunState,
         cast: ActivationIndex, clock: Clock, deps: Any,
         overrides: Mapping[str, Callable[[ToolContext], Any]] | None = None,
+        toolsets: ToolsetUses | None = None,
     ) -> None:  # fmt: skip
         self.state, self.journal, self.clock, self.deps = state, journal, clock, deps
-        self._folding = Folding(state)
-        self._lease, self._make_team = lease, team
-        # The agents, compiled for the options that the run was started with.
+        self._lease, self._make_team, self._folding, self._toolsets = lease, team, Folding(state), toolsets
         self.team = team(state.options) if lease.seq else CompiledTeam({}, {}, False)
         self._seq, self._durable, self._digest = lease.seq, lease.seq, lease.digest
         self.feed = Feed(lease.run_id, cast, lease.seq)
@@ -101,7 +101,7 @@ class Runtime:
         )  # fmt: skip
         self._tools = ToolExecutor(
             journal, lease, state, self.until_may_act, partial(Door, self._access), deps, overrides,
-            self.feed, self.failures,
+            self.feed, self.failures, toolsets,
         )  # fmt: skip
         self._ended_requests: EndedRequests | None = None
         self._failure: BaseException | None = None
@@ -166,13 +166,14 @@ class Runtime:
         """
         state = self.state
         # A clock that counts in whole seconds is read back with a fraction.
-        state.at = max(float(self.clock.now()), state.at)
-        folding = self._folding
+        state.at, folding = max(float(self.clock.now()), state.at), self._folding
         batch = folding.batch = []
         if callable(given):
             given(folding.emit)
         else:
             folding.emit(given)
+        if self._toolsets is not None and self._toolsets.news:
+            self._toolsets.record(folding.emit, state)
         count = len(batch)
         step(folding.emit, state, self.team)
         if not batch:
@@ -359,7 +360,7 @@ class Runtime:
             door = ActionExecutor(self._access, activation, opened)
             return act(self.state, self.team, activation, opened, door, self.deps, self.failures)
         member = self.team.members[activation.agent]
-        if activation.conversation.cut or activation.progress.request:
+        if activation.conversation.cut or activation.progress.request or member.toolsets:
             member = at_work(member, activation)
         if type(detail) is ModelEffect:
             return self._ask(detail, opened, activation, member)

@@ -15,17 +15,27 @@ from antiphon.errors import ConfigError
 from antiphon.host import Host, HostedTeam
 from antiphon.host.sources import texts_of
 from antiphon.journal.listing import Labels
+from antiphon.kernel.run.toolsets.provider import known_provider
 from antiphon.models import default_model
 from antiphon.models.rates import named_rates, rates_of
 from antiphon.server.permissions import allowed
-from antiphon.server.routes.bodies import AgentView, TeamLine, Teams, TeamSourceView, TeamView, ToolView
+from antiphon.server.routes.bodies import (
+    AgentView,
+    TeamLine,
+    Teams,
+    TeamSourceView,
+    TeamView,
+    ToolsetView,
+    ToolView,
+)
 from antiphon.server.routes.loading import FromHost, FromSubject
 from antiphon.server.routes.projects.projects import visible_project
 from antiphon.server.subjects import Subject
-from antiphon.values.agent import ALL, Agent
+from antiphon.values.agent import ALL, Agent, own_tools
 from antiphon.values.limits import Limits
 from antiphon.values.policy import Policy, Preset, rule, strictest
-from antiphon.values.tool import Tool, as_tool
+from antiphon.values.tool import Tool
+from antiphon.values.tool.toolset import Toolset
 from antiphon.view.graph import graph_of
 
 InProject = Annotated[str, QueryParameter(name="project", max_length=200)]
@@ -97,16 +107,30 @@ def policy_of(given: Policy | Preset | None) -> Policy:
 
 
 def _agent(agent: Agent[Any, Any], team: HostedTeam, policy: Policy) -> AgentView:
-    tools = [
-        ToolView(
-            each.name, each.description, each.effect, dict(each.spec.parameters),
-            _rulings(each, agent, policy), each.kind, each.title,
-        )
-        for each in map(as_tool, agent.tools)
-    ]  # fmt: skip
+    tools = [_tool(each, agent, policy) for each in own_tools(agent)]
+    toolsets = [_toolset(each, agent, policy) for each in agent.toolsets]
     model = agent.model if isinstance(agent.model, str) else getattr(agent.model, "name", "") or ""
     can_call = None if agent.can_call is ALL or "*" in agent.can_call else list(agent.can_call)
-    return AgentView(agent.name, agent.description, model, tools, can_call, _dearest(agent, team))
+    dearest = _dearest(agent, team)
+    return AgentView(agent.name, agent.description, model, tools, can_call, dearest, toolsets)
+
+
+def _tool(tool: Tool[Any, Any], agent: Agent[Any, Any], policy: Policy) -> ToolView:
+    rulings = _rulings(tool, agent, policy)
+    parameters = dict(tool.spec.parameters)
+    return ToolView(
+        tool.name, tool.description, tool.effect, parameters, rulings, tool.kind, tool.title
+    )  # fmt: skip
+
+
+def _toolset(toolset: Toolset, agent: Agent[Any, Any], policy: Policy) -> ToolsetView:
+    """As its provider is known here: looking at a team opens none."""
+    provider = known_provider(toolset)
+    if provider is None or provider.unreached:
+        return ToolsetView(toolset.name, toolset.required, None, "")
+    taken = [each for each in provider.tools.values() if not toolset.only or each.name in toolset.only]
+    tools = [_tool(each, agent, policy) for each in taken]
+    return ToolsetView(toolset.name, toolset.required, tools, provider.reason)
 
 
 def _dearest(agent: Agent[Any, Any], team: HostedTeam) -> float | None:

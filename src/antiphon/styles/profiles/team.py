@@ -33,7 +33,9 @@ from antiphon.styles.profiles.work.dispatch import broker, broker_name
 from antiphon.styles.profiles.work.toolset import MANAGE, TOOLS, with_protocol
 from antiphon.styles.profiles.world.binding import ProfileBinding, hands_over_messages, reads
 from antiphon.styles.profiles.world.shape import config_of
+from antiphon.values.agent import own_tools
 from antiphon.values.tool import as_tool
+from antiphon.values.tool.toolset import Toolset
 
 HANDOVERS: Mapping[str, str] = {
     "LaunchPrincipalExecutionTool": "partner_to_principal_initial_briefing",
@@ -49,9 +51,10 @@ class ProfileTeam:
     """A team that profiles describe.
 
     source: a folder, see `load_profiles`, or a Library. tools: your toolsets by name, beside those of this
-    style. ingestors: your formatting functions, see `ingestor`. models: instead of what an LLM config says,
-    by profile. entry: the profile that the user talks to. bounds: of every agent. delegation: whom an
-    agent may give work to, by profile; without a word of it, every associate that is
+    style: tools, or a Toolset, of which a file names all as its toolset, and one as that tool where its name
+    begins with the toolset's and `_`. ingestors: your formatting functions, see `ingestor`. models: instead
+    of what an LLM config says, by profile. entry: the profile that the user talks to. bounds: of every agent.
+    delegation: whom an agent may give work to, by profile; without a word of it, every associate that is
     `available_for_staffing`. tags: of profiles, for that. handovers: the protocols of tools. env: where LLM
     configs read variables.
 
@@ -66,7 +69,7 @@ class ProfileTeam:
         self,
         source: str | os.PathLike[str] | Library,
         *,
-        tools: Mapping[str, Sequence[Tool | Callable[..., Any]]] | None = None,
+        tools: Mapping[str, Sequence[Tool | Callable[..., Any]] | Toolset] | None = None,
         ingestors: Iterable[Ingestor] = (),
         models: Mapping[str, str | Model] | None = None,
         entry: str | None = None,
@@ -78,7 +81,11 @@ class ProfileTeam:
     ) -> None:
         self._ingestors = _named(ingestors)
         self._toolsets = _toolsets(tools or {})
-        names = {name: tuple(each.name for each in given) for name, given in self._toolsets.items()}
+        self._provided = {name: each for name, each in (tools or {}).items() if isinstance(each, Toolset)}
+        names: dict[str, Sequence[str] | None] = {
+            name: tuple(each.name for each in given) for name, given in self._toolsets.items()
+        }
+        names |= {name: each.only or None for name, each in self._provided.items()}
         loaded = source if isinstance(source, Library) else None
         self.library = loaded or load_profiles(source, toolsets=names, ingestors=tuple(self._ingestors))  # type: ignore[arg-type]
         self._models, self._bounds = models or {}, bounds or ProfileLimits()
@@ -159,23 +166,22 @@ class ProfileTeam:
     def planner(self) -> str:
         """The agent whose work modules are the team's plan: the principal, or else the first that may manage
         them; empty when nobody may."""
-        found = [
-            each.name for each in self._agents if any(one.name == MANAGE for one in map(as_tool, each.tools))
-        ]
+        found = [each.name for each in self._agents if any(one.name == MANAGE for one in own_tools(each))]
         principals = [each.name for each in self._roles["principal"]]
         return next((each for each in principals if each in found), found[0] if found else "")
 
     def _agent(self, seat: ProfileBinding) -> Agent:
         profile = seat.profile
         tools = [with_protocol(each, seat.protocols.get(each.name)) for each in self._tools_of(profile)]
+        provided = self._provided_for(profile)
         set_of = {each.name: name for name, given in self._toolsets.items() for each in given}
         config = profile.llm_config_ref
         found = thinking(self.library.llm_config(config), self._env) if config else Thinking()
         return Agent(
             profile.name,
-            instructions(profile, tools, set_of),
+            instructions(profile, tools, set_of, provided),
             model=self._models.get(profile.name, found.model),
-            tools=tools,
+            tools=(*tools, *provided),
             description=profile.description_for_human,
             can_call=tuple(name for name in (seat.principal, seat.broker) if name),
             tool_execution="sequential",
@@ -199,6 +205,17 @@ class ProfileTeam:
         allowed = [each for name in policy.allowed_toolsets for each in self._toolsets.get(name, ())]
         allowed += [every[name] for name in policy.allowed_individual_tools if name in every]
         return list({each.name: each for each in allowed}.values())
+
+    def _provided_for(self, profile: Profile) -> list[Toolset]:
+        """The toolsets with a provider that a profile's policy allows, whole or some of their tools."""
+        policy, found = profile.tool_access_policy, []
+        for name, each in self._provided.items():
+            single = [tool for tool in policy.allowed_individual_tools if _is_of(tool, name, each.only)]
+            if name in policy.allowed_toolsets:
+                found.append(each)
+            elif single:
+                found.append(replace(each, only=tuple(single)))
+        return found
 
     def _protocols(self) -> dict[str, Protocol]:
         known = self.library.protocols
@@ -248,12 +265,21 @@ def _named(ingestors: Iterable[Ingestor]) -> dict[str, Ingestor]:
     return found
 
 
-def _toolsets(given: Mapping[str, Sequence[Tool | Callable[..., Any]]]) -> dict[str, tuple[Tool, ...]]:
-    """Every toolset with its tools; a tool of one's own may stand in several."""
+def _is_of(tool: str, toolset: str, only: Sequence[str]) -> bool:
+    """Whether a tool is one of a toolset with a provider, as far as names say it."""
+    return tool in only if only else tool.startswith(f"{toolset}_")
+
+
+def _toolsets(
+    given: Mapping[str, Sequence[Tool | Callable[..., Any]] | Toolset],
+) -> dict[str, tuple[Tool, ...]]:
+    """Every toolset that has no provider, with its tools; a tool of one's own may stand in several."""
     found = {name: tuple(TOOLS[each] for each in names) for name, names in TOOLSETS.items()}
     for name, tools in given.items():
         if name in found:
             raise DuplicateName("toolset", name)
+        if isinstance(tools, Toolset):
+            continue
         own = tuple(as_tool(each) for each in tools)
         for each in own:
             if each.name in TOOLS:

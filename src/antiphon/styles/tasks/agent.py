@@ -18,9 +18,9 @@ from antiphon.styles.tasks.messages.reply import noted, reply_to
 from antiphon.styles.tasks.scheduling.results import Workings
 from antiphon.styles.tasks.toolkits.declared import ExecutableTool
 from antiphon.styles.tasks.toolkits.toolkit import AgentToolkit, arguments_json
+from antiphon.values.agent import own_tools
 from antiphon.values.hooks import Decision
 from antiphon.values.message import new_id
-from antiphon.values.tool import as_tool
 
 ROUNDS = 8
 """How often the calls that a model wrote into its text are done before the answer is given up."""
@@ -114,7 +114,7 @@ class ToolCapableAgent:
             result = await self._ask(run, message)
             records = await run.records()
             await run.close()
-        tools = {each.name: each for each in map(as_tool, agent.tools)}
+        tools = {each.name: each for each in own_tools(agent)}
         found = Workings.of(records)
         given = len(message.open_tool_calls)
         work = found.done(found.of_agent(self.worker_id), self.worker_id, given, lambda name: tools)

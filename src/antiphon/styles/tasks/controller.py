@@ -19,7 +19,7 @@ from antiphon.styles.tasks.scheduling.results import Workings
 from antiphon.styles.tasks.scheduling.schedule import dealer, lane, lane_name
 from antiphon.styles.tasks.scheduling.task import mail_of
 from antiphon.styles.tasks.worker import Worker
-from antiphon.values.tool import as_tool
+from antiphon.values.agent import own_tools
 
 INSTRUCTIONS = (
     "You know who can do what. Give each request to the colleague it is for, and answer with the result."
@@ -204,7 +204,7 @@ class Controller:
 
     def _tools_of(self, agent: str) -> dict[str, Tool]:
         worker = self._workers.get(agent)
-        return {each.name: each for each in map(as_tool, worker.agent().tools)} if worker is not None else {}
+        return {each.name: each for each in own_tools(worker.agent())} if worker is not None else {}
 
     # -- messages --------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from math import inf
 
 from msgspec import Struct, field
@@ -135,7 +135,8 @@ DONE_BY_RUNNING = frozenset({"completed", "failed", "unknown", "interrupted"})
 
 class AuditedActivation(Struct):
     """An activation as the audit knows it. results: how many each call of the turn has. action: its id.
-    instructed: its instructions were written in this call. labels: of all that it was ever shown."""
+    instructed: its instructions were written in this call. offered: see `OfferAudit`, when its turn began.
+    labels: of all that it was ever shown."""
 
     agent: str
     call: str = ""
@@ -152,6 +153,7 @@ class AuditedActivation(Struct):
     calls: tuple[ToolCall, ...] = ()
     results: list[int] = field(default_factory=list)
     open: set[str] = field(default_factory=set)
+    offered: Mapping[str, bool] = {}
     labels: set[str] = field(default_factory=set)
 
     def deliver(self, message: Message) -> None:
@@ -222,6 +224,7 @@ INVARIANTS = {
     "ends before it; what an action published came before its end",
     "decided": "what a hook decided names a hook that decides such things, and its rules stand with it alone",
     "instructions": "instructions are written once in a call, before its model is first asked in that turn",
+    "offered": "a tool of a toolset that starts was on offer when its turn began",
     "command": "a command is applied once, in order",
     "view": "only a living activation's view of its conversation is shortened",
     "permission": "no acting tool starts unless allowed, with the arguments that were allowed",

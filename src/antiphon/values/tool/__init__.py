@@ -27,17 +27,16 @@ from antiphon.values.fields import fit, shown
 from antiphon.values.generic import Given, Returned
 from antiphon.values.model import Example, ToolSpec
 from antiphon.values.progress import FileDiff, FileLocation
+from antiphon.values.tool.offer import Effect, ToolKind
 from antiphon.values.tool.tool import (
     MAX_TITLE,
     Dependency,
     Done,
-    Effect,
     OutsideCall,
     Presentation,
     Reconcile,
     Tool,
     ToolContext,
-    ToolKind,
     bound,
     result_of,
 )

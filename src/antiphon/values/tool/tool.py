@@ -28,13 +28,10 @@ from antiphon.values.generic import Given, Held, Returned
 from antiphon.values.message import Attachment, ToolResult
 from antiphon.values.model import Example, ToolSpec
 from antiphon.values.progress import FileDiff, FileLocation, ReportProgress
+from antiphon.values.tool.offer import Effect, ToolKind
 
-Effect = Literal["read", "idempotent", "once"]
 Reconcile = Callable[..., Any] | Literal["resume"]
 _Found = TypeVar("_Found")
-ToolKind = Literal["read", "edit", "delete", "move", "search", "execute", "think", "fetch", "other"]
-"""What a tool is for, as the Agent Client Protocol knows kinds: readers choose pictures and words by it. It
-decides nothing; `effect` does."""
 MAX_LABELS, LABEL = 16, 64
 """Labels of a result, and characters of one."""
 MAX_FILES = 100

@@ -37,6 +37,7 @@ from antiphon.kernel.facts.events import (
     StepEffect,
     TimerEffect,
     ToolEffect,
+    ToolsetOffered,
     TranscriptCompacted,
     TurnFinished,
     TurnStarted,
@@ -46,6 +47,7 @@ from antiphon.kernel.facts.fold.inbox import deliver
 from antiphon.kernel.facts.ids import activation_of, index_of, located
 from antiphon.kernel.facts.ledger import limit_run, run_scope
 from antiphon.kernel.facts.state import OwnerInfo, RunState, log, mark_ready
+from antiphon.kernel.facts.toolsets import offered_toolset
 from antiphon.values.message import USER
 from antiphon.values.policy import Grant
 
@@ -116,7 +118,10 @@ def _run_resumed(run: RunState, event: RunResumed) -> None:
         run.options = msgspec.structs.replace(run.options, run_limits=event.run_limits)
     if event.imported:
         run.grants.clear()
-    run.owner = OwnerInfo(event.manifest, event.policy, event.rules, run.owner.imported or event.imported)
+    run.owner = OwnerInfo(
+        event.manifest, event.policy, event.rules, run.owner.imported or event.imported,
+        toolsets=run.owner.toolsets, down=run.owner.down,
+    )  # fmt: skip
     run.freed.update(dict.fromkeys(run.waiting))
 
 
@@ -221,6 +226,16 @@ def _drain_started(run: RunState, event: DrainStarted) -> None:
     run.owner = msgspec.structs.replace(run.owner, draining=frozenset(event.not_begun))
 
 
+def _toolset_offered(run: RunState, event: ToolsetOffered) -> None:
+    toolsets, down = run.owner.toolsets, {**run.owner.down}
+    if event.tools is not None:
+        toolsets = {**toolsets, event.name: offered_toolset(event.name, event.tools)}
+    down.pop(event.name, None)
+    if event.reason:
+        down[event.name] = event.reason
+    run.owner = msgspec.structs.replace(run.owner, toolsets=toolsets, down=down)
+
+
 def _run_closed(run: RunState, event: RunClosed) -> None:
     run.closed = True
 
@@ -238,6 +253,7 @@ APPLY: Mapping[type, Callable[[RunState, Any], None]] = {
     TurnFinished: turns.turn_finished,
     CancelRequested: _cancel_requested,
     DrainStarted: _drain_started,
+    ToolsetOffered: _toolset_offered,
     RunClosed: _run_closed,
 }
 

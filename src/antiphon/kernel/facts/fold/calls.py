@@ -229,7 +229,7 @@ def _deliver_opening(
         begin_with(callee, read.history, ids.opening_id(callee.call))
     message = opening(caller, callee, read, call.attachments if call is not None else ())
     if message is not None:
-        deliver(callee, message)
+        deliver(callee, labelled(message, caller))
         log(run, callee.request, message)
     for each in read.inbox:
         deliver(callee, labelled(each, caller))

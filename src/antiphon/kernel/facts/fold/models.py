@@ -51,7 +51,7 @@ def model_started(run: RunState, activation: Activation, opened: OpenEffect, det
         # Only a turn with calls ends so, and doing those was progress.
         activation.progress.reminders = 0
         end_turn(activation)
-        next_turn(activation)
+        next_turn(run, activation)
     attempts, conversation = activation.turn.attempts, activation.conversation
     attempts.count += 1
     activation.phase = "waiting"

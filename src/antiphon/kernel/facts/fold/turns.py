@@ -30,7 +30,7 @@ def turn_started(run: RunState, event: TurnStarted) -> None:
     for message in taken:
         if message.labels:
             carry(activation, message.labels)
-    turn = next_turn(activation)
+    turn = next_turn(run, activation)
     turn.suffix, turn.offered_tools = event.suffix, event.offered_tools
     if event.calls is not None:
         turn.messages, turn.planned, turn.ends = taken, True, {}
@@ -57,11 +57,12 @@ def turn_started(run: RunState, event: TurnStarted) -> None:
         activation.phase = "asking"
 
 
-def next_turn(activation: Activation) -> Turn:
+def next_turn(run: RunState, activation: Activation) -> Turn:
     """The turn after the last one, a new object; nothing of the last one stays."""
     if activation.mailbox.hops:
         hops.forget(activation)
     activation.another_turn = False
+    activation.conversation.toolsets = run.owner.toolsets
     turn = activation.turn = Turn(activation.turn.number + 1)
     return turn
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -13,18 +13,23 @@ from antiphon.errors import DuplicateName, UnknownName, UserError
 from antiphon.kernel.context.prompt import PromptPrefix, make_prefix, write_prompt
 from antiphon.kernel.facts.agent_call import CALL_AGENT, FINISH
 from antiphon.kernel.facts.options import Options
+from antiphon.kernel.facts.toolsets import OfferedToolset
 from antiphon.kernel.rules.builtins import BUILTINS, call_spec
 from antiphon.kernel.rules.team.compiled import CompiledAgent, CompiledTeam, ModelOption
 from antiphon.kernel.rules.team.manifest import declared
 from antiphon.schema.output_type import DeclaredOutput, answer_of
-from antiphon.values.agent import ALL, Agent, RequestOptions
+from antiphon.values.agent import ALL, Agent, RequestOptions, own_tools
 from antiphon.values.limits import Limits
 from antiphon.values.message import USER
 from antiphon.values.model import ToolSpec
 from antiphon.values.policy import Policy
-from antiphon.values.tool import Tool, as_tool
+from antiphon.values.tool import Tool
+from antiphon.values.tool.offered import tool_of
+from antiphon.values.tool.toolset import Toolset
 
 NOTHING_ASKED = RequestOptions()
+OFFERS = 256
+"""Compositions of one agent's tools that are kept compiled."""
 
 
 def make_team(
@@ -42,6 +47,7 @@ def make_team(
         members,
         models,
         any(agent.policy is not None or agent.hooks.authorize is not None for agent in agents),
+        toolsets_of(agents),
     )
 
 
@@ -73,26 +79,54 @@ def make_members(
     members: dict[str, CompiledAgent] = {}
     for name, agent in by_name.items():
         compiled = functools.partial(_member, agent, introductions, _reachable(agent, everyone), options)
-        reading = functools.cache(functools.partial(_reading, compiled, readers))
-        asked = functools.lru_cache(maxsize=256)(functools.partial(_asked, compiled, readers))
-        member = compiled(())
-        members[name] = replace(member, declared=declared(member), reading=reading, asked=asked)
+        offered = functools.lru_cache(OFFERS)(functools.partial(_offered, agent, compiled, readers))
+        member = compiled({}, {})
+        members[name] = replace(member, declared=declared(member), offered=offered)
     return members
 
 
-def _reading(
-    compiled: Callable[[tuple[Tool, ...]], CompiledAgent], readers: Callable[[], tuple[Tool, ...]]
-) -> CompiledAgent:
-    """An agent with the tools that read what was cut."""
-    return compiled(readers())
-
-
-def _asked(
-    compiled: Callable[[tuple[Tool, ...], RequestOptions], CompiledAgent],
-    readers: Callable[[], tuple[Tool, ...]], request: bytes, cut: bool,
+def _offered(
+    agent: Agent, compiled: Callable[[Mapping[str, Tool], Mapping[str, str], RequestOptions], CompiledAgent],
+    readers: Callable[[], tuple[Tool, ...]], cut: bool, toolsets: tuple[OfferedToolset, ...], request: bytes,
 ) -> CompiledAgent:  # fmt: skip
-    """An agent as a request wants it."""
-    return compiled(readers() if cut else (), msgspec.json.decode(request, type=RequestOptions))
+    """See `CompiledAgent.offered`. Of two tools of one name the first one counts: no toolset's takes the
+    place of another tool, of one that the request brings or of a call of the kernel."""
+    asked = msgspec.json.decode(request, type=RequestOptions) if request else NOTHING_ASKED
+    brought = {tool.name: tool for tool in asked.made()}
+    taken = {tool.name for tool in own_tools(agent)} | BUILTINS.keys() | brought.keys()
+    more: dict[str, Tool] = {}
+    sources: dict[str, str] = {}
+    only = {each.name: each.only for each in agent.toolsets}
+    for toolset in toolsets:
+        wanted = only[toolset.name]
+        for offer in toolset.tools:
+            if offer.name in taken or offer.name in more or (wanted and offer.name not in wanted):
+                continue
+            if asked.own_tools is None or {offer.name, toolset.name} & set(asked.own_tools):
+                more[offer.name], sources[offer.name] = tool_of(offer), toolset.name
+    if cut:
+        more.update({tool.name: tool for tool in readers() if tool.name not in more})
+    return compiled(more | brought, sources, asked)
+
+
+def toolsets_of(agents: Iterable[Agent]) -> dict[str, Toolset]:
+    """The toolsets of a team by name. Raises DuplicateName, UserError: two of one name."""
+    found: dict[str, Toolset] = {}
+    for agent in agents:
+        own: set[str] = set()
+        for each in agent.tools:
+            if not isinstance(each, Toolset):
+                continue
+            if each.name in own:
+                raise DuplicateName(f"toolset of {agent.name}", each.name)
+            own.add(each.name)
+            known = found.setdefault(each.name, each)
+            if known.provider != each.provider:
+                raise UserError(
+                    f"{agent.name}: its toolset {each.name!r} is not the one that another agent has under "
+                    "that name; give one of them another name, or both the same one"
+                )
+    return found
 
 
 def _as_asked(agent: Agent, request: RequestOptions) -> Agent:
@@ -100,8 +134,9 @@ def _as_asked(agent: Agent, request: RequestOptions) -> Agent:
     asking, most = agent.asking, request.max_output_tokens or agent.asking.max_output_tokens
     choice, tools = asking.tool_choice, agent.tools
     if request.own_tools is not None:
-        tools = tuple([each for each in map(as_tool, tools) if each.name in request.own_tools])
-        lost = {each.name for each in map(as_tool, agent.tools)} - set(request.own_tools)
+        own = own_tools(agent)
+        tools = (*[each for each in own if each.name in request.own_tools], *agent.toolsets)
+        lost = {each.name for each in own} - set(request.own_tools)
         choice = "auto" if choice in lost else choice
     asking = replace(
         asking, settings={**asking.settings, **request.settings}, tool_choice=choice,
@@ -122,24 +157,23 @@ def _check_breach(limits: Limits | None, agents: Mapping[str, Agent]) -> None:
 
 def _member(
     agent: Agent, introductions: Mapping[str, str], reachable: frozenset[str], options: Options,
-    more: tuple[Tool, ...], request: RequestOptions = NOTHING_ASKED,
+    more: Mapping[str, Tool], sources: Mapping[str, str], request: RequestOptions = NOTHING_ASKED,
 ) -> CompiledAgent:  # fmt: skip
     """more: tools beside its own, told of after all others, so that what stands before stays as it was.
     request: what the request that it works on wants."""
     if request is not NOTHING_ASKED:
-        more = (*more, *request.made())
         agent = _as_asked(agent, request)
-    tools = _own_tools(agent)
+    tools = _tools_of(agent)
     builtins = frozenset(_builtins(agent, reachable, options) - set(tools))
-    more = tuple([each for each in more if each.name not in tools and each.name not in builtins])
-    finishing = {name for name, tool in tools.items() if tool.finishes or name == FINISH}
+    more = {name: tool for name, tool in more.items() if name not in tools and name not in builtins}
+    finishing = {name for name, tool in (tools | more).items() if tool.finishes or name == FINISH}
     offered = builtins | tools.keys()
     rules = [each.prompt for name, each in BUILTINS.items() if name in offered and each.prompt]
     user = options.interactive and (USER in reachable or tuple(agent.can_call) == ALL)
     # Only where the user is named: of who may call everybody no request shall cost more.
     forms = options.interactive and USER in reachable
     specs = (*[tool.spec for tool in tools.values()], *_builtin_specs(builtins, options.background, forms))
-    specs += tuple([tool.spec for tool in more])
+    specs += tuple([tool.spec for tool in more.values()])
     colleagues = [told for name, told in introductions.items() if name != agent.name and name in reachable]
     examples = tuple(agent.examples) + tuple(each for tool in tools.values() for each in tool.examples)
     answer = answer_of(agent.output_type) if agent.output_type is not None else None
@@ -164,7 +198,7 @@ def _member(
     prefix, entry_prefix = prefixes(fixed or "")
     return CompiledAgent(
         agent,
-        tools | {tool.name: tool for tool in more},
+        tools | more,
         builtins,
         frozenset(options.disabled) - set(tools),
         reachable,
@@ -177,12 +211,16 @@ def _member(
         Policy(agent.policy) if isinstance(agent.policy, str) else agent.policy,
         # The same text has the same prefix, so that a provider's cache holds from call to call.
         functools.lru_cache(maxsize=256)(prefixes) if fixed is None else None,
+        toolsets=tuple([each.name for each in agent.tools if isinstance(each, Toolset)]),
+        sources=sources,
     )
 
 
-def _own_tools(agent: Agent) -> dict[str, Tool]:
+def _tools_of(agent: Agent) -> dict[str, Tool]:
     found: dict[str, Tool] = {}
     for tool in agent.tools:
+        if isinstance(tool, Toolset):
+            continue
         if not isinstance(tool, Tool):
             raise UserError(f"{agent.name}: {tool!r} is not a tool")
         if tool.name in found:

@@ -15,11 +15,13 @@ from antiphon.kernel.facts.agent_call import FINISH
 from antiphon.kernel.facts.events import CallEffect, ModelEffect
 from antiphon.kernel.facts.ids import activation_of
 from antiphon.kernel.facts.state import RunState
+from antiphon.kernel.facts.toolsets import OfferedToolset
 from antiphon.schema.output_type import OutputSchema
 from antiphon.values.agent import Agent, RetryPolicy
 from antiphon.values.model import Example, Model, Usage
 from antiphon.values.policy import Policy
 from antiphon.values.tool import Tool
+from antiphon.values.tool.toolset import Toolset
 
 _RETRY = RetryPolicy()
 """Of an agent that does not say it."""
@@ -51,11 +53,14 @@ class CompiledAgent(Struct, frozen=True, eq=False):
     `prefix` and `entry_prefix` have none."""
     declared: bytes = b"{}"
     """Its part of the manifest, JSON."""
-    reading: Callable[[], CompiledAgent] | None = None
-    """The same agent with the tools that read what it was shown only in part, after all others."""
-    asked: Callable[[bytes, bool], CompiledAgent] | None = None
-    """The same agent as a request wants it, whose RequestOptions are given as JSON; the flag: with the tools
-    of `reading`."""
+    toolsets: tuple[str, ...] = ()
+    """Their names."""
+    sources: Mapping[str, str] = {}
+    """Of its tools that a toolset offers, the toolset's name."""
+    offered: Callable[[bool, tuple[OfferedToolset, ...], bytes], CompiledAgent] | None = None
+    """The same agent with what it is offered beside its own, after all of that: the tools that read what was
+    cut, if the flag is set, and what toolsets offer; and as a request wants it, whose RequestOptions are
+    given as JSON. None: of one that has them."""
 
 
 def model_seed(name: str) -> bytes:
@@ -115,20 +120,30 @@ class CompiledTeam(Struct, frozen=True, eq=False):
     models: Mapping[str, tuple[ModelOption, ...]]
     policies: bool
     """An agent brings rules of its own."""
+    toolsets: Mapping[str, Toolset] = {}
+    """By name."""
 
 
-def at_work(member: CompiledAgent, activation: Activation) -> CompiledAgent:
-    """The agent with the tools that it is offered beside its own, as far as its conversation has come."""
-    if activation.progress.request and member.asked is not None:
-        return member.asked(activation.progress.request, activation.conversation.cut)
-    if activation.conversation.cut and member.reading is not None:
-        return member.reading()
+def at_work(
+    member: CompiledAgent, activation: Activation, toolsets: Mapping[str, OfferedToolset] | None = None
+) -> CompiledAgent:
+    """The agent with the tools that it is offered beside its own, as far as its conversation has come.
+
+    toolsets: what they offer, if not what they offered when the turn began.
+    """
+    conversation, request = activation.conversation, activation.progress.request
+    known = conversation.toolsets if toolsets is None else toolsets
+    found = tuple([known[name] for name in member.toolsets if name in known])
+    if (found or conversation.cut or request) and member.offered is not None:
+        return member.offered(conversation.cut, found, request)
     return member
 
 
 def answer_for(member: CompiledAgent, request: bytes) -> OutputSchema | None:
     """Of what type the result of a request is; request: its RequestOptions as JSON, empty without."""
-    return member.asked(request, False).answer if request and member.asked is not None else member.answer
+    if request and member.offered is not None:
+        return member.offered(False, (), request).answer
+    return member.answer
 
 
 def prefix_of(member: CompiledAgent, activation: Activation) -> PromptPrefix:

@@ -73,6 +73,8 @@ def declared(member: CompiledAgent) -> bytes:
     for name, (default, written) in _GROUPS.items():
         # Most agents leave a group as it is.
         fields[name] = written if fields[name] is default else _group(fields[name])
+    if member.toolsets:
+        fields["toolsets"] = [(each.name, each.only) for each in agent.toolsets]
     fields["prefix"], fields["entry_prefix"] = member.prefix.digest, member.entry_prefix.digest
     return _encode(fields)
 

@@ -34,6 +34,7 @@ from antiphon.kernel.facts.events import (
     RunStarted,
     TimerEffect,
     ToolEffect,
+    ToolsetOffered,
     TranscriptCompacted,
 )
 from antiphon.kernel.facts.records import ActivationIndex, whose
@@ -126,6 +127,11 @@ class RunLog:
 
     def _drained(self, event: DrainStarted) -> None:
         self._say(INFO, event, "is drained, effects in flight: %d", len(self._state.open))
+
+    def _toolset(self, event: ToolsetOffered) -> None:
+        # Why is its provider's word, which `antiphon.toolsets` says.
+        level, state = (WARNING, "down") if event.reason else (INFO, "up")
+        self._say(level, event, "toolset %s is %s", event.name, state)
 
     def _closed(self, event: RunClosed) -> None:
         self._say(INFO, event, "closed")
@@ -223,6 +229,7 @@ _TOLD: Mapping[type, Callable[[RunLog, Any], None]] = {
     RunStarted: RunLog._started,
     RunResumed: RunLog._resumed,
     DrainStarted: RunLog._drained,
+    ToolsetOffered: RunLog._toolset,
     RunClosed: RunLog._closed,
     CancelRequested: RunLog._cancel,
     MessagePosted: RunLog._message,

@@ -25,6 +25,7 @@ from antiphon.server.routes.bodies.answered import (
     TeamSourceView,
     TeamView,
     Ticket,
+    ToolsetView,
     ToolView,
     TurnView,
 )
@@ -73,6 +74,7 @@ __all__ = [
     "Teams",
     "TellBody",
     "Ticket",
+    "ToolsetView",
     "ToolView",
     "TurnView",
     "WorkModuleChange",

@@ -293,6 +293,19 @@ class ToolView(Struct, frozen=True):
     """What people are shown in place of the name, one line."""
 
 
+class ToolsetView(Struct, frozen=True):
+    """A toolset of an agent: tools whose provider lives and dies."""
+
+    name: str
+    """Its name."""
+    required: bool
+    """A run does not start without it."""
+    tools: list[ToolView] | None
+    """What it offers now, or offered last; None: no run of this server has had it opened."""
+    reason: str
+    """Why its provider cannot be reached; empty: it can, or nobody has tried."""
+
+
 class AgentView(Struct, frozen=True):
     """An agent of a team."""
 
@@ -308,6 +321,8 @@ class AgentView(Struct, frozen=True):
     """Whom it may call; None: everybody."""
     usd_per_token: float | None
     """What a token of its models costs at most; None where a price is unknown."""
+    toolsets: list[ToolsetView]
+    """What it can use beside its tools."""
 
 
 class TeamLine(Struct, frozen=True):

@@ -93,10 +93,11 @@ class _Draft(Struct, frozen=True):
 def load_profiles(
     folder: str | os.PathLike[str],
     *,
-    toolsets: Mapping[str, Sequence[str]] = TOOLSETS,
+    toolsets: Mapping[str, Sequence[str] | None] = TOOLSETS,
     ingestors: Sequence[str] = INGESTORS,
 ) -> Library:
-    """Read a folder. toolsets: those that are installed, and the tools in each.
+    """Read a folder. toolsets: those that are installed, and the tools in each; None of one whose provider
+    says what there is when it is reached.
 
     Raises ConfigError when it has no folder `profiles`; what is wrong with files is among the findings.
     """

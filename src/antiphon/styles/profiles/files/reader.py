@@ -43,9 +43,10 @@ class _EnoughError(Exception):
 
 
 class FileIndex(Struct, frozen=True):
-    """What files may name. toolsets: those that are installed, with their tools."""
+    """What files may name. toolsets: those that are installed, with their tools; None where only their
+    provider knows these."""
 
-    toolsets: Mapping[str, Sequence[str]]
+    toolsets: Mapping[str, Sequence[str] | None]
     ingestors: Sequence[str]
 
 
@@ -373,8 +374,9 @@ class Page(YamlReader):
 
     def _tool(self, node: yaml.Node, trail: str) -> str:
         name = self.text(node, "")
-        tools = [tool for tools in self._known.toolsets.values() for tool in tools]
-        if name in tools:
+        known = self._known.toolsets
+        tools = [tool for tools in known.values() for tool in tools or ()]
+        if name in tools or any(each is None and name.startswith(f"{one}_") for one, each in known.items()):
             return name
         if any(name in others for others in GIVEN.values()):
             self.warning(node, trail, f"the tool {name!r} {_NOT_GIVEN}")

@@ -15,13 +15,17 @@ from antiphon.styles.profiles.files.profile import Profile, Segment
 from antiphon.styles.profiles.files.template import Template
 from antiphon.styles.profiles.turns.inbox import SYSTEM
 from antiphon.styles.profiles.world.world import RuleContext
+from antiphon.values.tool.toolset import Toolset
 
 
-def instructions(profile: Profile, tools: Sequence[Tool], toolsets: Mapping[str, str]) -> str:
-    """The segments that never change, joined by blank lines. toolsets: of each tool, by name."""
-    parts = [
-        _static(each, profile, tools, toolsets) for each in profile.segments if not is_dynamic(each, profile)
-    ]
+def instructions(
+    profile: Profile, tools: Sequence[Tool], toolsets: Mapping[str, str], provided: Sequence[Toolset] = ()
+) -> str:
+    """The segments that never change, joined by blank lines. toolsets: of each tool, by name. provided:
+    those whose tools come and go, so that only their names are told here."""
+    told = [f"- {each.name} ({toolsets.get(each.name, each.name)}): {each.description}" for each in tools]
+    told += [f"- {', '.join(each.only) or 'all tools'} of {each.name}" for each in provided]
+    parts = [_static(each, profile, told) for each in profile.segments if not is_dynamic(each, profile)]
     return "\n\n".join(part for part in parts if part.strip())
 
 
@@ -38,14 +42,11 @@ def dynamic_text(view: RuleContext) -> list[str]:
     return [text for text in (_segment(each, view) for each in view.seat.segments) if text.strip()]
 
 
-def _static(segment: Segment, profile: Profile, tools: Sequence[Tool], toolsets: Mapping[str, str]) -> str:
+def _static(segment: Segment, profile: Profile, tools: Sequence[str]) -> str:
     if segment.condition is not None and not constant(segment.condition):
         return ""
     if segment.type == "tool_description":
-        lines = [
-            f"- {each.name} ({toolsets.get(each.name, each.name)}): {each.description}" for each in tools
-        ]
-        return "\n".join(["Your tools:", *lines]) if lines else ""
+        return "\n".join(["Your tools:", *tools]) if tools else ""
     template = _template(segment, profile)
     return template.text if segment.type == "static_text" and template is not None else ""
 
