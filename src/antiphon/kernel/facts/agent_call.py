@@ -120,7 +120,6 @@ def opening(
         intent=asked.intent,
         attachments=attachments,
         calls=asked.calls,
-        labels=caller.conversation.labels,
         data=asked.data,
     )
 

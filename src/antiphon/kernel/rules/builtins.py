@@ -310,7 +310,7 @@ def _deliver_only(
     """What a callee would be called for goes into its inbox, as far as there is room."""
     told = opening(caller, callee, asked, ())
     if told is not None and (told.content or told.data is not None or told.calls):
-        told = msgspec.structs.replace(told, id=ids.opening_id(effect_id))
+        told = labelled(msgspec.structs.replace(told, id=ids.opening_id(effect_id)), caller)
         emit(MessagePosted(told, callee.id, dead_letter=full(callee, run.options.limits)))
     for position in asked.forward:
         refused = full(callee, run.options.limits)
