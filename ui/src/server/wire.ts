@@ -430,6 +430,7 @@ export interface AgentView {
   tools: ToolView[];
   can_call: string[] | null;
   usd_per_token: number | null;
+  toolsets: ToolsetView[];
 }
 
 /** A tool of an agent. */
@@ -441,6 +442,14 @@ export interface ToolView {
   rulings: Record<string, string>;
   kind: "delete" | "edit" | "execute" | "fetch" | "move" | "other" | "read" | "search" | "think";
   title: string;
+}
+
+/** A toolset of an agent: tools whose provider lives and dies. */
+export interface ToolsetView {
+  name: string;
+  required: boolean;
+  tools: ToolView[] | null;
+  reason: string;
 }
 
 /** What can be started. */
