@@ -112,6 +112,22 @@ CASES = {
     ],
     ("profiles", "check"): [["profiles"], ["no\x1b[31m"]],
     ("profiles", "schema"): [[], ["\x1b[31m"]],
+    ("knowledge", "add"): [
+        ["\x1b[31m", "notes"],
+        ["more", "no\x1b[31m"],
+        ["more", "notes", "--description", HOSTILE],
+        ["more", "notes", "--project", "\x1b[31m"],
+    ],
+    ("knowledge", "ls"): [[]],
+    ("knowledge", "search"): [
+        ["zzrun"],
+        [HOSTILE],
+        ["zzrun", "--source", "\x1b[31m"],
+        ["x", "--owner", "\x1b[31m"],
+    ],
+    ("knowledge", "watch"): [["--project", "none"], ["--owner", "\x1b[31m"]],
+    ("knowledge", "stats"): [[], ["zznotes"], ["\x1b[31m"]],
+    ("knowledge", "rm"): [["\x1b[31m"], ["zznotes"], ["zznotes", "--yes"]],
     ("models", "ls"): [[], ["\x1b[31m"], ["zzmodel*"]],
     ("models", "show"): [["\x1b[31m"], ["zzmodel"], ["gpt-4.1-mini"]],
     ("doctor",): [[], ["--model", HOSTILE.replace("\x00", "")]],
@@ -254,6 +270,9 @@ def attacked(shell, monkeypatch):  # noqa: F811 - the fixture of that name
     shell.write("hostile.py", HOSTILE_MODULE.format(HOSTILE))
     shell.write("profiles/profiles/bad.yaml", f"{quoted}: {quoted}\nprofile_name: {quoted}\n")
     shell.write("models.yaml", f"zzmodel:\n  {quoted}: 1\n")
+    shell.write("notes/zz\x1b[31m.md", f"# zzrun {HOSTILE}\n\nzzrun {HOSTILE}\n")
+    shell.write("notes/good.md", f"# zzrun {HOSTILE}\n\nzzrun {HOSTILE}\n".replace("\x00", ""))
+    assert shell("knowledge", "add", "zznotes", "notes", "--description", HOSTILE).code == 0
     said = shell("runs", "export", "a0")
     shell.write("forged.json", said.out)
     shell.write("raw.json", json.dumps({"antiphon_export": HOSTILE}))

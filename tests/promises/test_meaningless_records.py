@@ -44,6 +44,8 @@ LOOKING = {("runs", "show"), ("runs", "tail"), ("runs", "request"), ("runs", "ex
 OTHERS = {
     ("run",), ("chat",), ("doctor",), ("graph",), ("models", "ls"), ("models", "show"), ("profiles", "check"),
     ("profiles", "schema"), ("journal", "vacuum"), ("journal", "salvage"), ("journal", "seal"),
+    ("knowledge", "add"), ("knowledge", "ls"), ("knowledge", "search"), ("knowledge", "watch"),
+    ("knowledge", "stats"), ("knowledge", "rm"),
     ("rules", "add"), ("rules", "ls"), ("rules", "rm"),
     ("runs", "import"), ("runs", "ls"), ("runs", "move"), ("runs", "prune"),
     ("runs", "rename"), ("runs", "rm"), ("serve",), ("ui",),

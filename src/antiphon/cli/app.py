@@ -23,6 +23,7 @@ COMMANDS: Mapping[str, str] = {
     "rules": "Allow or deny tools beyond one run.",
     "graph": "Draw who reaches whom in a team.",
     "profiles": "Check agents described in YAML.",
+    "knowledge": "Add, search and follow folders that teams search.",
     "models": "Show model prices, context windows and features.",
     "journal": "Look after the journal that holds the runs.",
     "doctor": "Check that everything a run needs is there.",
@@ -59,6 +60,8 @@ class Commands(click.Group):
             from antiphon.cli.commands.graph import graph as found
         elif cmd_name == "profiles":
             from antiphon.cli.commands.profiles import profiles as found
+        elif cmd_name == "knowledge":
+            from antiphon.cli.commands.knowledge.commands import knowledge as found
         elif cmd_name == "models":
             from antiphon.cli.commands.models import models as found
         elif cmd_name == "journal":

@@ -56,7 +56,7 @@ def test_every_exit_code_is_told():
 
 def test_every_command_and_option_is_told(shell):
     text = DOCUMENT.read_text("utf-8")
-    for group in ("runs", "journal", "models", "profiles"):
+    for group in ("runs", "journal", "knowledge", "models", "profiles"):
         for name in re.findall(r"^  (\w+)  ", shell(group, "--help").out, re.MULTILINE):
             assert f"`antiphon {group} {name}" in text
     for name in COMMANDS:

@@ -56,17 +56,18 @@ class KnowledgeLibrary:
         self._lock = threading.RLock()
         self._opened: dict[tuple[KnowledgeKey, SourceSpec], FolderSource] = {}
         self._own: dict[tuple[KnowledgeKey, Path], FolderSource] = {}
-        self._federations: dict[tuple[KnowledgeKey, Path], Federation] = {}
+        self._federations: dict[tuple[KnowledgeKey, Path | None], Federation] = {}
 
-    def federation(self, key: KnowledgeKey, folder: str | os.PathLike[str]) -> Federation:
+    def federation(self, key: KnowledgeKey, folder: str | os.PathLike[str] | None = None) -> Federation:
         """The sources that were added under a key, and the folder as `files` unless one is called so.
 
         Raises ConfigError when it is no folder.
         """
-        place = Path(folder).resolve()
+        place = Path(folder).resolve() if folder is not None else None
         with self._lock:
             if (key, place) not in self._federations:
-                self._own[key, place] = self._folder(key, place)
+                if place is not None:
+                    self._own[key, place] = self._folder(key, place)
                 self._federations[key, place] = Federation(partial(self._sources, key, place))
             return self._federations[key, place]
 
@@ -89,11 +90,12 @@ class KnowledgeLibrary:
             return FolderSource(FILES, place, description=_OWN, bounds=BOUNDS)
         return self._store.folder_source(key, FILES, place, _OWN)
 
-    def _sources(self, key: KnowledgeKey, place: Path) -> list[Source]:
+    def _sources(self, key: KnowledgeKey, place: Path | None) -> list[Source]:
         with self._lock:
             added = [] if self._store is None else self._added(self._store, key)
-            named = any(each.name == FILES for each in added)
-            return added if named else [*added, self._own[key, place]]
+            if place is None or any(each.name == FILES for each in added):
+                return added
+            return [*added, self._own[key, place]]
 
     def _added(self, store: KnowledgeStore, key: KnowledgeKey) -> list[Source]:
         found: list[Source] = []

@@ -72,7 +72,7 @@ class KnowledgeStore:
             raise UnknownName("source", name, names)
         return _read(self._place(key) / name)
 
-    def keys(self) -> list[KnowledgeKey]:
+    def known_keys(self) -> list[KnowledgeKey]:
         """The keys under which there are sources."""
         found = sorted(self.folder.glob("*/*/*/source.json"))
         places = dict.fromkeys(each.parent.parent for each in found)

@@ -27,7 +27,7 @@ def test_sources_are_added_listed_and_removed(tmp_path: Path, folder: Path) -> N
     added = store.add(ANA, "sea", str(folder), "on the sea")
     assert (added.folder, added.description) == (str(folder.resolve()), "on the sea")
     assert KnowledgeStore(tmp_path / "knowledge").spec(ANA, "sea") == added
-    assert store.keys() == [ANA]
+    assert store.known_keys() == [ANA]
     for name in ("sea", "SEA"):
         with pytest.raises(DuplicateName):
             store.add(ANA, name, str(folder))

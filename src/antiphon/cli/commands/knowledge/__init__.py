@@ -1,0 +1,1 @@
+"""`antiphon knowledge`: `commands.py` holds its commands, `shown.py` what they show."""

@@ -1,0 +1,213 @@
+"""`antiphon knowledge`: the sources that teams search, beside their own folder: added, searched, followed."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Iterable
+
+import click
+
+from antiphon.cli import exit_codes
+from antiphon.cli.commands.knowledge.shown import (
+    WIDTH,
+    columns,
+    plain_found,
+    plain_spec,
+    progress_bar,
+    say_stats,
+    tell_changes,
+)
+from antiphon.cli.display import output, terminal_escape
+from antiphon.cli.store import json_option, knowledge_store
+from antiphon.config.dotenv import environment
+from antiphon.errors import ConfigError, UnknownName
+from antiphon.tools.folder.readers.apart import is_installed
+from antiphon.tools.knowledge import (
+    FolderMonitor,
+    KnowledgeKey,
+    KnowledgeLibrary,
+    KnowledgeStore,
+    SourceSpec,
+)
+
+_HOW = "`antiphon knowledge add NAME FOLDER` adds one"
+
+project_option = click.option(
+    "--project", default="", help="Of that project's sources; others do not see them."
+)
+owner_option = click.option("--owner", default="", help="Of that owner's sources.")
+
+
+@click.group()
+def knowledge() -> None:
+    """Sources of knowledge that teams search, see docs/knowledge.md.
+
+    They are kept in ANTIPHON_HOME, else in .antiphon of the folder we are in, and found by every team that is
+    run there and has the tools `knowledge`.
+    """
+
+
+@knowledge.command("add", short_help="Add a folder as a source, and read its documents.")
+@click.argument("name")
+@click.argument("folder", type=click.Path(exists=True, file_okay=False))
+@click.option("--description", default="", help="What is in it, for whoever chooses among sources.")
+@project_option
+@owner_option
+@json_option
+def add(name: str, folder: str, description: str, project: str, owner: str, as_json: bool) -> int:
+    """Add FOLDER as the source NAME, and read its documents: text, Markdown, HTML, code, and with the extras
+    `knowledge` and `office` PDF and office files. Interrupted, it goes on with the next search.
+    """
+    key, store = KnowledgeKey(project, owner), _store()
+    spec = store.add(key, name, folder, description)
+    source = store.open(key, spec)
+    try:
+        start = time.monotonic()
+        with progress_bar(name) as progress:
+            source.index.refresh(progress=progress)
+        say_stats([(key, spec, source)], as_json, time.monotonic() - start)
+    finally:
+        source.close()
+    return exit_codes.COMPLETED
+
+
+@knowledge.command("ls", short_help="List the sources.")
+@json_option
+def ls(as_json: bool) -> int:
+    """List every source that was added, with its project and owner."""
+    store, code = _store(), exit_codes.COMPLETED
+    found: list[tuple[KnowledgeKey, SourceSpec]] = []
+    for key in store.known_keys():
+        for name in store.names(key):
+            try:
+                found.append((key, store.spec(key, name)))
+            except ConfigError as error:
+                output.tell(str(error))
+                code = exit_codes.CONFIG
+    if as_json:
+        output.say(terminal_escape.json_text([plain_spec(key, spec) for key, spec in found]))
+    for key, spec in found if not as_json else ():
+        whose = [f"{what} {of}" for what, of in (("project", key.project), ("owner", key.owner)) if of]
+        output.say(columns(spec.name, spec.folder, *whose, spec.description))
+    if not found and not as_json:
+        output.say(f"There are no sources; {_HOW}")
+    return code
+
+
+@knowledge.command("search", short_help="Search the sources, as agents do.")
+@click.argument("query")
+@click.option("--source", "names", multiple=True, help="Only that one; may be repeated.")
+@click.option("-n", "count", type=click.IntRange(1, 100), default=5, show_default=True, help="Passages.")
+@project_option
+@owner_option
+@json_option
+def search(query: str, names: tuple[str, ...], count: int, project: str, owner: str, as_json: bool) -> int:
+    """Search the sources and print passages with their citations, best first. What was not searched is told
+    on the error output; the exit code is then 6.
+    """
+    key, store = KnowledgeKey(project, owner), _store()
+    _check(store, key, names)
+    library = KnowledgeLibrary(store)
+    try:
+        found = asyncio.run(library.federation(key).search(query, count, names))
+    finally:
+        library.close()
+    if as_json:
+        output.say(terminal_escape.json_text(plain_found(found)))
+    for each in found.passages if not as_json else ():
+        output.say(columns(each.citation, each.passage.heading))
+        output.say("\n".join(f"    {line}" for line in each.passage.text.splitlines()) + "\n")
+    if not found.passages and not as_json:
+        output.say("Nothing was found")
+    for note in (*found.missing, *found.partial):
+        output.tell(terminal_escape.line(f"{note.source}: {note.text}", WIDTH))
+    return exit_codes.LIMIT if found.missing or found.partial else exit_codes.COMPLETED
+
+
+@knowledge.command("watch", short_help="Follow the files, and tell what changes.")
+@project_option
+@owner_option
+def watch(project: str, owner: str) -> int:
+    """Bring the sources up to date, then follow their files and print what changes, until Ctrl-C.
+
+    `antiphon serve` does this for its teams by itself.
+    """
+    if not is_installed("watchfiles"):
+        raise ConfigError("`antiphon knowledge watch` needs watchfiles: pip install 'antiphon[knowledge]'")
+    key, store = KnowledgeKey(project, owner), _store()
+    _check(store, key)
+    library = KnowledgeLibrary(store)
+    library.federation(key)
+    try:
+        for each in library.folders():
+            with progress_bar(each.name) as progress:
+                tell_changes(each, each.index.refresh(progress=progress))
+        with FolderMonitor(library, told=tell_changes):
+            output.tell("following; Ctrl-C ends it")
+            threading.Event().wait()
+    except KeyboardInterrupt:
+        return exit_codes.COMPLETED
+    finally:
+        library.close()
+    return exit_codes.COMPLETED
+
+
+@knowledge.command("stats", short_help="Say what sources hold, and what could not be read.")
+@click.argument("name", required=False)
+@project_option
+@owner_option
+@json_option
+def stats(name: str | None, project: str, owner: str, as_json: bool) -> int:
+    """Say what a source holds, or each of them; what could not be read, and why; what was left out.
+
+    The files are not looked at.
+    """
+    key, store = KnowledgeKey(project, owner), _store()
+    specs = [store.spec(key, each) for each in ([name] if name is not None else store.names(key))]
+    opened = [(key, spec, store.open(key, spec)) for spec in specs]
+    try:
+        say_stats(opened, as_json)
+    finally:
+        for _, _, source in opened:
+            source.close()
+    return exit_codes.COMPLETED
+
+
+@knowledge.command("rm", short_help="Forget a source and its index.")
+@click.argument("name")
+@project_option
+@owner_option
+@click.option("--yes", "-y", is_flag=True, help="Do it; without it nothing is removed.")
+@json_option
+def rm(name: str, project: str, owner: str, yes: bool, as_json: bool) -> int:
+    """Forget the source NAME with its index. Its folder and what is in it stay as they are."""
+    key, store = KnowledgeKey(project, owner), _store()
+    spec = store.spec(key, name)
+    if yes:
+        store.remove(key, name)
+    if as_json:
+        output.say(terminal_escape.json_text({**plain_spec(key, spec), "removed": yes}))
+    else:
+        done = (
+            "is forgotten; its files are as they were"
+            if yes
+            else "would be forgotten; nothing is without --yes"
+        )
+        output.say(terminal_escape.line(f"{name} ({spec.folder}) {done}", WIDTH))
+    return exit_codes.COMPLETED
+
+
+def _store() -> KnowledgeStore:
+    return knowledge_store(environment())
+
+
+def _check(store: KnowledgeStore, key: KnowledgeKey, names: Iterable[str] = ()) -> None:
+    """Raise NotFound where there are no sources, UnknownName for one that is not there."""
+    known = store.names(key)
+    if not known:
+        raise exit_codes.NotFound(f"There are no sources here; {_HOW}")
+    for name in names:
+        if name not in known:
+            raise UnknownName("source", name, known)

@@ -1,0 +1,137 @@
+"""`antiphon knowledge`: sources added, listed, searched, followed and forgotten."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+DOCUMENT = Path(__file__).resolve().parents[3] / "docs/knowledge.md"
+LEASES = """# Leases
+
+A run has one owner.
+
+## When an owner dies
+Its lease is taken over after 15 s.
+"""
+
+
+@pytest.fixture
+def docs(shell):
+    shell.write("docs/operations/leases.md", LEASES)
+    return shell
+
+
+def test_the_examples_of_the_document(docs):
+    block = re.search(r"```console\n(.*?)```", DOCUMENT.read_text("utf-8"), re.DOTALL)[1]
+    for example in block.split("$ antiphon ")[1:]:
+        command, *lines = example.splitlines()
+        said = docs(*[each.strip('"') for each in re.findall(r'"[^"]*"|\S+', command)])
+        assert (said.code, said.err) == (0, ""), command
+        got = [line for line in said.out.splitlines() if line]
+        assert len(got) == len(lines), (command, got)
+        for line, said_line in zip(lines, got, strict=True):
+            pattern = ".*".join(re.escape(part) for part in line.split("…"))
+            assert re.fullmatch(pattern, said_line), (command, line, said_line)
+
+
+def test_each_key_has_sources_of_its_own(docs):
+    docs("knowledge", "add", "handbook", "docs", "--project", "tides", "--owner", "ana")
+    docs("knowledge", "add", "notes", "docs")
+    listed = docs("knowledge", "ls", "--json").value
+    assert [(each["name"], each["project"], each["owner"]) for each in listed] == [
+        ("notes", "", ""),
+        ("handbook", "tides", "ana"),
+    ]
+    assert docs("knowledge", "ls").out.splitlines()[1].endswith("docs  project tides  owner ana")
+    found = docs("knowledge", "search", "lease", "--project", "tides", "--owner", "ana", "--json").value
+    assert {each["source"] for each in found["passages"]} == {"handbook"}
+    assert docs("knowledge", "search", "lease", "--project", "tides").code == 4
+    assert docs("knowledge", "rm", "handbook", "--yes").code == 3
+
+
+def test_what_was_not_read_and_not_searched_is_told(docs):
+    docs.write("docs/odd.md", "\0")
+    docs.write("gone/a.md", "A lease.")
+    said = docs("knowledge", "add", "handbook", "docs")
+    assert "  not read: odd.md is a binary file, not text" in said.out.splitlines()
+    assert docs("knowledge", "stats", "--json").value[0]["unreadable"] == [
+        {"path": "odd.md", "reason": "odd.md is a binary file, not text"}
+    ]
+    docs("knowledge", "add", "gone", "gone")
+    (docs.folder / "gone").rename(docs.folder / "away")
+    said = docs("knowledge", "search", "owner", "--json")
+    assert said.code == 6
+    assert [each["source"] for each in said.value["missing"]] == ["gone"]
+    assert {each["citation"] for each in said.value["passages"]} == {
+        "handbook/operations/leases.md:1-3",
+        "handbook/operations/leases.md:5-6",
+    }
+
+
+def test_mistakes_say_what_to_do(docs):
+    assert docs("knowledge", "ls").out == (
+        "There are no sources; `antiphon knowledge add NAME FOLDER` adds one\n"
+    )
+    assert docs("knowledge", "ls", "--json").value == []
+    for words in (("search", "x"), ("watch",)):
+        said = docs("knowledge", *words)
+        assert (said.code, "adds one" in said.err) == (4, True)
+    assert docs("knowledge", "add", "handbook", "docs").code == 0
+    for words, code, told in (
+        (("add", "handbook", "docs"), 3, "source"),
+        (("add", "a b", "docs"), 3, "letters, digits"),
+        (("add", "more", "none"), 2, "does not exist"),
+        (("search", "x", "--source", "hndbook"), 3, "handbook"),
+        (("search", "x", "-n", "0"), 2, "0"),
+        (("rm", "none"), 3, "handbook"),
+        (("stats", "none"), 3, "handbook"),
+    ):
+        said = docs("knowledge", *words)
+        assert (said.code, told in said.err) == (code, True), (words, said)
+
+
+def test_nothing_is_removed_without_yes(docs):
+    docs("knowledge", "add", "handbook", "docs")
+    assert docs("knowledge", "rm", "handbook").out.endswith("would be forgotten; nothing is without --yes\n")
+    assert docs("knowledge", "rm", "handbook", "--yes", "--json").value["removed"] is True
+    assert docs("knowledge", "ls", "--json").value == []
+    assert (docs.folder / "docs/operations/leases.md").is_file()
+
+
+def test_a_damaged_source_hides_no_other(docs):
+    docs("knowledge", "add", "handbook", "docs")
+    docs("knowledge", "add", "notes", "docs")
+    docs.write(".antiphon/knowledge/-/-/notes/source.json", "{")
+    said = docs("knowledge", "ls")
+    assert said.code == 3
+    assert said.out.startswith("handbook  ")
+    assert "add the source again" in said.err
+
+
+@pytest.mark.slow
+def test_changes_are_printed_until_ctrl_c(docs):
+    docs("knowledge", "add", "handbook", "docs")
+    docs.write("docs/new.md", "New.\n")
+    command = [sys.executable, "-m", "antiphon.cli", "knowledge", "watch"]
+    with subprocess.Popen(
+        command,
+        cwd=docs.folder,
+        env=docs.environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            assert process.stdout.readline() == "handbook: added new.md\n"
+            assert process.stderr.readline() == "following; Ctrl-C ends it\n"
+            os.replace(docs.folder / "docs/new.md", docs.folder / "docs/other.md")
+            told = {process.stdout.readline(), process.stdout.readline()}
+            assert told == {"handbook: added other.md\n", "handbook: removed new.md\n"}
+            process.send_signal(signal.SIGINT)
+            assert process.wait(60) == 0
+        finally:
+            process.kill()
