@@ -3,8 +3,8 @@ import { loadavg, cpus } from "node:os";
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { Fake, until } from "../tests/fake";
-import { fixture } from "../tests/fixtures";
-import { launch, open } from "./page";
+import { FOLDER, fixture } from "../tests/fixtures";
+import { launch } from "./page";
 
 const STEPS = 100;
 const rows: [string, string, string][] = [];
@@ -89,10 +89,8 @@ test.skipIf(!process.env.BENCH)("figures", { timeout: 180_000 }, async () => {
   await page.close();
   await many.close();
 
-  ({ page } = await open(browser, "large"));
-  await page.close();
   page = await blank(".turn");
-  await page.goto(`file://${(await import("../tests/fixtures")).FOLDER}/large.html`);
+  await page.goto(`file://${FOLDER}/large.html`);
   rows.push([`${large.length} records from a file`, ms(await first(page)), "2 s"]);
   let worked = await thread(page);
   for (const [what, key, shift] of [["one record", "ArrowLeft", false], ["ten records", "ArrowLeft", true], ["ten forward", "ArrowRight", true]] as const) {

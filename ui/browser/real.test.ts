@@ -1,19 +1,25 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+// Antiphon itself: servers that are killed, runs of other terminals. Most of it is waiting, so all go on at once.
+import { afterAll, beforeAll, test, type TestContext } from "vitest";
 import type { Browser, Page } from "playwright-core";
 import { until as eventually } from "../tests/fake";
 import { launch } from "./page";
 import { Place, TOKEN, canStart, post, tab, until } from "./real";
 
 let browser: Browser;
-let place: Place;
 beforeAll(async () => { browser = await launch(); });
 afterAll(() => browser.close());
-beforeEach(() => { place = new Place(); });
-afterEach(() => place.close());
+/** A folder and processes of a test's own. */
+function placeOf({ onTestFinished }: TestContext): Place {
+  const place = new Place();
+  onTestFinished(() => place.close());
+  return place;
+}
 
 const state = (page: Page, word: RegExp) => page.locator(".head .state", { hasText: word }).waitFor();
 
-test.skipIf(!canStart)("the server is killed in the middle of a reply and restarted: nothing is missing, nothing comes twice", async () => {
+test.concurrent.skipIf(!canStart)("the server is killed in the middle of a reply and restarted: nothing is missing, nothing comes twice", async (context) => {
+  const { expect } = context;
+  const place = placeOf(context);
   const { server, root } = await place.serve();
   const { run_id: run } = await post(root, "/runs", { team: "clerk", message: "Write" });
   // It opens in the middle: what was said before is there.
@@ -34,7 +40,9 @@ test.skipIf(!canStart)("the server is killed in the middle of a reply and restar
   await expect.poll(numbers).toEqual([...Array(last).keys()].map((each) => each + 1));
 });
 
-test.skipIf(!canStart)("a run of another terminal appears, is watched in two tabs, and answered from one: a wrong edit first", async () => {
+test.concurrent.skipIf(!canStart)("a run of another terminal appears, is watched in two tabs, and answered from one: a wrong edit first", async (context) => {
+  const { expect } = context;
+  const place = placeOf(context);
   const { root } = await place.serve();
   const token = `token=${encodeURIComponent(TOKEN)}`;
   const list = await tab(browser, `${root}/#/runs?${token}`);
@@ -63,7 +71,9 @@ test.skipIf(!canStart)("a run of another terminal appears, is watched in two tab
   expect(code).toBe(0);
 });
 
-test.skipIf(!canStart)("a read-only look: a run of another terminal is watched, and the page says which command answers it", async () => {
+test.concurrent.skipIf(!canStart)("a read-only look: a run of another terminal is watched, and the page says which command answers it", async (context) => {
+  const { expect } = context;
+  const place = placeOf(context);
   const terminal = place.start(["run", "team.py:payer", "Pay ann"], true);
   await until(terminal, /pay/);
   const looking = place.start(["ui", "--no-open"]);
@@ -86,7 +96,9 @@ test.skipIf(!canStart)("a read-only look: a run of another terminal is watched, 
   await eventually(() => looking.exitCode === 0);
 });
 
-test.skipIf(!canStart)("the plan of a team of profiles is changed on its board, and its files are shown", async () => {
+test.concurrent.skipIf(!canStart)("the plan of a team of profiles is changed on its board, and its files are shown", async (context) => {
+  const { expect } = context;
+  const place = placeOf(context);
   const { root } = await place.serve("0", ["plan=planners.py:team"]);
   const { run_id: run } = await post(root, "/runs", { team: "plan", message: "Why are there tides?" });
   const page = await tab(browser, `${root}/#/run/${run}?token=${encodeURIComponent(TOKEN)}`);

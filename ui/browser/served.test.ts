@@ -1,30 +1,31 @@
+// What people do in a page of a server that a test holds in its hand: one tab, which each test loads anew.
 import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { Fake, until } from "../tests/fake";
 import { fixture } from "../tests/fixtures";
 import type { Frame } from "../src/state/wire";
-import { launch, serious } from "./page";
+import { launch, looks, served, tabOf, type Tab } from "./page";
 
 let browser: Browser;
+let tab: Tab;
 let fake: Fake;
 let root = "";
-beforeAll(async () => { browser = await launch(); });
+beforeAll(async () => {
+  browser = await launch();
+  tab = await tabOf(browser);
+});
 afterAll(() => browser.close());
 beforeEach(async () => {
   // Of the run whose approval is still open; the first model call has just begun.
   fake = new Fake(recently(fixture("question").frames), 7);
-  root = await fake.open();
+  root = await fake.open(root ? Number(new URL(root).port) : 0);
 });
-afterEach(() => fake.close());
+afterEach(async () => {
+  expect(tab.faults).toEqual([]);
+  await fake.close();
+});
 
-async function open(hash = "", { width = 1600, dark = false } = {}): Promise<{ page: Page; faults: string[] }> {
-  const page = await browser.newPage({ viewport: { width, height: width < 900 ? 844 : 900 }, colorScheme: dark ? "dark" : "light", reducedMotion: "reduce" });
-  const faults: string[] = [];
-  page.on("pageerror", (error) => faults.push(String(error)));
-  await page.goto(`${root}/#token=secret`);
-  await page.goto(`${root}/#${hash}`);
-  return { page, faults };
-}
+const open = (hash = ""): Promise<Page> => served(tab, root, hash);
 /** The same as if it had begun a minute ago. */
 function recently(frames: Frame[]): Frame[] {
   const later = Date.now() / 1000 - frames.at(-1)!.at - 40;
@@ -35,7 +36,7 @@ const live = () => `/run/${fake.run}`;
 const record = (page: Page) => page.locator(".pos b").innerText();
 
 test("the list of runs leads to a run, which is drawn as it goes on", async () => {
-  const { page, faults } = await open();
+  const page = await open();
   await page.getByRole("link", { name: "What happens to a tool call?" }).click();
   await until(() => fake.connections === 1);
   await expect.poll(() => record(page)).toBe("7");
@@ -43,11 +44,10 @@ test("the list of runs leads to a run, which is drawn as it goes on", async () =
   await until(async () => (await record(page)) === "11");
   await expect.poll(() => page.locator(".head .state").innerText()).toContain("Running");
   await page.getByText("Live", { exact: true }).waitFor();
-  expect(faults).toEqual([]);
 });
 
 test("a page that opens in the middle of a reply has its beginning, and then each piece", async () => {
-  const { page } = await open(live());
+  const page = await open(live());
   await until(() => fake.connections === 1);
   const id = "1/1.m1";
   fake.delta({ effect_id: id, kind: "text", text: "The beginning, and ", offset: 0 });
@@ -60,7 +60,7 @@ test("a page that opens in the middle of a reply has its beginning, and then eac
 });
 
 test("who follows a run sees the end of a reply as it grows, until they scroll away", async () => {
-  const { page } = await open(live());
+  const page = await open(live());
   await until(() => fake.connections === 1);
   const talk = page.locator(".talk");
   const left = () => talk.evaluate((box) => box.scrollHeight - box.scrollTop - box.clientHeight);
@@ -87,7 +87,7 @@ test("who follows a run sees the end of a reply as it grows, until they scroll a
 });
 
 test("4,000 pieces at once are all drawn", async () => {
-  const { page } = await open(live());
+  const page = await open(live());
   await until(() => fake.connections === 1);
   for (let at = 0; at < 4_000; at++) fake.delta({ effect_id: "1/1.m1", kind: "text", text: "word ", offset: 5 * at });
   await expect.poll(async () => (await page.locator(".open-text .said").innerText()).trim().split(/\s+/).length).toBe(4_000);
@@ -97,7 +97,7 @@ test("an edited call: a wrong edit is refused at the field, a refusal of the ser
   fake.recorded = fake.frames.length;
   fake.refuse = (_, body) => String(body.arguments).includes("refused")
     ? { status: 422, title: "The arguments do not fit", detail: "Expected a file below reports/" } : null;
-  const { page } = await open(live());
+  const page = await open(live());
   const ask = page.locator(".ask");
   await ask.getByRole("tab", { name: "Edit" }).click();
   const path = ask.getByLabel("path");
@@ -118,7 +118,7 @@ test("an edited call: a wrong edit is refused at the field, a refusal of the ser
 
 test("a call is denied with a reason, from the keyboard", async () => {
   fake.recorded = fake.frames.length;
-  const { page } = await open(live());
+  const page = await open(live());
   await page.locator(".ask").getByRole("tab", { name: "Asked" }).focus();
   await page.keyboard.press("d");
   await page.getByLabel(/Why not/).fill("Not there");
@@ -132,7 +132,7 @@ test("a question of the inbox is answered with one of its options", async () => 
     run_id: fake.run, name: "", team: "research",
     question: { id: "2/3.c1", kind: "question", agent: "Principal", text: "North or <b>south</b>?", options: ["north", "south"], since: 1 },
   }];
-  const { page } = await open("/inbox");
+  const page = await open("/inbox");
   await page.getByText("North or <b>south</b>?").first().waitFor();
   await page.getByRole("button", { name: "south", exact: true }).click();
   await until(() => fake.posted.length === 1);
@@ -150,7 +150,7 @@ test("a question with a schema is a form, whose answer is checked before it is s
   await fake.close();
   fake = new Fake(frames, 12);
   root = await fake.open();
-  const { page } = await open(live());
+  const page = await open(live());
   const ask = page.locator(".ask");
   await ask.getByLabel("what").selectOption("coffee");
   await ask.getByLabel("many").fill("two");
@@ -164,7 +164,7 @@ test("a question with a schema is a form, whose answer is checked before it is s
 });
 
 test("the server is killed and comes back: the page says so, stays readable, and misses nothing", async () => {
-  const { page } = await open(live());
+  const page = await open(live());
   await until(() => fake.connections === 1);
   const port = Number(new URL(root).port);
   await fake.close();
@@ -182,7 +182,7 @@ test("the server is killed and comes back: the page says so, stays readable, and
 });
 
 test("what is looked at in the past stays while the run goes on, and live is one key away", async () => {
-  const { page } = await open(live());
+  const page = await open(live());
   await until(() => fake.connections === 1);
   await page.keyboard.press("ArrowLeft");
   await expect.poll(() => record(page)).toBe("6");
@@ -195,14 +195,18 @@ test("what is looked at in the past stays while the run goes on, and live is one
 
 test("two tabs see the same", async () => {
   const one = await open(live());
-  const other = await open(live(), { width: 390 });
+  const other = await tabOf(browser);
+  await looks(other.page, { width: 390 });
+  await served(other, root, live());
   await until(() => fake.connections === 2);
   fake.record(20);
-  await until(async () => (await record(one.page)) === "27" && (await record(other.page)) === "27");
+  await until(async () => (await record(one)) === "27" && (await record(other.page)) === "27");
+  expect(other.faults).toEqual([]);
+  await other.page.close();
 });
 
 test("a run is stopped, and told something while it works", async () => {
-  const { page } = await open(live());
+  const page = await open(live());
   await until(() => fake.connections === 1);
   await page.getByRole("combobox", { name: "To" }).selectOption({ label: "Partner, at work" });
   await page.getByLabel("Message").fill("Be brief");
@@ -215,7 +219,7 @@ test("a run is stopped, and told something while it works", async () => {
 });
 
 test("a run is started with limits and a file, and opens", async () => {
-  const { page } = await open("/new");
+  const page = await open("/new");
   await page.getByLabel("Message").fill("How do tides work?");
   await page.getByLabel("Tokens, at most").fill("150,000");
   await page.getByLabel("Files").setInputFiles({ name: "a.txt", mimeType: "text/plain", buffer: Buffer.from("hello") });
@@ -228,20 +232,3 @@ test("a run is started with limits and a file, and opens", async () => {
     },
   });
 });
-
-for (const [hash, width, dark] of [
-  ["/runs", 390, true], ["/inbox", 1600, false], ["/teams", 1280, true], ["live", 1600, false], ["live", 1280, true], ["live", 390, false],
-] as const) {
-  test(`axe finds nothing serious: ${hash} at ${width}, ${dark ? "dark" : "light"}`, async () => {
-    fake.recorded = fake.frames.length;
-    const question = { id: "2/3.c1?", kind: "approval", agent: "Principal", tool: "write_report", text: "write_report needs approval", arguments: '{"path":"a.md","text":"one\\ntwo"}', since: Date.now() / 1000 - 70, options: ["yes", "no", "always"] };
-    fake.asks = [{ run_id: fake.run, name: "", team: "research", question }];
-    const { page, faults } = await open(hash === "live" ? live() : hash, { width, dark });
-    await page.locator("h1").first().waitFor();
-    await page.waitForTimeout(400);
-    if (process.env.LOOK) await page.screenshot({ path: `${process.env.LOOK}/${hash.replace("/", "")}-${width}-${dark ? "dark" : "light"}.png` });
-    await expect.poll(() => serious(page)).toEqual([]);
-    expect(faults).toEqual([]);
-    await page.close();
-  });
-}

@@ -218,7 +218,7 @@ export class Fake {
       return void response.end(JSON.stringify({ title: `There is no ${path}`, type: "urn:antiphon:problem:not_found" }));
     }
     response.writeHead(200, {
-      "content-type": TYPES[extname(place)] ?? "application/octet-stream",
+      "content-type": TYPES[extname(place)] ?? "application/octet-stream", "cache-control": path === "/index.html" ? "no-cache" : "public, max-age=31536000, immutable",
       "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'",
     });
     response.end(readFileSync(place));
@@ -237,6 +237,6 @@ export async function until(what: () => boolean | Promise<boolean>, patience = 1
   const end = Date.now() + patience;
   while (!(await what())) {
     if (Date.now() > end) throw new Error(`never came to be: ${what.toString()}`);
-    await new Promise((done) => { setTimeout(done, 5); });
+    await new Promise((done) => { setTimeout(done, 20); });
   }
 }
