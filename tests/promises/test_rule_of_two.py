@@ -1,129 +1,154 @@
 """Whatever agents read, ask and are allowed: one that was shown something untrusted and something private
-acts only after a person allowed that very call."""
+acts only after a person allowed that very call.
 
-import asyncio
+Histories are drawn for the rules alone: what models say, how tools end and what people answer is given
+to them in any order, and nothing is performed.
+"""
+
 import random
+from functools import cache
+from itertools import count
 
 import pytest
 
-from antiphon import Agent, Hooks, Limits, Policy, open_run, tool
-from antiphon.journal.memory import MemoryJournal
-from antiphon.kernel.facts.events import ApprovalEffect, EffectStarted, ToolEffect
+from antiphon import Agent, Hooks, Limits, Policy, tool
+from antiphon.kernel.facts.events import (
+    ApprovalEffect,
+    EffectFinished,
+    EffectStarted,
+    MessagePosted,
+    ModelEffect,
+    RunStarted,
+    ToolEffect,
+)
+from antiphon.kernel.facts.fold.apply import Folding
+from antiphon.kernel.facts.options import Options
+from antiphon.kernel.facts.state import RunState
 from antiphon.kernel.rules import calls
-from antiphon.models.script import Script, call
-from antiphon.testing.invariants import InvariantBroken, check_run
+from antiphon.kernel.rules.step import step
+from antiphon.kernel.rules.team.compile import make_team
+from antiphon.kernel.rules.team.compiled import ModelOption
+from antiphon.kernel.run.commands import AskAgent, request
+from antiphon.models.script import Script
+from antiphon.testing.invariants import Audit, InvariantBroken
+from antiphon.values.message import ToolCall
+from antiphon.values.model import Reply
 from antiphon.values.policy import StandingRule
 
 READING = {"fetch", "read", "look"}
 NAMES = ("a", "b", "c")
+STEPS = 24
+"""Things that come from outside in one history, at most."""
 
 
 @tool(effect="read", labels=["untrusted"])
 def fetch() -> str:
     """Fetch."""
-    return "a page"
 
 
 @tool(effect="read", labels=["private"])
 def read() -> str:
     """Read."""
-    return "a mail"
 
 
 @tool(effect="read")
 def look() -> str:
     """Look."""
-    return "seen"
 
 
 @tool
 def send() -> str:
     """Send."""
-    return "sent"
 
 
 @tool(effect="idempotent", labels=["private"])
 def note() -> str:
     """Note something, and see what else is noted."""
-    return "noted"
 
 
-def history(chance):
-    """A team, what its models say, and what it is allowed: drawn."""
+POLICIES = (Policy(), Policy("guarded"), Policy("guarded", allow=("send",)), Policy(ask=("send",)))
+RULES = ((), (StandingRule("r", "project", "p", "*", "allow"),))
+SAID = [*("fetch", "read", "look", "send", "send", "note") * 2, "call", "call", "end"]
 
-    def turn(name):
-        others = [each for each in NAMES if each > name]
-        one = [call(chance.choice(("fetch", "read", "look", "send", "send", "note")))]
-        if others and chance.random() < 0.3:
-            one = [call("call_agent", agent_name=chance.choice(others), message="m")]
-        return one * chance.choice((1, 1, 2)) if chance.random() < 0.3 else one
 
-    lines = {name: [*(turn(name) for _ in range(chance.randint(1, 6))), "end"] * 4 for name in NAMES}
-    hooks = chance.choice((None, None, Hooks(authorize=lambda tool, arguments: "allow")))
-    context = chance.choice(("fresh", "continue"))
+@cache
+def team_of(policy, context, allows, interactive):
+    hooks = {"hooks": Hooks(authorize=lambda tool, arguments: "allow")} if allows else {}
     tools = [fetch, read, look, send, note]
-    team = [
-        Agent(name, tools=tools, context=context, **({"hooks": hooks} if hooks else {})) for name in NAMES
-    ]
-    policy = chance.choice(
-        (Policy(), Policy("guarded"), Policy("guarded", allow=("send",)), Policy(ask=("send",)))
-    )
-    rules = chance.choice(([], [], [StandingRule("r", "project", "p", "*", "allow")]))
-    return team, Script(lines), {"policy": policy, "rules": rules, "interactive": chance.random() < 0.8}
+    agents = tuple(Agent(name, tools=tools, context=context, **hooks) for name in NAMES)
+    options = Options(Limits(calls=60, activations=12), policy=policy, interactive=interactive)
+    return options, make_team(agents, options, lambda agent: (ModelOption(Script([], name="script")),))
 
 
-async def play(chance):
-    """Play one; how often a person was asked because of labels, and what acted after that."""
-    team, model, options = history(chance)
-    journal = MemoryJournal()
-    limits = Limits(calls=60, activations=12)
-    async with open_run(team, model=model, journal=journal, limits=limits, env={}, **options) as run:
-        asked = 0
-        for _ in range(2):
-            request = await run.post("a", "go")
-            events = run.events(run.seq, deltas=False)
-            while request in await run.open_requests():
-                item = await anext(events)
-                event = getattr(item, "event", None)
-                if isinstance(event, EffectStarted) and isinstance(event.detail, ApprovalEffect):
-                    asked += event.detail.by == "labels"
-                    await run.answer(event.id, chance.choice(("yes", "no", "always")))
-            events.close()
-        acted = [
-            each.event for each in await run.records()
-            if isinstance(each.event, EffectStarted) and isinstance(each.event.detail, ToolEffect)
-        ]  # fmt: skip
-    await check_run(journal, run.run_id, reading=READING)
-    return asked, len(acted)
+def said(chance, agent, number):
+    """What a model says: calls of tools and of agents after it, or an end."""
+    others = [each for each in NAMES if each > agent]
+    found = []
+    for _ in range(chance.choice((1, 1, 1, 2, 3))):
+        name = chance.choice(SAID)
+        if name == "end" or (name == "call" and not others):
+            return Reply("end")
+        arguments = f'{{"agent_name":"{chance.choice(others)}","message":"m"}}' if name == "call" else "{}"
+        found.append(ToolCall(f"c{next(number)}", "call_agent" if name == "call" else name, arguments))
+    return Reply("", tuple(found), "calls")
+
+
+def ended(chance, event, agent, number):
+    """How something that began ends."""
+    detail = event.detail
+    if isinstance(detail, ModelEffect):
+        return EffectFinished(event.id, reply=said(chance, agent, number))
+    if isinstance(detail, ApprovalEffect):
+        return EffectFinished(event.id, content=chance.choice(("yes", "no", "always")), decided_by="ann")
+    failed = chance.random() < 0.1
+    labels = ("untrusted",) if chance.random() < 0.1 else ()
+    return EffectFinished(event.id, "failed" if failed else "completed", "x", labels=labels)
+
+
+def play(chance):
+    """One history, audited; how often a person was asked because of labels, and how many tools acted."""
+    context, interactive = chance.choice(("fresh", "continue")), chance.random() < 0.8
+    options, team = team_of(chance.choice(POLICIES), context, chance.random() < 0.3, interactive)
+    run, audit = RunState(), Audit("r", lambda agent, tool: tool not in READING)
+    folding, number, waiting, asked, acted = Folding(run), count(), list[EffectStarted](), 0, 0
+    started = RunStarted("r", options, rules=chance.choice(RULES))
+    given = [started, MessagePosted(request(AskAgent("a", "go")))]
+    for _ in range(STEPS):
+        folding.batch = []
+        if given:
+            folding.emit(given.pop(0))
+        elif waiting:
+            event = waiting.pop(chance.randrange(len(waiting)))
+            agent = run.activations[run.open[event.id].activation].agent
+            folding.emit(ended(chance, event, agent, number))
+        step(folding.emit, run, team)
+        for event in folding.batch:
+            audit.event(event)
+            if isinstance(event, EffectStarted) and isinstance(
+                event.detail, ModelEffect | ToolEffect | ApprovalEffect
+            ):
+                waiting.append(event)
+                asked += isinstance(event.detail, ApprovalEffect) and event.detail.by == "labels"
+                acted += isinstance(event.detail, ToolEffect) and event.detail.name in ("send", "note")
+    return asked, acted
 
 
 def play_all(seeds):
-    async def all_of_them():
-        found = [await play(random.Random(seed)) for seed in seeds]
-        return sum(asked for asked, _ in found), sum(acted for _, acted in found)
-
-    return asyncio.run(all_of_them())
+    found = [play(random.Random(seed)) for seed in seeds]
+    return sum(asked for asked, _ in found), sum(acted for _, acted in found)
 
 
 @pytest.mark.parametrize(
-    "seeds",
-    [
-        range(60),
-        pytest.param(range(1_000, 3_500), marks=pytest.mark.deep),
-        pytest.param(range(4_000, 6_500), marks=pytest.mark.deep),
-        pytest.param(range(7_000, 9_500), marks=pytest.mark.deep),
-        pytest.param(range(10_000, 12_500), marks=pytest.mark.deep),
-    ],
+    "seeds", [range(300), pytest.param(range(1_000, 11_000), marks=pytest.mark.deep)], ids=len
 )
 def test_two_labels_and_an_act_are_a_person_s_to_allow(seeds):
     asked, acted = play_all(seeds)
-    assert asked > len(seeds) / 20, "it does come to that"
+    assert asked > len(seeds) / 5, "it does come to that"
     assert acted > len(seeds)
 
 
-@pytest.mark.unwatched
-def test_control_a_kernel_that_forgets_it_is_found(monkeypatch):
+def test_control_rules_that_forget_it_are_found(monkeypatch):
     monkeypatch.setattr(calls, "_is_exposed", lambda caller: False)
     with pytest.raises(InvariantBroken) as found:
-        play_all(range(60))
+        play_all(range(300))
     assert found.value.invariant == "labels"
