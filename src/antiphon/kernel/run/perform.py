@@ -268,12 +268,17 @@ class ToolExecutor:
             f"{opened.run_id}:{opened.id}",
             1 + opened.crashes,
             self._deps,
-            read_output=self._state.outputs.texts.get,
+            read_output=partial(self._shown_before, activation),
             report_progress=ProgressReport(self._feed, opened).report,
             is_cancelled=lambda: opened.ended,
             dependency_overrides=self._overrides,
             door=self._door(activation, opened, tool),
         )
+
+    def _shown_before(self, activation: Activation, handle: str) -> str | None:
+        """The whole of a result that the agent itself was shown in part; another's is none of its business."""
+        own = handle.startswith(f"{activation.id}/")
+        return self._state.outputs.texts.get(handle) if own else None
 
     async def _act(
         self, tool: Tool, arguments: str, opened: OpenEffect, context: Callable[[], ToolContext]

@@ -5,6 +5,7 @@ import asyncio
 from antiphon import Agent, Policy, open_run, run_sync, tool
 from antiphon.journal.memory import MemoryJournal
 from antiphon.models.script import Script, call
+from antiphon.tools import grep_output, read_output
 from antiphon.values.hooks import Hooks, ModelInput
 from antiphon.values.limits import OutputLimits
 from antiphon.view.stored_request import request_of
@@ -113,3 +114,16 @@ def test_a_policy_holds_for_them():
     agent = Agent("a", tools=[much], model=model)
     run_sync(agent, "go", output_limits=CUT, policy=Policy(deny=("read_output",)))
     assert "denied" in model.requests[2].messages[-1].content
+
+
+def test_what_another_was_shown_is_not_read():
+    """A handle is easily guessed, and its reader has none of the labels of what it would read."""
+    tools = [much, read_output, grep_output]
+    agents = [Agent(name, f"You are {name}.", tools=tools) for name in "ab"]
+    peeks = [call("read_output", handle="1/1.c1"), call("grep_output", handle="1/1.c1", pattern="line 7")]
+    ask = call("call_agent", agent_name="b", message="x")
+    model = Script({"a": [call("much"), ask, peeks[1], "done"], "b": [peeks, "b"]})
+    run_sync(agents[0], "go", agents=agents, model=model, output_limits=CUT)
+    of_b = [each for each in model.requests if each.system.startswith("You are b.")][-1]
+    assert all("No output is kept under the handle" in each.content for each in of_b.messages[-2:])
+    assert "line 7" in model.requests[-1].messages[-1].content
