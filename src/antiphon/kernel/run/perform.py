@@ -276,7 +276,7 @@ class ToolExecutor:
         )
 
     def _shown_before(self, activation: Activation, handle: str) -> str | None:
-        """The whole of a result that the agent itself was shown in part; another's is none of its business."""
+        """The whole of a result that the agent itself was shown in part; of another's nothing."""
         own = handle.startswith(f"{activation.id}/")
         return self._state.outputs.texts.get(handle) if own else None
 

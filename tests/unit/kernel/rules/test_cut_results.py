@@ -124,6 +124,6 @@ def test_what_another_was_shown_is_not_read():
     ask = call("call_agent", agent_name="b", message="x")
     model = Script({"a": [call("much"), ask, peeks[1], "done"], "b": [peeks, "b"]})
     run_sync(agents[0], "go", agents=agents, model=model, output_limits=CUT)
-    of_b = [each for each in model.requests if each.system.startswith("You are b.")][-1]
+    of_b = [each for each in model.requests if "You are b." in each.system.splitlines()[0]][-1]
     assert all("No output is kept under the handle" in each.content for each in of_b.messages[-2:])
     assert "line 7" in model.requests[-1].messages[-1].content
