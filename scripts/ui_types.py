@@ -18,6 +18,7 @@ from typing import Any
 
 import msgspec
 
+from antiphon.kernel.facts.records import ReplyDelta
 from antiphon.view import StoredRequest
 from antiphon.view.page import PageRun
 
@@ -86,7 +87,8 @@ def written(schema: Mapping[str, Any]) -> str:
 
 def files() -> dict[Path, str]:
     """Each file, and what belongs in it."""
-    found = {SOURCE / "state" / "wire.ts": typescript(definitions_of([PageRun])) + CHANGE}
+    own = definitions_of([PageRun, ReplyDelta])
+    found = {SOURCE / "state" / "wire.ts": typescript(own) + CHANGE}
     try:
         bodies = importlib.import_module("antiphon.server.routes.bodies")
     except ModuleNotFoundError:
@@ -94,7 +96,7 @@ def files() -> dict[Path, str]:
     projects = importlib.import_module("antiphon.server.routes.bodies.projects")
     served = [StoredRequest if name == "StoredRequest" else getattr(bodies, name) for name in SERVED]
     served += [getattr(projects, name) for name in SERVED_OF_PROJECTS]
-    found[SOURCE / "server" / "wire.ts"] = typescript(definitions_of(served), definitions_of([PageRun]))
+    found[SOURCE / "server" / "wire.ts"] = typescript(definitions_of(served), own)
     return found
 
 

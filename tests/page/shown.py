@@ -3,26 +3,32 @@
     python -m tests.page.shown FOLDER
 
 writes `research.html` and `question.html`, the same as `antiphon runs export --html`, `hostile.html`, whose
-every text attacks the page, `large.html` of 10,000 records, and `frames/*.json`, the frames of every oracle
-scenario beside what the run tree says at their end. Time is virtual: each takes as long as its records say.
+every text attacks the page, `at-sea.html`, whose tools ask and bring files, `large.html` of 10,000 records,
+and `frames/*.json`, the frames of every oracle scenario beside what the run tree says at their end. Time is
+virtual: each takes as long as its records say.
 """
 
 import asyncio
+import math
 import sys
 import tempfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from antiphon import Agent, ModelError, RunLimits, open_run, tool
+from antiphon import Agent, Attachment, ModelError, RunLimits, ToolContext, open_run, tool
 from antiphon.journal.memory import MemoryJournal
+from antiphon.kernel.facts.events import EffectStarted, QuestionEffect
 from antiphon.kernel.run.rows import read
 from antiphon.models.script import call, finish
 from antiphon.testing.clock import VirtualClock
 from antiphon.values.model import Reply, Usage
 from antiphon.values.policy import Policy
+from antiphon.values.progress import FileLocation
+from antiphon.values.tool import tool_from
 from antiphon.view.frames import FrameReader
 from antiphon.view.page import page, prefixes_of
 from antiphon.view.tree import RunTree
@@ -237,6 +243,87 @@ async def large(journal: MemoryJournal, records: int = 10_000) -> str:
         return run.run_id
 
 
+def chart(wide: int = 320, high: int = 160) -> bytes:
+    """A picture: a tide, as PNG."""
+    rows = b""
+    for y in range(high):
+        line = [y > high * (0.5 + 0.35 * math.sin(x / 25)) for x in range(wide)]
+        rows += b"\0" + b"".join(b"\x1c\x97\x8b" if wet else b"\xee\xf0\xf3" for wet in line)
+
+    def part(name: bytes, data: bytes) -> bytes:
+        return len(data).to_bytes(4) + name + data + zlib.crc32(name + data).to_bytes(4)
+
+    size = wide.to_bytes(4) + high.to_bytes(4) + bytes([8, 2, 0, 0, 0])
+    return (
+        b"\x89PNG\r\n\x1a\n" + part(b"IHDR", size) + part(b"IDAT", zlib.compress(rows)) + part(b"IEND", b"")
+    )
+
+
+@tool(effect="read")
+async def note(ctx: ToolContext[None], text: str) -> str:
+    """Keep a note."""
+    ctx.attach(Attachment("text/markdown", data=text.encode(), name="../notes/boat.md"))
+    return "kept"
+
+
+@tool(effect="once")
+async def book_boat(ctx: ToolContext[None], day: str) -> str:
+    """Book a boat: asks which one, what it costs, and the harbour whether it is free."""
+    ctx.report_progress("Reads the tides", locations=[FileLocation("tides/2026.csv", 41)])
+    boat = await ctx.ask_user("Which boat?", options=["Heron", "Tern"])
+    price = await ctx.ask_model(f"What does a day on the {boat} cost?")
+    free = await ctx.call("Harbour", f"Is the {boat} free on {day}?")
+    kept = await ctx.step("reserve", str.upper, boat)
+    ctx.attach(Attachment("image/png", data=chart(), name="tides.png"))
+    return f"{kept}, {free} {price}"
+
+
+async def at_sea(journal: MemoryJournal) -> str:
+    """A run whose tool asks a person, a model and an agent in its middle and brings a picture; beside it
+    another one that brings a text, and an outside tool, whose call is answered and fails the second time."""
+    clock = VirtualClock()
+    day = tool_from(
+        "read_calendar", "The days that the user has marked.",
+        {"type": "object", "properties": {"month": {"type": "string"}}, "required": ["month"]},
+        result={"type": "array", "items": {"type": "string"}},
+    )  # fmt: skip
+    both = [call("book_boat", day="12 June"), call("note", text="# Boat\nThe Tern, if she is free.\n")]
+    clerk = [
+        (0.9, [call("read_calendar", month="June")], "First the days."),
+        (1.1, both, "One day is marked. I book it, and keep a note."),
+        (0.8, [call("read_calendar", month="July")], ""),
+        (0.7, [finish("The Tern is yours on 12 June.")], ""),
+    ]
+    said = {
+        "Clerk": lambda request: clerk if request.tools else [(0.7, "About 90 euros.", "")],
+        "Harbour": [(0.6, [finish("She is free.")], "")],
+    }
+    model = Paced(clock, said)
+    agents = [
+        Agent("Clerk", "You book boats.", tools=[book_boat, note, day], can_call=["Harbour"], model=model),
+        Agent("Harbour", "You know the harbour.", can_call=(), model=model),
+    ]
+    async with open_run(agents, journal=journal, clock=clock, env={}) as run:
+        request = await run.post(
+            "Clerk",
+            "Book me a boat",
+            attachments=[Attachment("image/png", data=chart(40, 40), name="me.png")],
+        )
+        answers = iter(['["12 June"]', "Tern"])
+        async for record in run.events(deltas=False):
+            started = record.event
+            if isinstance(started, EffectStarted) and isinstance(started.detail, QuestionEffect):
+                await clock.sleep_until(clock.now() + 3)
+                answer = next(answers, "")
+                await run.answer(
+                    started.id, answer, reason="" if answer else "the calendar is closed", by="ann"
+                )
+                if not answer:
+                    break
+        await run.result(request)
+        return run.run_id
+
+
 async def exported(journal: MemoryJournal, run_id: str, name: str) -> bytes:
     """The page of a run."""
     records = await read(journal, run_id)
@@ -262,13 +349,17 @@ def told(tree: RunTree) -> dict[str, Any]:
 
 
 async def frames_of(journal: Any, run_id: str) -> dict[str, Any]:
-    """A run's frames, what is asked after each, and what the tree says at their end."""
-    reading, tree, asked = FrameReader(), RunTree(), []
+    """A run's frames, what is asked after each, what the tree says at their end, and the frames of records
+    that have files with what these hold."""
+    reading, holding, tree, asked = FrameReader(), FrameReader(files=sys.maxsize), RunTree(), []
     records = await read(journal, run_id)
+    held = {each.seq: holding.add(each) for each in records}
+    held = {seq: frame for seq, frame in held.items() if b'"data":"' in msgspec.json.encode(frame)}
     for each in records:
         tree.add(each)
         asked.append(list(tree.human_inputs))
-    return {"frames": [reading.add(each) for each in records], "asked": asked, "told": told(tree)}
+    frames = [reading.add(each) for each in records]
+    return {"frames": frames, "asked": asked, "told": told(tree), "held": held}
 
 
 async def oracle(folder: Path) -> None:
@@ -288,7 +379,7 @@ async def main(folder: Path) -> None:
     runs = {
         "research": await research(journal, answered=True),
         "question": await research(journal, answered=False),
-        "hostile": await hostile(journal), "large": await large(journal),
+        "hostile": await hostile(journal), "at-sea": await at_sea(journal), "large": await large(journal),
     }  # fmt: skip
     for name, run_id in runs.items():
         (folder / f"{name}.html").write_bytes(

@@ -41,8 +41,10 @@ export async function looks(page: Page, { width = 1600, dark = false }: Look): P
 /** Show an exported file at a place in it; one that is shown goes there without being read anew. */
 export async function open(tab: Tab, name: string, { hash = "", ...look }: Look & { hash?: string } = {}): Promise<Tab> {
   const { page } = tab;
-  tab.faults.length = 0;
   await looks(page, look);
+  // A server's page says that its stream was cut; what goes wrong from now on is the file's.
+  if (!tab.shown) await page.goto("about:blank");
+  tab.faults.length = 0;
   if (tab.shown === name) {
     await page.evaluate((place) => {
       history.replaceState(null, "", `#${place}`);
@@ -62,6 +64,7 @@ export async function served(tab: Tab, root: string, hash: string, look: Look = 
   const address = `${root}/#${hash}${hash.includes("?") ? "&" : "?"}token=secret`;
   await looks(page, look);
   // In the same process: what was on the page goes, its program need not be started from nothing.
+  tab.shown = "";
   const there = page.url().startsWith(`${root}/`);
   if (there) await page.evaluate((to) => history.replaceState(null, "", to), address);
   tab.faults.length = 0;

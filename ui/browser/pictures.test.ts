@@ -55,6 +55,12 @@ const SCENES: Scene[] = [
     },
   },
   { name: "answered", hash: "/run/RUN?effect=2/3.c1", run: "research", act: narrow("Inspect") },
+  {
+    name: "tools", hash: "/run/RUN?effect=1/2.c1", run: "at-sea", records: 33, act: async (page, fake, width) => {
+      if (width < 900) await page.getByRole("tab", { name: "Transcript", exact: true }).click();
+      await page.locator(".inside").waitFor();
+    },
+  },
   { name: "look", hash: "/run/RUN", looks: true },
   { name: "run", file: "research" },
   { name: "call", file: "research", hash: "effect=2/3.m1", act: narrow("Inspect") },
@@ -84,7 +90,9 @@ test.skipIf(!FOLDER)("pictures of every view", async () => {
 }, 900_000);
 
 async function taken(browser: Browser, scene: Scene, width: number, look: "light" | "dark"): Promise<Buffer> {
-  const fake = new Fake(recent(fixture(scene.run ?? "question").frames, scene.records), Infinity);
+  const shown = fixture(scene.run ?? "question");
+  const fake = new Fake(recent(shown.frames, scene.records), Infinity);
+  fake.held = shown.held;
   fake.recorded = scene.records ?? fake.frames.length;
   const asked = fake.frames.flatMap((each) => each.changes).find((each) => each.type === "effect_started" && each.purpose === "approval");
   fake.asks = scene.looks || scene.run ? [] : [{ run_id: fake.run, name: "", team: "research", question: {

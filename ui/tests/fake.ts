@@ -47,6 +47,8 @@ export class Fake {
       { role: "user", content: "Known" }, { role: "tool", name: "read_lines", content: "[cut]", ref: "2/1.c1" },
     ] },
   };
+  /** Frames with what their files hold, by record. */
+  held: Record<string, Frame> = {};
   /** What a frame is when its texts are whole. */
   whole: (frame: Frame) => Frame = (frame) => frame;
   /** Where the team is written. */
@@ -120,9 +122,9 @@ export class Fake {
 
   private async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const url = new URL(request.url ?? "/", "http://fake");
+    if (url.pathname.startsWith("/teams")) this.queries.push(url.pathname + url.search);
     if (this.down) return void request.socket.destroy();
     if (request.method !== "GET") return this.take(url.pathname, request, response);
-    if (url.pathname.startsWith("/teams")) this.queries.push(url.pathname + url.search);
     if (url.pathname === "/session") await this.known;
     const found = this.answer(url);
     if (url.pathname.endsWith("/events")) return this.stream(request, response);
@@ -160,6 +162,7 @@ export class Fake {
       case `/runs/${this.run}/frames`: {
         const after = Number(url.searchParams.get("after"));
         const limit = Number(url.searchParams.get("limit"));
+        if (url.searchParams.has("files")) return { frames: [this.held[after + 1] ?? this.frames[after]], last: this.recorded };
         if (url.searchParams.has("whole")) return { frames: this.frames.slice(after, after + 1).map(this.whole), last: this.recorded };
         return { frames: this.frames.slice(0, this.recorded).slice(after, after + limit), last: this.recorded };
       }

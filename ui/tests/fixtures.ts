@@ -16,6 +16,8 @@ export interface Fixture {
   /** What people are asked after each record. */
   asked: string[][];
   told: Told;
+  /** Of records that have files: their frames with what these hold. */
+  held: Record<string, Frame>;
 }
 
 export const FOLDER = process.env.SHOWN ?? join(import.meta.dirname, "..", ".shown");

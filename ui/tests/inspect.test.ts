@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { chmodSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { curl } from "../src/inspect/curl";
 import { asked, stored } from "../src/inspect/request";
 import type { StoredRequest } from "../src/server/wire";
@@ -72,6 +72,22 @@ test("frames tell a request without a server, as far as they go", () => {
   for (const each of fixture("research").frames) run.add(each);
   const found = asked(run, run.effect("2/2.m1")!, { system: "S" });
   expect([found.system, found.verified, found.removed]).toEqual(["S", null, []]);
+});
+
+test("of what a tool says the last counts, told at most five times a second, and forgotten with its end", () => {
+  vi.useFakeTimers();
+  const [deltas, run] = [new Deltas(), new Run()];
+  let told = 0;
+  deltas.subscribe(() => { told++; });
+  const say = (text: string): void => { deltas.add({ effect_id: "1/1.c1", kind: "progress", text }); deltas.draw(run); };
+  for (const each of ["one", "two", "three"]) say(each);
+  expect([told, deltas.progressOf("1/1.c1")]).toEqual([1, { text: "three", locations: [], diffs: [] }]);
+  vi.advanceTimersByTime(1_000);
+  expect(told).toBe(2);
+  run.add({ seq: 1, at: 1, changes: [{ type: "effect_ended", activation: 1, turn: 1, id: "1/1.c1", kind: "tool", outcome: "completed" }] });
+  deltas.draw(run);
+  expect(deltas.progressOf("1/1.c1")).toBe(undefined);
+  vi.useRealTimers();
 });
 
 test("pieces of a reply: what comes again counts once, a later beginning is told, a failed attempt is forgotten", () => {

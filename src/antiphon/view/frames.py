@@ -25,7 +25,7 @@ from antiphon.values.message import Attachment, Message, ToolCall
 from antiphon.values.model import Usage
 from antiphon.values.result import Failure
 from antiphon.view import changes
-from antiphon.view.nodes import ActivationNode, DeadLetter, Decision, EffectNode, TurnNode
+from antiphon.view.nodes import ActivationNode, DeadLetter, Decision, EffectNode, TurnNode, WaitDetail
 from antiphon.view.tree import RunTree
 
 TEXT = 4_000
@@ -43,12 +43,14 @@ class CutText(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class FileFrame(Struct, frozen=True, gc=False, omit_defaults=True):
-    """A file beside a text, without its bytes."""
+    """A file beside a text."""
 
     media_type: str
     name: str = ""
     url: str = ""
     bytes: int = 0
+    data: str = ""
+    """What it holds as base64, where the reader was to have that and it is not too long; else empty."""
 
 
 class CallFrame(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -171,6 +173,16 @@ class TurnEndFrame(Struct, frozen=True, tag="turn_ended", omit_defaults=True):
     """Which rules its hooks followed, those of its beginning first."""
 
 
+class OutsideCallFrame(Struct, frozen=True, gc=False, omit_defaults=True):
+    """The call of an outside tool: whoever runs the request does it, and answers with its result."""
+
+    tool: str
+    call_id: str = ""
+    """As the model numbered it."""
+    finishes: bool = False
+    """Its result ends the agent's task."""
+
+
 class EffectStartFrame(Struct, frozen=True, tag="effect_started", omit_defaults=True):
     """An effect started. A request that waits for those before it has no `callee`; it comes once more, with
     one, when it begins."""
@@ -202,6 +214,8 @@ class EffectStartFrame(Struct, frozen=True, tag="effect_started", omit_defaults=
     """Of an approval: the hook or the policy that wants a person asked."""
     joins: str = ""
     """Of a limit: the open question whose answer is this one's too."""
+    outside: OutsideCallFrame | None = None
+    """Of a question that is the call of an outside tool, with its `arguments`; the answer is its result."""
 
 
 class EffectEndFrame(Struct, frozen=True, tag="effect_ended", omit_defaults=True):
@@ -292,11 +306,12 @@ encode = msgspec.json.Encoder().encode
 class FrameReader:
     """Makes frames of a run's records, given from the first one on, each once.
 
-    text: characters of a text before it is cut; value: bytes of a value before it is left out.
+    text: characters of a text before it is cut; value: bytes of a value before it is left out; files:
+    characters of what a file holds, as base64, before that is left out.
     """
 
-    def __init__(self, *, text: int = TEXT, value: int = VALUE) -> None:
-        self._tree, self._painter = RunTree(recent=True), _Painter(text, value)
+    def __init__(self, *, text: int = TEXT, value: int = VALUE, files: int = 0) -> None:
+        self._tree, self._painter = RunTree(recent=True), _Painter(text, value, files)
 
     @property
     def seq(self) -> int:
@@ -314,10 +329,10 @@ class FrameReader:
 
 
 class _Painter:
-    """What a change is in a frame, with texts and values up to a size."""
+    """What a change is in a frame, with texts, values and files up to a size."""
 
-    def __init__(self, text: int, value: int) -> None:
-        self._text, self._value = text, value
+    def __init__(self, text: int, value: int, files: int) -> None:
+        self._text, self._value, self._files = text, value, files
 
     def change(self, change: changes.Change, started: RunStarted | None) -> ChangeFrame:
         match change:
@@ -369,6 +384,7 @@ class _Painter:
             schema=wait.schema if wait is not None else None,
             decision=effect.decision, failure=effect.failure,
             rule=wait.rule if wait is not None else "", joins=wait.joins if wait is not None else "",
+            outside=_outside(effect, wait) if wait is not None and wait.tool else None,
         )  # fmt: skip
 
     def callee(self, callee: ActivationNode) -> CalleeFrame:
@@ -386,7 +402,7 @@ class _Painter:
             activation.id, ids.turn_of(effect.id), effect.id, effect.kind, effect.name, effect.purpose,
             effect.outcome, effect.reason, self.cut(effect.content),
             self.cut(effect.arguments) if never else CutText(),
-            tuple(map(_file, effect.attachments)), effect.failure, effect.decision,
+            tuple(map(self.file, effect.attachments)), effect.failure, effect.decision,
             reply=None if reply is None else ReplyFrame(
                 self.cut(reply.content), self.cut(reply.reasoning), tuple(map(self.call, reply.calls)),
                 reply.stop, reply.model,
@@ -422,15 +438,20 @@ class _Painter:
         return MessageFrame(
             message.id, message.type, message.sender, message.receiver, self.cut(message.content),
             message.call_id, message.task_id, message.intent, message.topic, message.source,
-            tuple(map(_file, message.attachments)),
+            tuple(map(self.file, message.attachments)),
         )  # fmt: skip
 
     def call(self, call: ToolCall) -> CallFrame:
         return CallFrame(call.id, call.name, self.cut(call.arguments))
 
+    def file(self, file: Attachment) -> FileFrame:
+        data = file.data if len(file.data) <= self._files else ""
+        return FileFrame(file.media_type, file.name, file.url, len(file.data) * 3 // 4, data)
+
     def cut(self, text: str) -> CutText:
         return CutText(text) if len(text) <= self._text else CutText(text[: self._text], len(text))
 
 
-def _file(file: Attachment) -> FileFrame:
-    return FileFrame(file.media_type, file.name, file.url, len(file.data) * 3 // 4)
+def _outside(effect: EffectNode, wait: WaitDetail) -> OutsideCallFrame:
+    call_id = effect.call.id if effect.call is not None else ""
+    return OutsideCallFrame(wait.tool, call_id, effect.finishes)

@@ -35,8 +35,9 @@ def test_a_long_text_comes_whole_with_its_own_frame():
             (frame,) = page.json["frames"]
             (ended,) = [each for each in frame["changes"] if each.get("reply")]
             assert ended["reply"]["content"] == {"text": "y" * (TEXT + 1)}
-            refused = await client("GET", f"/runs/{run_id}/frames?whole=true")
-            assert (refused.status, refused.json["detail"]) == (400, "Ask with limit=1")
+            for more in ("whole=true", "files=true"):
+                refused = await client("GET", f"/runs/{run_id}/frames?{more}")
+                assert (refused.status, refused.json["detail"]) == (400, "Ask with limit=1")
 
     in_time(work)
 
@@ -160,6 +161,29 @@ def test_a_tool_says_where_it_works():
             assert (found["kind"], found["text"]) == ("tool", "half")
             assert found["locations"] == [{"path": "a.py", "line": 3}]
             assert found["diffs"] == [{"path": "a.py", "before": None, "after": "x", "cut": False}]
+
+    in_time(work)
+
+
+def test_what_a_file_holds_comes_with_its_own_frame_and_texts_stay_cut():
+    async def work():
+        async with served({"desk": desk("y" * (TEXT + 1))}) as (client, _):
+            sent = [{"media_type": "image/png", "data": "YSBwaWN0dXJl", "name": "p.png"}]
+            run_id = await started(client, message="x" * (TEXT + 1), attachments=sent)
+            await until_done(client, run_id)
+
+            async def opening(more):
+                found = (await client("GET", f"/runs/{run_id}/frames?after=3&limit=1{more}")).json["frames"]
+                return found[0]["changes"][0]["callee"]["opening"]
+
+            known = {"media_type": "image/png", "name": "p.png", "bytes": 9}
+            for more in ("", "&whole=true"):
+                assert (await opening(more))["files"] == [known]
+            found = await opening("&files=true")
+            assert (found["files"], found["content"]["length"]) == (
+                [known | {"data": "YSBwaWN0dXJl"}],
+                TEXT + 1,
+            )
 
     in_time(work)
 

@@ -6,10 +6,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from antiphon import Agent, Attachment, RunLimits, open_journal, open_run
+from antiphon import Agent, Attachment, RunLimits, ToolContext, open_journal, open_run, tool
 from antiphon.kernel.run.rows import read
-from antiphon.models.script import Script
+from antiphon.models.script import Script, call
 from antiphon.values.hooks import Hooks, Return
+from antiphon.values.tool import tool_from
 from antiphon.view import RunTree
 from antiphon.view.frames import TEXT, VALUE, Frame, FrameReader, encode
 from tests.oracle.play import SCENARIOS
@@ -136,13 +137,13 @@ def test_a_page_that_keeps_the_frames_has_the_tree_at_every_record(name, tmp_pat
     asyncio.run(scenario())
 
 
-def frames_of(agent: Agent, text: str, attachments: Any = (), **options: Any) -> list[Frame]:
+def frames_of(agent: Agent, text: str, attachments: Any = (), files: int = 0, **options: Any) -> list[Frame]:
     async def scenario() -> list[Frame]:
         journal = open_journal(None)
         async with open_run([agent], journal=journal, interactive=False, **options) as run:
             await run.result(await run.post(agent.name, text, attachments=attachments))
             records = await run.records()
-        reader = FrameReader()
+        reader = FrameReader(files=files)
         return [reader.add(each) for each in records]
 
     return asyncio.run(scenario())
@@ -192,7 +193,41 @@ def test_a_file_is_named_without_its_bytes():
     file = Attachment("text/plain", b"twelve bytes", name="n.txt")
     frames = frames_of(Agent("a", model=Script(["ok"])), "read it", attachments=[file])
     (shown,) = changes(frames, "effect_started")[0].callee.opening.files
-    assert (shown.media_type, shown.name, shown.bytes) == ("text/plain", "n.txt", 12)
+    assert (shown.media_type, shown.name, shown.bytes, shown.data) == ("text/plain", "n.txt", 12, "")
+
+
+def test_a_file_comes_with_what_it_holds_where_that_is_wanted_and_short_enough():
+    @tool(effect="read")
+    def draw(ctx: ToolContext[None]) -> str:
+        """Draw."""
+        ctx.attach(Attachment("image/png", b"a picture", name="p.png"))
+        ctx.attach(Attachment("text/plain", b"x" * 100, name="long.txt"))
+        return "drawn"
+
+    agent = Agent("a", model=Script([call("draw"), "ok"]), tools=[draw])
+    ends = changes(frames_of(agent, "draw", files=16), "effect_ended")
+    # Of the tool, and of the request that it was drawn for.
+    for found in ([each.files for each in ends if each.id == effect] for effect in ("1/1.c1", "0/1.c1")):
+        assert [(each.name, each.data) for each in found[0]] == [("p.png", "YSBwaWN0dXJl"), ("long.txt", "")]
+
+
+def test_the_call_of_an_outside_tool_is_told_with_its_arguments():
+    day = tool_from("read-day", "The day.", {"type": "object", "properties": {"n": {"type": "integer"}}})
+
+    async def scenario() -> list[Frame]:
+        reader, frames = FrameReader(), list[Frame]()
+        agent = Agent("a", model=Script([call("read-day", n=1), "ok"]), tools=[day])
+        async with open_run([agent], journal=open_journal(None)) as run:
+            await run.post("a", "go")
+            async for record in run.events(deltas=False):
+                frames.append(reader.add(record))
+                if any(each.purpose == "question" for each in changes(frames, "effect_started")):
+                    return frames
+        raise AssertionError
+
+    (asked,) = [each for each in changes(asyncio.run(scenario()), "effect_started") if each.outside]
+    assert (asked.kind, asked.name, asked.arguments.text) == ("wait", "read-day", '{"n":1}')
+    assert (asked.outside.tool, asked.outside.finishes) == ("read-day", False)
 
 
 def test_a_model_call_names_the_prompt_that_it_was_sent():

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from antiphon import Agent, UserError, open_journal, open_run
+from antiphon import Agent, Attachment, UserError, open_journal, open_run
 from antiphon.kernel.run.rows import read
 from antiphon.models.script import Script
 from antiphon.values.codec import HARMFUL
@@ -26,14 +26,14 @@ def program(monkeypatch):
     monkeypatch.setattr(page_module, "_asset", {"file.js": "draw()", "file.css": "body{}"}.__getitem__)
 
 
-def made(text="go", **options):
+def made(text="go", attachments=(), **options):
     """The page of a run in which everybody says `text`."""
 
     async def scenario():
         journal = open_journal(None)
         agent = Agent("a", text, model=Script([text]))
         async with open_run([agent], journal=journal, interactive=False) as run:
-            await run.result(await run.post("a", text))
+            await run.result(await run.post("a", text, attachments=attachments))
             records = await read(journal, run.run_id)
         prefixes = {name: await journal.blob(run.run_id, name) for name in prefixes_of(records)}
         return page(records, prefixes, **options).decode()
@@ -76,6 +76,15 @@ def test_a_text_is_whole_however_long_it_is():
     found = data_of(made("x" * 300_000))
     texts = [c["reply"]["content"] for each in found["frames"] for c in each["changes"] if c.get("reply")]
     assert texts == [{"text": "x" * 300_000}]
+
+
+def test_a_picture_is_in_the_file_and_only_what_is_in_it_may_be_painted():
+    text = made(attachments=[Attachment("image/png", b"a picture", name="p.png")])
+    opened = [
+        c["callee"]["opening"] for each in data_of(text)["frames"] for c in each["changes"] if "callee" in c
+    ]
+    assert [each["data"] for each in opened[0]["files"]] == ["YSBwaWN0dXJl"]
+    assert "img-src data:;" in re.findall(r'Content-Security-Policy" content="([^"]*)"', text)[0]
 
 
 def test_what_is_written_is_data_and_never_markup():

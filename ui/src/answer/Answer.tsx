@@ -9,9 +9,11 @@ import { visible } from "../state/words";
 
 type Way = "asked" | "edit" | "diff";
 
-/** How a question is answered: words or one of its options; an approval with yes, no, an edit or for good. */
-export function Answer({ kind, question, asked, options, schema, late = "", leave, send, drafted }: {
+/** How a question is answered: words or one of its options; an approval with yes, no, an edit or for good; an outside call with its result. */
+export function Answer({ kind, question, asked, options, schema: given, outside = false, late = "", leave, send, drafted }: {
   kind: string; question: string; asked: string; options: string[]; schema?: Schema | undefined;
+  /** It is the call of a tool that whoever answers does: the answer is its result, and it may have failed. */
+  outside?: boolean;
   /** Who has answered what meanwhile; what was drafted here stays until it is left. */
   late?: string | undefined;
   leave?: (() => void) | undefined;
@@ -20,7 +22,9 @@ export function Answer({ kind, question, asked, options, schema, late = "", leav
   drafted?: ((draft: boolean) => void) | undefined;
 }) {
   const [way, setWay] = useState<Way>("asked");
-  // A question whose answer has a schema is a form too, empty at first.
+  // A question whose answer has a schema is a form too, empty at first; of one that is no object it has a single field.
+  const single = kind === "question" && given !== undefined && !given.properties;
+  const schema: Schema | undefined = single ? { properties: { answer: given } } : given;
   const form = kind === "question" && schema?.properties ? Object.keys(schema.properties) : [];
   const [edited, setEdited] = useState<Record<string, string>>(() =>
     form.length ? Object.fromEntries(form.map((each) => [each, ""])) : written(asked));
@@ -54,6 +58,11 @@ export function Answer({ kind, question, asked, options, schema, late = "", leav
     post(content, changed ? { arguments: json } : {});
   };
   const deny = (): void => { if (!sent && !told) denying ? post("no", { reason: words }) : setDenying(true); };
+  const fail = (): void => {
+    if (sent || told) return;
+    if (!denying) return setDenying(true);
+    words.trim() ? post("", { reason: words }) : setWrong("Say why: the agent reads it.");
+  };
   const edit = (): void => {
     setWay("edit");
     window.setTimeout(() => box.current?.querySelector<HTMLElement>(".form input, .form textarea, .form select")?.focus(), 0);
@@ -61,9 +70,9 @@ export function Answer({ kind, question, asked, options, schema, late = "", leav
   const submit = (event: { preventDefault(): void } | FormEvent): void => {
     event.preventDefault();
     if (sent || told) return;
-    if (denying) deny();
+    if (denying) outside ? fail() : deny();
     else if (approval || kind === "limit") allow("yes");
-    else if (form.length) json ? post(json) : setWrong("A field is wrong; the question is still open.");
+    else if (form.length) json ? post(single ? JSON.stringify((JSON.parse(json) as { answer: unknown }).answer) : json) : setWrong("A field is wrong; the question is still open.");
     else if (words.trim()) post(words);
   };
   useEffect(() => setWrong(""), [edited, words]);
@@ -74,7 +83,7 @@ export function Answer({ kind, question, asked, options, schema, late = "", leav
       if (event.metaKey || event.ctrlKey || event.altKey || (event.target as HTMLElement).closest("input, textarea, select")) return;
       const acts: Record<string, () => void> = approval || kind === "limit"
         ? { a: () => allow("yes"), d: deny, ...(approval && asked ? { e: edit } : {}) }
-        : Object.fromEntries(options.slice(0, 9).map((each, index) => [String(index + 1), () => { if (!sent && !told) post(each); }]));
+        : outside ? { d: fail } : Object.fromEntries(options.slice(0, 9).map((each, index) => [String(index + 1), () => { if (!sent && !told) post(each); }]));
       const act = acts[event.key];
       if (act) { event.preventDefault(); event.stopPropagation(); act(); }
     }}>
@@ -94,9 +103,9 @@ export function Answer({ kind, question, asked, options, schema, late = "", leav
           {way === "diff" && <Diff before={lines(asked)} after={lines(json || asked)} />}
         </>
       )}
-      {form.length > 0 && <Arguments values={edited} asked="" schema={schema} faults={wrong ? faults : {}} set={setEdited} />}
-      {(denying || kind === "question") && options.length === 0 && form.length === 0 && (
-        <label><span className="label">{denying ? "Why not? The agent reads it." : "Your answer"}</span>
+      {form.length > 0 && !denying && <Arguments values={edited} asked="" schema={schema} faults={wrong ? faults : {}} left="It is still open" set={setEdited} />}
+      {(denying || (kind === "question" && options.length === 0 && form.length === 0)) && (
+        <label><span className="label">{denying ? "Why not? The agent reads it." : outside ? "Its result" : "Your answer"}</span>
           <textarea className="field" rows={3} autoFocus={denying} value={words} onChange={(event) => setWords(event.target.value)} /></label>)}
       {wrong && <p className="kt k-error sm" role="alert">{wrong}</p>}
       <div className="acts">
@@ -109,7 +118,11 @@ export function Answer({ kind, question, asked, options, schema, late = "", leav
           : options.length
             ? options.map((each, index) => <button key={each} className="btn" type="button" disabled={sent || told !== ""} onClick={() => post(each)}>
               {visible(each)}{index < 9 && <kbd aria-hidden="true">{index + 1}</kbd>}</button>)
-            : <button className="btn ink" disabled={sent || told !== "" || (!words.trim() && form.length === 0)}>{sent ? "Sent" : "Answer"}<kbd>⌘↵</kbd></button>}
+            : <>
+                {!denying && <button className="btn ink" disabled={sent || told !== "" || (!words.trim() && form.length === 0)}>{sent ? "Sent" : outside ? "Give its result" : "Answer"}<kbd>⌘↵</kbd></button>}
+                {outside && <button className="btn" type="button" disabled={sent || told !== ""} onClick={fail}>{denying ? (sent ? "Sent" : "Say that it failed") : "It failed"}<kbd>{denying ? "⌘↵" : "D"}</kbd></button>}
+                {outside && denying && <button className="btn plain" type="button" disabled={sent || told !== ""} onClick={() => setDenying(false)}>Back to the result</button>}
+              </>}
       </div>
     </form>
   );

@@ -61,11 +61,15 @@ function typeOf(schema: Schema | undefined, before: unknown): string {
 }
 
 /** A form of a call's arguments, made of the tool's schema. */
-export function Arguments({ values, asked, schema, faults, set }: {
+export function Arguments({ values, asked, schema, faults, left = "The call still waits", set }: {
   values: Record<string, string>; asked: string; schema?: Schema | undefined; faults: Record<string, string>;
+  /** What a fault has left as it was. */
+  left?: string;
   set(values: Record<string, string>): void;
 }) {
   const before = written(asked);
+  // Nothing was there before: an answer, and no edit.
+  const form = asked === "";
   return (
     <div className="form">
       {Object.entries(values).map(([name, value]) => {
@@ -80,11 +84,12 @@ export function Arguments({ values, asked, schema, faults, set }: {
         return (
           <label key={name}>
             <span className="label"><code>{visible(name)}</code>{about?.description && <span className="faint sm cut">{line(about.description, 120)}</span>}
-              {value !== before[name] && <span className="kt k-human sm">edited</span>}</span>
+              {form && about?.type !== undefined && about.type !== "string" && <span className="faint sm">JSON, {String(about.type)}</span>}
+              {!form && value !== before[name] && <span className="kt k-human sm">edited</span>}</span>
             {options
               ? <select {...props}>{!options.includes(value) && <option value="" />}{options.map((each) => <option key={each}>{each}</option>)}</select>
               : long ? <textarea {...props} rows={Math.min(18, value.split("\n").length + 2)} /> : <input {...props} />}
-            {faults[name] && <span className="kt k-error sm" role="alert">{faults[name]}. The call still waits.</span>}
+            {faults[name] && <span className="kt k-error sm" role="alert">{faults[name]}. {left}.</span>}
           </label>
         );
       })}

@@ -1,11 +1,13 @@
 import { Copy } from "../parts/Copy";
 import { Glyph } from "../parts/Glyph";
 import { Whole } from "../parts/Text";
-import { asksPerson, failed, kindOf } from "../state/doing";
-import type { Effect } from "../state/run";
+import { asking, asksPerson, failed, kindOf, nameOf, nested, within } from "../state/doing";
+import type { Effect, Run } from "../state/run";
 import type { Store, View } from "../state/store";
-import { lasted, line, visible } from "../state/words";
+import { lasted, line, plural, visible } from "../state/words";
 import { Fields } from "../talk/Ask";
+import { Brought, ofEnd } from "../talk/Brought";
+import { Progress } from "../talk/Progress";
 import { openingOf } from "../talk/items";
 import type { Schema } from "../answer/Arguments";
 import { useActions, type Actions } from "../server/actions";
@@ -32,8 +34,8 @@ export function Inspector({ store, view, prefixes }: { store: Store; view: View;
   return (
     <section className="pane p-look" aria-label="Inspector" id="pane-look">
       <div className="bar-top">
-        <h2 className="cut">{effect ? title(effect) : "Inspector"}</h2>
-        {effect && <code className="faint sm">{effect.id}</code>}
+        <h2>{effect ? title(effect) : "Inspector"}</h2>
+        {effect && <code className="faint sm cut" title={visible(effect.id)}>{visible(effect.id)}</code>}
         <span className="grow" />
         {effect && isModel(effect) && actions && <Copy what="Copy as curl" text={() => curlOf(actions, effect.id)}>curl</Copy>}
         {effect && <Copy what="Copy as JSON" text={async () =>
@@ -56,6 +58,7 @@ export const isModel = (effect: Effect): boolean => effect.kind === "model" && e
 export const curlOf = async (actions: Actions, id: string): Promise<string> => curl(await actions.chat(id));
 
 function title(effect: Effect): string {
+  if (effect.outside) return "Outside call";
   if (asksPerson(effect)) return { approval: "Approval", question: "Question", limit: "Limit" }[effect.purpose] ?? "Question";
   if (effect.purpose === "retry") return "Retry";
   return TITLES[effect.kind] ?? effect.kind;
@@ -69,11 +72,14 @@ function OtherEffect({ effect: cut, store, view }: { effect: Effect; store: Stor
   const turn = run.turn(effect.activation, effect.turn);
   const approval = run.effect(`${effect.id}?`);
   const asks = effect.rule || approval?.rule;
+  const [tool, inside] = [within(effect.id), insideOf(run, effect)];
   const result = effect.end ? (effect.content.text ? effect.content : { text: effect.reason }) : {};
   return (
     <div className="insp">
-      <p className="cut"><b className="strong">{line(effect.name || effect.purpose, 80)}</b>{" "}
+      <p className="cut"><b className="strong">{effect.purpose === "question" && !effect.outside ? "You" : nameOf(effect)}</b>{" "}
         <span className="faint">{visible(who?.label ?? "")} turn {effect.turn}</span></p>
+      {tool && <p className="cut">Begun by <button className="link" onClick={() => store.select(tool)}>{line(run.effect(tool)?.name ?? "", 60)} {visible(tool)}</button>,
+        in its middle</p>}
       <dl className="facts">
         <div><dt>{effect.end ? "Took" : "Since"}</dt><dd>{lasted((effect.end ? effect.ended : view.now) - effect.began)}</dd></div>
         <div><dt>End</dt><dd className={bad ? "kt k-error" : ""}>{effect.end ? line(effect.outcome || "ended", 20) : "open"}</dd></div>
@@ -81,7 +87,7 @@ function OtherEffect({ effect: cut, store, view }: { effect: Effect; store: Stor
       </dl>
       {effect.text.text && <Section title="What is asked"><Whole text={effect.text} className="said" /></Section>}
       {said && <Section title="Message"><Whole text={said} className="said" /></Section>}
-      {effect.arguments.text && (
+      {effect.arguments.text && (effect.purpose !== "question" || effect.outside) && (
         <Section title="Arguments"><Fields json={effect.arguments.text} /></Section>
       )}
       {result.text && <Section title={bad ? "What went wrong" : "Result"}>
@@ -89,6 +95,8 @@ function OtherEffect({ effect: cut, store, view }: { effect: Effect; store: Stor
       {effect.outcome === "unknown" && <Section title="It may or may not have happened">
         <p>Its process died while it ran, and nobody can say what it had done by then. {visible(who?.label ?? "")} was told so, and nothing is repeated by itself.
           Look at what it acts on, with the arguments above, before you let it try again.</p></Section>}
+      {!effect.end && view.live && <Progress id={effect.id} whole />}
+      {effect.files.length > 0 && <Section title="Files"><Brought files={effect.files} seq={effect.end} pick={ofEnd(effect.id)} large /></Section>}
       {(effect.decision || approval || asks) && (
         <Section title="Permission">
           <ul className="why">
@@ -100,6 +108,8 @@ function OtherEffect({ effect: cut, store, view }: { effect: Effect; store: Stor
           </ul>
         </Section>
       )}
+      {inside.length > 0 && <Section title="What it began in its middle" more={plural(inside.length, "effect")}>
+        <Effects list={inside} store={store} view={view} /></Section>}
       {effect.by && <Section title="Answered by"><p>{line(effect.by)}</p></Section>}
       {effect.failure && <Section title="Why it is tried again">
         <p className="kt k-error">{line(`${effect.failure.kind}: ${effect.failure.text}`)}</p></Section>}
@@ -115,14 +125,25 @@ function Callee({ number, store, view }: { number: number; store: Store; view: V
   const effects = callee.turns.flatMap((each) => each.effects).map((id) => view.run.effect(id)!);
   return (
     <Section title={visible(callee.label)} more={`${callee.turns.length} turns`}>
-      {effects.filter((each) => kindOf(each) !== "wait").slice(0, 200).map((each) => (
-        <button key={each.id} className="call" onClick={() => store.select(each.id)}>
-          <Glyph shape={failed(each) ? "error" : kindOf(each)} /><span className="nm">{line(each.name, 60)}</span>
-          <span className="out faint sm">{lasted((each.end ? each.ended : view.now) - each.began)}</span>
-        </button>
-      ))}
+      <Effects list={nested(effects.filter((each) => kindOf(each) !== "wait").slice(0, 200))} store={store} view={view} indented />
     </Section>
   );
+}
+
+/** indented: what a tool began stands a step further in, under it. */
+function Effects({ list, store, view, indented = false }: { list: Effect[]; store: Store; view: View; indented?: boolean }) {
+  return list.map((each) => (
+    <button key={each.id} className={`call ${indented && within(each.id) ? "inside" : ""}`} onClick={() => store.select(each.id)}>
+      <Glyph shape={failed(each) ? "error" : kindOf(each)} /><span className="nm">{asksPerson(each) ? asking(each) : nameOf(each)}</span>
+      <span className="out faint sm">{lasted((each.end ? each.ended : view.now) - each.began)}</span>
+    </button>
+  ));
+}
+
+/** What a tool began in its middle, in the order that it did. */
+function insideOf(run: Run, tool: Effect): Effect[] {
+  const ids = run.turn(tool.activation, tool.turn)?.effects ?? [];
+  return ids.filter((id) => within(id) === tool.id).map((id) => run.effects.get(id)!);
 }
 
 export function Section({ title, more, children }: { title: React.ReactNode; more?: string; children: React.ReactNode }) {

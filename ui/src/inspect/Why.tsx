@@ -1,5 +1,5 @@
 import { Glyph } from "../parts/Glyph";
-import { asksPerson, failed, kindOf } from "../state/doing";
+import { asking, asksPerson, failed, kindOf, nameOf, nested, within } from "../state/doing";
 import type { Effect, Run, Turn } from "../state/run";
 import type { Store } from "../state/store";
 import type { Decision } from "../state/wire";
@@ -40,14 +40,14 @@ export function Decided({ decision }: { decision: Decision }) {
 /** What a turn came to after a model's reply: what ran, who allowed it, and by which rule it went on. */
 export function followed(run: Run, effect: Effect, store: Store): React.ReactNode {
   const turn = run.turn(effect.activation, effect.turn);
-  const after = (turn?.effects ?? []).map((id) => run.effect(id)!).filter((each) => (each.start || each.end) > effect.start && each.purpose !== "deadline");
+  const after = nested((turn?.effects ?? []).map((id) => run.effect(id)!).filter((each) => (each.start || each.end) > effect.start && each.purpose !== "deadline"));
   if (!turn || (!after.length && !turn.reminder && !turn.endedBy && !turn.begunBy)) return null;
   return (
     <>
       {after.map((each) => (
-        <button key={each.id} className="call" onClick={() => store.select(each.id)}>
+        <button key={each.id} className={`call ${within(each.id) ? "inside" : ""}`} onClick={() => store.select(each.id)}>
           <Glyph shape={failed(each) ? "error" : kindOf(each)} />
-          <span className="nm">{asksPerson(each) ? `${each.purpose} of ${line(each.name, 40)}` : line(each.name || each.purpose, 60)}</span>
+          <span className="nm">{asksPerson(each) ? asking(each) : nameOf(each)}</span>
           <span className="out faint sm cut">
             {each.decision ? `${each.decision.allowed ? "allowed" : "denied"}${each.decision.by ? ` by ${line(each.decision.by, 24)}` : each.decision.rule ? ` by ${line(each.decision.rule, 60)}` : ""} · ` : ""}
             {each.rule ? `${line(each.rule, 60)} asks · ` : ""}

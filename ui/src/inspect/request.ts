@@ -1,7 +1,7 @@
 // What a model call was sent: to the letter where a server is asked, else as far as the frames tell it.
 import type { CallFrame, CutText, Effect, MessageFrame, Run } from "../state/run";
 import type { ChatMessage, StoredRequest } from "../server/wire";
-import { asksPerson } from "../state/doing";
+import { asksPerson, within } from "../state/doing";
 import type { Prefix } from "./Inspector";
 
 export interface Sent {
@@ -77,7 +77,8 @@ export function asked(run: Run, effect: Effect, prefix?: Prefix): Asked {
     const reply = model.reply!;
     fresh.push({ ...BLANK, role: "assistant", content: reply.content, calls: reply.calls ?? [] });
     for (const each of effects) {
-      if (each.kind === "model" || (each.kind === "wait" && !asksPerson(each)) || each.id.endsWith("?")) continue;
+      // What a tool asked in its middle came to the tool alone.
+      if (each.kind === "model" || (each.kind === "wait" && !asksPerson(each)) || each.id.endsWith("?") || within(each.id)) continue;
       if (each.end) {
         const content = each.content.text ? each.content : { text: each.reason || each.outcome };
         fresh.push({ ...BLANK, role: "tool", name: each.name, content });

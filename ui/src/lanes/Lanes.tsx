@@ -104,7 +104,7 @@ export function Lanes({ store, view }: { store: Store; view: View }) {
     const row = laid.rows.find((each) => top >= each.top && top < each.top + each.height);
     const instant = instantAt(scale, left);
     const reach = instantAt(scale, left + 6) - instant;
-    const found = row && hit(row, instant, top - row.top < row.height * 0.6, Math.max(reach, 0.001), until);
+    const found = row && hit(row, instant, (top - row.top) / row.height, Math.max(reach, 0.001), until);
     if (found) store.select(found.id);
     else scrub(event, false);
   };

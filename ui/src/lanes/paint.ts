@@ -49,7 +49,8 @@ export function paintBars(
   for (const link of layout.links) {
     const from = layout.rows[link.from]!;
     const to = layout.rows[link.to]!;
-    const top = from.top + from.height * 0.73;
+    const [place, thick] = span(link.call, from.height);
+    const top = from.top + place + thick / 2;
     const bottom = to.top + to.height * 0.33;
     stem(context, x(scale, link.call.began), top, bottom, ink["agent-f"]!, []);
     if (link.call.end) stem(context, x(scale, link.call.ended), top, bottom, ink["ink-3"]!, [3, 3]);

@@ -1,5 +1,5 @@
 // Lanes: a row per activation, callers above callees; of very many a band per agent, as high as ran at once.
-import { asksPerson, failed, shown } from "../state/doing";
+import { asksPerson, failed, shown, within } from "../state/doing";
 import type { Activation, Effect, Run } from "../state/run";
 
 export interface Row {
@@ -126,21 +126,32 @@ export function barOf(effect: Effect): Bar {
   return effect.kind === "call" ? "call" : effect.kind === "wait" ? "wait" : "tool";
 }
 
-/** Above the middle of its row is thinking, below it doing: where a bar begins, and how high it is. */
+const INSIDE = 0.88;
+
+/** Above the middle of its row is thinking, below it doing, and under that what a tool began in its middle: where a bar begins, and how high it is. */
 export function span(effect: Effect, height: number): [number, number] {
   const kind = effect.kind === "model" || effect.kind === "wait" ? "above" : effect.kind === "call" ? "line" : "below";
-  if (asksPerson(effect)) return [height * 0.14, height * 0.72];
+  const inside = height > LOW && within(effect.id) !== "";
+  // The tool that asks stays in sight under its question.
+  if (asksPerson(effect)) return [height * 0.14, height * (inside ? 0.42 : 0.72)];
+  if (inside) return [height * INSIDE, Math.max(2, height * 0.08)];
   if (kind === "above") return [height * 0.17, height * 0.37];
   return kind === "line" ? [height * 0.7, 2] : [height * 0.64, Math.max(2, height * 0.2)];
 }
 
-/** The effect of a row at an instant, the nearest within `reach` seconds; upper: in its upper half. */
-export function hit(row: Row, instant: number, upper: boolean, reach: number, until: number): Effect | undefined {
+/** The effect of a row at an instant, the nearest within `reach` seconds; part: how far down the row, 0 to 1. */
+export function hit(row: Row, instant: number, part: number, reach: number, until: number): Effect | undefined {
+  if (row.height <= LOW) return nearest(row.effects, instant, reach, until);
+  const at = (below: boolean) => (each: Effect): boolean =>
+    asksPerson(each) || (Boolean(within(each.id)) === below && (below || span(each, row.height)[0] < row.height / 2 === part < 0.6));
+  const inside = part < INSIDE - 0.02 ? undefined : nearest(row.effects.filter(at(true)), instant, reach, until);
+  return inside ?? nearest(row.effects.filter(at(false)), instant, reach, until);
+}
+
+function nearest(effects: Effect[], instant: number, reach: number, until: number): Effect | undefined {
   let best: Effect | undefined;
   let least = reach;
-  for (const each of row.effects) {
-    const [top] = span(each, row.height);
-    if ((top < row.height / 2) !== upper && row.height > LOW && !asksPerson(each)) continue;
+  for (const each of effects) {
     const end = each.end ? each.ended : until;
     const away = instant < each.began ? each.began - instant : instant > end ? instant - end : 0;
     if (away < least || (away === 0 && least === 0 && each.kind !== "call")) {

@@ -12,11 +12,14 @@ import type { StoredRequest } from "../server/wire";
 import { Deltas } from "../state/deltas";
 import { stateOf } from "../state/doing";
 import { bindAddress, Store, useView } from "../state/store";
+import type { Frame } from "../state/wire";
 import { useLoaded } from "./load";
 import { Compose } from "./Compose";
 import { About } from "./About";
 import { Parked } from "./Parked";
 import { GoOn, ReadOnly, Trouble } from "./states";
+
+const KEPT = 6;
 
 /** A run of the server, as it goes on. */
 export function LiveRun({ api, run }: { api: Api; run: string }) {
@@ -26,6 +29,7 @@ export function LiveRun({ api, run }: { api: Api; run: string }) {
   const [wrong, setWrong] = useState("");
   const [about, setAbout] = useState(false);
   const requests = useRef(new Map<string, Promise<StoredRequest>>());
+  const held = useRef(new Map<number, Promise<Frame>>());
   const wake = useRef<() => void>(undefined);
   const [prefixes, setPrefixes] = useState<Record<string, Prefix>>({});
   const info = useLoaded(() => api.run(run), 5);
@@ -62,7 +66,16 @@ export function LiveRun({ api, run }: { api: Api; run: string }) {
       return known;
     },
     chat: (id) => api.chat(run, id),
-    whole: (seq) => api.whole(run, seq),
+    whole: (seq) => api.frame(run, seq, "whole"),
+    files: (seq) => {
+      const known = held.current.get(seq) ?? api.frame(run, seq, "files");
+      held.current.delete(seq);
+      held.current.set(seq, known);
+      known.catch(() => held.current.delete(seq));
+      // As many as stand in sight at once: they may be large.
+      if (held.current.size > KEPT) held.current.delete(held.current.keys().next().value!);
+      return known;
+    },
     answer: session.readOnly ? null : async (body) => { await api.answer(run, body); },
     manage: session.writes ? async (change) => (await api.manage(run, change)).taken : undefined,
     schema: (effect) => {

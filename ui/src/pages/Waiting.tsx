@@ -13,11 +13,14 @@ import { Fields } from "../talk/Ask";
 import { Empty, GoOn, Loading, Trouble } from "./states";
 
 const ASKS = { approval: "asks to use", question: "asks", limit: "asks for more" };
+/** It is the call of an outside tool, which whoever answers does. */
+const isOutside = ({ kind, tool }: InboxItemView["question"]): boolean => kind === "question" && Boolean(tool);
 const keyOf = (item: InboxItemView): string => `${item.run_id} ${item.question.id}`;
 
 /** Who asks for what, in a few words. Those that wait for one budget together are one item. */
-export function headline({ agent, kind, tool = "", also = [] }: InboxItemView["question"]): string {
-  if (!also.length) return `${line(agent, 40)} ${ASKS[kind]} ${line(tool, 60)}`.trim();
+export function headline(question: InboxItemView["question"]): string {
+  const { agent, kind, tool = "", also = [] } = question;
+  if (!also.length) return `${line(agent, 40)} ${isOutside(question) ? "asks you to do" : ASKS[kind]} ${line(tool, 60)}`.trim();
   const names = [...new Set([agent, ...also])];
   const first = names.slice(0, 3).map((each) => line(each, 30)).join(", ");
   const rest = 1 + also.length - Math.min(3, names.length);
@@ -64,10 +67,12 @@ export function Waiting({ api, inbox }: { api: Api; inbox: Loaded<Inbox> }) {
                 {line(item.name || item.team || item.run_id.slice(0, 12), 80)}</a> · {sinceOf(item)}{until(item)}</p></div>
             <Whole text={{ text: item.question.text }} className="said" />
             {(item.question.refused ?? 0) > 0 && <p className="kt k-human sm">An answer that was posted did not fit; it is still open.</p>}
+            {isOutside(item.question) && <Fields json={item.question.arguments ?? ""} />}
             {session.readOnly
-              ? <><Fields json={item.question.arguments ?? ""} /><GoOn what="Answer it" command={commandOf(session, "answer", item.run_id)} /></>
+              ? <>{!isOutside(item.question) && <Fields json={item.question.arguments ?? ""} />}<GoOn what="Answer it" command={commandOf(session, "answer", item.run_id)} /></>
               : <Answer kind={item.question.kind} question={item.question.id} asked={item.question.arguments ?? ""}
                   options={item.question.kind === "question" ? (item.question.options ?? []) : []} schema={(item.question.schema as Schema | null) ?? undefined}
+                  outside={isOutside(item.question)}
                   late={late} leave={() => { keep(undefined); choose(""); }} drafted={drafting}
                   send={async (body) => { await api.answer(item.run_id, body); inbox.again(); }} />}
           </div>

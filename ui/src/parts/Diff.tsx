@@ -1,23 +1,37 @@
-import { compared } from "./compare";
+import { useMemo, useState } from "react";
+import { compared, type Compared } from "./compare";
 import { plural, visible } from "../state/words";
+
+const MOST = 400;
 
 /** What differs between two texts, line by line; long parts that do not are folded. */
 export function Diff({ before, after }: { before: string[]; after: string[] }) {
-  const rows = compared(before, after);
-  const near = rows.map((_, index) => rows.slice(Math.max(0, index - 2), index + 3).some((each) => each.sign !== " "));
-  if (!near.some(Boolean)) return <p className="faint">Nothing was changed.</p>;
-  const shown: React.ReactNode[] = [];
-  let folded = 0;
+  const [most, setMost] = useState(MOST);
+  // Given anew with each picture, they are compared anew only when they say something else.
+  const rows = useMemo(() => folded(compared(before, after)), [before.join("\n"), after.join("\n")]);
+  if (rows.every((each) => typeof each === "number")) return <p className="faint">Nothing was changed.</p>;
+  return (
+    <div className="diff">
+      {rows.slice(0, most).map((row, index) => {
+        if (typeof row === "number") return <div key={index} className="gap">{plural(row, "line")} as before</div>;
+        const kind = row.sign === "+" ? "add" : row.sign === "-" ? "del" : "";
+        return <div key={index} className={kind}><span className="n">{row.number || ""}</span><span>{row.sign}</span><span>{visible(row.text)}</span></div>;
+      })}
+      {rows.length > most && (
+        <div className="gap"><button type="button" className="link" onClick={() => setMost(most + 10 * MOST)}>show more of {plural(rows.length - most, "line")}</button></div>)}
+    </div>
+  );
+}
+
+/** The lines that differ with two around each; of the others how many there are. */
+function folded(rows: Compared[]): (Compared | number)[] {
+  const found: (Compared | number)[] = [];
   rows.forEach((row, index) => {
-    if (!near[index]) {
-      folded++;
-      return;
-    }
-    if (folded) shown.push(<div key={`gap${index}`} className="gap">{plural(folded, "line")} as before</div>);
-    folded = 0;
-    const kind = row.sign === "+" ? "add" : row.sign === "-" ? "del" : "";
-    shown.push(<div key={index} className={kind}><span className="n">{row.number || ""}</span><span>{row.sign}</span><span>{visible(row.text)}</span></div>);
+    const near = rows.slice(Math.max(0, index - 2), index + 3).some((each) => each.sign !== " ");
+    const last = found.at(-1);
+    if (near) found.push(row);
+    else if (typeof last === "number") found[found.length - 1] = last + 1;
+    else found.push(1);
   });
-  if (folded) shown.push(<div key="gap" className="gap">{plural(folded, "line")} as before</div>);
-  return <div className="diff">{shown}</div>;
+  return found;
 }

@@ -38,6 +38,7 @@ export function Prose({ text }: { text: CutText }) {
         block.startsWith("```")
           ? <pre key={index} className="well">{block.replace(/^```[^\n]*\n/, "").replace(/\n```$/, "")}</pre>
           : <Fragment key={index}>{lines(block)}</Fragment>)}
+      {(text.length ?? 0) > all.length && <p className="faint">… {count(text.length! - all.length)} more characters</p>}
     </div>
   );
 }

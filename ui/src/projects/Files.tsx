@@ -1,6 +1,7 @@
 import { useState } from "react";
 import { useLoaded } from "../pages/load";
 import { Loading, Trouble } from "../pages/states";
+import { bytes, save as keep } from "../parts/files";
 import { Glyph } from "../parts/Glyph";
 import type { Api } from "../server/api";
 import { reason } from "../server/problem";
@@ -11,11 +12,6 @@ import { Drop } from "./Drop";
 interface Going {
   name: string;
   wrong: string;
-}
-
-export function bytes(size: number): string {
-  if (size < 1_000) return `${size} bytes`;
-  return size < 1_000_000 ? `${(size / 1_000).toFixed(1)} kB` : `${(size / 1_000_000).toFixed(1)} MB`;
 }
 
 /** The files of a project: what its runs may read. */
@@ -41,13 +37,7 @@ export function Files({ api, project, changed }: { api: Api; project: string; ch
   };
   const save = (path: string): void => {
     setWrong("");
-    api.file(project, path).then((blob) => {
-      const link = window.document.createElement("a");
-      link.href = URL.createObjectURL(blob);
-      link.download = path.split("/").at(-1)!;
-      link.click();
-      window.setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
-    }, (error: unknown) => setWrong(reason(error)));
+    api.file(project, path).then((blob) => keep(blob, path.split("/").at(-1)!), (error: unknown) => setWrong(reason(error)));
   };
   const remove = (path: string): void => {
     ask("");

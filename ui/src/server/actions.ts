@@ -15,6 +15,8 @@ export interface Actions {
   chat(id: string): Promise<string>;
   /** What a record changed, with its texts whole. */
   whole(seq: number): Promise<Frame>;
+  /** The same with what its files hold, and its texts cut. */
+  files(seq: number): Promise<Frame>;
   /** The schema of a tool's parameters, as the model that calls it was told. */
   schema(effect: Effect): Schema | undefined;
   /** Change the plan of a team of profiles; whether it was taken in. */

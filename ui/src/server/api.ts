@@ -51,9 +51,9 @@ export class Api {
   request = (id: string, effect: string): Promise<StoredRequest> => this.get(`/runs/${id}/requests/${effect}`);
   chat = async (id: string, effect: string): Promise<string> => (await this.fetched(`/runs/${id}/chat-completions/${effect}`)).text();
 
-  /** One frame, its texts whole. */
-  async whole(id: string, seq: number): Promise<Frame> {
-    const [found] = (await this.get<FramePage>(`/runs/${id}/frames?after=${seq - 1}&limit=1&whole=true`)).frames;
+  /** One frame, its texts whole, or with what its files hold. */
+  async frame(id: string, seq: number, more: "whole" | "files"): Promise<Frame> {
+    const [found] = (await this.get<FramePage>(`/runs/${id}/frames?after=${seq - 1}&limit=1&${more}=true`)).frames;
     if (!found) throw new Refused(404, "cursor", `There is no record ${seq}`, "", []);
     return found;
   }

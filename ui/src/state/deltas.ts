@@ -1,16 +1,22 @@
 // Pieces of replies as they come: joined, and written once per picture into the open text, outside React.
+// And what tools say while they run, of which only the last counts.
 import type { Run } from "./run";
+import type { FileDiff, FileLocation, ReplyDelta } from "./wire";
 import { visible } from "./words";
 
-export interface Delta {
-  effect_id: string;
-  kind: string;
+/** A piece as the server sends it; of a question about pieces of replies the rest does not matter. */
+export type Delta = Pick<ReplyDelta, "effect_id" | "kind" | "text"> & Partial<ReplyDelta>;
+
+/** What a tool says of itself. */
+export interface Progress {
   text: string;
-  /** Where it stands in the reply: characters before it, where that is known. */
-  offset?: number;
+  locations: FileLocation[];
+  diffs: FileDiff[];
 }
 
 const MOST = 20_000;
+/** Milliseconds between two pictures of what a tool says: nobody reads faster. */
+const CALM = 200;
 
 interface Parts {
   text: string;
@@ -24,8 +30,27 @@ export class Deltas {
   private texts = new Map<string, Parts>();
   private places = new Map<string, HTMLElement>();
   private changed = new Set<string>();
+  private progress = new Map<string, Progress>();
+  private listeners = new Set<() => void>();
+  private fresh = false;
+  private timer: ReturnType<typeof setTimeout> | undefined;
 
-  add({ effect_id: id, kind, text, offset }: Delta): void {
+  /** Hear of what tools say. */
+  subscribe = (listener: () => void): (() => void) => {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  };
+
+  progressOf(id: string): Progress | undefined {
+    return this.progress.get(id);
+  }
+
+  add({ effect_id: id, kind, text, offset, locations = [], diffs = [] }: Delta): void {
+    if (kind === "progress") {
+      this.progress.set(id, { text, locations, diffs });
+      this.fresh = true;
+      return;
+    }
     const found = this.texts.get(id) ?? { text: "", reasoning: "", other: "", from: { text: 0, reasoning: 0 } };
     const part = kind === "text" || kind === "reasoning" ? kind : "other";
     // The attempt came to nothing: nothing counts of what it said.
@@ -56,6 +81,16 @@ export class Deltas {
     for (const id of this.changed) this.write(id);
     this.changed.clear();
     for (const id of this.texts.keys()) if (run.effect(id)?.end) this.texts.delete(id);
+    for (const id of this.progress.keys()) if (run.effect(id)?.end) this.progress.delete(id);
+    if (this.fresh && this.timer === undefined) this.tell();
+  }
+
+  private tell(): void {
+    this.timer = undefined;
+    if (!this.fresh) return;
+    this.fresh = false;
+    for (const each of this.listeners) each();
+    this.timer = setTimeout(() => this.tell(), CALM);
   }
 
   of(id: string): { text: string; reasoning: string } | undefined {

@@ -14,6 +14,30 @@ const PEOPLE = new Set(["approval", "question", "limit"]);
 
 export const asksPerson = (effect: Effect): boolean => effect.kind === "wait" && PEOPLE.has(effect.purpose);
 export const failed = (effect: Effect): boolean => effect.kind !== "wait" && effect.end > 0 && !GOOD.has(effect.outcome);
+/** The id of the tool that began an effect in its middle; empty for what none did. */
+export function within(id: string): string {
+  const colon = id.indexOf(":");
+  return colon > 0 && id[id.indexOf(".") + 1] === "c" ? id.slice(0, colon) : "";
+}
+/** Effects in order, each followed by those that it began in its middle. */
+export function nested(effects: Effect[]): Effect[] {
+  const inside = effects.filter((each) => within(each.id));
+  if (!inside.length) return effects;
+  const there = new Set(effects.map((each) => each.id));
+  return effects.filter((each) => !there.has(within(each.id))).flatMap((each) => [each, ...inside.filter((one) => within(one.id) === each.id)]);
+}
+/** An effect in a word or two. */
+export const nameOf = (effect: Effect): string =>
+  effect.kind === "call" && effect.purpose === "ask" ? "its own model" : line(effect.name || effect.purpose, 60);
+/** What a question asks for, before the name of the tool that it is about. */
+export const ASKS: Record<string, string> = {
+  approval: "asks to use", question: "asks you", outside: "asks you to do", limit: "asks for a higher limit",
+};
+/** What a person is asked by an effect, in a few words. */
+export const asking = (effect: Effect): string => {
+  const named = effect.purpose === "approval" || effect.outside !== null;
+  return `${ASKS[effect.outside ? "outside" : effect.purpose] ?? "asks"}${named ? ` ${line(effect.name, 40)}` : ""}`;
+};
 /** Whether a reader wants to see it as a thing of its own. */
 export const shown = (effect: Effect): boolean =>
   effect.purpose !== "deadline" && effect.kind !== "action" && effect.kind !== "instructions";

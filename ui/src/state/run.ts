@@ -2,7 +2,7 @@
 // maps is a copy of the run.
 import type {
   CallFrame, CalleeFrame, ChangeFrame, CutText, Decision, EffectEndFrame, EffectStartFrame, Failure, FileFrame, Frame,
-  Limits, MessageFrame, ReplyFrame, RunLimits, Usage,
+  Limits, MessageFrame, OutsideCallFrame, ReplyFrame, RunLimits, Usage,
 } from "./wire";
 
 /** One effect: a model call, a tool, an agent's call, a wait. `start` and `end` number records, 0 for none yet. */
@@ -43,6 +43,8 @@ export interface Effect {
   rule: string;
   /** Of a limit: the open question whose answer is this one's too. */
   joins: string;
+  /** Of a question that is the call of an outside tool: what is done by whoever answers. */
+  outside: OutsideCallFrame | null;
   finishes: boolean;
 }
 
@@ -78,6 +80,8 @@ export interface Activation {
   task: string;
   path: string;
   opening: MessageFrame | null;
+  /** The record that the opening came with. */
+  opened: number;
   start: number;
   began: number;
   ended: number;
@@ -214,7 +218,7 @@ export class Run {
       background: change.background ?? false, held: change.held_tokens ?? 0, prefix: change.prefix ?? "",
       due: change.due_at ?? 0, options: change.options ?? [], schema: change.schema ?? null,
       decision: change.decision ?? null, failure: change.failure ?? null, rule: change.rule ?? "",
-      joins: change.joins ?? "",
+      joins: change.joins ?? "", outside: change.outside ?? null,
     });
     this.held += change.held_tokens ?? 0;
     this.open.set(change.activation, [...(this.open.get(change.activation) ?? []).filter((each) => each !== change.id), change.id]);
@@ -259,7 +263,7 @@ export class Run {
       ...(before ?? fresh(callee.number, callee.agent, callee.path)),
       label: before?.label ?? (number > 1 ? `${callee.agent} #${number}` : callee.agent),
       call: change.id, caller: change.activation, depth: (caller?.depth ?? 0) + 1, path: callee.path,
-      opening: callee.opening, task: callee.task_id ?? "", start: before?.start ?? frame.seq,
+      opening: callee.opening, opened: frame.seq, task: callee.task_id ?? "", start: before?.start ?? frame.seq,
       began: before?.began ?? frame.at, ended: 0, outcome: "", since: before?.turns.length ?? 0,
     });
   }
@@ -290,7 +294,7 @@ export class Run {
 
 function fresh(number: number, agent: string, path: string): Activation {
   return {
-    number, agent, label: agent, call: "", caller: -1, depth: 0, task: "", path, opening: null, start: 0, began: 0,
+    number, agent, label: agent, call: "", caller: -1, depth: 0, task: "", path, opening: null, opened: 0, start: 0, began: 0,
     ended: 0, outcome: "", turns: [], since: 0, data: {}, leftOut: {},
   };
 }
@@ -301,7 +305,7 @@ function blank(change: EffectStartFrame | EffectEndFrame): Effect {
     purpose: change.purpose ?? "", start: 0, end: 0, began: 0, ended: 0, text: NOTHING,
     arguments: change.arguments ?? NOTHING, callee: -1, background: false, held: 0, prefix: "", due: 0, outcome: "",
     reason: "", content: NOTHING, files: [], failure: null, decision: null, reply: null, usage: null, nanoUsd: 0,
-    unpriced: false, by: "", options: [], schema: null, rule: "", joins: "", finishes: false,
+    unpriced: false, by: "", options: [], schema: null, rule: "", joins: "", outside: null, finishes: false,
   };
 }
 

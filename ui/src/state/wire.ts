@@ -93,12 +93,13 @@ export interface CutText {
   length?: number;
 }
 
-/** A file beside a text, without its bytes. */
+/** A file beside a text. */
 export interface FileFrame {
   media_type: string;
   name?: string;
   url?: string;
   bytes?: number;
+  data?: string;
 }
 
 /** A message could not be delivered. */
@@ -155,6 +156,7 @@ export interface EffectStartFrame {
   failure?: Failure | null;
   rule?: string;
   joins?: string;
+  outside?: OutsideCallFrame | null;
 }
 
 /** The activation that a call is. */
@@ -182,6 +184,13 @@ export interface Failure {
   text: string;
   status?: number;
   retry_after?: number | null;
+}
+
+/** The call of an outside tool: whoever runs the request does it, and answers with its result. */
+export interface OutsideCallFrame {
+  tool: string;
+  call_id?: string;
+  finishes?: boolean;
 }
 
 /** An effect ended; one that never started says here what it was. */
@@ -264,6 +273,34 @@ export interface CancelFrame {
   type: "cancel_requested";
   target?: string;
   reason?: string;
+}
+
+/** A piece of a reply that is being written; the record of its effect's end holds all of it. Whoever comes in the middle of a reply is given what it says so far as one piece, and whoever reads slowly what came meanwhile; of each effect its last 65,536 characters, at least, are kept for that. */
+export interface ReplyDelta {
+  effect_id: string;
+  activation: number;
+  agent: string;
+  kind: string;
+  text: string;
+  index?: number;
+  offset?: number;
+  cut?: boolean;
+  locations?: FileLocation[];
+  diffs?: FileDiff[];
+}
+
+/** A place that a tool works at. */
+export interface FileLocation {
+  path: string;
+  line?: number | null;
+}
+
+/** What a tool changes in a file. */
+export interface FileDiff {
+  path: string;
+  before?: string | null;
+  after?: string | null;
+  cut?: boolean;
 }
 
 export type ChangeFrame = Frame["changes"][number];

@@ -5,15 +5,10 @@ import { Answer } from "../answer/Answer";
 import type { Schema } from "../answer/Arguments";
 import { useActions, useSchema } from "../server/actions";
 import { commandOf, useSession } from "../server/session";
+import { asking } from "../state/doing";
 import type { Effect } from "../state/run";
 import type { Store, View } from "../state/store";
 import { lasted, line, visible } from "../state/words";
-
-const ASKS: Record<string, string> = {
-  approval: "asks to use",
-  question: "asks you",
-  limit: "asks for a higher limit",
-};
 
 /** What a person is asked, or was: open it is a card, answered a line. */
 export function Ask({ effect, store, view }: { effect: Effect; store: Store; view: View }) {
@@ -21,13 +16,14 @@ export function Ask({ effect, store, view }: { effect: Effect; store: Store; vie
   const session = useSession();
   const schema = useSchema(effect);
   const who = view.run.activation(effect.activation)?.label ?? "";
-  const what = ASKS[effect.purpose] ?? "asks";
+  const what = asking(effect);
+  const { outside } = effect;
   const [draft, setDraft] = useState(false);
   const [left, leave] = useState(false);
   const drafted = useCallback((now: boolean) => setDraft(now), []);
   const said = effect.decision
     ? effect.decision.allowed ? "allowed" : "denied"
-    : effect.content.text ? `“${line(effect.content.text, 160)}”` : effect.outcome;
+    : effect.content.text ? `“${line(effect.content.text, 160)}”` : line(effect.reason, 160) || effect.outcome;
   // An answer of somebody else's does not take away what was written here.
   const late = effect.end > 0 && draft && !left && view.live;
   const joined = effect.purpose === "limit" ? [...view.run.effects.values()].filter((each) => each.joins === effect.id && !each.end) : [];
@@ -35,37 +31,48 @@ export function Ask({ effect, store, view }: { effect: Effect; store: Store; vie
     return (
       <button className="call" aria-current={view.effect === effect.id} onClick={() => store.select(effect.id)}>
         <Glyph shape="human" />
-        <span className="nm">{what} {line(effect.name, 40)}</span>
+        <span className="nm">{what}</span>
         <span className="out cut">{said}{effect.by ? ` by ${line(effect.by, 24)}` : ""} · {lasted(effect.ended - effect.began)}</span>
       </button>
     );
   }
   return (
-    <section className="ask k-human" aria-label={`${visible(who)} ${what} ${line(effect.name, 40)}`}>
+    <section className="ask k-human" aria-label={`${visible(who)} ${what}`}>
       <header>
         <Glyph shape="human" />
         <button className="plain strong cut" onClick={() => store.select(effect.id)}>
           {[who, ...joined.map((each) => view.run.activation(each.activation)?.label ?? "")].map(visible).join(", ")}{" "}
-          {joined.length ? "ask for a higher limit" : what} {effect.purpose === "approval" ? line(effect.name, 40) : ""}
+          {joined.length ? "ask for a higher limit" : what}
         </button>
         <span className="grow" />
         <span className="sm kt">{lasted((effect.end ? effect.ended : view.now) - effect.began)}</span>
       </header>
       <div className="in">
         {effect.text.text && <Whole text={effect.text} className="said" first={600} />}
+        {outside && <OutsideCall effect={effect} />}
         {actions?.answer && view.live
-          ? <Answer kind={effect.purpose} question={effect.id} asked={effect.arguments.text ?? ""} options={effect.options}
+          ? <Answer kind={effect.purpose} question={effect.id} asked={effect.arguments.text ?? ""} options={effect.options} outside={outside !== null}
               late={late ? `${effect.by ? line(effect.by, 40) : "Somebody"}: ${said}.` : ""} leave={() => leave(true)} drafted={drafted}
               schema={effect.purpose === "question" ? ((effect.schema as Schema | null) ?? undefined) : schema}
               send={actions.answer} />
           : <>
-              <Fields json={effect.arguments.text ?? ""} />
+              {effect.purpose === "approval" && <Fields json={effect.arguments.text ?? ""} />}
               <p className="faint sm">
                 Answer it in a terminal: <code>{commandOf(session, "answer", view.run.id) || `antiphon answer ${view.run.id.slice(0, 12)}`}</code>
               </p>
             </>}
       </div>
     </section>
+  );
+}
+
+/** The call that whoever answers does: with what, and what its result is to whom. */
+function OutsideCall({ effect }: { effect: Effect }) {
+  return (
+    <>
+      <Fields json={effect.arguments.text ?? ""} />
+      {effect.outside?.finishes && <p className="faint sm">Its result is the result of the agent, and ends its task.</p>}
+    </>
   );
 }
 

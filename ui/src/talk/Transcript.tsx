@@ -8,7 +8,7 @@ import type { Store, Tab, View } from "../state/store";
 import { line } from "../state/words";
 import { Find } from "./Find";
 import { itemsOf, nearest } from "./items";
-import { Request, TurnItem } from "./Turn";
+import { Outcome, Request, TurnItem } from "./Turn";
 
 const CROWD = 20;
 
@@ -71,6 +71,8 @@ export function Transcript({ store, view }: { store: Store; view: View }) {
           : <Virtual items={items} label="Transcript" className="talk" wanted={wanted} follow={follows}
               render={(item) => item.kind === "request"
                 ? <Request item={item} view={view} />
+                : item.kind === "outcome"
+                ? <Outcome item={item} view={view} store={store} />
                 : <TurnItem item={item} view={view} store={store} opened={opened} toggle={toggle} />} />}
     </section>
   );

@@ -1,13 +1,16 @@
 import { memo, useLayoutEffect, useRef } from "react";
 import { Glyph, type Shape } from "../parts/Glyph";
 import { Prose, Whole } from "../parts/Text";
-import { doing, failed, type Kind } from "../state/doing";
+import { asksPerson, doing, failed, nameOf, within, type Kind } from "../state/doing";
 import { useActions } from "../server/actions";
 import type { Effect, Run } from "../state/run";
 import type { Store, View } from "../state/store";
 import { briefly, count, lasted, line, plural, usd, visible } from "../state/words";
+import { useWhole } from "../inspect/whole";
 import { Ask } from "./Ask";
-import { alike, openingOf, type Said, type Taken } from "./items";
+import { Brought, ofEnd, ofMessage } from "./Brought";
+import { alike, alone, openingOf, type Ended, type Said, type Taken } from "./items";
+import { Progress } from "./Progress";
 
 const indent = (depth: number) => ({ marginLeft: Math.min(depth, 8) * 14 });
 
@@ -20,9 +23,25 @@ export function Request({ item, view }: { item: Said; view: View }) {
         <span className="meta">+{lasted(item.began - view.run.began)}</span>
       </div>
       <Whole text={item.message.content} className="said" />
-      {item.message.files?.map((each, index) => (
-        <p key={index} className="faint sm">{visible(each.name || each.media_type)} · {count(each.bytes ?? 0)} bytes</p>
-      ))}
+      {item.message.files && <Brought files={item.message.files} seq={item.seq} pick={ofMessage(item.message.id)} />}
+    </div>
+  );
+}
+
+/** What a request came to, all of it, with the files that tools gave to whoever asked. */
+export function Outcome({ item, view, store }: { item: Ended; view: View; store: Store }) {
+  const { effect } = useWhole(item.effect);
+  const good = effect.outcome === "completed";
+  return (
+    <div className={`turn ${view.effect === effect.id ? "sel" : ""}`}>
+      <div className="who">
+        <button className="name" onClick={() => store.select(effect.id)}>Result</button>
+        {!good && <span className="kt k-error xs">{line(effect.outcome, 20)}</span>}
+        <span className="meta">+{lasted(effect.ended - view.run.began)}</span>
+      </div>
+      {effect.reason && <p className={good ? "faint" : "kt k-error"}>{line(effect.reason, 600)}</p>}
+      {effect.content.text && <Prose text={effect.content} />}
+      {effect.files.length > 0 && <Brought files={effect.files} seq={effect.end} pick={ofEnd(effect.id)} />}
     </div>
   );
 }
@@ -40,7 +59,7 @@ export const TurnItem = memo(DrawnTurn, (old, now) => {
   const { item } = now;
   if (!alike(old.item, item) || old.store !== now.store || old.toggle !== now.toggle) return false;
   if (item.turn.effects.some((id) => id === old.view.effect || id === now.view.effect)) return old.view.effect === now.view.effect && settled(now);
-  if (item.calls.some((each) => old.opened.has(each.callee) !== now.opened.has(each.callee))) return false;
+  if ([...item.calls, ...item.inside].some((each) => old.opened.has(each.callee) !== now.opened.has(each.callee))) return false;
   return settled(now);
 });
 
@@ -76,7 +95,7 @@ function DrawnTurn({ item, view, store, opened, toggle }: Props) {
       ))}
       {turn.suffix.text && <Told who="told for this turn" text={turn.suffix.text} />}
       {item.models.map((each) => <ModelLine key={each.id} effect={each} store={store} view={view} />)}
-      {item.tools.map((each) => <CallLine key={each.id} effect={each} store={store} view={view} />)}
+      {item.tools.map((each) => <ToolLines key={each.id} tool={each} {...{ item, view, store, opened, toggle }} />)}
       {item.asks.map((each) => <Ask key={each.id} effect={each} store={store} view={view} />)}
       {item.calls.length === 1 && <CallLine effect={item.calls[0]!} store={store} view={view} />}
       {item.calls.length > 1 && (
@@ -88,6 +107,27 @@ function DrawnTurn({ item, view, store, opened, toggle }: Props) {
       )}
       {turn.reminder && <Told who="reminded" text={turn.reminder} />}
     </div>
+  );
+}
+
+/** A tool, and below it what it began in its middle, in the order that it did. */
+function ToolLines({ tool, item, view, store, opened, toggle }: Props & { tool: Effect }) {
+  const inside = item.inside.filter((each) => within(each.id) === tool.id);
+  return (
+    <>
+      <CallLine effect={tool} store={store} view={view} />
+      {!tool.end && view.live && <Progress id={tool.id} />}
+      {inside.length > 0 && (
+        <div className="inside" role="group" aria-label={`Inside of ${line(tool.name, 60)}`}>
+          {inside.map((each) => asksPerson(each)
+            ? <Ask key={each.id} effect={each} store={store} view={view} />
+            : each.kind !== "call" || alone(item, each)
+              ? <CallLine key={each.id} effect={each} store={store} view={view} />
+              : <Member key={each.id} call={each} run={view.run} now={view.now} open={opened.has(each.callee)} toggle={toggle} />)}
+        </div>
+      )}
+      {tool.files.length > 0 && <Brought files={tool.files} seq={tool.end} pick={ofEnd(tool.id)} />}
+    </>
   );
 }
 
@@ -149,7 +189,7 @@ export function CallLine({ effect, store, view }: { effect: Effect; store: Store
   return (
     <button className="call" aria-current={view.effect === effect.id} onClick={() => store.select(effect.id)}>
       <Glyph shape={kind} />
-      <span className={`nm ${bad ? "kt k-error" : ""}`}>{line(effect.name, 60)}</span>
+      <span className={`nm ${bad ? "kt k-error" : ""}`}>{nameOf(effect)}</span>
       <span className="args cut">{said ? line(said) : briefly(effect.arguments.text ?? "")}</span>
       <span className={`out cut ${bad ? "kt k-error" : ""}`}>
         {effect.end

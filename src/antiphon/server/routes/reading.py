@@ -35,7 +35,7 @@ from antiphon.styles.profiles.run_context import context_of
 from antiphon.values.result import ActivationInfo
 from antiphon.view import OpenQuestion, RunConnection, RunTree, StoredRequest
 from antiphon.view.connection import open_questions
-from antiphon.view.frames import Frame, FrameReader
+from antiphon.view.frames import TEXT, VALUE, Frame, FrameReader
 from antiphon.view.nodes import ActivationNode, EffectNode
 
 MAX_RECORDS = 1_000
@@ -76,25 +76,29 @@ async def frames(
     after: Annotated[int, QueryParameter(ge=0)] = 0,
     limit: Annotated[int, QueryParameter(ge=1, le=MAX_FRAMES)] = 1_000,
     whole: FromQuery[bool] = False,
+    files: FromQuery[bool] = False,
 ) -> FramePage:
     """What each record above `after` changed, as flat JSON for a program that draws the run.
 
-    Long texts come cut, with their length. whole: as they are, for one record: with `limit=1`.
+    Long texts come cut, with their length, and files without what they hold. whole: texts as they are, files:
+    what files hold too, as base64; each for one record: with `limit=1`.
     """
     _check_cursor(after, run.seq)
-    if whole and limit != 1:
+    if (whole or files) and limit != 1:
         raise Refusal(400, "refused", "Whole texts come with one frame at a time", "Ask with limit=1")
-    if whole:
-        return FramePage(run.run_id, await _whole_frame(run, after), run.seq)
+    if whole or files:
+        reader = FrameReader(
+            text=maxsize if whole else TEXT, value=maxsize if whole else VALUE, files=maxsize if files else 0
+        )
+        return FramePage(run.run_id, await _frame(run, after, reader), run.seq)
     found = await frames_of(host, run.run_id).between(after, min(after + limit, run.seq))
     # They are JSON already.
     made: list[Any] = [msgspec.Raw(each) for each in found]
     return FramePage(run.run_id, made, run.seq)
 
 
-async def _whole_frame(run: RunConnection, after: int) -> list[Frame]:
-    """The frame of the next record, with its texts as they are."""
-    reader = FrameReader(text=maxsize, value=maxsize)
+async def _frame(run: RunConnection, after: int, reader: FrameReader) -> list[Frame]:
+    """The frame of the next record, as the reader makes it."""
     async with aclosing(run.events(0, deltas=False)) as events:
         async for item in events:
             if reader.seq >= run.seq:

@@ -25,7 +25,8 @@ from antiphon.values.codec import HARMFUL, visible
 from antiphon.view.frames import Frame, FrameReader
 
 WHOLE = 2_000_000
-"""Characters of a text, bytes of a value: a file can ask nobody for the rest, so very few are cut."""
+"""Characters of a text and of a file's base64, bytes of a value: a page in a file can ask nobody for the
+rest, so very few are cut."""
 _MARKUP = re.compile(f"[<>&]|{HARMFUL.pattern}")
 """What could end the block of data, or steer who looks at the file in an editor or a terminal."""
 
@@ -47,7 +48,7 @@ def page(
     records: Iterable[Record], prefixes: Mapping[str, bytes], *, name: str = "", made_at: float = 0.0
 ) -> bytes:
     """The file. Raises UserError where the program that draws a run was not built."""
-    reader = FrameReader(text=WHOLE, value=WHOLE)
+    reader = FrameReader(text=WHOLE, value=WHOLE, files=WHOLE)
     frames = [reader.add(each) for each in records]
     kept = {digest: msgspec.Raw(data) for digest, data in prefixes.items()}
     data = msgspec.json.encode(PageRun(name, made_at, frames, kept)).decode()
@@ -81,7 +82,7 @@ def prefixes_of(records: Iterable[Record]) -> set[str]:
 def _policy(script: str, style: str) -> str:
     return (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; font-src data:;"
-        " base-uri 'none'; form-action 'none'"
+        " img-src data:; base-uri 'none'; form-action 'none'"
     )
 
 
