@@ -41,15 +41,17 @@ test("a frame that is known already changes nothing", () => {
 test("10,000 records fold within a second, and any of them is reached within 50 ms", () => {
   const { frames } = fixture("large");
   expect(frames.length).toBeGreaterThanOrEqual(10_000);
-  let start = performance.now();
+  // Milliseconds of this process alone: others may be at work beside it.
+  const worked = (): number => process.cpuUsage().user / 1_000;
+  let start = worked();
   const kept = new History();
   for (const each of frames) kept.add(each);
-  expect(performance.now() - start).toBeLessThan(1_000);
+  expect(worked() - start).toBeLessThan(1_000);
   const took: number[] = [];
   for (let at = 1; at < frames.length; at += 97) {
-    start = performance.now();
+    start = worked();
     kept.at((at * 7_919) % frames.length);
-    took.push(performance.now() - start);
+    took.push(worked() - start);
   }
   took.sort((one, other) => one - other);
   expect(took[Math.floor(took.length * 0.99)]).toBeLessThan(50);

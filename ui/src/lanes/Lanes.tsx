@@ -111,6 +111,7 @@ export function Lanes({ store, view }: { store: Store; view: View }) {
 
   const marks = width ? ticks(time, Math.max(3, Math.floor(width / 74))) : [];
   const headX = x(scale, head);
+  const folds = time.gaps.map(([start, stop]) => x(scale, (start + stop) / 2)).filter((at) => Math.abs(at - headX) > 64);
   return (
     <section className="pane p-lanes" aria-label="Lanes" id="pane-lanes">
       <Transport store={store} view={view} />
@@ -122,7 +123,7 @@ export function Lanes({ store, view }: { store: Store; view: View }) {
             <canvas ref={overview} className="over" style={{ height: OVERVIEW }} aria-hidden="true" />
             <div className="ruler" aria-hidden="true">
               {marks.map((each) => [each, x(scale, each)] as const)
-                .filter(([, at]) => at >= 0 && at < width - 16 && Math.abs(at - headX) > 42)
+                .filter(([, at]) => at >= 0 && at < width - 16 && Math.abs(at - headX) > 42 && folds.every((fold) => Math.abs(at - fold) > 42))
                 .map(([each, at]) => <span key={each} style={{ left: at }}>{lasted(each - whole.began).replace(".0 s", " s")}</span>)}
               {time.gaps.map(([start, stop]) => [start, stop, x(scale, (start + stop) / 2)] as const)
                 .filter(([, , at]) => Math.abs(at - headX) > 64)

@@ -14,9 +14,12 @@ function read(): string | null {
 }
 
 const theme = (): string => chosen ?? (dark.matches ? "dark" : "light");
+/** As the page is drawn: the machine says something else some time before its event does. */
+let shown = "";
 
 function apply(): void {
-  document.documentElement.dataset.theme = theme();
+  shown = theme();
+  document.documentElement.dataset.theme = shown;
   for (const each of listeners) each();
 }
 
@@ -24,7 +27,7 @@ dark.addEventListener("change", apply);
 apply();
 
 export function toggleTheme(): void {
-  chosen = theme() === "dark" ? "light" : "dark";
+  chosen = shown === "dark" ? "light" : "dark";
   try {
     localStorage.setItem("antiphon-theme", chosen);
   } catch {
@@ -36,4 +39,4 @@ export function toggleTheme(): void {
 export const useTheme = (): string => useSyncExternalStore((listener) => {
   listeners.add(listener);
   return () => listeners.delete(listener);
-}, theme);
+}, () => shown);
