@@ -135,7 +135,7 @@ class ToolContext(Operations, Struct, Generic[Held], frozen=True):
     deadline: float | None = None
     """When the call is abandoned, seconds on the event loop's clock. None: no timeout."""
     read_output: Callable[[str], str | None] = _gone
-    """The whole text of a tool result that the agent was shown in part, by its handle; None when it is gone or
+    """The whole text of a result that the agent was shown in part, by its handle; None when it is gone or
     was shown to another."""
     report_progress: ReportProgress = _silent
     """Tells whoever watches the run how far the tool has come, where it works and what it changes; the model
