@@ -44,7 +44,8 @@ PAGES: Mapping[str, tuple[str, Sequence[str]]] = {
     ),
     "tools": (
         "Tools that ship.",
-        ["antiphon.tools", "antiphon.tools.knowledge", "antiphon.tools.knowledge.scripted"],
+        ["antiphon.tools", "antiphon.tools.knowledge", "antiphon.tools.knowledge.scripted",
+         "antiphon.tools.mcp"],
     ),
     "errors": ("Every error: whose fault it is, what to do.", ["antiphon.errors"]),
     "journal": (

@@ -49,7 +49,7 @@ def test_the_base_is_small() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["base", "dev", "knowledge", "llmock", "local", "pyright", "server", "weights"]
+    "name", ["base", "dev", "knowledge", "llmock", "local", "mcp", "pyright", "server", "weights"]
 )
 def test_every_pin_is_exact_and_hashed(name: str) -> None:
     text = (ROOT / "requirements" / f"{name}.txt").read_text("utf-8")
@@ -64,7 +64,7 @@ def test_every_pin_is_exact_and_hashed(name: str) -> None:
 
 def test_the_locks_agree() -> None:
     seen: dict[str, set[str]] = {}
-    for name in ("base", "knowledge", "local", "dev", "server", "weights"):
+    for name in ("base", "knowledge", "local", "dev", "server", "mcp", "weights"):
         own: dict[str, set[str]] = {}
         for pin in pins(name):
             distribution, version = pin.split()[0].split("==")
@@ -80,6 +80,7 @@ def test_the_lock_knows_every_dependency() -> None:
         "base": project["project"]["dependencies"],
         "knowledge": project["project"]["optional-dependencies"]["knowledge"],
         "local": project["project"]["optional-dependencies"]["local"],
+        "mcp": project["project"]["optional-dependencies"]["mcp"],
         "server": project["project"]["optional-dependencies"]["server"],
         "dev": project["dependency-groups"]["dev"],
     }

@@ -32,8 +32,7 @@ PRESCRIBED_NAMES: dict[str, str] = {"CostManager": "environment"}  # name: style
 # The conformance suite of journals (journal.check) races owners against waiters. The
 # environment's subscriptions wait for many of the user's own triggers at once, outside any run. A host has a
 # task for each run and what that waits for, a server for itself, each request and each run that is followed.
-# A federation asks its sources side by side.
-# A provider of tools has one, since runs share it.
+# A federation asks its sources side by side. A provider of tools and a connection to an MCP server have one.
 TASK_MAKERS = (
     "src/antiphon/host/host.py",
     "src/antiphon/host/hosted.py",
@@ -41,6 +40,7 @@ TASK_MAKERS = (
     "src/antiphon/server/socket.py",
     "src/antiphon/kernel/run/runtime.py",
     "src/antiphon/kernel/run/toolsets/provider.py",
+    "src/antiphon/tools/mcp/session.py",
     "src/antiphon/journal/check",
     "src/antiphon/styles/environment/metagpt/subscription.py",
     "src/antiphon/tools/knowledge/federation.py",

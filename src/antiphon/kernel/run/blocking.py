@@ -9,7 +9,17 @@ from contextvars import copy_context
 from threading import Event, Thread
 from typing import Any, TypeVar
 
+from antiphon.kernel.run.toolsets.provider import close_unused
+
 _Returned = TypeVar("_Returned")
+
+
+async def _to_its_end(work: Coroutine[Any, Any, _Returned]) -> _Returned:
+    """With what would be left of it: nobody else can use this event loop's providers of tools."""
+    try:
+        return await work
+    finally:
+        await close_unused()
 
 
 def run_here(work: Coroutine[Any, Any, _Returned]) -> _Returned:
@@ -20,7 +30,7 @@ def run_here(work: Coroutine[Any, Any, _Returned]) -> _Returned:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(work)
+        return asyncio.run(_to_its_end(work))
     ended: Future[_Returned] = Future()
     begun: Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any] | None]] = Future()
     unwanted = Event()
@@ -30,7 +40,7 @@ def run_here(work: Coroutine[Any, Any, _Returned]) -> _Returned:
         if unwanted.is_set():
             work.close()
             raise asyncio.CancelledError
-        return await work
+        return await _to_its_end(work)
 
     def thread() -> None:
         try:

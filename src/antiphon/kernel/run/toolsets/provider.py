@@ -100,6 +100,9 @@ class ToolProvider:
         self.reason = "it was not reached yet"
         """Why it is down; empty while it is up."""
         self.task: asyncio.Task[None] | None = None
+        self._closing = False
+        self.over = False
+        """It is closed, or is about to be: who wants it gets another one."""
 
     # -- who uses it --------------------------------------------------------------------------
 
@@ -213,6 +216,8 @@ class ToolProvider:
             since = loop.time()
             self._wanted.clear()
             await self._one_life()
+            if self.over:
+                return
             failures = 0 if loop.time() - since >= STEADY_SECONDS else failures + 1
             await _within(self._wanted, PAUSES[min(max(failures - 1, 0), len(PAUSES) - 1)])
 
@@ -251,6 +256,7 @@ class ToolProvider:
     async def _close(self, link: Link) -> None:
         if self._toolset.close is None:
             return
+        self._closing = True
         try:
             async with asyncio.timeout(CLOSE_SECONDS):
                 await self._toolset.close(link)
@@ -258,14 +264,17 @@ class ToolProvider:
             _LOG.warning("toolset %s was not closed within %g s", self._toolset.name, CLOSE_SECONDS)
         except Exception as error:  # noqa: BLE001 - as above
             _LOG.warning("toolset %s was not closed: %s", self._toolset.name, text_of(error))
+        finally:
+            self._closing = False
 
     def close(self) -> asyncio.Task[None] | None:
         """Nobody gets it any more: its task closes it."""
         if self._idle is not None:
             self._idle.cancel()
             self._idle = None
-        if self.task is not None and not self.task.cancelling():
+        if self.task is not None and not self.over and not self._closing:
             self.task.cancel()
+        self.over = True
         return self.task
 
 
@@ -287,7 +296,7 @@ def provider_of(toolset: Toolset) -> ToolProvider:
         setattr(loop, _KEPT_AS, known)
     key = toolset.provider
     found = known.get(key)
-    if found is None or found.task is None or found.task.cancelling() or found.task.done():
+    if found is None or found.over or found.task is None or found.task.cancelling() or found.task.done():
 
         def closed(_: asyncio.Task[None]) -> None:
             if known.get(key) is made:

@@ -322,6 +322,27 @@ def test_a_run_that_is_called_off_while_it_opens_leaves_nothing():
     assert asyncio.run(go()) == 1
 
 
+def test_a_close_that_is_under_way_is_not_cut_short():
+    async def go():
+        begun, over, closed = asyncio.Event(), asyncio.Event(), []
+
+        async def refused(link):
+            raise OSError("refused")
+
+        async def close(link):
+            begun.set()
+            await over.wait()
+            closed.append(link)
+
+        async with open_run([Agent("a", tools=[Toolset("web", refused, close)], model=Script(["x"]))]):
+            await begun.wait()
+        asyncio.get_running_loop().call_soon(over.set)
+        await close_unused()
+        return len(closed)
+
+    assert asyncio.run(go()) == 1
+
+
 def test_a_flood_of_offers_is_recorded_as_what_it_came_to():
     async def go():
         provider = ScriptedProvider(find)

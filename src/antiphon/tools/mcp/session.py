@@ -1,0 +1,231 @@
+"""One connection to a server: opened, watched and closed in a task of its own.
+
+The SDK's scopes belong to the task that enters them, and cut that short when a connection fails."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import anyio
+from mcp import Client, MCPError
+from mcp.client._transport import TransportStreams
+from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
+from mcp_types import (
+    CONNECTION_CLOSED,
+    HEADER_MISMATCH,
+    CallToolRequest,
+    CallToolRequestParams,
+    CallToolResult,
+    Implementation,
+    InputRequiredResult,
+    PaginatedRequestParams,
+    ToolListChangedNotification,
+)
+from pydantic import TypeAdapter, ValidationError
+
+from antiphon.errors import ToolError
+from antiphon.tools.mcp.child import child_streams
+from antiphon.tools.mcp.fence import FencedStream
+from antiphon.tools.mcp.offers import Definition, shown_result, tools_of
+from antiphon.tools.mcp.remote import remote_streams
+from antiphon.tools.mcp.servers import McpServer
+from antiphon.values.secret import shown
+from antiphon.values.tool import Tool, ToolContext
+from antiphon.values.tool.toolset import ProviderLost, ToolsetLink
+
+LOOK_SECONDS = 60.0
+"""How often a server is asked what it offers, whatever it says by itself; who does not answer is gone."""
+LIST_SECONDS = 20.0
+"""What it may take to say that."""
+MAX_PAGES = 100
+STOP_SECONDS = 3.5
+"""What ending a connection may take, before it is cut."""
+LISTEN_AGAIN = 5.0
+"""Seconds until what a server's word on changes is listened to again, once that was cut."""
+_ANSWER: TypeAdapter[CallToolResult | InputRequiredResult] = TypeAdapter(CallToolResult | InputRequiredResult)
+_LOG = logging.getLogger("antiphon.mcp")
+
+
+@asynccontextmanager
+async def _fenced(server: McpServer, ended: Callable[[str], None]) -> AsyncGenerator[TransportStreams, None]:
+    """Messages from and to a server, however it is reached."""
+    streams = child_streams(server, ended) if server.command else remote_streams(server)
+    async with streams as (receive, send):
+        yield FencedStream(receive, ended), send
+
+
+class McpSession:
+    """A connection to a server. link: is told what it offers, and that it is lost."""
+
+    def __init__(self, server: McpServer, link: ToolsetLink) -> None:
+        self._server, self._link = server, link
+        self._news = asyncio.Event()
+        self._stopping = self._changed = False
+        self._gone = ""
+        self._client: Client | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._ready: asyncio.Future[list[Tool]] = asyncio.get_running_loop().create_future()
+
+    async def start(self) -> list[Tool]:
+        """Connect; what it offers. Raises ToolError with why it cannot be used."""
+        name = f"mcp server {self._server.name}"
+        self._task = asyncio.get_running_loop().create_task(self._live(), name=name)
+        return await self._ready
+
+    async def stop(self) -> None:
+        """End the connection."""
+        self._stopping = True
+        self._news.set()
+        if self._task is None:
+            return
+        _, running = await asyncio.wait({self._task}, timeout=STOP_SECONDS if self._client else 0)
+        if running:
+            # What it started is ended all the same.
+            self._task.cancel()
+            await asyncio.wait({self._task}, timeout=1.0 if self._client else STOP_SECONDS)
+
+    # -- its task ---------------------------------------------------------------------------------
+
+    async def _live(self) -> None:
+        reason = ""
+        try:
+            async with self._connection() as client:
+                tools = await self._listed(client)
+                self._client = client
+                if not self._ready.done():
+                    self._ready.set_result(tools)
+                async with anyio.create_task_group() as group:
+                    group.start_soon(self._listen, client)
+                    await self._watch(client)
+                    group.cancel_scope.cancel()
+        except asyncio.CancelledError:
+            reason = "its connection was cut"
+        except BaseException as error:  # noqa: BLE001 - whatever ends it, its runs go on without it
+            reason = self._told(error)
+        self._client = None
+        reason = self._gone or reason or "it ended the connection"
+        if not self._ready.done():
+            self._ready.set_exception(ToolError(reason))
+        elif not self._stopping:
+            self._link.lost(reason)
+
+    def _connection(self) -> Client:
+        return Client(
+            _fenced(self._server, self._ended), mode="auto", cache=None, message_handler=self._heard,
+            client_info=Implementation(name="antiphon", version="1"),
+        )  # fmt: skip
+
+    def _ended(self, reason: str) -> None:
+        """Its program is gone, or is none that can be spoken with."""
+        self._gone = self._gone or reason
+        self._news.set()
+
+    async def _heard(self, message: object) -> None:
+        if isinstance(message, ToolListChangedNotification):
+            self._changed = True
+            self._news.set()
+
+    async def _watch(self, client: Client) -> None:
+        """Until it is stopped or gone: look what it offers when it says so, and now and then."""
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_SECONDS):
+                    await self._news.wait()
+            self._news.clear()
+            if self._stopping or self._gone:
+                return
+            self._changed = False
+            self._link.offer(await self._listed(client))
+
+    async def _listen(self, client: Client) -> None:
+        """Take in a modern server's word that it offers other tools; an older one says it unasked."""
+        while True:
+            try:
+                async with client.listen(tools_list_changed=True) as said:
+                    async for _ in said:
+                        self._changed = True
+                        self._news.set()
+            except (ListenNotSupportedError, MCPError, TimeoutError):
+                return
+            except SubscriptionLost:
+                self._news.set()
+            await asyncio.sleep(LISTEN_AGAIN)
+
+    async def _listed(self, client: Client) -> list[Tool]:
+        """Raises ToolError, MCPError, ValidationError, TimeoutError."""
+        found: list[Definition] = []
+        cursors: set[str | None] = set()
+        cursor: str | None = None
+        async with asyncio.timeout(LIST_SECONDS):
+            while cursor not in cursors and len(cursors) < MAX_PAGES:
+                cursors.add(cursor)
+                params = PaginatedRequestParams(cursor=cursor) if cursor is not None else None
+                page = await client.session.list_tools(params=params)
+                for each in page.tools:
+                    whole = each.model_dump(by_alias=True, mode="json", exclude_none=True)
+                    found.append(Definition(each.name, each.description or "", each.input_schema, whole))
+                cursor = page.next_cursor
+                if cursor is None:
+                    return tools_of(self._server, found, self.call)
+        raise ToolError(f"its list of tools does not end after {len(cursors)} pages")
+
+    # -- calls ------------------------------------------------------------------------------------
+
+    async def call(self, ctx: ToolContext, name: str, arguments: dict[str, Any]) -> Any:
+        """Call a tool; what a model is shown of its result.
+
+        Raises ToolError for what the server says against it, ProviderLost when it is gone, TimeoutError for
+        an answer that says nothing of what was done.
+        """
+        params = CallToolRequestParams(name=name, arguments=arguments)
+        found = await self._ask(ctx, params)
+        if not isinstance(found, CallToolResult):
+            raise ToolError("it asks back, which cannot be answered")
+        blocks = [each.model_dump(by_alias=True, mode="json", exclude_none=True) for each in found.content]
+        return shown_result(blocks, found.structured_content, failed=found.is_error)
+
+    async def _ask(
+        self, ctx: ToolContext, params: CallToolRequestParams
+    ) -> CallToolResult | InputRequiredResult:
+        client = self._client
+        if client is None:
+            raise ProviderLost(self._gone or "it is not connected")
+
+        async def tell(progress: float, total: float | None, message: str | None) -> None:
+            share = f"{progress:g} of {total:g}" if total is not None else f"{progress:g}"
+            ctx.report_progress(shown(f"{message} ({share})" if message else share, self._server.secrets))
+
+        try:
+            request = CallToolRequest(params=params)
+            try:
+                return await client.session.send_request(request, _ANSWER, progress_callback=tell)
+            except MCPError as error:
+                if error.code != HEADER_MISMATCH:
+                    raise
+            # It knows the tool otherwise than we do: what it offers is looked up, and it is asked once more.
+            await self._listed(client)
+            return await client.session.send_request(request, _ANSWER, progress_callback=tell)
+        except MCPError as error:
+            said = self._told(error)
+            # A server may give this code to errors of its own: over pipes it is known if they are closed.
+            closed = error.code == CONNECTION_CLOSED and (self._client is None or bool(self._server.url))
+            if self._gone or closed or error.message == "Session terminated":
+                raise ProviderLost(self._gone or said) from error
+            raise ToolError(said) from error
+        except ValidationError as error:
+            raise TimeoutError(f"its answer is none of a tool: {self._told(error)}") from error
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
+            raise ProviderLost(self._gone or "its connection is closed") from error
+
+    def _told(self, error: BaseException) -> str:
+        """An error in one line, without what is secret."""
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        if isinstance(error, TimeoutError):
+            return "it did not answer in time"
+        text = error.message if isinstance(error, MCPError) else str(error)
+        return shown(text or type(error).__name__, self._server.secrets, 500)
