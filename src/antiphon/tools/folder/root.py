@@ -1,13 +1,15 @@
-"""A folder that tools may read, and nothing outside of it.
+"""A folder that tools may work in, and nothing outside of it.
 
 Every path is opened one component at a time without following symbolic links, relative to the folder
 opened before it, so that a link swapped in between is refused and not followed. Where the system can
 not do that (Windows), links are looked for first; a swap within that moment is the remaining risk.
 A file that has a second name (a hard link) is left out too: that name may be outside of the folder.
+`names.py` says which names are left out, `writing.py` changes files.
 """
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import errno
 import os
@@ -18,9 +20,8 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from msgspec import Struct
 
 from antiphon.errors import ConfigError, ToolError
+from antiphon.tools.folder.names import has_unseen, why_refused
 
-SKIPPED = frozenset({"node_modules", "__pycache__", "venv", "site-packages"})
-"""Folders of other people's files; left out like everything hidden (`.git`, `.venv`, `.env`)."""
 MAX_PATH = 1024
 MAX_DEPTH = 32
 MAX_FILES = 20_000
@@ -29,6 +30,7 @@ MAX_BYTES = 20_000_000
 
 _AT_ONCE = getattr(os, "O_NONBLOCK", 0)
 """Opening a named pipe must not wait for its other end."""
+_SAFE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | _AT_ONCE
 _BY_COMPONENT = os.open in os.supports_dir_fd and os.scandir in os.supports_fd
 
 
@@ -40,8 +42,56 @@ class FolderEntry(Struct, frozen=True):
     changed: int
 
 
+class FoundFile(Struct, frozen=True, eq=False):
+    """A file as it was found: its bytes, and its status when it was opened."""
+
+    data: bytes
+    status: os.stat_result
+
+
+class FolderHandle:
+    """One folder inside, for as long as it is open: `handle` as the system knows it, or -1 and its path."""
+
+    def __init__(self, handle: int, path: Path) -> None:
+        self.handle, self._path = handle, path
+
+    @property
+    def dir_fd(self) -> int | None:
+        """What functions of `os` take as `dir_fd`."""
+        return self.handle if self.handle >= 0 else None
+
+    def at(self, name: str) -> str:
+        """What they take as the path of something in it."""
+        return name if self.handle >= 0 else str(self._path / name)
+
+    def open(self, name: str, flags: int, mode: int = 0o777) -> int:
+        """Open what is in it, and no link. Raises OSError."""
+        flags |= _SAFE
+        if self.handle < 0 and os.path.islink(self.at(name)):
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name)
+        return os.open(self.at(name), flags, mode, dir_fd=self.dir_fd)
+
+    def has(self, name: str) -> bool:
+        """Whether anything has that name, a link too."""
+        try:
+            os.stat(self.at(name), dir_fd=self.dir_fd, follow_symlinks=False)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def make(self, name: str) -> None:
+        """Make a folder in it, unless it is there."""
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(self.at(name), dir_fd=self.dir_fd)
+
+    def sync(self) -> None:
+        """What was renamed in it is on the disk."""
+        if self.handle >= 0:
+            os.fsync(self.handle)
+
+
 class Root:
-    """A folder to read from. Raises `ConfigError` when it is none."""
+    """A folder to work in. Raises `ConfigError` when it is none."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         path = Path(folder)
@@ -54,8 +104,8 @@ class Root:
         shown = relative if len(relative) <= 80 else relative[:80] + "…"
         if len(relative) > MAX_PATH:
             raise ToolError(f"The path {shown!r} is longer than {MAX_PATH} characters")
-        if any(ord(letter) < 32 for letter in relative):
-            raise ToolError(f"The path {shown!r} holds a control character")
+        if has_unseen(relative):
+            raise ToolError(f"The path {shown!r} holds a control character, or one that is no text")
         pure = PureWindowsPath(relative) if os.name == "nt" else PurePosixPath(relative)
         if pure.anchor or PureWindowsPath(relative).drive:
             raise ToolError(f"{shown!r} is absolute; give a path relative to the folder, such as 'README.md'")
@@ -63,14 +113,16 @@ class Root:
         for part in parts:
             if part == "..":
                 raise ToolError(f"{shown!r} leads out of the folder")
-            if part.startswith("."):
-                raise ToolError(f"{shown!r} is hidden; hidden files are not read")
-            if part in SKIPPED:
-                raise ToolError(f"{shown!r} is inside {part}, which is left out")
+            if why := why_refused(part):
+                raise ToolError(f"{shown!r}: {part} {why}")
         return parts
 
     def read(self, relative: str, limit: int = MAX_BYTES) -> bytes:
-        """A file's bytes. Raises `ToolError`: not there (with names like it), no file, too large, a link."""
+        """A file's bytes. Raises `ToolError` as `found` does."""
+        return self.found(relative, limit).data
+
+    def found(self, relative: str, limit: int = MAX_BYTES) -> FoundFile:
+        """A file, read whole. Raises `ToolError`: not there (with names like it), none, too large, a link."""
         parts = self.parts(relative)
         if not parts:
             raise ToolError("The folder itself is not a file; name a file in it")
@@ -78,7 +130,7 @@ class Root:
         try:
             handle = self._open(parts, os.O_RDONLY | getattr(os, "O_BINARY", 0))
         except OSError as error:
-            raise self._refused(name, error) from error
+            raise self.refused(name, error) from error
         try:
             found = os.fstat(handle)
             if stat.S_ISDIR(found.st_mode):
@@ -98,7 +150,7 @@ class Root:
             os.close(handle)
         if len(data) > limit:
             raise ToolError(f"{name} has more than {limit} bytes")
-        return data
+        return FoundFile(data, found)
 
     def entry(self, relative: str) -> FolderEntry | None:
         """One file as `files` would give it; None for what it would leave out, and what is no file."""
@@ -106,6 +158,16 @@ class Root:
         if found is None or not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
             return None
         return FolderEntry("/".join(self.parts(relative)), found.st_size, found.st_mtime_ns)
+
+    def has(self, parts: tuple[str, ...]) -> bool:
+        """Whether anything has this path. Raises `ToolError` when a link, or a file, is above it."""
+        try:
+            with self.folder(parts[:-1]) as folder:
+                return folder.has(parts[-1])
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise self.refused("/".join(parts), error, doing="written") from error
 
     def has_folder(self, relative: str) -> bool:
         """Whether `files` could list it."""
@@ -132,7 +194,7 @@ class Root:
     def files(
         self, relative: str = ".", limit: int = MAX_FILES, refused: list[str] | None = None
     ) -> Iterator[FolderEntry]:
-        """The regular files under a folder, by name, hidden and `SKIPPED` ones left out; at most `limit`.
+        """The regular files under a folder, by name, at most `limit`; `names.py` says what is left out.
 
         Raises `ToolError` when it is not a folder. What vanishes on the way is left out, and so is a folder
         in it that can not be listed, which is added to `refused`.
@@ -146,7 +208,7 @@ class Root:
                 found = self._scan(parts)
             except OSError as error:
                 if parts == start:
-                    raise self._refused("/".join(parts) or ".", error, folder=True) from error
+                    raise self.refused("/".join(parts) or ".", error, folder=True) from error
                 if refused is not None and error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
                     refused.append("/".join(parts))
                 continue
@@ -177,7 +239,8 @@ class Root:
         close = [names[found] for found in difflib.get_close_matches(last, list(names), 5, 0.6)]
         return list(dict.fromkeys([*same, *close, *difflib.get_close_matches(name, paths, 3, 0.7)]))[:5]
 
-    def _refused(self, name: str, error: OSError, *, folder: bool = False) -> ToolError:
+    def refused(self, name: str, error: OSError, *, folder: bool = False, doing: str = "read") -> ToolError:
+        """What the system says, as a model is told it, with names like it where there is no such file."""
         what = "folder" if folder else "file"
         if not self.path.is_dir():
             return ToolError(f"The folder {self.path.name} is gone")
@@ -185,11 +248,13 @@ class Root:
             return ToolError(f"{name} is, or lies behind, a symbolic link; links are not followed")
         if error.errno == errno.ENOTDIR and folder:
             return ToolError(f"{name} is a file, not a folder; try count_text or read_lines")
+        if error.errno == errno.ENOTDIR and doing != "read":
+            return ToolError(f"{name} can not be {doing}: a part of the path is a file")
         if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG):
             near = self.near(name)
             hint = f". Near: {', '.join(near)}" if near else ""
             return ToolError(f"There is no {what} {name}{hint}")
-        return ToolError(f"{name} can not be read: {error.strerror}")
+        return ToolError(f"{name} can not be {doing}: {error.strerror}")
 
     def _scan(self, parts: tuple[str, ...]) -> list[tuple[str, os.stat_result]]:
         """Names and status of the files and folders in one folder, by name; links and devices left out."""
@@ -197,22 +262,39 @@ class Root:
         try:
             with os.scandir(handle if _BY_COMPONENT else self._checked(parts)) as entries:
                 named = [
-                    (entry.name, entry.stat(follow_symlinks=False)) for entry in entries if _shown(entry)
+                    (entry.name, entry.stat(follow_symlinks=False))
+                    for entry in entries
+                    if not why_refused(entry.name)
                 ]
         finally:
             if handle >= 0:
                 os.close(handle)
         return sorted((name, status) for name, status in named if _plain(status))
 
+    @contextlib.contextmanager
+    def folder(self, parts: tuple[str, ...], *, make: bool = False) -> Iterator[FolderHandle]:
+        """A folder inside, opened. make: those on the way are made where they are not. Raises OSError."""
+        if make:
+            for depth in range(len(parts)):
+                with self.folder(parts[:depth]) as above:
+                    above.make(parts[depth])
+        handle = self._open(parts, os.O_RDONLY | os.O_DIRECTORY) if _BY_COMPONENT else -1
+        try:
+            yield FolderHandle(handle, self.path if handle >= 0 else self._checked(parts))
+        finally:
+            if handle >= 0:
+                os.close(handle)
+
     def _open(self, parts: tuple[str, ...], flags: int) -> int:
         if not _BY_COMPONENT:
             return os.open(self._checked(parts), flags | _AT_ONCE)
-        safe = os.O_NOFOLLOW | os.O_CLOEXEC | _AT_ONCE
         handle = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         for at, part in enumerate(parts):
             last = at == len(parts) - 1
             try:
-                inner = os.open(part, (flags if last else os.O_RDONLY | os.O_DIRECTORY) | safe, dir_fd=handle)
+                inner = os.open(
+                    part, (flags if last else os.O_RDONLY | os.O_DIRECTORY) | _SAFE, dir_fd=handle
+                )
             except OSError as error:
                 if error.errno == errno.ENOTDIR and _is_link(part, handle):
                     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), part) from error
@@ -236,10 +318,6 @@ def _is_link(name: str, handle: int) -> bool:
         return stat.S_ISLNK(os.stat(name, dir_fd=handle, follow_symlinks=False).st_mode)
     except FileNotFoundError:
         return False
-
-
-def _shown(entry: os.DirEntry[str]) -> bool:
-    return not entry.name.startswith(".") and entry.name not in SKIPPED
 
 
 def _plain(status: os.stat_result) -> bool:
