@@ -95,15 +95,20 @@ class ActionExecutor:
         found = self._finished.get(effect_id)
         if found is None and isinstance(operation, StepOperation):
             found = await self._take(effect_id, operation)
+            await self._kept()
         elif found is None:
             found = await run.ended(effect_id)
-            if self._acts and not self._opened.ended:
-                await run.durable()
+            await self._kept()
         if found.outcome != "completed":
             raise EffectFailed(found.outcome, found.reason, found.content)
         if isinstance(operation, StepOperation):
             return msgspec.json.decode(found.content)
         return shown_content(found)
+
+    async def _kept(self) -> None:
+        """An act may rest on what is given, so it is given when it cannot be lost any more."""
+        if self._acts and not self._opened.ended:
+            await self._run.durable()
 
     async def _take(self, effect_id: str, step: StepOperation) -> EffectFinished:
         """Run a step, when nothing it may rest on can be lost any more; a failure is raised as it came."""

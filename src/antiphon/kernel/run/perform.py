@@ -34,6 +34,7 @@ from antiphon.kernel.run.live.progress import ProgressReport
 from antiphon.kernel.run.log.failures import Failures, trace_of
 from antiphon.kernel.run.log.records import gave_up_thread
 from antiphon.kernel.run.stopping import Stoppable
+from antiphon.kernel.run.tools.earlier import earlier_calls
 from antiphon.kernel.run.tools.isolated import ChildCall
 from antiphon.kernel.run.tools.start_token import LeaseStale, NotBegun, StartToken
 from antiphon.kernel.run.tools.threads import NoResult, Threads
@@ -269,6 +270,7 @@ class ToolExecutor:
             1 + opened.crashes,
             self._deps,
             read_output=partial(self._shown_before, activation),
+            earlier_calls=partial(earlier_calls, self._state, activation, opened.id),
             report_progress=ProgressReport(self._feed, opened).report,
             is_cancelled=lambda: opened.ended,
             dependency_overrides=self._overrides,

@@ -32,6 +32,7 @@ from antiphon.values.tool.tool import (
     MAX_TITLE,
     Dependency,
     Done,
+    EarlierCall,
     OutsideCall,
     Presentation,
     Reconcile,
@@ -44,6 +45,7 @@ from antiphon.values.tool.tool import (
 __all__ = [
     "Dependency",
     "Done",
+    "EarlierCall",
     "Effect",
     "FileDiff",
     "FileLocation",

@@ -104,6 +104,27 @@ class _Closed:
         raise ToolError("ctx.wait has nothing to wait for: no run has called the tool")
 
 
+class EarlierCall(Struct, frozen=True):
+    """What a call of a tool gave that the same agent made before, or at the same time."""
+
+    effect_id: str
+    """Where in the run the call stands."""
+    tool: str
+    """Its name."""
+    content: str = ""
+    """Its result, whole where it was cut for the model; of one that failed what the model is shown."""
+    is_error: bool = False
+    running: bool = False
+    """It has no result yet."""
+    steps: tuple[str, ...] = ()
+    """While it runs, what its steps gave, as JSON."""
+
+
+def _none_earlier() -> list[EarlierCall]:
+    """No run has called the tool."""
+    return []
+
+
 class Dependency(Struct, frozen=True):
     """Something tools need: `create(ctx)` makes it when a tool asks for it, `id` is its name."""
 
@@ -150,6 +171,9 @@ class ToolContext(Operations, Struct, Generic[Held], frozen=True):
     """Leads to the run; `ask_user`, `ask_model`, `call` and `step` go through it."""
     attached: list[Attachment] = field(default_factory=list)
     """What `attach` was given in this call."""
+    earlier_calls: Callable[[], list[EarlierCall]] = _none_earlier
+    """The calls of tools that the agent's conversation holds, oldest first; of the same reply those that have
+    ended, then those that still run. All of it is on record, and so the same after a restart."""
 
     def attach(self, file: Attachment) -> None:
         """Give a file to whoever asked the run: it comes with the result of the request, whoever ends that.
