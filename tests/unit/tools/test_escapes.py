@@ -204,7 +204,9 @@ def test_a_link_swapped_in_between_is_never_followed(
 
     root, written, read = Root(inside), 0, 0
     with swapping(swap):
-        for number in range(times):
+        for number in range(100 * times):
+            if number >= times and read and written:
+                break
             with suppress(ToolError, FileChanged):
                 found = root.found("docs/a.md")
                 assert found.data != WORD

@@ -10,6 +10,7 @@ import pytest
 from antiphon.errors import ToolError
 from antiphon.tools import folder_tools
 from antiphon.tools.folder.text.passages import lines_of
+from antiphon.tools.folder.writing import version_of
 
 
 @pytest.fixture
@@ -64,9 +65,11 @@ def test_list_files(folder: Path) -> None:
 
 def test_read_lines(folder: Path) -> None:
     read = tools(folder)["read_lines"]
-    assert read("docs/long.txt", 499, 900).endswith("lines 499-500 of 500:\n499: line 499\n500: line 500")
-    assert read("docs/long.txt", 2, 3) == "docs/long.txt, lines 2-3 of 500:\n2: line 2\n3: line 3"
-    assert read("docs/long.txt", 1, 9999).startswith("docs/long.txt, lines 1-200 of 500:")
+    version = version_of((folder / "docs" / "long.txt").read_bytes())
+    two = f"docs/long.txt, lines 2-3 of 500, version {version}:\n2: line 2\n3: line 3"
+    assert read("docs/long.txt", 2, 3) == read("./docs//long.txt", 2, 3) == two
+    assert read("docs/long.txt", 499, 900).endswith(f"{version}:\n499: line 499\n500: line 500")
+    assert read("docs/long.txt", 1, 9999).startswith("docs/long.txt, lines 1-200 of 500, ")
     for first, last in ((0, 3), (4, 3), (501, 600)):
         with pytest.raises(ToolError, match="lines"):
             read("docs/long.txt", first, last)

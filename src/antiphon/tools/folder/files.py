@@ -7,7 +7,9 @@ from pathlib import PurePosixPath
 
 from antiphon.errors import ToolError
 from antiphon.tools.folder.root import MAX_FILES, Root, decoded
+from antiphon.tools.folder.seen import numbered
 from antiphon.tools.folder.text.passages import lines_of
+from antiphon.tools.folder.writing import version_of
 from antiphon.values.model import Example
 from antiphon.values.tool import Tool, tool
 
@@ -15,8 +17,6 @@ LISTED = 200
 """Names in one listing."""
 LINES = 200
 """Lines in one reading."""
-LINE = 500
-"""Characters of a line that are shown."""
 
 _COUNTS = {
     "How many words does CHANGELOG.md have?": "CHANGELOG.md",
@@ -120,21 +120,23 @@ def _folders(root: Root) -> list[Tool]:
 def _texts(root: Root) -> list[Tool]:
     @tool(effect="read", kind="read", timeout=30, examples=_examples("read_lines", _READS))
     def read_lines(path: str, first: int = 1, last: int = 40) -> str:
-        """Read lines of a text file, with their numbers.
+        """Read lines of a text file, with their numbers and the file's version.
 
         Args:
             path: a file, relative.
             first: the first line, from 1.
             last: the last line; at most 200 lines are given at once.
         """
-        lines = lines_of(decoded(root.read(path), path))
+        data = root.read(path)
+        lines = lines_of(decoded(data, path))
         if first < 1 or last < first:
             raise ToolError(f"There are no lines {first} to {last}; lines count from 1")
         if first > max(len(lines), 1):
             raise ToolError(f"{path} has only {len(lines)} lines")
         end = min(last, first + LINES - 1, len(lines))
-        shown = [f"{at}: {_cut(lines[at - 1])}" for at in range(first, end + 1)]
-        return "\n".join([f"{path}, lines {first}-{end} of {len(lines)}:", *shown])
+        name = "/".join(root.parts(path))
+        head = f"{name}, lines {first}-{end} of {len(lines)}, version {version_of(data)}:"
+        return "\n".join([head, *numbered(lines[first - 1 : end], first)])
 
     @tool(effect="read", kind="read", timeout=30, examples=_examples("count_text", _COUNTS))
     def count_text(path: str) -> str:
@@ -163,7 +165,3 @@ def many(count: int, thing: str) -> str:
 
 def _examples(call: str, paths: dict[str, str]) -> tuple[Example, ...]:
     return tuple(Example(asked, call, {"path": path}) for asked, path in paths.items())
-
-
-def _cut(line: str) -> str:
-    return line if len(line) <= LINE else f"{line[:LINE]} … ({len(line)} characters)"

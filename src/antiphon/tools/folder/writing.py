@@ -51,7 +51,11 @@ def version_of(data: bytes) -> str:
 @contextlib.contextmanager
 def alone(root: Root) -> Iterator[None]:
     """While it lasts nobody else changes files of the folder through these tools. Raises ToolError."""
-    with root.folder(()) as folder:
+    with contextlib.ExitStack() as stack:
+        try:
+            folder = stack.enter_context(root.folder(()))
+        except OSError as error:
+            raise root.refused(".", error, folder=True) from error
         if folder.handle >= 0:
             _lock(folder.handle, time.monotonic() + PATIENCE)
         yield
@@ -126,6 +130,23 @@ def move(root: Root, parts: tuple[str, ...], to: tuple[str, ...], before: FoundF
         new.sync()
 
 
+def settle(root: Root, parts: tuple[str, ...], key: str, before: str, after: str) -> None:
+    """Bring to its end what a crash cut off in `put` or `take_away`; these are its versions.
+
+    What had been exchanged and was neither of them, somebody else had just written: it is put back.
+    """
+    name, spare = parts[-1], _spare(key)
+    with contextlib.suppress(FileChanged), _telling(root, parts), root.folder(parts[:-1]) as folder:
+        left = _look(folder, spare)
+        if left is not None and version_of(left.data) not in (before, after):
+            there = _look(folder, name)
+            if there is None:
+                _rename(folder, spare, folder, name, _KEEP)
+            elif version_of(there.data) == after:
+                _replace(folder, spare, name)
+        _remove(folder, spare)
+
+
 @contextlib.contextmanager
 def _telling(root: Root, parts: tuple[str, ...]) -> Iterator[None]:
     """What the system refuses, as a model is told it."""
@@ -198,6 +219,10 @@ def _swap(folder: FolderHandle, spare: str, name: str, before: FoundFile) -> Non
         _check_same(folder, spare, before, lambda: _rename_with(folder, spare, folder, name, _EXCHANGE))
         return
     _check_same(folder, name, before, lambda: None)
+    _replace(folder, spare, name)
+
+
+def _replace(folder: FolderHandle, spare: str, name: str) -> None:
     os.replace(folder.at(spare), folder.at(name), src_dir_fd=folder.dir_fd, dst_dir_fd=folder.dir_fd)
 
 
