@@ -38,12 +38,14 @@ ALMANAC = """You answer questions about dates and convert units of measure, alwa
 
 def team(folder: Path) -> tuple[Agent, list[Agent]]:
     """The entry agent and all agents, reading `folder` only. Raises `ConfigError` if it is no folder."""
-    search, *files = folder_tools(folder)
+    tools = {each.name: each for each in folder_tools(folder)}
+    # Few tools an agent: a small local model chooses among them.
+    files = [tools[name] for name in ("list_files", "folder_statistics", "read_lines", "count_text")]
     specialists = [
         Agent(
             "librarian",
             LIBRARIAN,
-            tools=[search],
+            tools=[tools["search_documents"]],
             description="searches the documents and quotes what they say about a subject",
             can_call=(),
         ),

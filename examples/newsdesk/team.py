@@ -49,7 +49,8 @@ def news_desk(wire: Path, archive: Path, model: str | Model | None = None) -> Co
         await ctx.step("keep", write, str(path), story.content)
         return path.name
 
-    tools = [each for each in folder_tools(wire) if each.name != "count_text"]
+    names = ("search_documents", "list_files", "folder_statistics", "read_lines")
+    tools = [each for each in folder_tools(wire) if each.name in names]
     reporter = Agent("reporter", REPORTER, tools=tools, model=model, description="reports on a subject")
     editor = Agent("editor", EDITOR, model=model, description="makes a story of what is known", can_call=())
     return Controller(

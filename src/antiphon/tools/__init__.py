@@ -1,6 +1,7 @@
 """Tools that ship with Antiphon. All of them only read, but for `edit_tools`.
 
-folder_tools(path)   search_documents, list_files, folder_statistics, read_lines, count_text
+folder_tools(path)   search_documents, list_files, folder_statistics, read_lines, count_text, grep_files,
+                     find_files, view_image, attach_file
 edit_tools(path)     edit_file, write_file, move_file, delete_file
 date_tools(clock)    today, weekday, days_between, date_add
 calculate, convert   exact arithmetic, units of measure

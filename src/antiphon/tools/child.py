@@ -48,6 +48,18 @@ def run_alone(
     program that lets no thread of its own run. Raises subprocess.TimeoutExpired, CalledProcessError
     (a negative code is a signal), OSError.
     """
+    try:
+        data = given.encode()
+        return run_on_bytes(program, data, seconds=seconds, memory=memory, packages=packages).decode()
+    except subprocess.CalledProcessError as error:
+        error.stderr = error.stderr.decode("utf-8", "replace")
+        raise
+
+
+def run_on_bytes(
+    program: str, given: bytes, *, seconds: float, memory: int = MEMORY, packages: bool = False
+) -> bytes:
+    """`run_alone` for what is no text."""
     reading, writing = os.pipe() if _POSIX else (-1, -1)
     try:
         bounds = (os.getpid(), reading, math.ceil(seconds), memory)
@@ -62,7 +74,6 @@ def run_alone(
             ],
             input=given,
             capture_output=True,
-            text=True,
             timeout=seconds,
             check=True,
             pass_fds=(reading,) if _POSIX else (),

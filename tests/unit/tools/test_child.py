@@ -21,6 +21,8 @@ SLEEPING = "import time; at_work, text = time.sleep, 1e6"
 STARTERS = {
     "tools/child.py": "bounded, as is proved here",
     "tools/folder/readers/apart.py": "names the errors of what `child` starts",
+    "tools/folder/grep.py": "names the errors of what `child` starts",
+    "tools/folder/listing.py": "asks `git ls-files`, with a timeout",
     "tools/outputs.py": "names the errors of what `child` starts",
     "kernel/run/tools/isolated.py": "an isolated tool's, killed at its timeout and with its parent",
     "journal/owner.py": "asks `ps` and `sysctl` on macOS, with a timeout",

@@ -71,7 +71,7 @@ def test_none_of_several_edits_is_made_when_one_is_refused(folder: Path) -> None
     with pytest.raises(ToolError, match="edit 2 of 2: `old` stands nowhere"):
         tools(folder)["edit_file"](NOBODY, "notes.md", "Tea", "Rum", [MoreEdit("Coffee", "Ale")])
     with pytest.raises(ToolError, match="the file would be as it is"):
-        tools(folder)["edit_file"](NOBODY, "notes.md", "#  Notes", "#   Notes")
+        tools(folder)["edit_file"](NOBODY, "notes.md", "#  Notes", "# Notes")
     assert tree(folder) == before
 
 

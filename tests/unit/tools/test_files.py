@@ -29,11 +29,15 @@ def tools(folder: Path) -> dict[str, Any]:
 def test_every_tool_only_reads(folder: Path) -> None:
     found = tools(folder)
     assert sorted(found) == [
+        "attach_file",
         "count_text",
+        "find_files",
         "folder_statistics",
+        "grep_files",
         "list_files",
         "read_lines",
         "search_documents",
+        "view_image",
     ]
     assert {tool.effect for tool in found.values()} == {"read"}
     assert all(len(tool.examples) >= 3 for tool in found.values())

@@ -14,7 +14,8 @@ import difflib
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from msgspec import Struct
@@ -71,13 +72,29 @@ class FolderHandle:
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name)
         return os.open(self.at(name), flags, mode, dir_fd=self.dir_fd)
 
-    def has(self, name: str) -> bool:
-        """Whether anything has that name, a link too."""
+    def read(self, name: str, limit: int) -> bytes | None:
+        """A regular file with one name; more than `limit` bytes when it is larger, None when it is none."""
         try:
-            os.stat(self.at(name), dir_fd=self.dir_fd, follow_symlinks=False)
+            handle = self.open(name, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+        except OSError:
+            return None
+        try:
+            status = os.fstat(handle)
+            if not _plain(status) or stat.S_ISDIR(status.st_mode):
+                return None
+            return _read_upto(handle, min(status.st_size, limit) + 1)
+        except OSError:
+            return None
+        finally:
+            os.close(handle)
+
+    def has(self, name: str, *, regular: bool = False) -> bool:
+        """Whether anything has that name, a link too. regular: only a file that may be read."""
+        try:
+            status = os.stat(self.at(name), dir_fd=self.dir_fd, follow_symlinks=False)
         except FileNotFoundError:
             return False
-        return True
+        return not regular or (_plain(status) and not stat.S_ISDIR(status.st_mode))
 
     def make(self, name: str) -> None:
         """Make a folder in it, unless it is there."""
@@ -151,6 +168,37 @@ class Root:
         if len(data) > limit:
             raise ToolError(f"{name} has more than {limit} bytes")
         return FoundFile(data, found)
+
+    def contents(self, paths: Iterable[str], limit: int, large: list[str]) -> Iterator[tuple[str, bytes]]:
+        """The files of these paths, read whole; in order of paths, so that a folder is opened once.
+
+        What is not there, no file, or not to be seen is left out; what has more than `limit` bytes is added
+        to `large`.
+        """
+        for above, group in groupby(paths, lambda path: path.rpartition("/")[0]):
+            try:
+                with self.folder(self.parts(above)) as folder:
+                    for path in group:
+                        data = folder.read(path.rpartition("/")[2], limit)
+                        if data is None:
+                            continue
+                        if len(data) > limit:
+                            large.append(path)
+                        else:
+                            yield path, data
+            except (OSError, ToolError):
+                continue
+
+    def regular(self, paths: Iterable[str]) -> list[str]:
+        """Those of the paths that `files` would list, in order of paths."""
+        found: list[str] = []
+        for above, group in groupby(paths, lambda path: path.rpartition("/")[0]):
+            try:
+                with self.folder(self.parts(above)) as folder:
+                    found += [path for path in group if folder.has(path.rpartition("/")[2], regular=True)]
+            except (OSError, ToolError):
+                continue
+        return found
 
     def entry(self, relative: str) -> FolderEntry | None:
         """One file as `files` would give it; None for what it would leave out, and what is no file."""
@@ -311,6 +359,13 @@ class Root:
             if path.is_symlink():
                 raise OSError(errno.ELOOP, "is a symbolic link", str(path))
         return path
+
+
+def _read_upto(handle: int, count: int) -> bytes:
+    data = os.read(handle, count)
+    while data and len(data) < count and (more := os.read(handle, count - len(data))):
+        data += more
+    return data
 
 
 def _is_link(name: str, handle: int) -> bool:
