@@ -35,6 +35,12 @@ def change(folder: Path) -> None:
     (folder / "new.md").write_text("# New\n\nA buoy.\n")
 
 
+def embed(index: FolderIndex) -> None:
+    """Vectors that follow from the texts, two at a time."""
+    while waiting := index.unembedded(2):
+        index.store_vectors([(digest, digest * 2) for digest, _ in waiting])
+
+
 def kill_at(folder: Path, path: Path, point: int, told: list[str] | None) -> bool:
     """Bring the index up to date in a process that is killed at its statement `point`; whether it was.
 
@@ -55,6 +61,7 @@ def kill_at(folder: Path, path: Path, point: int, told: list[str] | None) -> boo
         with index.using() as connection:
             connection.exec_trace = next_statement
         index.refresh(told)
+        embed(index)
         os._exit(0)
     return os.waitpid(child, 0)[1] == signal.SIGKILL
 
@@ -73,10 +80,12 @@ def test_killed_at_every_statement(
     if begun:
         index = FolderIndex(Root(folder), str(start))
         index.refresh()
+        embed(index)
         index.close()
         change(folder)
     anew = FolderIndex(Root(folder))
     anew.refresh()
+    embed(anew)
     expected = held(anew)
     point, killed = 0, True
     while killed:
@@ -87,6 +96,7 @@ def test_killed_at_every_statement(
         killed = kill_at(folder, path, point, told)
         after = FolderIndex(Root(folder), str(path))
         after.refresh()
+        embed(after)
         assert held(after) == expected, f"killed at statement {point}"
         after.close()
     assert point > 40

@@ -39,8 +39,8 @@ def test_the_examples_of_the_document(docs):
 
 
 def test_each_key_has_sources_of_its_own(docs):
-    docs("knowledge", "add", "handbook", "docs", "--project", "tides", "--owner", "ana")
-    docs("knowledge", "add", "notes", "docs")
+    docs("knowledge", "add", "handbook", "docs", "--project", "tides", "--owner", "ana", "--words-only")
+    docs("knowledge", "add", "notes", "docs", "--words-only")
     listed = docs("knowledge", "ls", "--json").value
     assert [(each["name"], each["project"], each["owner"]) for each in listed] == [
         ("notes", "", ""),
@@ -56,12 +56,12 @@ def test_each_key_has_sources_of_its_own(docs):
 def test_what_was_not_read_and_not_searched_is_told(docs):
     docs.write("docs/odd.md", "\0")
     docs.write("gone/a.md", "A lease.")
-    said = docs("knowledge", "add", "handbook", "docs")
+    said = docs("knowledge", "add", "handbook", "docs", "--words-only")
     assert "  not read: odd.md is a binary file, not text" in said.out.splitlines()
     assert docs("knowledge", "stats", "--json").value[0]["unreadable"] == [
         {"path": "odd.md", "reason": "odd.md is a binary file, not text"}
     ]
-    docs("knowledge", "add", "gone", "gone")
+    docs("knowledge", "add", "gone", "gone", "--words-only")
     (docs.folder / "gone").rename(docs.folder / "away")
     said = docs("knowledge", "search", "owner", "--json")
     assert said.code == 6
@@ -80,7 +80,7 @@ def test_mistakes_say_what_to_do(docs):
     for words in (("search", "x"), ("watch",)):
         said = docs("knowledge", *words)
         assert (said.code, "adds one" in said.err) == (4, True)
-    assert docs("knowledge", "add", "handbook", "docs").code == 0
+    assert docs("knowledge", "add", "handbook", "docs", "--words-only").code == 0
     for words, code, told in (
         (("add", "handbook", "docs"), 3, "source"),
         (("add", "a b", "docs"), 3, "letters, digits"),
@@ -95,7 +95,7 @@ def test_mistakes_say_what_to_do(docs):
 
 
 def test_nothing_is_removed_without_yes(docs):
-    docs("knowledge", "add", "handbook", "docs")
+    docs("knowledge", "add", "handbook", "docs", "--words-only")
     assert docs("knowledge", "rm", "handbook").out.endswith("would be forgotten; nothing is without --yes\n")
     assert docs("knowledge", "rm", "handbook", "--yes", "--json").value["removed"] is True
     assert docs("knowledge", "ls", "--json").value == []
@@ -103,8 +103,8 @@ def test_nothing_is_removed_without_yes(docs):
 
 
 def test_a_damaged_source_hides_no_other(docs):
-    docs("knowledge", "add", "handbook", "docs")
-    docs("knowledge", "add", "notes", "docs")
+    docs("knowledge", "add", "handbook", "docs", "--words-only")
+    docs("knowledge", "add", "notes", "docs", "--words-only")
     docs.write(".antiphon/knowledge/-/-/notes/source.json", "{")
     said = docs("knowledge", "ls")
     assert said.code == 3
@@ -114,7 +114,7 @@ def test_a_damaged_source_hides_no_other(docs):
 
 @pytest.mark.slow
 def test_changes_are_printed_until_ctrl_c(docs):
-    docs("knowledge", "add", "handbook", "docs")
+    docs("knowledge", "add", "handbook", "docs", "--words-only")
     docs.write("docs/new.md", "New.\n")
     command = [sys.executable, "-m", "antiphon.cli", "knowledge", "watch"]
     with subprocess.Popen(

@@ -133,7 +133,9 @@ def test_profiles_find_knowledge_under_the_names_they_have_for_it(here, capsys):
     assert not (here / ".antiphon").exists(), "nothing is indexed before anybody asks"
     tools = {each.name: each for each in found.agents[0].tools}
     assert {"rag_query", "list_rag_sources", "read_document", "review_workspace_files"} <= set(tools)
-    assert asyncio.run(tools["rag_query"]("moon")) == "[files/tides.md:1-1]\n> The moon pulls the sea."
+    assert asyncio.run(tools["rag_query"]("moon")) == (
+        "[files/tides.md:1-1]\n> The moon pulls the sea.\n\n(files: searched by words alone)"
+    )
     KnowledgeStore(".antiphon/knowledge").add(KnowledgeKey(), "notes", "docs")
     KnowledgeStore(".antiphon/knowledge").add(KnowledgeKey("tides"), "others", "docs")
     listed = asyncio.run(tools["list_rag_sources"]()).splitlines()

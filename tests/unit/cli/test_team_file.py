@@ -97,7 +97,7 @@ def test_the_sets_of_knowledge_search_the_sources_that_were_given(tmp_path):
         "search_knowledge", "list_sources", "read_document", "rag_query", "list_rag_sources",
         "review_workspace_files",
     ]  # fmt: skip
-    expected = "[sea/tides.md:1-1]\n> The moon pulls the sea."
+    expected = "[sea/tides.md:1-1]\n> The moon pulls the sea.\n\n(sea: searched by words alone)"
     assert asyncio.run(tools["search_knowledge"]("moon")) == expected
     assert asyncio.run(tools["rag_query"]("moon")) == expected
     assert tools["review_workspace_files"]().startswith("team.yaml (")

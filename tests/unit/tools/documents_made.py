@@ -41,13 +41,14 @@ def held(index: FolderIndex) -> dict[str, Any]:
     with index.using() as connection:
         files = connection.execute("select path, size, changed, reason from files order by path").fetchall()
         texts = connection.execute(
-            "select f.path, c.kind, p.place, p.first, p.last, p.heading, p.text"
+            "select f.path, c.kind, p.place, p.first, p.last, p.heading, p.text, p.digest"
             " from files f join contents c on c.key = f.content join passages p on p.content = c.key"
             " order by f.path, p.place"
         ).fetchall()
         orphans = connection.execute(
             "select count(*) from contents where key not in (select content from files where content notnull)"
         ).get
+        vectors = connection.execute("select digest, vector from vectors order by digest").fetchall()
     found = {}
     for word in sorted({word for text in texts for word in f"{text[5]} {text[6]}".split()})[:200]:
         matches = index.search(word, 100)
@@ -55,4 +56,4 @@ def held(index: FolderIndex) -> dict[str, Any]:
             (round(each.score, 9), each.passage.path, each.passage.first, each.passage.last)
             for each in matches
         ]
-    return {"files": files, "texts": texts, "orphans": orphans, "found": found}
+    return {"files": files, "texts": texts, "orphans": orphans, "found": found, "vectors": vectors}

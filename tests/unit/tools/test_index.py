@@ -87,6 +87,8 @@ def test_a_touched_file_is_no_change_and_a_moved_one_keeps_its_passages(folder: 
     (folder / "tides.md").rename(folder / "sea" / "tides.md")
     index.refresh()
     assert found(index, "moon") == ["sea/tides.md"]
+    with index.using() as connection:
+        assert set(connection.execute("select key from passages").fetchall()) == keys
     (folder / "copy").mkdir()
     (folder / "copy" / "tides.md").write_bytes((folder / "sea" / "tides.md").read_bytes())
     index.refresh()

@@ -65,6 +65,8 @@ class Found(Struct, frozen=True):
     """Sources that failed or were late."""
     partial: tuple[SourceNote, ...] = ()
     """Sources that may have more."""
+    how: tuple[SourceNote, ...] = ()
+    """What is to be known of how sources were searched."""
 
 
 class Federation:
@@ -109,7 +111,8 @@ class Federation:
         asked = {name: each.search(query, limit, deadline) for name, each in chosen.items()}
         answers, missing = await self._together(asked, deadline)
         partial = tuple([SourceNote(name, each.note) for name, each in answers.items() if each.note])
-        return Found(tuple(fused(answers, limit)), missing, partial)
+        how = tuple([SourceNote(name, each.how) for name, each in answers.items() if each.how])
+        return Found(tuple(fused(answers, limit)), missing, partial, how)
 
     async def about(self) -> dict[str, str]:
         """How much each source holds, in a line; or why that is not known."""

@@ -10,7 +10,7 @@ from functools import partial
 
 from antiphon.errors import ToolError
 from antiphon.tools.folder.files import many
-from antiphon.tools.folder.index import Changes, FolderIndex, IndexBounds, IndexProgress
+from antiphon.tools.folder.index import Changes, FolderIndex, IndexBounds, IndexProgress, Match, Ranked
 from antiphon.tools.folder.readers import read_document
 from antiphon.tools.folder.root import FolderEntry, Root
 from antiphon.tools.folder.text.passages import DocumentText
@@ -22,9 +22,15 @@ from antiphon.tools.knowledge.source import (
     check_source_name,
 )
 from antiphon.tools.knowledge.threads import in_thread
+from antiphon.tools.knowledge.vectors.matrix import VectorMatrix
+from antiphon.tools.knowledge.vectors.model import Embeddings
 
 _RESERVE = 0.5
 """Seconds before a deadline at which a look at the files is waited for no longer."""
+DEPTH = 50
+"""Passages that each way of searching ranks, at least, before the ranks are brought together."""
+RANKS = 60
+"""A passage counts 1 / (RANKS + rank) for each way that found it."""
 _READINGS = 4
 """Documents that are kept as they were read: a PDF takes a second each time."""
 
@@ -33,9 +39,10 @@ class FolderSource:
     """The documents of a folder, see `antiphon.tools.folder`: searched as the files are at that time.
 
     index: the file that keeps the index between processes; None keeps it in memory. subject: whose it is, see
-    FolderIndex. A search looks at the files first, unless `watched` says that somebody else does; what is not
-    read yet when its time is nearly over comes with a later search, and the answer says so. Raises
-    ConfigError when it is no folder, UserError.
+    FolderIndex. embeddings: passages are compared by meaning too, once `embed_some` has made their vectors;
+    None: by words alone. A search looks at the files first, unless `watched` says that somebody else does;
+    what is not read yet when its time is nearly over comes with a later search, and the answer says so.
+    Raises ConfigError when it is no folder, UserError.
     """
 
     def __init__(
@@ -46,6 +53,7 @@ class FolderSource:
         index: str | None = None,
         subject: str | None = None,
         description: str = "",
+        embeddings: Embeddings | None = None,
         bounds: IndexBounds | None = None,
     ) -> None:
         self.name = check_source_name(name)
@@ -56,6 +64,8 @@ class FolderSource:
         self._opening, self._file = threading.Lock(), index
         self._open = partial(FolderIndex, self.root, index, subject=subject, bounds=bounds)
         self._index: FolderIndex | None = None
+        self._embeddings = embeddings
+        self._vectors: VectorMatrix | None = None
         self._look: asyncio.Future[Changes] | None = None
         self._progress: IndexProgress | None = None
         self._readings: dict[str, tuple[FolderEntry, DocumentText]] = {}
@@ -76,7 +86,7 @@ class FolderSource:
     async def search(self, query: str, limit: int, deadline: float) -> SourceAnswer:
         """See `Source.search`."""
         note = "" if self.watched else await self._looked(deadline)
-        found = await in_thread(lambda: self.index.search(query, limit))
+        found, how = await in_thread(lambda: self._search(query, limit))
         return SourceAnswer(
             tuple(
                 SourcePassage(
@@ -87,7 +97,43 @@ class FolderSource:
                 for each in found
             ),
             note,
+            how,
         )
+
+    def _search(self, query: str, limit: int) -> tuple[list[Match], str]:
+        depth = max(5 * limit, DEPTH)
+        by_words, (by_meaning, how) = self.index.rank(query, depth), self._near(query, depth)
+        scores: dict[int, float] = {}
+        for ranked in (by_words, by_meaning):
+            for rank, each in enumerate(ranked, 1):
+                scores[each.key] = scores.get(each.key, 0.0) + 1 / (RANKS + rank)
+        best = sorted(scores, key=lambda key: -scores[key])[:limit]
+        return self.index.matches([Ranked(key, scores[key]) for key in best]), how
+
+    def _near(self, query: str, count: int) -> tuple[list[Ranked], str]:
+        """Passages near in meaning, and a word on what was searched by words alone."""
+        stats = self.index.stats()
+        model = self._embeddings.model() if self._embeddings is not None and stats.embedded else None
+        if model is None:
+            why = self._embeddings.why_not if self._embeddings is not None else ""
+            return [], f"searched by words alone{f' ({why})' if why else ''}"
+        self._vectors = vectors = self._vectors or VectorMatrix(self.index)
+        missing = stats.passages - stats.embedded
+        how = f"{missing} of {stats.passages} passages were searched by words alone" if missing else ""
+        return vectors.rank(model.embed(query), count), how
+
+    def embed_some(self, count: int = 16) -> int:
+        """Make vectors of passages that have none, at most `count`; returns how many it made. Blocking.
+
+        0: there are none left, or no model. Raises ToolError when the index cannot be written.
+        """
+        waiting = self.index.unembedded(count) if self._embeddings is not None else []
+        model = self._embeddings.model() if self._embeddings is not None and waiting else None
+        if model is None:
+            return 0
+        made = [(digest, model.embed(text).astype("<f4").tobytes()) for digest, text in waiting]
+        self.index.store_vectors(made)
+        return len(made)
 
     async def _looked(self, deadline: float) -> str:
         """Wait for a look at the files that began now or before; a word on it where it takes longer."""
@@ -153,6 +199,8 @@ class FolderSource:
         told = [many(stats.files - stats.unreadable, "document"), many(stats.passages, "passage")]
         if note:
             told.append(note)
+        if self._embeddings is not None:
+            told.append(self._embeddings.why_not or f"{stats.embedded} by meaning too")
         if stats.unreadable:
             told.append(f"{stats.unreadable} not readable ({self.index.unreadable()[0].reason})")
         if stats.left_out:

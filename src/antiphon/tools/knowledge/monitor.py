@@ -22,6 +22,7 @@ from antiphon.tools.folder.readers.apart import is_installed
 from antiphon.tools.folder.root import Root
 from antiphon.tools.knowledge.folder_source import FolderSource
 from antiphon.tools.knowledge.library import KnowledgeLibrary
+from antiphon.values.codec import type_and_text
 
 DEBOUNCE_MS = 200
 """Changes that come within so long of each other are one."""
@@ -183,21 +184,28 @@ class _Follower:
         while True:
             with self._lock:
                 paths, self._waiting = self._waiting, set()
-                if self._ended or paths == set():
-                    self._at_work = False
+                if self._ended:
                     return
             try:
-                changes = self.source.index.refresh(paths)
-            except AntiphonError as error:
-                # A search looks for itself, and says why that fails.
+                made = self._look(paths) if paths != set() else self.source.embed_some()
+            except Exception as error:  # noqa: BLE001 - a search looks for itself then, and says why that fails
+                made = 0
                 self.source.watched = False
-                self._warn(f"source {self.source.name}: {error}")
-                continue
+                self._warn(f"source {self.source.name}: {type_and_text(error)}")
             with self._lock:
-                if paths is None and self._following.is_set() and not self._ended:
-                    self.source.watched = True
-            if changes and self._told is not None:
-                self._told(self.source, changes)
+                if not made and self._waiting == set():
+                    self._at_work = False
+                    return
+
+    def _look(self, paths: set[str] | None) -> bool:
+        """Look at these paths, or at everything. True: there may be vectors to make now."""
+        changes = self.source.index.refresh(paths)
+        with self._lock:
+            if paths is None and self._following.is_set() and not self._ended:
+                self.source.watched = True
+        if changes and self._told is not None:
+            self._told(self.source, changes)
+        return True
 
 
 def _inside(root: Root, changes: Iterable[str]) -> set[str]:

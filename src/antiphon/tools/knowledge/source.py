@@ -50,6 +50,8 @@ class SourceAnswer(Struct, frozen=True):
     """Best first."""
     note: str = ""
     """Why this may not be all, such as an index that is still being made; empty when it is."""
+    how: str = ""
+    """What whoever asks should know of how it was searched, such as by words alone; empty: nothing."""
 
 
 class DocumentPart(Struct, frozen=True):

@@ -23,6 +23,7 @@ from msgspec import Struct
 from antiphon.errors import ConfigError, DuplicateName, UnknownName
 from antiphon.tools.knowledge.folder_source import FolderSource
 from antiphon.tools.knowledge.source import check_source_name
+from antiphon.tools.knowledge.vectors.model import Embeddings
 
 _NOBODY = "-"
 _SPEC, _INDEX = "source.json", "index.db"
@@ -48,11 +49,13 @@ class SourceSpec(Struct, frozen=True, forbid_unknown_fields=True):
 class KnowledgeStore:
     """Sources that were added, in a folder that is made when it is needed. For threads and processes.
 
+    embeddings: the model that its sources share, the one that ships unless given.
     Everything raises ConfigError when the disk does, or when what is there is not the store's.
     """
 
-    def __init__(self, folder: str | os.PathLike[str]) -> None:
+    def __init__(self, folder: str | os.PathLike[str], embeddings: Embeddings | None = None) -> None:
         self.folder = Path(folder)
+        self.embeddings = embeddings or Embeddings()
 
     def names(self, key: KnowledgeKey) -> list[str]:
         """The names of a key's sources, in order."""
@@ -131,8 +134,9 @@ class KnowledgeStore:
     def _opened(self, key: KnowledgeKey, spec: SourceSpec, index: Path) -> FolderSource:
         subject = f"{spec.folder} of project {key.project or _NOBODY}, owner {key.owner or _NOBODY}"
         return FolderSource(
-            spec.name, spec.folder, index=str(index), subject=subject, description=spec.description
-        )
+            spec.name, spec.folder, index=str(index), subject=subject, description=spec.description,
+            embeddings=self.embeddings,
+        )  # fmt: skip
 
     def _place(self, key: KnowledgeKey) -> Path:
         for each in (key.project, key.owner):

@@ -106,7 +106,7 @@ async def _answer(federation: Federation, query: str, sources: list[str] | None,
     texts = [quoted(each) for each in found.passages]
     if not texts:
         texts = [f"Nothing was found for: {query.strip()}"]
-    notes = [f"({each.source}: {visible(each.text)})" for each in found.partial]
+    notes = [f"({each.source}: {visible(each.text)})" for each in (*found.partial, *found.how)]
     if found.missing:
         notes.append(f"(not searched: {_missing(found)})")
     return "\n\n".join([*texts, *notes])

@@ -10,16 +10,23 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
+from antiphon.errors import ConfigError
 from antiphon.tools.folder.index import Changes
 from antiphon.tools.knowledge import FolderSource, KnowledgeKey, KnowledgeLibrary, KnowledgeStore
 from antiphon.tools.knowledge.monitor import FolderMonitor, followed, watch_folders
+from antiphon.tools.knowledge.vectors.model import Embeddings
 
 KEY = KnowledgeKey()
 PATIENCE = 30.0
 """Seconds, of which a working monitor needs none."""
+
+
+def no_model() -> NoReturn:
+    raise ConfigError("none in these tests")
 
 
 class Watched:
@@ -28,7 +35,7 @@ class Watched:
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "docs"
         self.folder.mkdir()
-        self.store = KnowledgeStore(folder / "knowledge")
+        self.store = KnowledgeStore(folder / "knowledge", Embeddings(no_model))
         self.library = KnowledgeLibrary(self.store)
         self.federation = self.library.federation(KEY, self.folder)
         self.told: queue.Queue[tuple[str, Changes]] = queue.Queue()

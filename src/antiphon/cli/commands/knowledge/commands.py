@@ -13,6 +13,7 @@ from antiphon.cli import exit_codes
 from antiphon.cli.commands.knowledge.shown import (
     WIDTH,
     columns,
+    embed_all,
     plain_found,
     plain_spec,
     progress_bar,
@@ -53,12 +54,19 @@ def knowledge() -> None:
 @click.argument("name")
 @click.argument("folder", type=click.Path(exists=True, file_okay=False))
 @click.option("--description", default="", help="What is in it, for whoever chooses among sources.")
+@click.option(
+    "--words-only", is_flag=True, help="Make no vectors now; `antiphon serve` makes them as it runs."
+)
 @project_option
 @owner_option
 @json_option
-def add(name: str, folder: str, description: str, project: str, owner: str, as_json: bool) -> int:
+def add(
+    name: str, folder: str, description: str, words_only: bool, project: str, owner: str, as_json: bool
+) -> int:
     """Add FOLDER as the source NAME, and read its documents: text, Markdown, HTML, code, and with the extras
-    `knowledge` and `office` PDF and office files. Interrupted, it goes on with the next search.
+    `knowledge` and `office` PDF and office files. Then a vector is made of each passage, some 15 a second.
+
+    It can be interrupted: what is read is found by words at once, and what is missing is made up for later.
     """
     key, store = KnowledgeKey(project, owner), _store()
     spec = store.add(key, name, folder, description)
@@ -67,6 +75,8 @@ def add(name: str, folder: str, description: str, project: str, owner: str, as_j
         start = time.monotonic()
         with progress_bar(name) as progress:
             source.index.refresh(progress=progress)
+        if not words_only:
+            embed_all(source)
         say_stats([(key, spec, source)], as_json, time.monotonic() - start)
     finally:
         source.close()
@@ -121,7 +131,7 @@ def search(query: str, names: tuple[str, ...], count: int, project: str, owner: 
         output.say("\n".join(f"    {line}" for line in each.passage.text.splitlines()) + "\n")
     if not found.passages and not as_json:
         output.say("Nothing was found")
-    for note in (*found.missing, *found.partial):
+    for note in (*found.missing, *found.partial, *found.how):
         output.tell(terminal_escape.line(f"{note.source}: {note.text}", WIDTH))
     return exit_codes.LIMIT if found.missing or found.partial else exit_codes.COMPLETED
 

@@ -7,7 +7,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
 
 from antiphon.cli.display import output, terminal_escape
 from antiphon.tools.folder.files import many
@@ -45,6 +53,16 @@ def progress_bar(name: str) -> Iterator[Callable[[IndexProgress], None]]:
         yield show
 
 
+def embed_all(source: FolderSource) -> None:
+    """Make the vectors that are missing, with a bar where somebody looks."""
+    console, stats = output.terminal(), source.index.stats()
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(f"{source.name}: vectors", total=stats.passages, completed=stats.embedded)
+        while made := source.embed_some():
+            bar.advance(task, made)
+
+
 def tell_changes(source: FolderSource, changes: Changes) -> None:
     """Print what a look at the files changed."""
     reasons = {each.path: each.reason for each in changes.unreadable}
@@ -67,6 +85,7 @@ def say_stats(
                 **plain_spec(key, spec),
                 "documents": found.files - found.unreadable,
                 "passages": found.passages,
+                "embedded": found.embedded,
                 "bytes": found.bytes,
                 "index_bytes": size,
                 "left_out": found.left_out,
@@ -76,10 +95,10 @@ def say_stats(
         if as_json:
             continue
         rate = f" in {seconds:.1f} s ({found.bytes / max(seconds, 0.001) / 1e6:.1f} MB/s)" if seconds else ""
-        output.say(
-            f"{spec.name}: {many(found.files - found.unreadable, 'document')},"
-            f" {many(found.passages, 'passage')}, {found.bytes:,} bytes, index {size:,} bytes{rate}"
-        )
+        read = found.files - found.unreadable
+        counted = ((read, "document"), (found.passages, "passage"), (found.embedded, "vector"))
+        told_counts = ", ".join(many(count, thing) for count, thing in counted)
+        output.say(f"{spec.name}: {told_counts}, {found.bytes:,} bytes, index {size:,} bytes{rate}")
         _say_unread(bad, found.left_out)
     if as_json:
         output.say(terminal_escape.json_text(told))
@@ -124,6 +143,6 @@ def plain_found(found: Found) -> dict[str, Any]:
         }
         for each in found.passages
     ]
-    notes = {what: [{"source": each.source, "text": each.text} for each in given]
-             for what, given in (("missing", found.missing), ("partial", found.partial))}  # fmt: skip
+    given = (("missing", found.missing), ("partial", found.partial), ("how", found.how))
+    notes = {what: [{"source": each.source, "text": each.text} for each in told] for what, told in given}
     return {"passages": passages, **notes}

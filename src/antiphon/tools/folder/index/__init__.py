@@ -14,7 +14,7 @@ import apsw
 from msgspec import Struct
 
 from antiphon.errors import ToolError
-from antiphon.tools.folder.index import learning, searching
+from antiphon.tools.folder.index import learning, searching, vectors
 from antiphon.tools.folder.index.file import DAMAGED, open_index, remove_index
 from antiphon.tools.folder.index.learning import Changes, IndexBounds, IndexProgress, Unreadable
 from antiphon.tools.folder.index.searching import Match, Ranked
@@ -42,6 +42,8 @@ class IndexStats(Struct, frozen=True):
     unreadable: int
     left_out: int
     """Files beyond the bounds, at the last look at all of them."""
+    embedded: int
+    """Passages that have a vector."""
 
 
 class FolderIndex:
@@ -119,6 +121,16 @@ class FolderIndex:
         """What the index holds now."""
         with self.using() as connection:
             return IndexStats(*searching.counts(connection))
+
+    def unembedded(self, count: int) -> list[tuple[bytes, str]]:
+        """Digests and texts of passages that have no vector, at most `count`."""
+        with self.using() as connection:
+            return vectors.without(connection, count)
+
+    def store_vectors(self, found: Iterable[tuple[bytes, bytes]]) -> None:
+        """Keep vectors under the digests of their texts."""
+        with self.using() as connection:
+            vectors.store(connection, found)
 
     @contextmanager
     def using(self) -> Iterator[apsw.Connection]:

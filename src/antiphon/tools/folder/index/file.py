@@ -3,7 +3,8 @@
     meta      format, version of the readers, what it is the index of
     files     every document of the folder: size and time when it was read, its content or why there is none
     contents  what stands in files, by digest; two files with the same bytes and name share one
-    passages  a content's passages in order, those of code with odd keys
+    passages  a content's passages in order, those of code with odd keys; `digest` is that of what is embedded
+    vectors   embeddings, by the digest of the text; see `antiphon.tools.knowledge.vectors`
     words     the terms of each passage (FTS5, without its text): of its name and heading, and of what it says
 
 All of it follows from the files: what is damaged or of another format is thrown away and built anew.
@@ -21,7 +22,7 @@ import apsw
 from antiphon.errors import ConfigError
 from antiphon.tools.folder.readers import VERSION
 
-FORMAT = 1
+FORMAT = 2
 APPLICATION = 0x416E746B
 """`pragma application_id`: "Antk"."""
 BUSY_MS = 10_000
@@ -32,13 +33,17 @@ _TABLES = (
     "create index files_by_content on files(content)",
     "create table contents(key integer primary key, digest blob not null unique, kind text not null)",
     "create table passages(key integer primary key, content integer not null, place integer not null,"
-    " first integer not null, last integer not null, heading text not null, text text not null)",
+    " first integer not null, last integer not null, heading text not null, text text not null,"
+    " digest blob not null)",
     "create index passages_by_content on passages(content, place)",
+    "create index passages_by_digest on passages(digest)",
+    "create table vectors(digest blob primary key, vector blob not null) without rowid",
     "create virtual table words using fts5(name, body, content='', contentless_delete=1,"
     ' tokenize="unicode61 remove_diacritics 0")',
 )
 _DROPS = (
     "drop table if exists words",
+    "drop table if exists vectors",
     "drop table if exists passages",
     "drop table if exists contents",
     "drop table if exists files",

@@ -119,7 +119,6 @@ def refresh(
         (entry for entry in now.values() if _differs(entry, known.get(entry.path))),
         key=lambda entry: (is_code(entry.path), entry.path),
     )
-    _forget(held, gone)
     added: list[str] = []
     changed: list[str] = []
     unreadable: list[Unreadable] = []
@@ -128,6 +127,8 @@ def refresh(
             (changed if each.entry.path in known else added).append(each.entry.path)
             if each.reason:
                 unreadable.append(Unreadable(each.entry.path, each.reason))
+    # Last, so that a file that was moved keeps its passages and their vectors.
+    _forget(held, gone)
     if wanted is None:
         _note_left_out(held, out)
     return Changes(tuple(added), tuple(changed), tuple(gone), tuple(unreadable), out, len(now))
@@ -283,13 +284,18 @@ def _content(connection: apsw.Connection, learned: _Learned) -> int:
     first += learned.kind == "code"
     for place, (each, name, body) in enumerate(learned.passages):
         connection.execute(
-            "insert into passages values(?, ?, ?, ?, ?, ?, ?)",
-            (first + 2 * place, key, place, each.first, each.last, each.heading, each.text),
+            "insert into passages values(?, ?, ?, ?, ?, ?, ?, ?)",
+            (first + 2 * place, key, place, each.first, each.last, each.heading, each.text, embedded(each)),
         )
         connection.execute(
             "insert into words(rowid, name, body) values(?, ?, ?)", (first + 2 * place, name, body)
         )
     return key
+
+
+def embedded(passage: Passage) -> bytes:
+    """What a passage's vector is stored under: 16 bytes of what is embedded."""
+    return hashlib.blake2b(f"{passage.heading}\0{passage.text}".encode(), digest_size=16).digest()
 
 
 def _forget(held: Held, paths: list[str]) -> None:
@@ -303,14 +309,17 @@ def _forget(held: Held, paths: list[str]) -> None:
 
 
 def _drop_unused(connection: apsw.Connection, content: int) -> None:
-    """Delete a content that no file has any more."""
+    """Delete a content that no file has any more, and the vectors that no passage has any more."""
     if connection.execute("select 1 from files where content = ? limit 1", (content,)).get:
         return
-    connection.execute(
-        "delete from words where rowid in (select key from passages where content = ?)", (content,)
-    )
+    held = connection.execute("select key, digest from passages where content = ?", (content,)).fetchall()
+    connection.executemany("delete from words where rowid = ?", [(key,) for key, _ in held])
     connection.execute("delete from passages where content = ?", (content,))
     connection.execute("delete from contents where key = ?", (content,))
+    connection.executemany(
+        "delete from vectors where digest = ?1 and not exists(select 1 from passages where digest = ?1)",
+        [(digest,) for _, digest in held],
+    )
 
 
 def _topmost(paths: Iterable[str]) -> list[str]:

@@ -90,7 +90,7 @@ def unreadable(connection: apsw.Connection) -> list[Unreadable]:
     return [Unreadable(path, reason) for path, reason in rows]
 
 
-def counts(connection: apsw.Connection) -> tuple[int, int, int, int, int]:
+def counts(connection: apsw.Connection) -> tuple[int, int, int, int, int, int]:
     """The fields of `IndexStats`, in order."""
     row = connection.execute(
         "select count(*), coalesce(sum(case when reason = '' then size end), 0), count(nullif(reason, ''))"
@@ -98,4 +98,7 @@ def counts(connection: apsw.Connection) -> tuple[int, int, int, int, int]:
     ).fetchone()
     files, size, bad = row if row is not None else (0, 0, 0)
     texts = connection.execute("select count(*) from passages").get
-    return files, texts, size, bad, left_out(connection)
+    with_vector = connection.execute(
+        "select count(*) from passages where digest in (select digest from vectors)"
+    ).get
+    return files, texts, size, bad, left_out(connection), with_vector

@@ -15,6 +15,8 @@ from typing import Any
 from antiphon.errors import ToolError
 from antiphon.tools.child import MEMORY, run_alone
 
+QUIET = {"ORT_DISABLE_TELEMETRY": "1", "ORT_TELEMETRY_DISABLED": "1"}
+"""Settings under which onnxruntime, which offices' formats need too, tells nobody that it is used."""
 SECONDS = 60.0
 """Of time or of computing, after which a document is given up."""
 

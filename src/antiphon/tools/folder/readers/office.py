@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 
 from antiphon.errors import ToolError
-from antiphon.tools.folder.readers.apart import is_installed, read_apart
+from antiphon.tools.folder.readers.apart import QUIET, is_installed, read_apart
 from antiphon.tools.folder.readers.plain import read_prose
 from antiphon.tools.folder.text.passages import DocumentText
 
@@ -16,6 +16,7 @@ _PROGRAM = """
 import base64, io, json, logging
 logging.disable(logging.CRITICAL)
 asked = json.load(sys.stdin)
+os.environ.update(asked["quiet"])
 try:
     from markitdown import MarkItDown
     found = MarkItDown(enable_plugins=False).convert_stream(
@@ -40,6 +41,6 @@ def read_office(path: str, data: bytes) -> DocumentText:
     if reason := office_not_installed(path):
         raise ToolError(reason)
     ending = PurePosixPath(path).suffix.lower()
-    found = read_apart(path, _PROGRAM, data, memory=MEMORY, ending=ending)
+    found = read_apart(path, _PROGRAM, data, memory=MEMORY, ending=ending, quiet=QUIET)
     read = read_prose(path, found["text"].encode("utf-8", "replace"))
     return DocumentText("office", read.lines, read.headings, read.solid)

@@ -1,0 +1,88 @@
+"""The vectors of an index in memory: one matrix, kept as the index is, searched by one product."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from antiphon.tools.folder.index import FolderIndex, Ranked
+from antiphon.tools.folder.index import vectors as stored
+from antiphon.tools.knowledge.vectors.model import SIZE
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+NEAR = 0.2
+"""How near a passage must be to a question to count: what has nothing to do with it is below."""
+
+
+class VectorMatrix:
+    """Safe from several threads. What changed is read at the next search, what did not is kept."""
+
+    def __init__(self, index: FolderIndex) -> None:
+        self._index = index
+        self._lock = threading.Lock()
+        self._stamp: tuple[int, ...] | None = None
+        self._rows: dict[bytes, int] = {}
+        self._free: list[int] = []
+        self._matrix: NDArray[np.float32] | None = None
+        self._keys: NDArray[np.int64] | None = None
+        self._row_of: NDArray[np.int64] | None = None
+
+    def rank(self, query: NDArray[np.float32], count: int) -> list[Ranked]:
+        """The keys of the passages nearest to a vector, nearest first; a passage of code counts half."""
+        import numpy as np
+
+        with self._lock:
+            self._follow()
+            if self._matrix is None or self._keys is None or self._row_of is None:
+                return []
+            keys, scores = self._keys, (self._matrix @ query)[self._row_of]
+        near = np.flatnonzero(scores >= NEAR)
+        if not len(near):
+            return []
+        ranks = np.where(keys[near] & 1, scores[near] * 0.5, scores[near])
+        best = np.argpartition(-ranks, min(count, len(near)) - 1)[:count]
+        best = best[np.lexsort((keys[near[best]], -ranks[best]))]
+        return [Ranked(int(keys[near[each]]), float(ranks[each])) for each in best]
+
+    def _follow(self) -> None:
+        """Hold what the index holds now. Rows of texts that have gone are given to new ones."""
+        import numpy as np
+
+        # One state of the file, whatever other processes write meanwhile.
+        with self._index.using() as connection, connection:
+            stamp = stored.stamp(connection)
+            if stamp == self._stamp:
+                return
+            keyed = stored.keyed(connection)
+            wanted = {digest for _, digest in keyed}
+            for digest in [each for each in self._rows if each not in wanted]:
+                self._free.append(self._rows.pop(digest))
+            new = wanted - self._rows.keys()
+            self._make_room(len(new))
+            for digest, vector in stored.load(connection, new):
+                row = self._free.pop()
+                self._rows[digest] = row
+                if self._matrix is not None:
+                    self._matrix[row] = np.frombuffer(vector, "<f4")
+            self._keys = np.array([key for key, _ in keyed], np.int64)
+            self._row_of = np.array([self._rows[digest] for _, digest in keyed], np.int64)
+            self._stamp = stamp
+
+    def _make_room(self, count: int) -> None:
+        """At least so many free rows; a quarter more than needed, so that few additions copy the matrix."""
+        import numpy as np
+
+        missing = count - len(self._free)
+        if missing <= 0:
+            return
+        had = 0 if self._matrix is None else len(self._matrix)
+        more = max(missing, had // 4) if had else missing
+        grown = np.zeros((had + more, SIZE), np.float32)
+        if self._matrix is not None:
+            grown[:had] = self._matrix
+        self._matrix = grown
+        self._free.extend(range(had + more - 1, had - 1, -1))
