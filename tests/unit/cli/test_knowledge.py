@@ -25,11 +25,13 @@ def docs(shell):
     return shell
 
 
+@pytest.mark.slow
 def test_the_examples_of_the_document(docs):
     block = re.search(r"```console\n(.*?)```", DOCUMENT.read_text("utf-8"), re.DOTALL)[1]
     for example in block.split("$ antiphon ")[1:]:
         command, *lines = example.splitlines()
-        said = docs(*[each.strip('"') for each in re.findall(r'"[^"]*"|\S+', command)])
+        words = [each.strip('"') for each in re.findall(r'"[^"]*"|\S+', command)]
+        said = docs(*words, *(("--seconds", "60") if words[1] == "search" else ()))
         assert (said.code, said.err) == (0, ""), command
         got = [line for line in said.out.splitlines() if line]
         assert len(got) == len(lines), (command, got)
@@ -47,9 +49,11 @@ def test_each_key_has_sources_of_its_own(docs):
         ("handbook", "tides", "ana"),
     ]
     assert docs("knowledge", "ls").out.splitlines()[1].endswith("docs  project tides  owner ana")
-    found = docs("knowledge", "search", "lease", "--project", "tides", "--owner", "ana", "--json").value
+    found = docs(
+        "knowledge", "search", "lease", "--seconds", "60", "--project", "tides", "--owner", "ana", "--json"
+    ).value
     assert {each["source"] for each in found["passages"]} == {"handbook"}
-    assert docs("knowledge", "search", "lease", "--project", "tides").code == 4
+    assert docs("knowledge", "search", "lease", "--seconds", "60", "--project", "tides").code == 4
     assert docs("knowledge", "rm", "handbook", "--yes").code == 3
 
 
@@ -63,7 +67,7 @@ def test_what_was_not_read_and_not_searched_is_told(docs):
     ]
     docs("knowledge", "add", "gone", "gone", "--words-only")
     (docs.folder / "gone").rename(docs.folder / "away")
-    said = docs("knowledge", "search", "owner", "--json")
+    said = docs("knowledge", "search", "owner", "--seconds", "60", "--json")
     assert said.code == 6
     assert [each["source"] for each in said.value["missing"]] == ["gone"]
     assert {each["citation"] for each in said.value["passages"]} == {

@@ -10,7 +10,7 @@ from pathlib import Path
 from antiphon.errors import AntiphonError, ToolError
 from antiphon.tools.folder.documents import BOUNDS
 from antiphon.tools.folder.index import Changes
-from antiphon.tools.knowledge.federation import Federation
+from antiphon.tools.knowledge.federation import DEADLINE, Federation
 from antiphon.tools.knowledge.folder_source import FolderSource
 from antiphon.tools.knowledge.source import DocumentPart, DocumentPlace, Source, SourceAnswer
 from antiphon.tools.knowledge.store import KnowledgeKey, KnowledgeStore, SourceSpec
@@ -48,11 +48,12 @@ class LostSource:
 class KnowledgeLibrary:
     """The federations of a process, by key and folder. Safe from several threads.
 
-    store: which sources were added, looked at anew by every search; None: no more than the folder.
+    store: which sources were added, looked at anew by every search; None: no more than the folder. seconds:
+    how long a search waits for them.
     """
 
-    def __init__(self, store: KnowledgeStore | None = None) -> None:
-        self._store = store
+    def __init__(self, store: KnowledgeStore | None = None, *, seconds: float = DEADLINE) -> None:
+        self._store, self._seconds = store, seconds
         self._lock = threading.RLock()
         self._opened: dict[tuple[KnowledgeKey, SourceSpec], FolderSource] = {}
         self._own: dict[tuple[KnowledgeKey, Path], FolderSource] = {}
@@ -68,7 +69,9 @@ class KnowledgeLibrary:
             if (key, place) not in self._federations:
                 if place is not None:
                     self._own[key, place] = self._folder(key, place)
-                self._federations[key, place] = Federation(partial(self._sources, key, place))
+                self._federations[key, place] = Federation(
+                    partial(self._sources, key, place), seconds=self._seconds
+                )
             return self._federations[key, place]
 
     def folders(self) -> list[FolderSource]:

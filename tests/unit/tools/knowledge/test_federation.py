@@ -188,7 +188,7 @@ def test_names_begin_citations_so_they_are_plain_and_differ() -> None:
 
 def test_a_folder_is_searched_as_its_files_are(tmp_path: Path) -> None:
     (tmp_path / "moon.md").write_text("# Tides\n\nThe moon pulls the sea.\n")
-    federation = Federation([FolderSource("sea", tmp_path)])
+    federation = Federation([FolderSource("sea", tmp_path)], seconds=60)
 
     async def play() -> None:
         found = await federation.search("moon")
@@ -240,6 +240,6 @@ def test_a_folder_that_takes_long_answers_with_what_is_read(tmp_path: Path) -> N
 def test_a_folder_that_is_gone_is_named(tmp_path: Path) -> None:
     folder = tmp_path / "sea"
     folder.mkdir()
-    federation = Federation([FolderSource("sea", folder)])
+    federation = Federation([FolderSource("sea", folder)], seconds=60)
     folder.rmdir()
     assert run(federation.search("moon")).missing == (SourceNote("sea", "The folder sea is gone"),)

@@ -11,6 +11,8 @@ from antiphon.errors import ConfigError
 from antiphon.tools.knowledge import Federation, KnowledgeKey, KnowledgeLibrary, KnowledgeStore
 
 KEY = KnowledgeKey("tides")
+PATIENCE = 60.0
+"""Seconds that no search takes."""
 
 
 @pytest.fixture
@@ -31,7 +33,7 @@ def missing(federation: Federation) -> dict[str, str]:
 
 def test_the_folder_is_a_source_beside_those_that_were_added(folder: Path) -> None:
     store = KnowledgeStore(folder / "knowledge")
-    library = KnowledgeLibrary(store)
+    library = KnowledgeLibrary(store, seconds=PATIENCE)
     federation = library.federation(KEY, folder / "team")
     assert library.federation(KEY, folder / "team") is federation
     assert citations(federation) == ["files/team.md:1-1"]
@@ -48,14 +50,16 @@ def test_the_folder_is_a_source_beside_those_that_were_added(folder: Path) -> No
 def test_one_source_is_opened_once(folder: Path) -> None:
     store = KnowledgeStore(folder / "knowledge")
     store.add(KEY, "notes", str(folder / "notes"))
-    library = KnowledgeLibrary(store)
+    library = KnowledgeLibrary(store, seconds=PATIENCE)
     first = library.federation(KEY, folder / "team").sources()
     assert library.federation(KEY, folder / "more").sources()["notes"] is first["notes"]
     assert len(library.folders()) == 3
 
 
 def test_without_a_store_the_folder_is_all(folder: Path) -> None:
-    assert citations(KnowledgeLibrary().federation(KEY, folder / "team")) == ["files/team.md:1-1"]
+    assert citations(KnowledgeLibrary(seconds=PATIENCE).federation(KEY, folder / "team")) == [
+        "files/team.md:1-1"
+    ]
     with pytest.raises(ConfigError, match="is not a folder"):
         KnowledgeLibrary().federation(KEY, folder / "none")
     assert sorted(each.name for each in folder.iterdir()) == ["more", "notes", "team"]
@@ -65,7 +69,7 @@ def test_a_source_that_cannot_be_opened_is_named_and_comes_back(folder: Path) ->
     store = KnowledgeStore(folder / "knowledge")
     store.add(KEY, "notes", str(folder / "notes"))
     (folder / "notes").rename(folder / "away")
-    federation = KnowledgeLibrary(store).federation(KEY, folder / "team")
+    federation = KnowledgeLibrary(store, seconds=PATIENCE).federation(KEY, folder / "team")
     assert citations(federation) == ["files/team.md:1-1"]
     assert "is not a folder" in missing(federation)["notes"]
     (folder / "away").rename(folder / "notes")

@@ -36,7 +36,7 @@ class Watched:
         self.folder = folder / "docs"
         self.folder.mkdir()
         self.store = KnowledgeStore(folder / "knowledge", Embeddings(no_model))
-        self.library = KnowledgeLibrary(self.store)
+        self.library = KnowledgeLibrary(self.store, seconds=PATIENCE)
         self.federation = self.library.federation(KEY, self.folder)
         self.told: queue.Queue[tuple[str, Changes]] = queue.Queue()
         self.events: queue.Queue[set[str] | Exception | None] = queue.Queue()

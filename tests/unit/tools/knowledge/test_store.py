@@ -58,14 +58,14 @@ def test_no_query_crosses_keys(tmp_path: Path, folder: Path) -> None:
 
     def found(key: KnowledgeKey) -> list[str]:
         names = store.names(key)
-        federation = Federation([store.open(key, store.spec(key, each)) for each in names])
+        federation = Federation([store.open(key, store.spec(key, each)) for each in names], seconds=60)
         return [each.citation for each in asyncio.run(federation.search("moon")).passages]
 
     assert found(ANA) == ["sea/moon.md:1-1"]
     assert found(BEN) == found(ALL) == found(KnowledgeKey("tides")) == found(KnowledgeKey("", "ana")) == []
     stolen = tmp_path / "knowledge" / "tides" / "ben"
     stolen.parent.joinpath("ana").rename(stolen)
-    federation = Federation([store.open(BEN, store.spec(BEN, "sea"))])
+    federation = Federation([store.open(BEN, store.spec(BEN, "sea"))], seconds=60)
     assert "is the index of" in asyncio.run(federation.search("moon")).missing[0].text
 
 

@@ -32,6 +32,7 @@ from antiphon.tools.knowledge import (
     KnowledgeStore,
     SourceSpec,
 )
+from antiphon.tools.knowledge.federation import DEADLINE
 
 _HOW = "`antiphon knowledge add NAME FOLDER` adds one"
 
@@ -110,16 +111,21 @@ def ls(as_json: bool) -> int:
 @click.argument("query")
 @click.option("--source", "names", multiple=True, help="Only that one; may be repeated.")
 @click.option("-n", "count", type=click.IntRange(1, 100), default=5, show_default=True, help="Passages.")
+@click.option(
+    "--seconds", type=click.FloatRange(min=0), default=DEADLINE, show_default=True, help="How long it waits."
+)
 @project_option
 @owner_option
 @json_option
-def search(query: str, names: tuple[str, ...], count: int, project: str, owner: str, as_json: bool) -> int:
+def search(
+    query: str, names: tuple[str, ...], count: int, seconds: float, project: str, owner: str, as_json: bool
+) -> int:
     """Search the sources and print passages with their citations, best first. What was not searched is told
     on the error output; the exit code is then 6.
     """
     key, store = KnowledgeKey(project, owner), _store()
     _check(store, key, names)
-    library = KnowledgeLibrary(store)
+    library = KnowledgeLibrary(store, seconds=seconds)
     try:
         found = asyncio.run(library.federation(key).search(query, count, names))
     finally:
