@@ -40,7 +40,7 @@ TASK_MAKERS = (
     "src/antiphon/server/socket.py",
     "src/antiphon/kernel/run/runtime.py",
     "src/antiphon/kernel/run/toolsets/provider.py",
-    "src/antiphon/tools/mcp/session.py",
+    "src/antiphon/tools/mcp/",
     "src/antiphon/journal/check",
     "src/antiphon/styles/environment/metagpt/subscription.py",
     "src/antiphon/tools/knowledge/federation.py",

@@ -35,6 +35,7 @@ from antiphon.view.graph import Graph
 
 if TYPE_CHECKING:
     from antiphon.tools.knowledge import Federation, KnowledgeLibrary
+    from antiphon.tools.mcp import McpServer
 
 FORMS = (
     "a team file (team.yaml), a folder of profiles (folder:NAME begins with that profile), file.py:name or "
@@ -88,7 +89,7 @@ def load_target(text: str, folder: str | None = None, library: KnowledgeLibrary 
     if Path(text).is_dir():
         return _of_folder(text, folder, sources)
     if text.endswith((".yaml", ".yml")):
-        return _of_file(text, folder or ".", sources)
+        return _of_file(text, folder or ".", sources, own_servers)
     place, colon, name = text.rpartition(":")
     if place and name and Path(place).is_dir():
         return _of_folder(place, folder, sources, name)
@@ -113,6 +114,13 @@ def _sources(
     return found
 
 
+def own_servers() -> dict[str, McpServer]:
+    """The MCP servers of whoever sits here, in this folder. Raises McpConfigError."""
+    from antiphon.tools.mcp import configured_servers
+
+    return configured_servers(".", environment())
+
+
 def _of_folder(
     text: str, folder: str | None, sources: Callable[[], Federation], entry: str | None = None
 ) -> Target:
@@ -127,14 +135,15 @@ def _of_folder(
         raise ConfigError(
             f"{text} is a folder without a {IN_CODE} and without profiles/; a target is {FORMS}"
         )
-    found = _of_profiles(home, folder or ".", sources, entry)
+    found = _of_profiles(home, folder or ".", sources, entry, own_servers())
     return replace(found, text=f"{text}:{entry}" if entry else text)
 
 
 def load_declared(
     path: Path, folder: Path, library: KnowledgeLibrary | None = None, *, project: str = "", owner: str = ""
 ) -> Target:
-    """The team that a YAML file or a folder of profiles declares; nothing of it is ever imported.
+    """The team that a YAML file or a folder of profiles declares; nothing of it is ever imported. It has no
+    MCP servers, which are programs and credentials of whoever sits here.
 
     project, owner: whose sources of knowledge it searches. Raises ConfigError, also where it is, or brings,
     Python.
@@ -151,24 +160,30 @@ def load_declared(
     return _of_file(text, os.fspath(folder), sources)
 
 
-def _of_file(text: str, folder: str, sources: Callable[[], Federation]) -> Target:
-    """The team that a YAML file describes, with the tools that ship."""
+def _of_file(
+    text: str, folder: str, sources: Callable[[], Federation],
+    servers: Callable[[], Mapping[str, McpServer]] = dict,
+) -> Target:  # fmt: skip
+    """The team that a YAML file describes, with the tools that ship and those of servers."""
     # Not at import, as below: most commands read no team, and the tools that ship take as long as the rest.
     from antiphon.cli.team_file import read_team
 
-    found = read_team(text, folder, sources)
+    found = read_team(text, folder, sources, functools.cache(servers))
     return Target(text, found.entry, found.agents, endpoints=found.endpoints)
 
 
 def _of_profiles(
-    home: Path, folder: str, sources: Callable[[], Federation], entry: str | None = None
-) -> Target:
-    """The team that the profiles of a folder describe, with the tools that ship."""
+    home: Path, folder: str, sources: Callable[[], Federation], entry: str | None = None,
+    servers: Mapping[str, McpServer] = {},
+) -> Target:  # fmt: skip
+    """The team that the profiles of a folder describe, with the tools that ship and those of servers."""
     from antiphon.cli.team_file import SETS, toolbox
     from antiphon.styles.profiles import ProfileTeam
+    from antiphon.tools.mcp import mcp_toolset
 
     box = toolbox(folder, sources)
-    team = ProfileTeam(home, tools={name: box[name]() for name in SETS}, entry=entry)
+    tools = {name: mcp_toolset(each) for name, each in servers.items()} | {name: box[name]() for name in SETS}
+    team = ProfileTeam(home, tools=tools, entry=entry)
     return _drawn(f"{home}:{entry}" if entry else os.fspath(home), team)
 
 

@@ -10,7 +10,7 @@
         can_call: [archivist]
       - name: archivist
         description: knows the files
-        tools: [files, calculate]     # toolsets or single tools
+        tools: [files, calculate]     # toolsets, single tools, MCP servers or single tools of these
 
 Read without building any object but texts, numbers and lists; every error says line and column.
 """
@@ -31,7 +31,9 @@ from antiphon.models.endpoints.choice import key_of
 from antiphon.tools import calculate, convert, date_tools, folder_tools, grep_output, read_output
 from antiphon.tools.folder.review import review_tool
 from antiphon.tools.folder.root import Root
+from antiphon.tools.mcp import McpServer, named_toolsets, server_of
 from antiphon.values.agent import EndpointOptions
+from antiphon.values.tool.toolset import Toolset
 
 if TYPE_CHECKING:
     from antiphon.tools.knowledge import Federation
@@ -86,7 +88,10 @@ class TeamFile(Struct, frozen=True):
     endpoints: Mapping[str, EndpointOptions] = {}
 
 
-def read_team(path: str, folder: str, sources: Callable[[], Federation]) -> TeamFile:
+def read_team(
+    path: str, folder: str, sources: Callable[[], Federation],
+    servers: Callable[[], Mapping[str, McpServer]] = dict,
+) -> TeamFile:  # fmt: skip
     """The team in a file; `folder` is what its file tools read, `sources` what its knowledge is.
 
     Raises ConfigError with file, line and column.
@@ -94,7 +99,7 @@ def read_team(path: str, folder: str, sources: Callable[[], Federation]) -> Team
     root = compose_file(path)
     if root is None:
         raise ConfigError("is empty; expected a team with `agents`", path, 1, 1)
-    return _TeamFileParser(path, toolbox(folder, sources)).team(root)
+    return _TeamFileParser(path, toolbox(folder, sources), servers).team(root)
 
 
 def toolbox(folder: str, sources: Callable[[], Federation]) -> dict[str, Callable[[], list[Tool]]]:
@@ -137,10 +142,13 @@ def _source_tools(federation: Federation) -> list[Tool]:
 class _TeamFileParser(YamlReader):
     """Nodes to agents."""
 
-    def __init__(self, path: str, box: Mapping[str, Callable[[], list[Tool]]]) -> None:
+    def __init__(
+        self, path: str, box: Mapping[str, Callable[[], list[Tool]]],
+        servers: Callable[[], Mapping[str, McpServer]],
+    ) -> None:  # fmt: skip
         super().__init__(path)
         self._plain = yaml.SafeLoader("")
-        self._toolbox = box
+        self._toolbox, self._servers = box, servers
 
     def team(self, root: yaml.Node) -> TeamFile:
         pairs = self.values(root, "a team", _TEAM)
@@ -217,20 +225,32 @@ class _TeamFileParser(YamlReader):
         except AntiphonError as error:
             raise self.wrong(pairs["name"], str(error)) from None
 
-    def tools(self, node: yaml.Node) -> list[Tool]:
+    def tools(self, node: yaml.Node) -> list[Tool | Toolset]:
         if not isinstance(node, yaml.SequenceNode):
             raise self.wrong(node, "`tools` is a list of names")
         found: dict[str, Tool] = {}
+        of_servers: list[str] = []
         for each in node.value:
             name = self.plain(each, str, "a tool's name")
-            if name not in self._toolbox:
-                single = ", ".join(key for key in self._toolbox if key not in SETS)
-                raise self.wrong(each, f"unknown tool {name!r}. Toolsets: {', '.join(SETS)}. Tools: {single}")
             try:
+                if name not in self._toolbox:
+                    of_servers.append(self._of_server(name))
+                    continue
                 found.update({tool.name: tool for tool in self._toolbox[name]()})
             except ConfigError as error:
                 raise self.wrong(each, str(error)) from error
-        return list(found.values())
+        return [*found.values(), *(named_toolsets(of_servers, self._servers()) if of_servers else ())]
+
+    def _of_server(self, name: str) -> str:
+        """The name of a server or of a tool of it. Raises ConfigError: of none, or they cannot be read."""
+        servers = self._servers()
+        if server_of(name, servers) is None:
+            single = ", ".join(key for key in self._toolbox if key not in SETS)
+            known = (
+                f"Toolsets: {', '.join(SETS)}. Tools: {single}. MCP servers: {', '.join(servers) or 'none'}"
+            )
+            raise ConfigError(f"unknown tool {name!r}. {known}")
+        return name
 
     def plain(self, node: yaml.Node, kind: Any, what: str) -> Any:
         """The value of a node as `kind`."""

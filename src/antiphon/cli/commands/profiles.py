@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -10,6 +11,7 @@ import click
 from antiphon.cli import exit_codes
 from antiphon.cli.display import output, terminal_escape
 from antiphon.cli.store import json_option
+from antiphon.cli.target import own_servers
 from antiphon.cli.team_file import SETS, toolbox
 from antiphon.styles.profiles import SHAPES, TOOLSETS, Diagnostic, Library, json_schema, load_profiles
 
@@ -23,12 +25,14 @@ def profiles() -> None:
 
 @profiles.command("check", short_help="Find everything that is wrong in a folder of profiles.")
 @click.argument("folder", metavar="DIR")
+@click.option("--connect", is_flag=True, help="Connect to the MCP servers, and check the tools of theirs.")
 @json_option
-def check(folder: str, as_json: bool) -> int:
+def check(folder: str, connect: bool, as_json: bool) -> int:
     """Read DIR/profiles, DIR/llm_configs and DIR/handover_protocols, and tell every error and warning with
     file, line and column. The exit code is 3 when there are errors; warnings alone leave it at 0.
+    MCP servers that are configured are known by their names, and are not started without --connect.
     """
-    library = load_profiles(folder, toolsets=_installed())
+    library = load_profiles(folder, toolsets=_installed() | _of_servers(connect))
     errors = [finding for finding in library.findings if finding.severity == "error"]
     if as_json:
         output.say(terminal_escape.json_text(_plain(library)))
@@ -47,12 +51,27 @@ def schema(kind: str) -> int:
     return exit_codes.COMPLETED
 
 
-def _installed() -> Mapping[str, Sequence[str]]:
+def _installed() -> dict[str, Sequence[str] | None]:
     from antiphon.tools.knowledge import Federation
 
     # Nothing is searched by a check.
     box = toolbox(".", lambda: Federation(()))
     return {**TOOLSETS, **{name: [tool.name for tool in box[name]()] for name in SETS}}
+
+
+def _of_servers(connect: bool) -> dict[str, Sequence[str] | None]:
+    """The servers that are configured, and what each offers: None where that is not known."""
+    servers = own_servers()
+    if not connect:
+        return dict.fromkeys(servers)
+    from antiphon.tools.mcp.visit import look
+
+    found: dict[str, Sequence[str] | None] = {}
+    for name, tools in asyncio.run(look(servers)).items():
+        if isinstance(tools, str):
+            exit_codes.remark(f"the MCP server {name} was not checked: {tools}")
+        found[name] = None if isinstance(tools, str) else [each.name for each in tools]
+    return found
 
 
 def _summary(library: Library, errors: int) -> str:

@@ -7,6 +7,14 @@ import: `values`, `config`, `schema`, `errors`. The SDK takes a second to import
 
 from antiphon.tools.mcp.config import McpConfigError, configured_servers, read_servers
 from antiphon.tools.mcp.servers import McpServer
-from antiphon.tools.mcp.toolset import mcp_toolset
+from antiphon.tools.mcp.toolset import mcp_toolset, named_toolsets, server_of
 
-__all__ = ["McpConfigError", "McpServer", "configured_servers", "mcp_toolset", "read_servers"]
+__all__ = [
+    "McpConfigError",
+    "McpServer",
+    "configured_servers",
+    "mcp_toolset",
+    "named_toolsets",
+    "read_servers",
+    "server_of",
+]

@@ -1,0 +1,105 @@
+"""MCP servers in team files and profiles: a server's name is a toolset, `server_tool` a single tool of it."""
+
+import json
+import sys
+
+import pytest
+import yaml
+
+from antiphon.cli.target import load_declared, load_target
+from antiphon.errors import ConfigError
+from tests.unit.tools.mcp.conftest import HERE
+
+SERVER = {"command": sys.executable, "args": ["-S", "-E", str(HERE / "peer.py"), "honest"]}
+PROFILE = """
+type: associate
+tool_access_policy: {allowed_toolsets: [SETS], allowed_individual_tools: [TOOLS]}
+system_prompt_construction:
+  system_prompt_segments:
+  - {id: tools, type: tool_description, order: 1}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home"))
+    write(tmp_path, {"web": SERVER, "web_two": SERVER, "bank": {**SERVER, "tools": ["echo"]}})
+    return tmp_path
+
+
+def write(folder, servers):
+    (folder / ".mcp.json").write_text(json.dumps({"mcpServers": servers}))
+
+
+def team(folder, *tools):
+    agents = {"agents": [{"name": "desk", "model": "script", "tools": list(tools)}]}
+    (folder / "team.yaml").write_text(yaml.safe_dump(agents))
+    return "team.yaml"
+
+
+def taken(target):
+    (agent,) = target.agents
+    return [(each.name, each.only) for each in agent.toolsets]
+
+
+def test_a_team_file_names_servers_and_single_tools_of_them(folder):
+    found = load_target(team(folder, "arithmetic", "web", "web_two_act", "web_two_echo", "bank_echo"))
+    assert taken(found) == [
+        ("web", ()), ("web_two", ("web_two_act", "web_two_echo")), ("bank", ("bank_echo",)),
+    ]  # fmt: skip
+    assert taken(load_target(team(folder, "web_echo", "web"))) == [("web", ())]
+
+
+def test_what_is_no_server_is_refused_where_it_stands_with_those_that_are(folder):
+    with pytest.raises(
+        ConfigError, match=r"team\.yaml:5:5: unknown tool 'wep'.*MCP servers: web, web_two, bank"
+    ):
+        load_target(team(folder, "wep"))
+    with pytest.raises(ConfigError, match="unknown tool 'bank_act'"):
+        load_target(team(folder, "bank_act"))
+
+
+def test_a_broken_file_of_servers_matters_to_teams_that_name_one(folder):
+    (folder / ".mcp.json").write_text('{"mcpServers": {"web": {}}}')
+    assert taken(load_target(team(folder, "arithmetic"))) == []
+    with pytest.raises(ConfigError, match=r"team\.yaml:5:5: .*\.mcp\.json:1:24: mcpServers\.web: neither"):
+        load_target(team(folder, "web"))
+
+
+def test_a_team_of_a_project_has_no_servers(folder):
+    with pytest.raises(ConfigError, match="MCP servers: none"):
+        load_declared(folder / team(folder, "web"), folder)
+
+
+def profiles(folder, sets="", tools=""):
+    (folder / "profiles").mkdir(exist_ok=True)
+    text = PROFILE.replace("SETS", sets).replace("TOOLS", tools)
+    (folder / "profiles/Clerk.yaml").write_text(text)
+
+
+def test_profiles_name_them_too(folder):
+    profiles(folder, "web", "bank_echo")
+    assert taken(load_target(".")) == [("web", ()), ("bank", ("bank_echo",))]
+
+
+def test_profiles_are_checked_without_starting_a_server(folder, shell, monkeypatch):
+    monkeypatch.chdir(folder)
+    write(folder, {"web": {"command": "no-such-program"}})
+    profiles(folder, "web, wep", "web_echo, web_nothing, bank_echo")
+    said = shell("profiles", "check", ".")
+    assert "the toolset 'wep' is not installed; did you mean 'web'?" in said.out
+    assert "unknown tool 'bank_echo'" in said.out
+    assert "web_nothing" not in said.out
+    assert said.code == 3
+
+
+def test_profiles_are_checked_with_the_tools_that_servers_have(folder, shell, monkeypatch):
+    pytest.importorskip("mcp", reason="the extra mcp is not installed")
+    monkeypatch.chdir(folder)
+    write(folder, {"web": SERVER, "down": {"command": "no-such-program"}})
+    profiles(folder, "web", "web_echo, web_nothing, down_any")
+    said = shell("profiles", "check", ".", "--connect")
+    assert "unknown tool 'web_nothing'" in said.out
+    assert "down_any" not in said.out
+    assert "the MCP server down was not checked: 'no-such-program' was not found" in said.err
