@@ -24,6 +24,7 @@ COMMANDS: Mapping[str, str] = {
     "graph": "Draw who reaches whom in a team.",
     "profiles": "Check agents described in YAML.",
     "knowledge": "Add, search and follow folders that teams search.",
+    "mcp": "Look at MCP servers and their tools, and call them.",
     "models": "Show model prices, context windows and features.",
     "journal": "Look after the journal that holds the runs.",
     "doctor": "Check that everything a run needs is there.",
@@ -62,6 +63,8 @@ class Commands(click.Group):
             from antiphon.cli.commands.profiles import profiles as found
         elif cmd_name == "knowledge":
             from antiphon.cli.commands.knowledge.commands import knowledge as found
+        elif cmd_name == "mcp":
+            from antiphon.cli.commands.mcp.commands import mcp as found
         elif cmd_name == "models":
             from antiphon.cli.commands.models import models as found
         elif cmd_name == "journal":
