@@ -45,11 +45,15 @@ test("a model call shows its request to the letter, what compaction removed, and
   const replied = (content: CutText) => (frame: Frame): Frame => ({ ...frame, changes: frame.changes.map((each) =>
     each.type === "effect_ended" && each.reply ? { ...each, reply: { ...each.reply, content } } : each) });
   fake.frames[cut] = replied({ text: "Its beginning", length: 90_000 })(fake.frames[cut]!);
+  const ended = fake.frames.findIndex((frame) => frame.changes.some((each) => each.type === "turn_ended" && each.activation === 2 && each.turn === 2));
+  fake.frames[ended] = { ...fake.frames[ended]!, changes: fake.frames[ended]!.changes.map((each) => (each.type === "turn_ended" ? { ...each, rules: [`closing ${HOSTILE} (a.yaml:7)`] } : each)) };
   fake.whole = (frame) => replied({ text: `Its beginning, and all that a page that came late never heard ${HOSTILE}` })({
     ...frame, changes: frame.changes.map((each) =>
       each.type === "effect_ended" && each.kind === "tool" ? { ...each, content: { text: `All of it ${HOSTILE}` } } : each) });
   await open(live("?effect=2/2.m1"));
   await page.locator(".p-look").getByText(/all that a page that came late never heard <img/).waitFor();
+  // The rule that spoke is a line of its turn.
+  await page.locator(".turn", { hasText: "Its beginning" }).getByText(/^rule: closing <img.*\(a\.yaml:7\)$/).waitFor();
   const look = page.locator(".p-look");
   await look.getByText("To the letter").waitFor();
   await look.getByText("Told for this call only").waitFor();

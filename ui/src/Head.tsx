@@ -3,7 +3,7 @@ import { Glyph, Icon } from "./parts/Glyph";
 import { toggleTheme } from "./parts/theme";
 import { stateOf } from "./state/doing";
 import type { Store, View } from "./state/store";
-import { count, lasted, line, usd } from "./state/words";
+import { cost, count, lasted, line } from "./state/words";
 import { openingOf } from "./talk/items";
 
 /** What was asked, how it stands, and what it has used of what it may. */
@@ -28,7 +28,7 @@ export function Head({ store, view, name, actions, help }: {
       </div>
       <div className="meters">
         <Meter title="Tokens" value={count(run.tokens)} most={limit ? short(limit) : ""} part={limit ? run.tokens / limit : 0} held={limit ? run.held / limit : 0} />
-        <Meter title="Cost" value={`${run.unpriced ? "≥ " : ""}${usd(run.nanoUsd)}`} most={most ? `$${most}` : ""} part={most ? run.nanoUsd / 1e9 / most : 0} held={0} />
+        <Meter title="Cost" value={cost(run)} most={most ? `$${most}` : ""} part={most ? run.nanoUsd / 1e9 / most : 0} held={0} />
       </div>
       <div className="row tools">
         {!view.live && (

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { parsed, written } from "../src/answer/Arguments";
-import { matches } from "../src/pages/search";
+import { matches, sinceOf } from "../src/pages/search";
 import { compared } from "../src/parts/compare";
 import type { RunLine } from "../src/server/wire";
 
@@ -33,5 +33,7 @@ test("a search of runs: words, fields, numbers", () => {
   const run = { title: "How do tides work?", name: "", team: "research", entry: "Partner", run_id: "abc", state: "failed", cost_usd: 0.02, tokens: 5 } as RunLine;
   const found = (search: string) => matches(run, search);
   expect(["", "tides", "TIDES work", "state:failed", "cost:>0.01", "team:research tokens:5"].map(found)).not.toContain(false);
+  expect(["since:2h", "since:2026-06-12", "since:"].map((each) => matches({ ...run, updated_at: new Date("2026-06-12T09:00").getTime() / 1000 } as RunLine, each))).toEqual([false, true, true]);
+  expect([sinceOf("2h", 10_000), sinceOf("1w", 1_000_000), sinceOf("soon"), sinceOf("2026-99-99")]).toEqual([2_800, 395_200, undefined, undefined]);
   expect(["sun", "state:completed", "cost:>0.1", "tides cost:<0.01", "team:res"].map(found)).not.toContain(true);
 });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { briefly, lasted, line, usd, visible } from "../src/state/words";
+import { briefly, cost, lasted, line, usd, visible } from "../src/state/words";
 
 test("what steers or hides is shown as what it is", () => {
   expect(visible("a\u202eb\u0000\u001b[31m\u200b")).toBe("a\\u202eb\\x00\\x1b[31m\\u200b");
@@ -20,4 +20,6 @@ test("arguments in a line", () => {
 test("times and money say their unit", () => {
   expect([0, 0.02, 1.24, 61, 3_700].map(lasted)).toEqual(["0 s", "20 ms", "1.2 s", "1 min 1 s", "1 h 1 min"]);
   expect([1_000, 2_500_000_000].map(usd)).toEqual(["$0.0000", "$2.50"]);
+  const told = (unpriced: number, booked: number) => cost({ nanoUsd: 2_500_000_000, unpriced, booked });
+  expect([told(0, 0), told(1, 0), told(0, 1), told(1, 1)]).toEqual(["$2.50", "≥ $2.50", "≤ $2.50", "≈ $2.50"]);
 });

@@ -18,7 +18,8 @@ export function ModelCall({ effect: cut, store, view, prefixes }: {
   const who = run.activation(effect.activation);
   const bad = failed(effect);
   const usage = effect.usage;
-  const cost = effect.unpriced ? "unknown" : usd(effect.nanoUsd);
+  // Without a bill it counts at the most that it may have cost.
+  const cost = effect.unpriced ? "unknown" : `${!usage && effect.nanoUsd ? "≤ " : ""}${usd(effect.nanoUsd)}`;
   const tokens = (value: number | undefined): string => (usage ? count(value ?? 0) : "unknown");
   const after = effect.end > 0 && followed(run, effect, store);
   return (

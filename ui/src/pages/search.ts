@@ -5,6 +5,16 @@ import type { RunLine } from "../server/wire";
 const NUMBERS: Record<string, (run: RunLine) => number> = {
   cost: (run) => run.cost_usd, tokens: (run) => run.tokens, records: (run) => run.records,
 };
+const SPANS: Record<string, number> = { min: 60, h: 3_600, d: 86_400, w: 604_800 };
+
+/** Since when, Unix seconds: `2h`, `3d`, or a day such as `2026-06-12`; none for anything else. */
+export function sinceOf(text: string, now = Date.now() / 1_000): number | undefined {
+  const [, many = "", span = ""] = /^(\d+)(min|h|d|w)$/.exec(text) ?? [];
+  if (many) return now - Number(many) * SPANS[span]!;
+  const day = /^\d{4}-\d\d-\d\d$/.test(text) ? new Date(`${text}T00:00`).getTime() / 1_000 : NaN;
+  return Number.isNaN(day) ? undefined : day;
+}
+
 const TEXTS: Record<string, (run: RunLine) => string> = {
   state: (run) => run.state, team: (run) => run.team, owner: (run) => run.owner, project: (run) => run.project,
   name: (run) => run.name, agent: (run) => run.entry,
@@ -26,6 +36,7 @@ export function matches(run: RunLine, search: string): boolean {
       const wanted = Number(value);
       return sign === ">" ? number(run) > wanted : sign === "<" ? number(run) < wanted : number(run) === wanted;
     }
+    if (field === "since") return run.updated_at >= (sinceOf(rest) ?? 0);
     const text = TEXTS[field];
     const named = (WHOLE as readonly string[]).includes(field);
     if (text) return named ? !rest || text(run) === rest : text(run).toLowerCase().startsWith(rest.toLowerCase());
@@ -41,7 +52,7 @@ export function limited(search: string, limit: number): RunQuery {
     const named = WHOLE.find((each) => each === field);
     if (named) {
       if (rest) query[named] = rest;
-    } else if (!NUMBERS[field] && !TEXTS[field] && word.length > longest.length) longest = word;
+    } else if (!NUMBERS[field] && !TEXTS[field] && field !== "since" && word.length > longest.length) longest = word;
   }
   return longest ? { ...query, text: longest } : query;
 }

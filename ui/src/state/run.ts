@@ -115,6 +115,8 @@ export class Run {
   tokens = 0;
   nanoUsd = 0;
   unpriced = 0;
+  /** Model calls whose bill never came: they count at the most that they may have cost. */
+  booked = 0;
   held = 0;
   closed = false;
   drained = false;
@@ -246,6 +248,7 @@ export class Run {
     this.tokens += (change.usage?.input_tokens ?? 0) + (change.usage?.output_tokens ?? 0);
     this.nanoUsd += change.nano_usd ?? 0;
     this.unpriced += change.unpriced ? 1 : 0;
+    this.booked += change.kind === "model" && !change.usage && (change.nano_usd ?? 0) > 0 ? 1 : 0;
     if (this.asked.includes(change.id)) this.asked = this.asked.filter((each) => each !== change.id);
     if (old.callee >= 0) {
       this.patch(old.callee, (callee) =>

@@ -27,6 +27,11 @@ export function usd(nano: number): string {
   return value >= 1 ? `$${value.toFixed(2)}` : `$${value.toFixed(4)}`;
 }
 
+/** Money for model calls: at least this where prices are unknown, at most this where a bill never came, both: about this. */
+export function cost({ nanoUsd, unpriced, booked }: { nanoUsd: number; unpriced: number; booked: number }): string {
+  return `${unpriced && booked ? "≈ " : unpriced ? "≥ " : booked ? "≤ " : ""}${usd(nanoUsd)}`;
+}
+
 export function lasted(seconds: number): string {
   const value = Math.max(0, seconds);
   if (value < 0.0005) return "0 s";

@@ -106,6 +106,7 @@ function DrawnTurn({ item, view, store, opened, toggle }: Props) {
         </div>
       )}
       {turn.reminder && <Told who="reminded" text={turn.reminder} />}
+      {turn.rules.length > 0 && <Told who={turn.rules.length === 1 ? "rule" : "rules"} text={turn.rules.join(", ")} />}
     </div>
   );
 }
