@@ -168,6 +168,41 @@ test("several agents at one budget are one item, which is answered from the keyb
   await page.getByRole("button", { name: /Sent/ }).waitFor();
 });
 
+test("a permission is remembered for the run, its project or its owner, and what led to it is told", async () => {
+  const approval = limit({ id: "2/3.c1?", kind: "approval", tool: "write_report", arguments: '{"path":"a.md"}', also: [] });
+  fake.asks = [approval];
+  const effect = (id: string, kind: string, content: string) => ({ id, kind, purpose: "", name: kind, arguments: "{}", content, outcome: "completed" });
+  fake.told = [{ agent: "Reader", asked: `Read it ${HOSTILE}`, turns: [{ effects: [effect("2/3.m1", "model", "I keep it."), effect("2/3.c1?", "wait", "")] }] }];
+  fake.spoil = (found, path) => (path === `/runs/${fake.run}` ? { ...(found as object), project: "docs" } : found);
+  await open("/inbox");
+  await page.getByText("What led here").click();
+  await page.locator(".led", { hasText: "Read it <img" }).getByText("I keep it.").waitFor();
+  const where = page.getByLabel("Always: where");
+  await expect.poll(() => where.locator("option").allInnerTexts()).toEqual(["in this run", "in its project", "in all of my runs"]);
+  await where.selectOption("project");
+  await page.getByRole("button", { name: "Always", exact: true }).click();
+  await until(() => fake.posted.length === 1);
+  expect(fake.posted[0]!.body).toEqual({ question: "2/3.c1?", content: "always", scope: "project" });
+  // The answer is within reach however long the arguments are.
+  fake.asks = [{ ...approval, question: { ...approval.question, arguments: JSON.stringify({ text: "line\n".repeat(30).repeat(4) }) } }];
+  await page.setViewportSize({ width: 1280, height: 420 });
+  await page.reload();
+  await page.getByRole("button", { name: /^Allow/ }).waitFor();
+  await expect.poll(() => page.getByRole("button", { name: /^Allow/ }).evaluate((each) => each.getBoundingClientRect().bottom <= innerHeight)).toBe(true);
+  await page.setViewportSize({ width: 1280, height: 900 });
+});
+
+test("a run that is not there says so, and a server that is away is told as that", async () => {
+  await open("/run/nothere");
+  await page.getByRole("heading", { name: "This run cannot be shown" }).waitFor();
+  await expect.poll(() => page.getByLabel("Message").count()).toBe(0);
+  await page.getByRole("link", { name: "All runs" }).click();
+  await page.getByRole("link", { name: "How do tides work?", exact: true }).waitFor();
+  fake.down = true;
+  await page.getByRole("alert").getByText("The server does not answer.").waitFor();
+  await expect.poll(() => page.getByRole("link", { name: "How do tides work?", exact: true }).count()).toBe(1);
+});
+
 test("an answer that comes too late says who answered what, and the draft stays", async () => {
   fake.refuse = () => ({ status: 409, type: "urn:antiphon:problem:answered", title: "2/3.c1? was answered 'yes' by ada", detail: "" });
   fake.asks = [limit({ id: "2/3.c1?", kind: "question", also: [], options: [], text: "Which?" })];
@@ -341,6 +376,10 @@ test("a parked run says what was in flight, and why it cannot be resumed where i
   fake.recorded = 7;
   fake.state = "suspended";
   await open(live());
+  // Nothing of it looks as if it went on.
+  await page.locator(".react-flow__node", { hasText: "Partner" }).getByText("parked").waitFor();
+  await page.locator(".turn").getByText("it is asked again").waitFor();
+  await expect.poll(() => page.locator(".caret, .node.on").count()).toBe(0);
   await page.getByText("1 thing in flight").click();
   await page.getByText("1 model call: asked again").waitFor();
   await page.getByRole("button", { name: "Resume" }).click();

@@ -60,6 +60,8 @@ export class Fake {
     { name: "profiles/reader.yaml", state: "loaded", size: 29, cut: false, text: "name: Reader\ntype: associate\n", findings: [] },
   ] };
   scopes = ["read", "write"];
+  /** Activations of the run's tree. */
+  told: unknown[] = [];
   /** What somebody may do is said only after this. */
   known: Promise<unknown> = Promise.resolve();
   drives = true;
@@ -166,6 +168,7 @@ export class Fake {
         if (url.searchParams.has("whole")) return { frames: this.frames.slice(after, after + 1).map(this.whole), last: this.recorded };
         return { frames: this.frames.slice(0, this.recorded).slice(after, after + limit), last: this.recorded };
       }
+      case `/runs/${this.run}/tree`: return { activations: this.told };
       case "/inbox": return { items: this.asks };
       case "/teams": return { teams: !this.team ? [] : [{ name: "research", entry: "Partner", agents: ["Partner", "Principal", "Reader"], findings: [] }] };
       case `/teams/${this.team}`: return {

@@ -3,21 +3,23 @@ import { expect, test } from "vitest";
 import { KEPT, keepsModules, modulesOf } from "../src/board/modules";
 import { ranked, type Offer } from "../src/find/offers";
 import { Known } from "../src/pages/pages";
+import { storyOf } from "../src/pages/Led";
 import { inFlight } from "../src/pages/Parked";
 import { margins, rows } from "../src/pages/source";
 import { limited, matches } from "../src/pages/search";
 import { headline } from "../src/pages/Waiting";
 import { bytes } from "../src/parts/files";
 import { quoted } from "../src/parts/shell";
+import { reason } from "../src/server/problem";
 import { idOf } from "../src/projects/Projects";
-import type { CreateRun, RunLine, TeamView } from "../src/server/wire";
+import type { ActivationView, CreateRun, EffectView, RunLine, TeamView } from "../src/server/wire";
 import { commandOf } from "../src/start/command";
 import { atMost, breachOf, dollars, usual } from "../src/start/forecast";
 import { BLANK, bodyOf } from "../src/start/form";
 import { spots } from "../src/start/Graph";
 import { ruled } from "../src/start/WillRun";
 import { Run } from "../src/state/run";
-import { HARMFUL } from "../src/state/words";
+import { HARMFUL, sentence } from "../src/state/words";
 import { fixture } from "./fixtures";
 
 const LINE = {
@@ -63,6 +65,25 @@ test("agents that wait for one budget are one item; of many the first are named"
   expect(headline({ ...question, also: ["Critic"] })).toBe("Reader, Critic ask for more");
   expect(headline({ ...question, also: ["Reader", "Reader"] })).toBe("Reader and 2 more ask for more");
   expect(headline({ ...question, also: ["a", "b", "c", "d"] })).toBe("Reader, a, b and 2 more ask for more");
+});
+
+test("what led to a question is what its agent was asked, did and said before it", () => {
+  const effect = (id: string, kind: string, more = {}) => ({ id, kind, purpose: "", name: id, content: "", ...more }) as EffectView;
+  const turns = [
+    { effects: [effect("2/1.m1", "model", { content: "I look." }), effect("2/1.c1", "tool")] },
+    { effects: [effect("2/2.m1", "model", { content: "I write." }), effect("2/2.d1", "wait", { purpose: "deadline" }), effect("2/2.c1", "tool"), effect("2/2.c1:question:x", "wait")] },
+  ];
+  const all = [{ agent: "You", asked: "", turns: [] }, { agent: "Clerk", asked: "Do it", turns }] as unknown as ActivationView[];
+  const told = (id: string) => { const story = storyOf(all, id); return story && [story.who, story.asked, story.said, story.before.map((each) => each.id)]; };
+  expect(told("2/2.c1:question:x")).toEqual(["Clerk", "Do it", "I write.", ["2/1.m1", "2/1.c1"]]);
+  expect(told("2/1.c1")).toEqual(["Clerk", "Do it", "I look.", []]);
+  expect(told("9/1.c1")).toBe(undefined);
+});
+
+test("a server that is away is told as that, and sentences end", () => {
+  expect(reason(new TypeError("Failed to fetch"))).toMatch(/^The server does not answer/);
+  expect(reason(new TypeError("x is not a function"))).toBe("x is not a function");
+  expect(["There is no run", "Is it?", "Yes. "].map(sentence)).toEqual(["There is no run.", "Is it?", "Yes. "]);
 });
 
 test("a text is one word of a shell, whatever it holds", () => {

@@ -8,12 +8,15 @@ import { Fields } from "../talk/Ask";
 import { visible } from "../state/words";
 
 type Way = "asked" | "edit" | "diff";
+type Scope = NonNullable<AnswerBody["scope"]>;
 
 /** How a question is answered: words or one of its options; an approval with yes, no, an edit or for good; an outside call with its result. */
-export function Answer({ kind, question, asked, options, schema: given, outside = false, late = "", leave, send, drafted }: {
+export function Answer({ kind, question, asked, options, schema: given, outside = false, project = "", late = "", leave, send, drafted }: {
   kind: string; question: string; asked: string; options: string[]; schema?: Schema | undefined;
   /** It is the call of a tool that whoever answers does: the answer is its result, and it may have failed. */
   outside?: boolean;
+  /** What its run is a part of, where a permission can be remembered too; empty for nothing. */
+  project?: string | undefined;
   /** Who has answered what meanwhile; what was drafted here stays until it is left. */
   late?: string | undefined;
   leave?: (() => void) | undefined;
@@ -34,6 +37,7 @@ export function Answer({ kind, question, asked, options, schema: given, outside 
   const [over, setOver] = useState("");
   const box = useRef<HTMLFormElement>(null);
   const [wrong, setWrong] = useState("");
+  const [scope, setScope] = useState<Scope>("run");
   const approval = kind === "approval";
   const { json, faults } = parsed(edited, asked, schema);
   const changed = approval && way !== "asked" && json !== "" && json !== compact(asked);
@@ -55,7 +59,7 @@ export function Answer({ kind, question, asked, options, schema: given, outside 
   const allow = (content: "yes" | "always"): void => {
     if (sent || told) return;
     if (way !== "asked" && Object.keys(faults).length) return setWrong("An argument is wrong; the call still waits.");
-    post(content, changed ? { arguments: json } : {});
+    post(content, { ...(changed ? { arguments: json } : {}), ...(content === "always" && scope !== "run" ? { scope } : {}) });
   };
   const deny = (): void => { if (!sent && !told) denying ? post("no", { reason: words }) : setDenying(true); };
   const fail = (): void => {
@@ -113,7 +117,9 @@ export function Answer({ kind, question, asked, options, schema: given, outside 
           ? <>
               <button className="btn ink" type="button" disabled={sent || told !== ""} onClick={() => allow("yes")}>{sent ? "Sent" : changed ? "Allow as edited" : "Allow"}<kbd>A</kbd></button>
               <button className="btn" type="button" disabled={sent || told !== ""} onClick={deny}>{denying ? "Deny with this reason" : "Deny"}<kbd>{denying ? "⌘↵" : "D"}</kbd></button>
-              {approval && <button className="btn plain" type="button" disabled={sent || told !== ""} onClick={() => allow("always")}>Always in this run</button>}
+              {approval && <button className="btn plain" type="button" disabled={sent || told !== ""} onClick={() => allow("always")}>Always</button>}
+              {approval && <select className="field" aria-label="Always: where" disabled={sent || told !== ""} value={scope} onChange={(event) => setScope(event.target.value as Scope)}>
+                <option value="run">in this run</option>{project && <option value="project">in its project</option>}<option value="owner">in all of my runs</option></select>}
             </>
           : options.length
             ? options.map((each, index) => <button key={each} className="btn" type="button" disabled={sent || told !== ""} onClick={() => post(each)}>

@@ -70,7 +70,7 @@ function Card({ module, manage, worker, store, view }: {
   module: Module; manage: Actions["manage"]; worker: Activation | undefined; store: Store; view: View;
 }) {
   const [editing, edit] = useState(false);
-  const state = worker && doing(view.run, worker, view.now);
+  const state = worker && doing(view.run, worker, view.now, view.parked);
   const call = worker && view.run.effect(worker.call);
   if (editing && manage) return <ModuleForm manage={manage} module={module} done={() => edit(false)} />;
   return (

@@ -41,7 +41,7 @@ function Flow({ store, view }: { store: Store; view: View }) {
   const laid = useMemo(() => places(whole, wide, HIGH, 14, 34), [whole, whole.activations.size, wide]);
   const current = run.effect(view.effect)?.activation ?? -1;
   const nodes = laid.map((place): TeamNode => {
-    const data = told(place, run, now);
+    const data = told(place, run, now, view.parked);
     return {
       id: place.id, type: "agent", position: { x: place.x, y: place.y },
       ariaLabel: `${data.label}: ${data.sub}`,
@@ -76,11 +76,11 @@ function Flow({ store, view }: { store: Store; view: View }) {
   );
 }
 
-function told(place: Place, run: Run, now: number): Omit<Data, "wide" | "chosen"> {
+function told(place: Place, run: Run, now: number, parked: boolean): Omit<Data, "wide" | "chosen"> {
   const label = visible(place.label);
   const there = place.members.map((each) => run.activation(each.number)).filter((each) => each !== undefined);
   if (!there.length) return { label, sub: "not yet", kind: "wait", state: "later", strip: [] };
-  const states = there.map((each) => doing(run, each, now));
+  const states = there.map((each) => doing(run, each, now, parked));
   if (place.members.length === 1) {
     const { text, kind, state } = states[0]!;
     return { label, sub: text, kind, state: state === "open" ? "on" : state, strip: [] };

@@ -129,7 +129,7 @@ export function Lanes({ store, view }: { store: Store; view: View }) {
                 .filter(([, , at]) => Math.abs(at - headX) > 64)
                 .map(([start, stop, at]) => <span key={start} className="fold" style={{ left: at }}>⋯ {lasted(stop - start)} ⋯</span>)}
               {headX >= 0 && headX <= width && (
-                <b style={{ left: Math.min(headX, width - 26) }}>{view.live && moving ? "now" : `+${lasted(head - whole.began)}`}</b>
+                <b style={{ left: Math.max(22, Math.min(headX, width - 26)) }}>{view.live && moving ? "now" : `+${lasted(head - whole.began)}`}</b>
               )}
             </div>
           </div>
@@ -165,7 +165,7 @@ function Labels({ store, view, rows }: { store: Store; view: View; rows: ReturnT
     <div className="labels" onKeyDown={move}>
       {rows.map((row) => {
         const activation = run.activation(row.activation);
-        const state = activation ? doing(run, activation, now) : undefined;
+        const state = activation ? doing(run, activation, now, view.parked) : undefined;
         const shape = !state ? "rest" : state.state === "open" ? state.kind : state.state === "done" ? "done" : state.state === "failed" ? "error" : "rest";
         return row.activation < 0 ? (
           <span key={row.key} className="lb cut" style={{ height: row.height }}>{visible(row.label)}</span>

@@ -11,15 +11,28 @@ import { commandOf, useSession } from "../server/session";
 import type { StoredRequest } from "../server/wire";
 import { Deltas } from "../state/deltas";
 import { stateOf } from "../state/doing";
+import { sentence } from "../state/words";
 import { bindAddress, Store, useView } from "../state/store";
 import type { Frame } from "../state/wire";
 import { useLoaded } from "./load";
 import { Compose } from "./Compose";
 import { About } from "./About";
 import { Parked } from "./Parked";
-import { GoOn, ReadOnly, Trouble } from "./states";
+import { Empty, GoOn, Loading, ReadOnly, Trouble } from "./states";
 
 const KEPT = 6;
+
+/** Nothing of the run is there: it is on its way, or why it is not and where to go. */
+function NotYet({ connection, again }: { connection: Connection; again(): void }) {
+  if (!connection.why) return <main className="main"><Loading /></main>;
+  return (
+    <main className="main">
+      {connection.state === "lost" && <Trouble again={again}>{sentence(connection.why)}</Trouble>}
+      {connection.state === "ended" && (
+        <div className="page"><h1 className="toolbar">Run</h1><Empty title="This run cannot be shown" todo={<a className="btn" href="#/runs">All runs</a>}>{sentence(connection.why)}</Empty></div>)}
+    </main>
+  );
+}
 
 /** A run of the server, as it goes on. */
 export function LiveRun({ api, run }: { api: Api; run: string }) {
@@ -56,8 +69,9 @@ export function LiveRun({ api, run }: { api: Api; run: string }) {
     api.blob(run, wanted).then((found) => setPrefixes((old) => ({ ...old, [wanted]: found as Prefix })), () => undefined);
   }, [api, run, wanted, prefixes]);
 
+  const project = info.value?.project ?? "";
   const actions = useMemo((): Actions => ({
-    deltas,
+    deltas, project,
     // A request does not change any more; one that failed is asked for again.
     request: (id) => {
       const known = requests.current.get(id) ?? api.request(run, id);
@@ -83,7 +97,7 @@ export function LiveRun({ api, run }: { api: Api; run: string }) {
       const model = turn?.effects.map((id) => store.history.latest.effect(id)!).findLast((each) => each.kind === "model");
       return prefixes[model?.prefix ?? ""]?.tools?.find((each) => each.name === effect.name)?.parameters;
     },
-  }), [api, run, deltas, store, prefixes, session]);
+  }), [api, run, deltas, store, prefixes, session, project]);
   const doIt = (what: Promise<unknown>): void => {
     setWrong("");
     what.then(() => info.again(), (error: unknown) => setWrong(reason(error)));
@@ -97,6 +111,7 @@ export function LiveRun({ api, run }: { api: Api; run: string }) {
     ...(open && !parked ? [{ key: "stop", kind: "do" as const, title: "Stop this run", act: stop }] : []),
     ...(info.value ? [{ key: "about", kind: "do" as const, title: "Rename this run, or move it to a project", act: () => setAbout(true) }] : []),
   ]);
+  if (view.history.seq === 0) return <NotYet connection={connection} again={() => wake.current?.()} />;
   return (
     <ActionsContext value={actions}>
       <RunView store={store} name={info.value?.name || info.value?.title || ""} prefixes={(digest) => prefixes[digest]}
@@ -107,12 +122,11 @@ export function LiveRun({ api, run }: { api: Api; run: string }) {
             </>
           : <ReadOnly />}
         notice={<>
-          {connection.state === "lost" && view.seq > 0 && (
+          {connection.state === "lost" && (
             <div className="notice" role="status"><Glyph shape="wait" />
-              <span className="grow"><b className="strong">Reconnecting.</b> {connection.why}. You see record {view.history.seq}; what is missed will be filled in.</span>
+              <span className="grow"><b className="strong">Reconnecting.</b> {sentence(connection.why)} You see record {view.history.seq}; what is missed will be filled in.</span>
               <button className="btn" onClick={() => wake.current?.()}>Try now</button></div>)}
-          {connection.state === "ended" && connection.why && view.history.seq > 0 && <Trouble>{connection.why}. All that came stays.</Trouble>}
-          {connection.state !== "live" && connection.why && view.history.seq === 0 && <Trouble>{connection.why}</Trouble>}
+          {connection.state === "ended" && connection.why && <Trouble>{sentence(connection.why)} All that came stays.</Trouble>}
           {parked && info.value && <Parked api={api} info={info.value} run={view.whole} session={session}
             resume={(team) => doIt(api.resume(run, team ? { team } : {}))} />}
           {wrong && <Trouble>{wrong}</Trouble>}

@@ -4,7 +4,7 @@ import type { Api } from "../server/api";
 import type { RunLine } from "../server/wire";
 import { asksPerson } from "../state/doing";
 import type { Run } from "../state/run";
-import { line, plural, visible } from "../state/words";
+import { line, plural, sentence, visible } from "../state/words";
 import { commandOf, type Session } from "../server/session";
 import { useLoaded } from "./load";
 import { GoOn } from "./states";
@@ -39,7 +39,7 @@ export function Parked({ api, info, run, session, resume }: { api: Api; info: Ru
     <div className={`notice parked ${gone ? "k-human" : ""}`} role="status"><Glyph shape={gone ? "human" : "wait"} />
       <div className="grow">
         {gone
-          ? <p><b className="strong">Parked, and cannot be resumed here.</b> {line(shown.error, 200)} It can be read, scrubbed and exported. Serve its team to go on:{" "}
+          ? <p><b className="strong">Parked, and cannot be resumed here.</b> {sentence(line(shown.error, 200))} It can be read, scrubbed and exported. Serve its team to go on:{" "}
             <code>antiphon serve {visible(info.team)}=…</code></p>
           : <p><b className="strong">Parked.</b> Nobody drives this run. Nothing is lost: what has ended is not repeated. {line(info.reason, 200)}</p>}
         {flight.length > 0 && <details><summary>{plural(flight.length, "thing")} in flight</summary><ul>{flight.map((each, index) => <li key={index}>{each}</li>)}</ul></details>}

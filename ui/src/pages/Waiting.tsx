@@ -8,8 +8,9 @@ import { commandOf, useSession } from "../server/session";
 import type { Inbox, InboxItemView } from "../server/wire";
 import { ago, lasted, line } from "../state/words";
 import { useListKeys } from "./keys";
-import type { Loaded } from "./load";
+import { useLoaded, type Loaded } from "./load";
 import { Fields } from "../talk/Ask";
+import { Led } from "./Led";
 import { Empty, GoOn, Loading, Trouble } from "./states";
 
 const ASKS = { approval: "asks to use", question: "asks", limit: "asks for more" };
@@ -39,6 +40,7 @@ export function Waiting({ api, inbox }: { api: Api; inbox: Loaded<Inbox> }) {
   const gone = item !== undefined && !items.includes(item);
   const late = useAnswered(api, gone ? item : undefined);
   const drafting = useCallback((draft: boolean) => keep(draft ? item : undefined), [item && keyOf(item)]);
+  const about = useLoaded(async () => (item ? api.run(item.run_id) : undefined), 60, item?.run_id ?? "");
   const box = useRef<HTMLDivElement>(null);
   const focus = (): void => void window.setTimeout(() => box.current?.querySelector("form")?.focus(), 0);
   useListKeys(".list .item", useMemo(() => ({ Escape: () => document.querySelector<HTMLElement>('.item[aria-current="true"]')?.focus() }), []));
@@ -47,8 +49,8 @@ export function Waiting({ api, inbox }: { api: Api; inbox: Loaded<Inbox> }) {
       {inbox.error && <Trouble again={inbox.again}>{inbox.error}</Trouble>}
       {!inbox.value && !inbox.error && <Loading />}
       {inbox.value && !item && (
-        <div className="page"><Empty title="Nothing waits for you">
-          What an agent asks, and each tool that needs a permission, stands here, of every run.</Empty></div>)}
+        <div className="page"><div className="in"><h1 className="toolbar">Inbox</h1><Empty title="Nothing waits for you">
+          What an agent asks, and each tool that needs a permission, stands here, of every run.</Empty></div></div>)}
       {item && (
         <div className="split">
           <ul className="list" aria-label="What waits">
@@ -67,12 +69,13 @@ export function Waiting({ api, inbox }: { api: Api; inbox: Loaded<Inbox> }) {
                 {line(item.name || item.team || item.run_id.slice(0, 12), 80)}</a> · {sinceOf(item)}{until(item)}</p></div>
             <Whole text={{ text: item.question.text }} className="said" />
             {(item.question.refused ?? 0) > 0 && <p className="kt k-human sm">An answer that was posted did not fit; it is still open.</p>}
+            <Led api={api} run={item.run_id} question={item.question.id} />
             {isOutside(item.question) && <Fields json={item.question.arguments ?? ""} />}
             {session.readOnly
               ? <>{!isOutside(item.question) && <Fields json={item.question.arguments ?? ""} />}<GoOn what="Answer it" command={commandOf(session, "answer", item.run_id)} /></>
               : <Answer kind={item.question.kind} question={item.question.id} asked={item.question.arguments ?? ""}
                   options={item.question.kind === "question" ? (item.question.options ?? []) : []} schema={(item.question.schema as Schema | null) ?? undefined}
-                  outside={isOutside(item.question)}
+                  outside={isOutside(item.question)} project={about.value?.project}
                   late={late} leave={() => { keep(undefined); choose(""); }} drafted={drafting}
                   send={async (body) => { await api.answer(item.run_id, body); inbox.again(); }} />}
           </div>

@@ -21,6 +21,8 @@ export interface Actions {
   schema(effect: Effect): Schema | undefined;
   /** Change the plan of a team of profiles; whether it was taken in. */
   manage?: ((change: WorkModuleChange) => Promise<boolean>) | undefined;
+  /** What the run is a part of; empty for nothing. */
+  project: string;
   deltas: Deltas;
 }
 

@@ -23,5 +23,9 @@ export async function refusal(response: Response): Promise<Refused> {
   }
 }
 
+/** What a browser says when nobody is at the other end says nothing to its reader. */
+const AWAY = "The server does not answer. Is it still running, and is this its address?";
+
 export const reason = (error: unknown): string =>
-  error instanceof Refused ? error.told : error instanceof Error ? error.message : String(error);
+  error instanceof Refused ? error.told : error instanceof TypeError && /fetch|network|load failed/i.test(error.message) ? AWAY
+    : error instanceof Error ? error.message : String(error);

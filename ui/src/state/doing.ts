@@ -54,8 +54,17 @@ export function openOf(run: Run, activation: Activation): Effect[] {
   return (run.open.get(activation.number) ?? []).map((id) => run.effects.get(id)!).filter(shown);
 }
 
-export function doing(run: Run, activation: Activation, now: number): Doing {
-  if (activation.number === 0) return { kind: "human", state: "rests", text: run.asked.length ? "is asked" : "you" };
+/** parked: nobody drives the run, and what is open does not go on. */
+export function doing(run: Run, activation: Activation, now: number, parked = false): Doing {
+  const found = atWork(run, activation, now);
+  return parked && found.state === "open" && found.kind !== "human" ? { kind: "wait", state: "waits", text: "parked" } : found;
+}
+
+function atWork(run: Run, activation: Activation, now: number): Doing {
+  if (activation.number === 0) {
+    const open = run.requests.some((id) => !run.effects.get(id)!.end);
+    return { kind: "human", state: "rests", text: run.asked.length ? "is asked" : open ? "waits" : run.requests.length ? "answered" : "" };
+  }
   const open = openOf(run, activation);
   const since = (effect: Effect): string => lasted(now - effect.began);
   const ask = open.find(asksPerson);

@@ -60,6 +60,9 @@ export function briefly(json: string, most = 200): string {
   }
 }
 
+/** With a full stop, where it ends without any. */
+export const sentence = (text: string): string => (/[.!?]$/.test(text.trim()) ? text : `${text.trim()}.`);
+
 /** How long ago, roughly. */
 export function ago(seconds: number): string {
   if (seconds < 2) return "now";

@@ -51,7 +51,7 @@ export function Ask({ effect, store, view }: { effect: Effect; store: Store; vie
         {effect.text.text && <Whole text={effect.text} className="said" first={600} />}
         {outside && <OutsideCall effect={effect} />}
         {actions?.answer && view.live
-          ? <Answer kind={effect.purpose} question={effect.id} asked={effect.arguments.text ?? ""} options={effect.options} outside={outside !== null}
+          ? <Answer kind={effect.purpose} question={effect.id} asked={effect.arguments.text ?? ""} options={effect.options} outside={outside !== null} project={actions.project}
               late={late ? `${effect.by ? line(effect.by, 40) : "Somebody"}: ${said}.` : ""} leave={() => leave(true)} drafted={drafted}
               schema={effect.purpose === "question" ? ((effect.schema as Schema | null) ?? undefined) : schema}
               send={actions.answer} />

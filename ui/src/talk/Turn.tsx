@@ -57,7 +57,7 @@ interface Props {
 /** One turn of an agent: what it thought, said, did and asked. Of the many that are shown, few change with a record. */
 export const TurnItem = memo(DrawnTurn, (old, now) => {
   const { item } = now;
-  if (!alike(old.item, item) || old.store !== now.store || old.toggle !== now.toggle) return false;
+  if (old.view.parked !== now.view.parked || !alike(old.item, item) || old.store !== now.store || old.toggle !== now.toggle) return false;
   if (item.turn.effects.some((id) => id === old.view.effect || id === now.view.effect)) return old.view.effect === now.view.effect && settled(now);
   if ([...item.calls, ...item.inside].some((each) => old.opened.has(each.callee) !== now.opened.has(each.callee))) return false;
   return settled(now);
@@ -72,7 +72,7 @@ function DrawnTurn({ item, view, store, opened, toggle }: Props) {
   const { activation, turn } = item;
   const ids = turn.effects;
   const open = ids.some((id) => !run.effects.get(id)!.end);
-  const kind: Kind = open ? doing(run, activation, now).kind : "wait";
+  const kind: Kind = open ? doing(run, activation, now, view.parked).kind : "wait";
   let tokens = 0;
   let cost = 0;
   for (const each of item.models) {
@@ -152,7 +152,7 @@ function ModelLine({ effect, store, view }: { effect: Effect; store: Store; view
   }
   const reply = effect.reply;
   if (!effect.end) {
-    return <OpenReply effect={effect} live={view.live} />;
+    return view.parked ? <p className="faint sm">It had not answered when its process was left; it is asked again.</p> : <OpenReply effect={effect} live={view.live} />;
   }
   return (
     <>
