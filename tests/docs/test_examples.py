@@ -81,6 +81,7 @@ def play(
     for name in MODEL_SETTINGS:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(folder)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(folder / "config"))
     shutil.copy(path, folder)
     module = types.ModuleType("example")
     monkeypatch.setitem(sys.modules, "example", module)

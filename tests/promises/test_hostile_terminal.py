@@ -134,6 +134,7 @@ CASES = {
         ["--env", "TOKEN\x1b[31m=\x1b[31m", "zzserver", "\x1b[31mx", "\x1b[31m"],
         ["--url", "http://h/\x1b[31m", "zzserver"],
     ],
+    ("mcp", "approve"): [["zzserver"], ["\x1b[31m"]],
     ("mcp", "test"): [[], ["zzserver"], ["\x1b[31m"]],
     ("mcp", "call"): [["\x1b[31m", "x"], ["zzserver", "\x1b[31m"], ["zzserver", "x", "\x1b[31m"]],
     ("knowledge", "rm"): [["\x1b[31m"], ["zznotes"], ["zznotes", "--yes"]],

@@ -46,7 +46,7 @@ OTHERS = {
     ("profiles", "schema"), ("journal", "vacuum"), ("journal", "salvage"), ("journal", "seal"),
     ("knowledge", "add"), ("knowledge", "ls"), ("knowledge", "search"), ("knowledge", "watch"),
     ("knowledge", "stats"), ("knowledge", "rm"),
-    ("mcp", "ls"), ("mcp", "add"), ("mcp", "test"), ("mcp", "call"),
+    ("mcp", "ls"), ("mcp", "add"), ("mcp", "test"), ("mcp", "call"), ("mcp", "approve"),
     ("rules", "add"), ("rules", "ls"), ("rules", "rm"),
     ("runs", "import"), ("runs", "ls"), ("runs", "move"), ("runs", "prune"),
     ("runs", "rename"), ("runs", "rm"), ("serve",), ("ui",),

@@ -27,6 +27,8 @@ PROJECT_FILE = ".mcp.json"
 """In the folder of a project."""
 USER_FILE = "mcp.json"
 """In the user's own folder."""
+PINS_FILE = "mcp-pins.json"
+"""Beside it."""
 MAX_SERVERS = 100
 KEYS = (
     "type", "command", "args", "env", "cwd", "url", "headers", "required", "timeout", "tools", "effect",
@@ -60,8 +62,8 @@ def configured_servers(
 ) -> dict[str, McpServer]:
     """The servers of a project and of the user by name; of two of one name the project's counts.
 
-    folder: the project's. env: for `${NAME}`; None: the process's. Raises McpConfigError with all that is
-    wrong in both files.
+    folder: the project's. env: for `${NAME}`; None: the process's. Their tools are pinned in the user's own
+    folder. Raises McpConfigError with all that is wrong in both files.
     """
     known = os.environ if env is None else env
     found: dict[str, McpServer] = {}
@@ -70,7 +72,7 @@ def configured_servers(
         if not path.is_file():
             continue
         try:
-            found |= read_servers(path, known)
+            found |= read_servers(path, known, pins=os.fspath(user_folder(known) / PINS_FILE))
         except McpConfigError as error:
             faults += error.faults
     if faults:
@@ -78,13 +80,16 @@ def configured_servers(
     return found
 
 
-def read_servers(path: str | os.PathLike[str], env: Mapping[str, str] | None = None) -> dict[str, McpServer]:
-    """The servers in a file by name. Raises McpConfigError with all that is wrong in it."""
+def read_servers(
+    path: str | os.PathLike[str], env: Mapping[str, str] | None = None, *, pins: str = ""
+) -> dict[str, McpServer]:
+    """The servers in a file by name. pins: where their tools are pinned, see McpServer. Raises McpConfigError
+    with all that is wrong in it."""
     try:
         root = read_json(path)
     except ConfigError as error:
         raise McpConfigError([error]) from error
-    return _ConfigReader(os.fspath(path), os.environ if env is None else env).servers(root)
+    return _ConfigReader(os.fspath(path), os.environ if env is None else env, pins).servers(root)
 
 
 class _Unread(Exception):
@@ -94,8 +99,8 @@ class _Unread(Exception):
 class _ConfigReader:
     """The values of one file. faults: what is wrong in it so far."""
 
-    def __init__(self, path: str, env: Mapping[str, str]) -> None:
-        self._path, self._env = path, env
+    def __init__(self, path: str, env: Mapping[str, str], pins: str) -> None:
+        self._path, self._env, self._pins = path, env, pins
         self.faults: list[ConfigError] = []
 
     def servers(self, root: JsonNode) -> dict[str, McpServer]:
@@ -145,7 +150,7 @@ class _ConfigReader:
         del kind
         more = {"effects": effect} if isinstance(effect, dict) else {"effect": effect}
         try:
-            return McpServer(name, **fields, **more, origin=self._path)
+            return McpServer(name, **fields, **more, pins=self._pins, origin=self._path)
         except UserError as error:
             self._note(node.place, at, str(error))
             return None

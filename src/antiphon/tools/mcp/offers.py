@@ -41,6 +41,13 @@ class Definition(Struct, frozen=True):
     description: str
     parameters: Mapping[str, Any]
     whole: Mapping[str, Any] = {}
+    changes: tuple[str, ...] = ()
+    """What the server says otherwise now than when it was approved: so long it is suspended."""
+
+    @classmethod
+    def of(cls, whole: Mapping[str, Any], changes: Iterable[str] = ()) -> Definition:
+        """From all that a server says of a tool."""
+        return cls(whole["name"], whole.get("description", ""), whole["inputSchema"], whole, tuple(changes))
 
     @property
     def hints(self) -> Mapping[str, Any]:
@@ -91,6 +98,11 @@ def tools_of(server: McpServer, definitions: Iterable[Definition], call: Call) -
                 "MCP server %s: its tools %s would both be %s; neither is used", server.name, both, name
             )
             continue
+        if twins[0].changes:
+            told = "; ".join(twins[0].changes)
+            _LOG.warning(
+                "MCP server %s: its tool %s has changed, and is suspended: %s", server.name, name, told
+            )
         try:
             found.append(_tool(server, name, twins[0], call))
         except ToolDefinitionError as error:
@@ -100,6 +112,12 @@ def tools_of(server: McpServer, definitions: Iterable[Definition], call: Call) -
 
 def _tool(server: McpServer, name: str, definition: Definition, call: Call) -> Tool:
     async def ask(ctx: ToolContext, arguments: dict[str, Any]) -> Any:
+        if definition.changes:
+            how = f"A person may approve that: antiphon mcp approve {server.name}"
+            raise ToolError(
+                "it is suspended, since its server defines it otherwise now than when it was approved: "
+                f"{'; '.join(definition.changes)}. {how}"
+            )
         return await call(ctx, definition.name, arguments)
 
     description = clean_text(definition.description)

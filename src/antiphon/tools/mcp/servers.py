@@ -51,6 +51,9 @@ class McpServer(Struct, frozen=True):
     lets none be `read`, `once` believes nothing."""
     effects: Mapping[str, Effect] = {}
     """Your own word on single tools, which counts instead of the server's."""
+    pins: str = ""
+    """The file in which its tools are pinned: one whose definition changes is suspended until a person has
+    approved it. Empty: they are taken as they come."""
     origin: str = ""
     """The file it stands in."""
 

@@ -30,7 +30,8 @@ from pydantic import TypeAdapter, ValidationError
 from antiphon.errors import ToolError
 from antiphon.tools.mcp.child import child_streams
 from antiphon.tools.mcp.fence import FencedStream
-from antiphon.tools.mcp.offers import Definition, shown_result, tools_of
+from antiphon.tools.mcp.offers import shown_result, tools_of
+from antiphon.tools.mcp.pins import approved
 from antiphon.tools.mcp.remote import remote_streams
 from antiphon.tools.mcp.servers import McpServer
 from antiphon.values.secret import shown
@@ -66,6 +67,8 @@ class McpSession:
         self._news = asyncio.Event()
         self._stopping = self._changed = False
         self._gone = ""
+        self.definitions: list[dict[str, Any]] = []
+        """What it said of its tools last."""
         self._client: Client | None = None
         self._task: asyncio.Task[None] | None = None
         self._ready: asyncio.Future[list[Tool]] = asyncio.get_running_loop().create_future()
@@ -157,7 +160,12 @@ class McpSession:
 
     async def _listed(self, client: Client) -> list[Tool]:
         """Raises ToolError, MCPError, ValidationError, TimeoutError."""
-        found: list[Definition] = []
+        self.definitions = found = await self._fetched(client)
+        return tools_of(self._server, await asyncio.to_thread(approved, self._server, found), self.call)
+
+    async def _fetched(self, client: Client) -> list[dict[str, Any]]:
+        """The definitions of its tools, page by page."""
+        found: list[dict[str, Any]] = []
         cursors: set[str | None] = set()
         cursor: str | None = None
         async with asyncio.timeout(LIST_SECONDS):
@@ -165,12 +173,12 @@ class McpSession:
                 cursors.add(cursor)
                 params = PaginatedRequestParams(cursor=cursor) if cursor is not None else None
                 page = await client.session.list_tools(params=params)
-                for each in page.tools:
-                    whole = each.model_dump(by_alias=True, mode="json", exclude_none=True)
-                    found.append(Definition(each.name, each.description or "", each.input_schema, whole))
+                found += [
+                    each.model_dump(by_alias=True, mode="json", exclude_none=True) for each in page.tools
+                ]
                 cursor = page.next_cursor
                 if cursor is None:
-                    return tools_of(self._server, found, self.call)
+                    return found
         raise ToolError(f"its list of tools does not end after {len(cursors)} pages")
 
     # -- calls ------------------------------------------------------------------------------------

@@ -32,9 +32,8 @@ class _Visit:
 
 
 @asynccontextmanager
-async def visited(server: McpServer) -> AsyncGenerator[list[Tool]]:
-    """The tools of a server while this is entered, those alone that are taken. Raises ToolError with why it
-    cannot be reached."""
+async def _connected(server: McpServer) -> AsyncGenerator[tuple[list[Tool], Any]]:
+    """What a server offers, and its session. Raises ToolError with why it cannot be reached."""
     toolset, link = mcp_toolset(server), _Visit()
     try:
         try:
@@ -42,10 +41,33 @@ async def visited(server: McpServer) -> AsyncGenerator[list[Tool]]:
                 offered: Any = await toolset.open(link)
         except TimeoutError:
             raise ToolError(f"it was not reached within {toolset.connect_timeout:g} s") from None
-        yield [each for each in offered if not toolset.only or each.name in toolset.only]
+        taken = [each for each in offered if not toolset.only or each.name in toolset.only]
+        yield taken, link.session
     finally:
         if toolset.close is not None:
             await toolset.close(link)
+
+
+@asynccontextmanager
+async def visited(server: McpServer) -> AsyncGenerator[list[Tool]]:
+    """The tools of a server while this is entered, those alone that are taken. Raises ToolError with why it
+    cannot be reached."""
+    async with _connected(server) as (tools, _):
+        yield tools
+
+
+async def changed(server: McpServer, *, approving: bool) -> dict[str, list[str]]:
+    """Of each tool of a server whose definition has changed since it was approved, what has; approved now, if
+    that is wanted. Raises ToolError."""
+    from antiphon.tools.mcp.pins import approve, difference, pinned
+
+    async with _connected(server) as (_, session):
+        now = {each["name"]: each for each in session.definitions}
+        kept = pinned(server, session.definitions)
+        if approving:
+            approve(server, session.definitions)
+    found = {name: difference(kept[name], each) for name, each in now.items()}
+    return {name: each for name, each in found.items() if each}
 
 
 async def look(servers: Mapping[str, McpServer]) -> dict[str, list[Tool] | str]:

@@ -20,7 +20,8 @@ FINE = "echo one"
 LOST = "the toolset p was lost: "
 NONE = "Unknown tool: p_echo"
 ANSWERED = {
-    "honest": FINE, "pages": FINE, "hello": FINE, "same name": FINE, "remote reference": FINE,
+    "honest": FINE, "redefines": FINE,
+    "pages": FINE, "hello": FINE, "same name": FINE, "remote reference": FINE,
     "deep schema": FINE, "huge schema": FINE, "endless description": FINE, "hostile name": FINE,
     "no name": FINE, "liar": FINE, "many tools": FINE, "wrong id": FINE, "id as text": FINE,
     "null id": FINE, "twice": FINE, "slowly": FINE, "garbage": FINE, "neither": FINE, "odd error": FINE,

@@ -22,7 +22,7 @@ from antiphon.schema.arguments import Invalid
 from antiphon.tools.mcp import McpServer
 from antiphon.tools.mcp.config import PROJECT_FILE, USER_FILE, user_folder
 from antiphon.tools.mcp.offers import tool_name
-from antiphon.tools.mcp.visit import look, visited
+from antiphon.tools.mcp.visit import changed, look, visited
 from antiphon.values.codec import text_of
 from antiphon.values.message import ToolResult
 from antiphon.values.secret import is_secret_name
@@ -159,6 +159,34 @@ def _known(name: str, servers: Mapping[str, McpServer]) -> McpServer:
     if name not in servers:
         raise UnknownName("MCP server", name, servers)
     return servers[name]
+
+
+@mcp.command("approve", short_help="Approve changed tools of a server.")
+@click.argument("name", metavar="SERVER")
+@click.option("--yes", is_flag=True, help="Approve them; without it they are only shown.")
+@json_option
+def approve(name: str, yes: bool, as_json: bool) -> int:
+    """Show which tools of SERVER it defines otherwise now than when they were approved, field by field. Such
+    tools are suspended; --yes approves them as they are now.
+    """
+    server = _known(name, own_servers())
+    try:
+        found = asyncio.run(changed(server, approving=yes))
+    except ToolError as error:
+        exit_codes.complain(text_of(error))
+        return exit_codes.FAILED
+    if as_json:
+        output.say(terminal_escape.json_text({"approved": yes, "changed": found}))
+        return exit_codes.COMPLETED
+    for tool, lines in found.items():
+        output.say(terminal_escape.line(tool, WIDTH))
+        for line in lines:
+            output.say("  " + terminal_escape.line(line, WIDTH * 3))
+    if not found:
+        output.say("Nothing has changed.")
+    else:
+        output.say("Approved." if yes else f"To approve them: antiphon mcp approve {name} --yes")
+    return exit_codes.COMPLETED
 
 
 @mcp.command("call", short_help="Call a tool of a server.")
