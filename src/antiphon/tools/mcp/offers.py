@@ -30,8 +30,8 @@ _ORDER: tuple[Effect, ...] = ("once", "idempotent", "read")
 """Effects, from what says least of a tool to what says most."""
 _OTHER = re.compile(r"[^A-Za-z0-9_-]")
 _LOG = logging.getLogger("antiphon.mcp")
-Call = Callable[[ToolContext, str, dict[str, Any]], Awaitable[Any]]
-"""Calls a tool of a server by the name that it has there."""
+Call = Callable[[ToolContext, str, dict[str, Any], bool], Awaitable[Any]]
+"""Calls a tool of a server by the name that it has there; the flag: never twice."""
 
 
 class Definition(Struct, frozen=True):
@@ -118,7 +118,7 @@ def _tool(server: McpServer, name: str, definition: Definition, call: Call) -> T
                 "it is suspended, since its server defines it otherwise now than when it was approved: "
                 f"{'; '.join(definition.changes)}. {how}"
             )
-        return await call(ctx, definition.name, arguments)
+        return await call(ctx, definition.name, arguments, effect == "once")
 
     description = clean_text(definition.description)
     if len(description) > MAX_DESCRIPTION:
@@ -129,7 +129,7 @@ def _tool(server: McpServer, name: str, definition: Definition, call: Call) -> T
     return tool_from(
         name, description, definition.parameters, ask, effect=effect, timeout=server.timeout,
         labels=("untrusted",), trusted=False, version=definition.digest, title=title,
-        kind="read" if effect == "read" else "other",
+        kind="read" if effect == "read" else "other", reconcile="resume",
     )  # fmt: skip
 
 

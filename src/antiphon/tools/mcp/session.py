@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from functools import partial
 from typing import Any
 
 import anyio
@@ -17,19 +18,27 @@ from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 from mcp_types import (
     CONNECTION_CLOSED,
     HEADER_MISMATCH,
+    INVALID_REQUEST,
     CallToolRequest,
     CallToolRequestParams,
     CallToolResult,
+    CreateMessageRequest,
+    ElicitRequest,
+    ErrorData,
     Implementation,
+    InputRequest,
     InputRequiredResult,
+    InputResponse,
+    ListRootsRequest,
     PaginatedRequestParams,
     ToolListChangedNotification,
 )
 from pydantic import TypeAdapter, ValidationError
 
-from antiphon.errors import ToolError
+from antiphon.errors import EffectFailed, ToolError
 from antiphon.tools.mcp.child import child_streams
 from antiphon.tools.mcp.fence import FencedStream
+from antiphon.tools.mcp.inputs import answer, roots_of
 from antiphon.tools.mcp.offers import shown_result, tools_of
 from antiphon.tools.mcp.pins import approved
 from antiphon.tools.mcp.remote import remote_streams
@@ -47,6 +56,12 @@ STOP_SECONDS = 3.5
 """What ending a connection may take, before it is cut."""
 LISTEN_AGAIN = 5.0
 """Seconds until what a server's word on changes is listened to again, once that was cut."""
+MAX_ROUNDS = 20
+"""How often a server may ask back in one call."""
+ASK_AGAIN = 0.25
+"""Seconds until a server that asks nothing, and is not ready, is asked again."""
+ASKED_BACK = "asked back"
+"""The step under which it is on record what a server asks back."""
 _ANSWER: TypeAdapter[CallToolResult | InputRequiredResult] = TypeAdapter(CallToolResult | InputRequiredResult)
 _LOG = logging.getLogger("antiphon.mcp")
 
@@ -59,6 +74,10 @@ async def _fenced(server: McpServer, ended: Callable[[str], None]) -> AsyncGener
         yield FencedStream(receive, ended), send
 
 
+def _plain(found: CallToolResult | InputRequiredResult) -> dict[str, Any]:
+    return found.model_dump(by_alias=True, mode="json", exclude_none=True)
+
+
 class McpSession:
     """A connection to a server. link: is told what it offers, and that it is lost."""
 
@@ -67,6 +86,7 @@ class McpSession:
         self._news = asyncio.Event()
         self._stopping = self._changed = False
         self._gone = ""
+        self._calls: list[ToolContext] = []
         self.definitions: list[dict[str, Any]] = []
         """What it said of its tools last."""
         self._client: Client | None = None
@@ -120,6 +140,9 @@ class McpSession:
         return Client(
             _fenced(self._server, self._ended), mode="auto", cache=None, message_handler=self._heard,
             client_info=Implementation(name="antiphon", version="1"),
+            elicitation_callback=lambda _, params: self._asked(ElicitRequest(params=params)),
+            sampling_callback=lambda _, params: self._asked(CreateMessageRequest(params=params)),
+            list_roots_callback=lambda _: self._asked(ListRootsRequest()),
         )  # fmt: skip
 
     def _ended(self, reason: str) -> None:
@@ -183,18 +206,86 @@ class McpSession:
 
     # -- calls ------------------------------------------------------------------------------------
 
-    async def call(self, ctx: ToolContext, name: str, arguments: dict[str, Any]) -> Any:
-        """Call a tool; what a model is shown of its result.
+    async def call(self, ctx: ToolContext, name: str, arguments: dict[str, Any], once: bool) -> Any:
+        """Call a tool; what a model is shown of its result. once: never a second time after a crash.
 
         Raises ToolError for what the server says against it, ProviderLost when it is gone, TimeoutError for
         an answer that says nothing of what was done.
         """
-        params = CallToolRequestParams(name=name, arguments=arguments)
-        found = await self._ask(ctx, params)
-        if not isinstance(found, CallToolResult):
-            raise ToolError("it asks back, which cannot be answered")
+        params, rounds = CallToolRequestParams(name=name, arguments=arguments), 0
+        with self._at_work(ctx):
+            while not isinstance(
+                found := await self._answered(ctx, params, once and not rounds), CallToolResult
+            ):
+                rounds += 1
+                if rounds > MAX_ROUNDS:
+                    raise ToolError(f"it asked back more than {MAX_ROUNDS} times")
+                requests = found.input_requests or {}
+                answers = {key: await self._answer(ctx, each) for key, each in requests.items()}
+                if not answers:
+                    await asyncio.sleep(ASK_AGAIN)
+                params = CallToolRequestParams(
+                    name=name, arguments=arguments, input_responses=answers or None,
+                    request_state=found.request_state,
+                )  # fmt: skip
         blocks = [each.model_dump(by_alias=True, mode="json", exclude_none=True) for each in found.content]
         return shown_result(blocks, found.structured_content, failed=found.is_error)
+
+    async def _answered(
+        self, ctx: ToolContext, params: CallToolRequestParams, once: bool
+    ) -> CallToolResult | InputRequiredResult:
+        """What the server says to a call; that it asks back is on record before anybody is asked.
+
+        A call that is run again after a crash goes on from there: what the server has answered before, it is
+        not asked once more. An older server asks in the middle of a call that it has begun, so that there is
+        nothing to go on from.
+        """
+        failed: list[BaseException] = []
+
+        async def ask() -> Any:
+            try:
+                if once:
+                    raise TimeoutError("the process stopped while it was asking")
+                return _plain(await self._ask(ctx, params))
+            except BaseException as error:
+                failed.append(error)
+                raise
+
+        if ctx.attempt == 1:
+            found = await self._ask(ctx, params)
+            if isinstance(found, InputRequiredResult):
+                await ctx.step(ASKED_BACK, partial(_plain, found))
+            return found
+        try:
+            return _ANSWER.validate_python(await ctx.step(ASKED_BACK, ask), by_name=False)
+        except EffectFailed:
+            if failed:
+                raise failed[0] from None
+            raise
+
+    async def _answer(self, ctx: ToolContext, request: InputRequest) -> InputResponse:
+        found = await answer(ctx, self._server, request)
+        if isinstance(found, ErrorData):
+            raise ToolError(f"it asked what cannot be answered: {found.message}")
+        return found
+
+    @contextmanager
+    def _at_work(self, ctx: ToolContext) -> Iterator[None]:
+        """A call is under way."""
+        self._calls.append(ctx)
+        try:
+            yield
+        finally:
+            self._calls.remove(ctx)
+
+    async def _asked(self, request: InputRequest) -> Any:
+        """An older server asks by itself: for the call that is under way, if there is but one."""
+        if isinstance(request, ListRootsRequest):
+            return roots_of(self._server)
+        if len(self._calls) != 1:
+            told = f"{len(self._calls)} calls are under way, and it is not said which one asks"
+            return ErrorData(code=INVALID_REQUEST, message=told)
+        return await answer(self._calls[0], self._server, request)
 
     async def _ask(
         self, ctx: ToolContext, params: CallToolRequestParams

@@ -33,3 +33,5 @@ class ToolOffer(Struct, frozen=True, omit_defaults=True):
     version: str = ""
     kind: ToolKind = "other"
     title: str = ""
+    resumes: bool = False
+    """One that waited when the process died goes on, see `Tool.reconcile`."""

@@ -11,9 +11,9 @@ from antiphon.errors import ToolDefinitionError, ToolError
 from antiphon.values.codec import encode_value
 from antiphon.values.tool import Tool, tool_from
 from antiphon.values.tool.offer import ToolOffer
-from antiphon.values.tool.tool import OutsideCall
+from antiphon.values.tool.tool import OutsideCall, Reconcile
 
-_CONTRACT = ToolOffer.__struct_fields__[3:-1]
+_CONTRACT = ToolOffer.__struct_fields__[3:-2]
 
 
 def offer_of(tool: Tool) -> ToolOffer:
@@ -24,8 +24,8 @@ def offer_of(tool: Tool) -> ToolOffer:
     if isinstance(tool.function, OutsideCall):
         raise ToolDefinitionError(f"{tool.name}: a toolset offers tools that its provider does")
     contract = {each: getattr(tool, each) for each in _CONTRACT}
-    title = tool._shown.title
-    return ToolOffer(tool.name, tool.description, tool.parameters, **contract, title=title)
+    contract |= {"title": tool._shown.title, "resumes": tool.reconcile == "resume"}
+    return ToolOffer(tool.name, tool.description, tool.parameters, **contract)
 
 
 def tool_of(offer: ToolOffer) -> Tool:
@@ -38,7 +38,10 @@ def _made(encoded: bytes) -> Tool:
     """The tool of an offer, the same one for runs that have the same."""
     offer = msgspec.json.decode(encoded, type=ToolOffer)
     contract: dict[str, Any] = {each: getattr(offer, each) for each in (*_CONTRACT, "title")}
-    return tool_from(offer.name, offer.description, offer.parameters, _elsewhere, **contract)
+    reconcile: Reconcile | None = "resume" if offer.resumes else None
+    return tool_from(
+        offer.name, offer.description, offer.parameters, _elsewhere, reconcile=reconcile, **contract
+    )
 
 
 async def _elsewhere(ctx: Any, arguments: dict[str, Any]) -> NoReturn:

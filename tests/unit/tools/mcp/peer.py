@@ -129,6 +129,25 @@ def half_a_sign(request, honest):
     raw(answered.replace("HALF", "\\ud800") + "\n")
 
 
+def form(**properties):
+    return {"type": "object", "properties": properties}
+
+
+def asks(method, **params):
+    """Asks in the middle of a call, and says what it was answered."""
+
+    def ask(request, honest):
+        say({"id": "q1", "method": method, "params": params})
+        for line in sys.stdin:
+            found = json.loads(line)
+            if found.get("id") == "q1":
+                said = found.get("result") or found.get("error")
+                return answer(request, text(json.dumps(said, sort_keys=True)))
+        return None
+
+    return ask
+
+
 def token(request):
     return request["params"]["_meta"]["progressToken"]
 
@@ -206,6 +225,20 @@ CALLS = {
     "closes its output": lambda request, honest: (os.close(1), signal.pause()),
     "closes its input": lambda request, honest: (os.close(0), answer(request, honest), signal.pause()),
     "grandchild": grandchild,
+    "asks a person": asks("elicitation/create", message="Which?", requestedSchema=form(x={"type": "string"})),
+    "asks yes or no": asks("elicitation/create", message="Sure?", requestedSchema=form()),
+    "asks to open": asks(
+        "elicitation/create", mode="url", message="Sign in", url="https://h.example/", elicitationId="1"
+    ),
+    "asks with a pattern": asks(
+        "elicitation/create", message="Which?",
+        requestedSchema=form(x={"type": "string", "pattern": "(a+)+$"}),
+    ),
+    "asks a model": asks(
+        "sampling/createMessage", maxTokens=10, systemPrompt="Be brief.",
+        messages=[{"role": "user", "content": {"type": "text", "text": "What does it cost?"}}],
+    ),
+    "asks for roots": asks("roots/list"),
     "stderr flood": lambda request, honest: (os.write(2, b"\x1b[31mx" * 1_000_000), answer(request, honest)),
 }  # fmt: skip
 AT_START = {
