@@ -12,7 +12,7 @@ import { launch } from "./page";
 const FOLDER = process.env.PICTURES ?? "";
 const ONLY = (process.env.ONLY ?? "").split(",").filter(Boolean);
 const WIDTHS = [1600, 1280, 390];
-const QUALITY = 0.72;
+const QUALITY = 0.62;
 
 interface Scene {
   name: string;
@@ -22,12 +22,19 @@ interface Scene {
   /** Of a server: the run that it has, and how many of its records. */
   run?: string;
   records?: number;
+  /** Nobody drives it. */
+  parked?: boolean;
   /** It only looks. */
   looks?: boolean;
   /** What is done before the picture. */
   act?: (page: Page, fake: Fake, width: number) => Promise<unknown>;
 }
 
+const MODULES = {
+  WM_1: { name: "Effect contracts", description: "What becomes of a call by its effect", status: "completed" },
+  WM_2: { name: "Recovery of a run", description: "What is read again, and what is not", status: "ongoing" },
+  WM_3: { name: "Questions that were open", description: "Who is asked again, and how", status: "pending" },
+};
 const narrow = (pane: string) => async (page: Page, _: Fake, width: number) =>
   width < 900 && page.getByRole("tab", { name: pane, exact: true }).click();
 
@@ -36,6 +43,17 @@ const SCENES: Scene[] = [
   { name: "inbox", hash: "/inbox" },
   { name: "new", hash: "/new", act: (page) => page.getByLabel("Message").fill("What happens to a tool call when the process dies?") },
   { name: "teams", hash: "/teams" },
+  { name: "projects", hash: "/projects" },
+  { name: "project", hash: "/projects/docs" },
+  {
+    name: "board", hash: "/run/RUN?tab=board", run: "research", records: 62, act: (page, fake) => {
+      const { seq, at } = fake.frames[fake.recorded - 1]!;
+      fake.frames.splice(fake.recorded, Infinity, { seq: seq + 1, at, changes: [{ type: "data_changed", activation: 0, set: { work_modules: MODULES } }] });
+      fake.record(1);
+      return page.locator(".card").first().waitFor();
+    },
+  },
+  { name: "parked", hash: "/run/RUN", run: "research", records: 62, parked: true },
   {
     name: "working", hash: "/run/RUN", run: "research", records: 62, act: async (page, fake) => {
       await page.waitForTimeout(100);
@@ -93,6 +111,7 @@ async function taken(browser: Browser, scene: Scene, width: number, look: "light
   const shown = fixture(scene.run ?? "question");
   const fake = new Fake(recent(shown.frames, scene.records), Infinity);
   fake.held = shown.held;
+  if (scene.parked) fake.state = "suspended";
   fake.recorded = scene.records ?? fake.frames.length;
   const asked = fake.frames.flatMap((each) => each.changes).find((each) => each.type === "effect_started" && each.purpose === "approval");
   fake.asks = scene.looks || scene.run ? [] : [{ run_id: fake.run, name: "", team: "research", question: {

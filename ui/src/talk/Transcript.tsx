@@ -46,7 +46,10 @@ export function Transcript({ store, view }: { store: Store; view: View }) {
   if (keepsModules(view.whole)) tabs.splice(2, 0, ["board", "Board"]);
   // Whoever follows a run sees its end, unless something was chosen.
   const follows = view.live && view.connected;
-  const wanted = chosen && effect && effect.start <= view.seq && (view.chosen || !follows) ? nearest(view.run, effect, items) : undefined;
+  const last = items.at(-1);
+  // Who opens a run that has ended, and has chosen nothing, sees what it came to.
+  const result = !view.chosen && !follows && last?.kind === "outcome" ? last.key : undefined;
+  const wanted = result ?? (chosen && effect && effect.start <= view.seq && (view.chosen || !follows) ? nearest(view.run, effect, items) : undefined);
   return (
     <section className="pane p-talk" aria-label="Transcript" id="pane-talk">
       <div className="bar-top">
