@@ -65,6 +65,11 @@ test("a model call shows its request to the letter, what compaction removed, and
   await look.getByText("System <img").waitFor();
   await expect.poll(() => page.locator("img").count()).toBe(0);
   await expect.poll(() => look.innerText()).not.toMatch(/\u202e/);
+  // All calls of that agent stand beside it, and lead to one another.
+  const calls = look.locator(".sec", { hasText: "All model calls of Principal" }).getByRole("button");
+  await expect.poll(() => calls.evaluateAll((all) => all.map((each) => each.getAttribute("aria-current")))).toEqual(["false", "true", "false"]);
+  await calls.first().click();
+  await look.locator(".bar-top code", { hasText: "2/1.m1" }).waitFor();
 });
 
 test("a model call is copied as JSON and as curl, and its link with the run in it", async () => {
@@ -166,6 +171,21 @@ test("several agents at one budget are one item, which is answered from the keyb
   await until(() => fake.posted.length === 2);
   expect(fake.posted[1]!.body).toMatchObject({ question: "2/2.l1", content: "yes" });
   await page.getByRole("button", { name: /Sent/ }).waitFor();
+});
+
+test("on a phone a question has the whole screen, and one goes back to the others", async () => {
+  fake.asks = [limit(), limit({ id: "2/3.c1?", kind: "approval", tool: "write_report", arguments: '{"path":"a.md"}', also: [], rule: `policy of ${HOSTILE} (a.py:7)` })];
+  await served(tab, root, "/inbox", { width: 390 });
+  await page.locator(".item").nth(1).click();
+  await page.locator(".answer h1", { hasText: "write_report" }).waitFor();
+  // Why it is asked, with the place of the rule.
+  await page.locator(".answer").getByText(/policy of <img.* a\.py:7 wants a person asked/).waitFor();
+  await expect.poll(() => page.locator(".list").isVisible()).toBe(false);
+  await page.getByRole("button", { name: "Inbox", exact: true }).click();
+  await page.locator(".item").nth(1).waitFor();
+  await expect.poll(() => page.locator(".answer").isVisible()).toBe(false);
+  await looks(page, { width: 1280 });
+  await expect.poll(() => page.locator(".answer").isVisible()).toBe(true);
 });
 
 test("a permission is remembered for the run, its project or its owner, and what led to it is told", async () => {
@@ -423,6 +443,7 @@ test("axe finds nothing serious in any view, at each width, light and dark", asy
     }
     await page.goto(`${root}/#${place.replace("RUN", fake.run)}`);
     await page.locator(there).first().waitFor({ state: "attached" });
+    if (name === "inbox") await page.locator(".item").first().click();
     if (name === "teams") {
       await page.getByText("Where it is written").click();
       await page.locator(".lines .found").first().waitFor();

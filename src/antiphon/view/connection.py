@@ -93,6 +93,8 @@ class OpenQuestion(Struct, frozen=True):
     """Of an approval and a limit: it is answered `yes`, `no` or `always`."""
     also: tuple[str, ...] = ()
     """Of a limit: the agents beside `agent` that wait for the same answer, each as often as it waits."""
+    rule: str = ""
+    """Of an approval: the hook or the policy that wants a person asked, see `Decision.rule`."""
 
 
 class RunConnection:
@@ -350,7 +352,7 @@ def _question(tree: RunTree, asked: EffectNode) -> OpenQuestion:
     tool, arguments = (asked.name, asked.arguments) if asked.is_approval else ("", "")
     return OpenQuestion(
         asked.id, kind, agent, asked.text, tool, arguments, "", since, VERDICTS, None, until, wait.refused,
-        True, () if asked.is_approval else _joining(tree, asked.id),
+        True, () if asked.is_approval else _joining(tree, asked.id), wait.rule,
     )  # fmt: skip
 
 

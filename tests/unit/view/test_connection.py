@@ -213,6 +213,7 @@ def test_approvals_and_questions_are_answered_from_outside():
         "1/1.c1?", "approval", "pay", '{"amount":3}',
     )  # fmt: skip
     assert (asked[1].kind, asked[1].agent, asked[1].text) == ("question", "a", "Which?")
+    assert [each.rule for each in asked] == ["policy", ""]
     assert (ended, output) == (["1/1.c1?", "1/1.c2"], "done")
     assert "outsider ann" in [getattr(each.event, "decided_by", "") for each in records]
 

@@ -4,7 +4,7 @@ import { failed } from "../state/doing";
 import type { Effect } from "../state/run";
 import type { Store, View } from "../state/store";
 import { briefly, count, lasted, line, usd, visible } from "../state/words";
-import { Section, type Prefixes } from "./Inspector";
+import { isModel, Section, type Prefixes } from "./Inspector";
 import { Request } from "./Request";
 import { followed } from "./Why";
 import { useWhole } from "./whole";
@@ -56,6 +56,29 @@ export function ModelCall({ effect: cut, store, view, prefixes }: {
             : "unknown: the provider did not say it"}</dd></div>
           {usage && <div><dt>Given back</dt><dd>{count(Math.max(0, effect.held - (usage.input_tokens ?? 0) - (usage.output_tokens ?? 0)))}</dd></div>}
         </dl></Section>}
+      <Calls effect={cut} store={store} view={view} />
     </div>
+  );
+}
+
+const MOST = 200;
+
+/** All calls of that agent, the one that is looked at among them. */
+function Calls({ effect, store, view: { run } }: { effect: Effect; store: Store; view: View }) {
+  const who = run.activation(effect.activation);
+  const all = (who?.turns ?? []).flatMap((each) => each.effects).map((id) => run.effects.get(id)!).filter(isModel);
+  if (all.length < 2) return null;
+  const at = all.findIndex((each) => each.id === effect.id);
+  const from = Math.max(0, Math.min(at - MOST / 2, all.length - MOST));
+  return (
+    <Section title={`All model calls of ${visible(who?.label ?? "")}`} more={count(all.length)}>
+      {all.slice(from, from + MOST).map((each) => (
+        <button key={each.id} className="call" aria-current={each.id === effect.id} onClick={() => store.select(each.id)}>
+          <Glyph shape={failed(each) ? "error" : "model"} /><span className="nm">turn {each.turn}</span>
+          <span className="args cut">{each.purpose || line(each.reply?.content.text ?? "") || (each.reply?.calls ?? []).map((one) => line(one.name, 40)).join(", ")}</span>
+          <span className="out faint sm cut">{each.usage ? `${count((each.usage.input_tokens ?? 0) + (each.usage.output_tokens ?? 0))} tok · ` : ""}
+            {each.end ? lasted(each.ended - each.began) : "open"}</span>
+        </button>))}
+    </Section>
   );
 }

@@ -1,8 +1,9 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { Answer } from "../answer/Answer";
 import type { Schema } from "../answer/Arguments";
-import { Glyph } from "../parts/Glyph";
+import { Glyph, Icon } from "../parts/Glyph";
 import { Whole } from "../parts/Text";
+import { Rule } from "../inspect/Why";
 import type { Api } from "../server/api";
 import { commandOf, useSession } from "../server/session";
 import type { Inbox, InboxItemView } from "../server/wire";
@@ -52,7 +53,7 @@ export function Waiting({ api, inbox }: { api: Api; inbox: Loaded<Inbox> }) {
         <div className="page"><div className="in"><h1 className="toolbar">Inbox</h1><Empty title="Nothing waits for you">
           What an agent asks, and each tool that needs a permission, stands here, of every run.</Empty></div></div>)}
       {item && (
-        <div className="split">
+        <div className="split" data-open={there !== undefined || gone || items.length === 1}>
           <ul className="list" aria-label="What waits">
             {items.map((each) => (
               <li key={keyOf(each)}><button className="item" aria-current={each === item} onClick={() => { keep(undefined); choose(keyOf(each)); focus(); }}>
@@ -64,10 +65,12 @@ export function Waiting({ api, inbox }: { api: Api; inbox: Loaded<Inbox> }) {
             {items.length === 0 && <li className="empty faint">Nothing else waits for you.</li>}
           </ul>
           <div className="answer" key={keyOf(item)} ref={box}>
+            {(items.length > 1 || gone) && <button className="btn plain back" onClick={() => { keep(undefined); choose(""); }}><Icon name="prev" />Inbox</button>}
             <div><h1>{headline(item.question)}</h1>
               <p className="dim">in <a className="link" href={`#/run/${item.run_id}?effect=${encodeURIComponent(item.question.id)}`}>
                 {line(item.name || item.team || item.run_id.slice(0, 12), 80)}</a> · {sinceOf(item)}{until(item)}</p></div>
             <Whole text={{ text: item.question.text }} className="said" />
+            {item.question.rule && <p className="dim sm"><Rule rule={item.question.rule} /> wants a person asked.</p>}
             {(item.question.refused ?? 0) > 0 && <p className="kt k-human sm">An answer that was posted did not fit; it is still open.</p>}
             <Led api={api} run={item.run_id} question={item.question.id} />
             {isOutside(item.question) && <Fields json={item.question.arguments ?? ""} />}

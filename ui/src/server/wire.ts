@@ -156,6 +156,7 @@ export interface OpenQuestion {
   refused?: number;
   takes_verdict?: boolean;
   also?: string[];
+  rule?: string;
 }
 
 /** What became of a change of the plan. */
