@@ -108,7 +108,12 @@ def test_only_the_tools_that_are_named_are_taken():
 
 
 def test_what_a_server_offers_otherwise_is_seen_at_the_next_turn():
-    played = play(peer("changes its list"), call("p_echo", text="x"), call("p_act"))
+    def again(request):
+        """Call on until it is seen: when the server's word comes, nobody knows."""
+        offered = [each.name for each in request.tools]
+        return call("p_echo", text="x") if "p_act" in offered else "seen"
+
+    played = play(peer("changes its list"), *[again] * 500)
     assert played.listed[0] == ["p_echo", "p_act"]
     assert played.listed[-1] == ["p_echo"]
 
