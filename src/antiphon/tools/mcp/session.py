@@ -60,6 +60,9 @@ MAX_ROUNDS = 20
 """How often a server may ask back in one call."""
 ASK_AGAIN = 0.25
 """Seconds until a server that asks nothing, and is not ready, is asked again."""
+SUCCESSOR_SECONDS = 30.0
+"""How long it is waited for another connection, to give a server the answers that it asked for."""
+_KEPT_AS = "antiphon_mcp_sessions"
 ASKED_BACK = "asked back"
 """The step under which it is on record what a server asks back."""
 _ANSWER: TypeAdapter[CallToolResult | InputRequiredResult] = TypeAdapter(CallToolResult | InputRequiredResult)
@@ -72,6 +75,15 @@ async def _fenced(server: McpServer, ended: Callable[[str], None]) -> AsyncGener
     streams = child_streams(server, ended) if server.command else remote_streams(server)
     async with streams as (receive, send):
         yield FencedStream(receive, ended), send
+
+
+def sessions_here() -> dict[Any, McpSession]:
+    """The connections of the running event loop that are up, by their servers' keys; kept on the loop."""
+    loop: Any = asyncio.get_running_loop()
+    found: dict[Any, McpSession] | None = getattr(loop, _KEPT_AS, None)
+    if found is None:
+        found = loop.antiphon_mcp_sessions = {}
+    return found
 
 
 def _plain(found: CallToolResult | InputRequiredResult) -> dict[str, Any]:
@@ -118,7 +130,7 @@ class McpSession:
         try:
             async with self._connection() as client:
                 tools = await self._listed(client)
-                self._client = client
+                self._client, sessions_here()[self._server.key] = client, self
                 if not self._ready.done():
                     self._ready.set_result(tools)
                 async with anyio.create_task_group() as group:
@@ -130,6 +142,8 @@ class McpSession:
         except BaseException as error:  # noqa: BLE001 - whatever ends it, its runs go on without it
             reason = self._told(error)
         self._client = None
+        if sessions_here().get(self._server.key) is self:
+            del sessions_here()[self._server.key]
         reason = self._gone or reason or "it ended the connection"
         if not self._ready.done():
             self._ready.set_exception(ToolError(reason))
@@ -214,9 +228,11 @@ class McpSession:
         """
         params, rounds = CallToolRequestParams(name=name, arguments=arguments), 0
         with self._at_work(ctx):
-            while not isinstance(
-                found := await self._answered(ctx, params, once and not rounds), CallToolResult
-            ):
+            while True:
+                session = await self._successor() if rounds else self
+                found = await session._answered(ctx, params, once and not rounds)
+                if isinstance(found, CallToolResult):
+                    break
                 rounds += 1
                 if rounds > MAX_ROUNDS:
                     raise ToolError(f"it asked back more than {MAX_ROUNDS} times")
@@ -230,6 +246,16 @@ class McpSession:
                 )  # fmt: skip
         blocks = [each.model_dump(by_alias=True, mode="json", exclude_none=True) for each in found.content]
         return shown_result(blocks, found.structured_content, failed=found.is_error)
+
+    async def _successor(self) -> McpSession:
+        """The connection that there is now, or soon: people may take days, and this one may be lost."""
+        sessions = sessions_here()
+        for _ in range(int(SUCCESSOR_SECONDS / ASK_AGAIN)):
+            found = sessions.get(self._server.key, self)
+            if found._client is not None:
+                return found
+            await asyncio.sleep(ASK_AGAIN)
+        return self
 
     async def _answered(
         self, ctx: ToolContext, params: CallToolRequestParams, once: bool

@@ -79,6 +79,11 @@ class ToolDoor(Protocol):
         ...
 
     @property
+    def waits(self) -> bool:
+        """Whether others are waited for now, such as a person."""
+        ...
+
+    @property
     def own_time(self) -> AbstractAsyncContextManager[None] | None:
         """What the call has left, as a timeout that stands still while others are waited for; None: all."""
         ...
@@ -91,7 +96,7 @@ class ToolDoor(Protocol):
 class _Closed:
     """The door of a tool that no run has called."""
 
-    own_time = None
+    own_time, waits = None, False
 
     def close(self) -> None:
         """Nothing is waited for."""

@@ -2,7 +2,10 @@
 
 import asyncio
 import json
+import os
+import signal
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -104,6 +107,35 @@ def test_a_question_outlives_the_process_and_the_server_is_not_called_twice(tmp_
             end = await told(run)
         await check_run(journal, "r", reading=set())
         return end
+
+    end = bounded(go())
+    assert (end.outcome, end.content) == ("completed", "tea south 5 EUR 0")
+    assert (tmp_path / "notes").read_text() == "asks about tea\norders tea with state of tea\n"
+
+
+def kill_children(name):
+    """Kill the programs of this process that have this in their command line."""
+    for pid in Path("/proc/self/task", str(os.getpid()), "children").read_text().split():
+        if name in Path("/proc", pid, "cmdline").read_text():
+            os.kill(int(pid), signal.SIGKILL)
+
+
+@pytest.mark.slow
+def test_a_server_that_dies_while_a_person_is_asked_is_given_the_answer_when_it_is_back(tmp_path):
+    async def go():
+        from antiphon.tools.mcp.session import sessions_here
+
+        agent = Agent("a", tools=[mcp_toolset(desk(tmp_path))], model=says(ORDERS))
+        async with open_run([agent], policy=FREE) as run:
+            request = await run.post("a", "go")
+            asked = await question(run)
+            (before,) = sessions_here().values()
+            kill_children("asking_server")
+            while before in sessions_here().values():  # noqa: ASYNC110 - it notices by itself
+                await asyncio.sleep(0)
+            await run.answer(asked.id, '{"region": "south"}', by="ann")
+            await run.result(request)
+            return await told(run)
 
     end = bounded(go())
     assert (end.outcome, end.content) == ("completed", "tea south 5 EUR 0")

@@ -41,6 +41,11 @@ class Door:
             again=goes_on(tool),
         )  # fmt: skip
 
+    @property
+    def waits(self) -> bool:
+        """See `ToolDoor.waits`."""
+        return self.own_time.stands_still
+
     async def execute(self, operation: Operation, content: Any) -> Any:
         """See `ToolDoor.execute`."""
         if get_ident() != self._thread or asyncio.get_running_loop() is not self._loop:

@@ -30,6 +30,11 @@ class OwnTime:
         if timeout is not None:
             await timeout.__aexit__(kind, error, trace)
 
+    @property
+    def stands_still(self) -> bool:
+        """Whether others are waited for now."""
+        return self._stops > 0
+
     @contextmanager
     def stopped(self) -> Iterator[None]:
         """Time passes by while this is held, by several at once perhaps."""

@@ -91,7 +91,7 @@ class ToolProvider:
         self._tried = asyncio.Event()
         self._gone = asyncio.Event()
         self._wanted = asyncio.Event()
-        self._calls: set[asyncio.Timeout] = set()
+        self._calls: dict[asyncio.Timeout, Callable[[], bool]] = {}
         self._idle: asyncio.TimerHandle | None = None
         self._failed_at: float | None = None
         self.tools: dict[str, Tool] = {}
@@ -150,14 +150,15 @@ class ToolProvider:
 
     # -- its calls ----------------------------------------------------------------------------
 
-    def begin_call(self, call: asyncio.Timeout) -> Link | None:
-        """From now on `call` goes off when the provider is lost; the opening that it is a call of."""
-        self._calls.add(call)
+    def begin_call(self, call: asyncio.Timeout, waits: Callable[[], bool]) -> Link | None:
+        """From now on `call` goes off when the provider is lost, unless it `waits` for others. Returns the
+        opening that it is a call of."""
+        self._calls[call] = waits
         return self._link
 
     def end_call(self, call: asyncio.Timeout) -> None:
         """It is over."""
-        self._calls.discard(call)
+        self._calls.pop(call, None)
 
     # -- what it says -------------------------------------------------------------------------
 
@@ -199,9 +200,9 @@ class ToolProvider:
             _LOG.warning("toolset %s is down: %s", self._toolset.name, reason)
             self._tell()
         now = asyncio.get_running_loop().time()
-        for each in list(self._calls):
+        for each in [each for each, waits in self._calls.items() if not waits()]:
             each.reschedule(now)
-        self._calls.clear()
+            del self._calls[each]
 
     def _tell(self) -> None:
         for each in list(self._listeners):

@@ -132,7 +132,7 @@ def _callable(provider: ToolProvider, name: str, tool: Tool, threads: Callable[[
             raise _undone(ctx, f"the toolset {name} is down: {provider.reason}")
         bound = live.bind(encode_value(arguments).decode(), ctx)
         lost = asyncio.timeout(None)
-        link = provider.begin_call(lost)
+        link = provider.begin_call(lost, lambda: ctx.door.waits)
         try:
             async with lost:
                 if live.is_async:

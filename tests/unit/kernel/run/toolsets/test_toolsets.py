@@ -188,6 +188,27 @@ def test_a_plain_function_of_a_toolset_asks_and_its_own_time_stands_still():
     assert asyncio.run(go())[0] == "signed by Ann"
 
 
+def test_a_provider_that_is_lost_while_its_tool_waits_for_a_person_does_not_end_that():
+    @tool(effect="read")
+    async def sign(ctx: ToolContext) -> str:
+        """Have somebody sign."""
+        return await ctx.ask_user("Sign?")
+
+    async def go():
+        provider, model = ScriptedProvider(sign), Script([call("sign"), "done"])
+        async with open_run([Agent("a", tools=[provider.toolset("web")], model=model)]) as run:
+            request = await run.post("a", "go")
+            async for record in run.events(0, deltas=False):
+                if record.asks:
+                    break
+            provider.die("unplugged")
+            await run.answer(record.event.id, "signed by Ann", by="ann")
+            await run.result(request)
+        return last(model)
+
+    assert asyncio.run(go()) == "signed by Ann"
+
+
 def test_calls_of_a_provider_that_stays_down_fail_with_the_reason_and_its_tools_stay_listed():
     provider = ScriptedProvider(find)
 
