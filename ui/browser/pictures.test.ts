@@ -22,6 +22,8 @@ interface Scene {
   /** Of a server: the run that it has, and how many of its records. */
   run?: string;
   records?: number;
+  /** Of a state of a view that has its own pictures. */
+  widths?: number[];
   /** Nobody drives it. */
   parked?: boolean;
   /** It only looks. */
@@ -53,7 +55,7 @@ const SCENES: Scene[] = [
       return page.locator(".card").first().waitFor();
     },
   },
-  { name: "parked", hash: "/run/RUN", run: "research", records: 62, parked: true },
+  { name: "parked", hash: "/run/RUN", run: "research", records: 62, parked: true, widths: [1280] },
   {
     name: "working", hash: "/run/RUN", run: "research", records: 62, act: async (page, fake) => {
       await page.waitForTimeout(100);
@@ -72,14 +74,14 @@ const SCENES: Scene[] = [
       await ask.scrollIntoViewIfNeeded();
     },
   },
-  { name: "answered", hash: "/run/RUN?effect=2/3.c1", run: "research", act: narrow("Inspect") },
+  { name: "answered", hash: "/run/RUN?effect=2/3.c1", run: "research", widths: [1600] },
   {
     name: "tools", hash: "/run/RUN?effect=1/2.c1", run: "at-sea", records: 33, act: async (page, fake, width) => {
       if (width < 900) await page.getByRole("tab", { name: "Transcript", exact: true }).click();
       await page.locator(".inside").waitFor();
     },
   },
-  { name: "look", hash: "/run/RUN", looks: true },
+  { name: "look", hash: "/run/RUN", looks: true, widths: [1280] },
   { name: "run", file: "research" },
   { name: "call", file: "research", hash: "effect=2/3.m1", act: narrow("Inspect") },
   { name: "past", file: "research", hash: "record=55&effect=3/4.m1", act: narrow("Lanes") },
@@ -91,7 +93,7 @@ test.skipIf(!FOLDER)("pictures of every view", async () => {
   const scenes = SCENES.filter((each) => !ONLY.length || ONLY.includes(each.name));
   const written = new Set<string>();
   for (const scene of scenes) {
-    for (const width of WIDTHS) {
+    for (const width of scene.widths ?? WIDTHS) {
       for (const look of ["light", "dark"] as const) {
         const name = `${scene.name}-${width}-${look}.webp`;
         writeFileSync(join(FOLDER, name), await taken(browser, scene, width, look));

@@ -101,7 +101,7 @@ function DrawnTurn({ item, view, store, opened, toggle }: Props) {
       {item.calls.length > 1 && (
         <div className="group">
           {item.calls.map((each) => (
-            <Member key={each.id} call={each} run={run} now={now} open={opened.has(each.callee)} toggle={toggle} />
+            <Member key={each.id} call={each} run={run} now={now} parked={view.parked} open={opened.has(each.callee)} toggle={toggle} />
           ))}
         </div>
       )}
@@ -124,7 +124,7 @@ function ToolLines({ tool, item, view, store, opened, toggle }: Props & { tool: 
             ? <Ask key={each.id} effect={each} store={store} view={view} />
             : each.kind !== "call" || alone(item, each)
               ? <CallLine key={each.id} effect={each} store={store} view={view} />
-              : <Member key={each.id} call={each} run={view.run} now={view.now} open={opened.has(each.callee)} toggle={toggle} />)}
+              : <Member key={each.id} call={each} run={view.run} now={view.now} parked={view.parked} open={opened.has(each.callee)} toggle={toggle} />)}
         </div>
       )}
       {tool.files.length > 0 && <Brought files={tool.files} seq={tool.end} pick={ofEnd(tool.id)} />}
@@ -203,12 +203,12 @@ export function CallLine({ effect, store, view }: { effect: Effect; store: Store
 }
 
 /** One of several calls at once. */
-function Member({ call, run, now, open, toggle }: {
-  call: Effect; run: Run; now: number; open: boolean; toggle(number: number): void;
+function Member({ call, run, now, parked, open, toggle }: {
+  call: Effect; run: Run; now: number; parked: boolean; open: boolean; toggle(number: number): void;
 }) {
   const callee = run.activation(call.callee);
   if (!callee) return null;
-  const state = doing(run, callee, now);
+  const state = doing(run, callee, now, parked);
   let fails = 0;
   let retries = 0;
   let lastTool: Effect | undefined;
