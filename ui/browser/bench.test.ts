@@ -57,6 +57,25 @@ const scrubbed = (page: Page, key: string, shift: boolean): Promise<number[]> =>
   return took.sort((one, other) => one - other);
 }, [key, shift, STEPS] as const);
 
+/** As many screens down, and from the end up again, each until its picture is there, sorted. */
+const scrolled = (page: Page, box: string): Promise<number[]> => page.evaluate(async ([box, steps]) => {
+  const element = document.querySelector(box)!;
+  const took: number[] = [];
+  element.scrollTop = 0;
+  for (let step = 0; step < steps; step++) {
+    const before = performance.now();
+    const end = element.scrollTop + element.clientHeight >= element.scrollHeight - 1;
+    element.scrollTop = end ? 0 : element.scrollTop + element.clientHeight;
+    await new Promise<void>((done) => requestAnimationFrame(() => {
+      const after = new MessageChannel();
+      after.port1.onmessage = () => done();
+      after.port2.postMessage(0);
+    }));
+    took.push(performance.now() - before);
+  }
+  return took.sort((one, other) => one - other);
+}, [box, STEPS] as const);
+
 test.skipIf(!process.env.BENCH)("figures", { timeout: 180_000 }, async () => {
   const load = loadavg()[0]!;
   const browser = await launch();
@@ -98,6 +117,17 @@ test.skipIf(!process.env.BENCH)("figures", { timeout: 180_000 }, async () => {
     const before = await worked();
     const took = await scrubbed(page, key, shift);
     rows.push([`a step of ${what}, work of the page's thread`, ms((await worked() - before) / STEPS), "50 ms"]);
+    rows.push(["… until the picture is there, median", ms(at(took, 0.5)), "50 ms"]);
+    rows.push(["… of 100 the 95th", ms(at(took, 0.95)), ""]);
+    rows.push(["… longest task", ms(await longest(page)), "100 ms"]);
+  }
+  for (const [what, box] of [["transcript", ".talk"], ["list of records", ".records"]] as const) {
+    if (box === ".records") await page.getByRole("tab", { name: "Records" }).click();
+    await page.locator(box).waitFor();
+    await forget(page);
+    const before = await worked();
+    const took = await scrolled(page, box);
+    rows.push([`scrolling the ${what} by a screen, work of the page's thread`, ms((await worked() - before) / STEPS), "50 ms"]);
     rows.push(["… until the picture is there, median", ms(at(took, 0.5)), "50 ms"]);
     rows.push(["… of 100 the 95th", ms(at(took, 0.95)), ""]);
     rows.push(["… longest task", ms(await longest(page)), "100 ms"]);
