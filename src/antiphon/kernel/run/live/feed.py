@@ -3,9 +3,11 @@
 A subscriber is a cursor on the journal and one on the log of deltas, see `deltas/log.py`. What it has not
 read costs no memory of its own.
 
-Few readers are woken by every record, and by what was said within SOON. Many are woken together, group after
-group, by one timer whose period grows with their number: their work never holds the run up for long. It is
-the number of all who read in the event loop, whichever run: two readers of each of 500 runs are many, too.
+Few readers are woken by every record, and by what was said within SOON. Many are woken group after group, by
+a timer whose period grows with their number: their work never holds up for long whatever else is to be done.
+It is the number of all who read in the event loop, whichever run: two readers of each of 500 runs are many,
+too, and each run has its own place in the period, so that runs that move at once do not wake all of them at
+once.
 """
 
 from __future__ import annotations
@@ -69,6 +71,7 @@ class Feed:
     _held = False
     _line: Sequence[Subscription] = ()
     _group = 0
+    _place = 0
     _news = False
     _shown = 0
     _looked = 0.0
@@ -129,7 +132,7 @@ class Feed:
         self.durable = seq
         if self._held:
             self._take_in()
-        if len(self.subscribers) <= FEW or self.ended:
+        if self._few or self.ended:
             for subscriber in self.subscribers:
                 subscriber.wake()
         else:
@@ -196,6 +199,7 @@ class Feed:
         if not self.ended:
             if self._readers is None:
                 self._readers = _readers_here()
+                self._readers[1] = self._place = self._readers[1] + 1
             self._readers[0] += 1
         if len(self.subscribers) > 1:
             return
@@ -217,6 +221,11 @@ class Feed:
     # -- waking -------------------------------------------------------------------------------
 
     @property
+    def _few(self) -> bool:
+        """Whether few read in this event loop."""
+        return self._readers is None or self._readers[0] <= FEW
+
+    @property
     def _period(self) -> float:
         """Seconds in which each reader is woken once, as long as so many read in this event loop."""
         every = self._readers[0] if self._readers is not None else 0
@@ -229,8 +238,16 @@ class Feed:
         if self.timer is not None:
             self.timer.cancel()
         loop, many = asyncio.get_running_loop(), len(self.subscribers)
-        pause = self._period if 0 < many <= FEW else GAP if many else UNHEARD
-        at = self._looked + pause if many else loop.time() + pause
+        if not many:
+            at = loop.time() + UNHEARD
+        elif many > FEW:
+            at = self._looked + GAP
+        elif self._few:
+            at = self._looked + SOON
+        else:
+            period = self._period
+            now = loop.time() - self._place * GAP
+            at = loop.time() + period - now % period
         self.timer = loop.call_at(at, self._look, loop)
 
     def _look(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -263,10 +280,10 @@ class Feed:
 
 
 def _readers_here() -> list[int]:
-    """How many read runs that the running event loop drives: one number for all of these."""
+    """How many read runs that the running event loop drives, and of how many runs somebody ever read."""
     loop = asyncio.get_running_loop()
     if not hasattr(loop, _KEPT_AS):
-        setattr(loop, _KEPT_AS, [0])
+        setattr(loop, _KEPT_AS, [0, 0])
     found: list[int] = getattr(loop, _KEPT_AS)
     return found
 
