@@ -29,6 +29,8 @@ from antiphon.config.yaml import YamlReader, compose_file, is_null, meant
 from antiphon.errors import AntiphonError, ConfigError, UserError
 from antiphon.models.endpoints.choice import key_of
 from antiphon.tools import calculate, convert, date_tools, folder_tools, grep_output, read_output
+from antiphon.tools.folder.edits import edit_tools
+from antiphon.tools.folder.files import file_tools
 from antiphon.tools.folder.review import review_tool
 from antiphon.tools.folder.root import Root
 from antiphon.tools.mcp import McpServer, named_toolsets, server_of
@@ -52,6 +54,7 @@ SETS = (
 """Toolsets; the last ones are what profiles of the documented generation call theirs."""
 KNOWLEDGE = ("search_knowledge", "list_sources", "read_document")
 RAG = ("rag_query", "list_rag_sources")
+WORKSPACE = ("write_file", "review_workspace_files")
 
 _TEAM = ("entry", "model", "endpoints", "agents")
 _FIELDS: Mapping[str, Any] = {
@@ -123,13 +126,20 @@ def toolbox(folder: str, sources: Callable[[], Federation]) -> dict[str, Callabl
         "units": lambda: [convert],
         "outputs": lambda: [read_output, grep_output],
         "rag_tools": of_sources(RAG),
-        "file_system_tools": lambda: [review_tool(Root(folder))],
+        "file_system_tools": lambda: _workspace_tools(folder),
     }
     box.update({name: of_folder((name,)) for name in reading})
     box.update({name: of_sources((name,)) for name in (*KNOWLEDGE, *RAG)})
-    box["review_workspace_files"] = box["file_system_tools"]
+    box.update({name: lambda name=name: _workspace_tools(folder, name) for name in WORKSPACE})  # type: ignore[misc]
     box.update({name: lambda found=found: [found] for name, found in single.items()})  # type: ignore[misc]
     return box
+
+
+def _workspace_tools(folder: str, only: str = "") -> list[Tool]:
+    """`file_system_tools`: what is read with `read_lines`, can be written anew with `write_file`."""
+    root = Root(folder)
+    found = [*edit_tools(root), review_tool(root), *file_tools(root)]
+    return [each for each in found if each.name in ((only,) if only else (*WORKSPACE, "read_lines"))]
 
 
 def _source_tools(federation: Federation) -> list[Tool]:

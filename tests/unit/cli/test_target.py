@@ -6,8 +6,10 @@ from typing import get_type_hints
 
 import pytest
 
+from antiphon import run_sync
 from antiphon.cli.target import load_declared, load_target
 from antiphon.errors import ConfigError, UserError
+from antiphon.models.script import Script, call
 from antiphon.tools.knowledge import KnowledgeKey, KnowledgeStore
 
 
@@ -132,7 +134,8 @@ def test_profiles_find_knowledge_under_the_names_they_have_for_it(here, capsys):
     assert capsys.readouterr().err == ""
     assert not (here / ".antiphon").exists(), "nothing is indexed before anybody asks"
     tools = {each.name: each for each in found.agents[0].tools}
-    assert {"rag_query", "list_rag_sources", "read_document", "review_workspace_files"} <= set(tools)
+    assert {"rag_query", "list_rag_sources", "read_document"} <= set(tools)
+    assert {"write_file", "review_workspace_files", "read_lines"} <= set(tools)
     assert asyncio.run(tools["rag_query"]("moon")) == (
         "[files/tides.md:1-1]\n> The moon pulls the sea.\n\n(files: searched by words alone)"
     )
@@ -206,3 +209,23 @@ def test_a_file_that_is_broken_leaves_what_was_there(here):
     with pytest.raises(UserError):
         load_target("mine.py:a")
     assert sys.modules["mine"].a is good
+
+
+def test_a_profile_reads_a_file_and_writes_it_anew(here):
+    (here / "desk/profiles").mkdir(parents=True)
+    (here / "desk/profiles/Clerk.yaml").write_text(
+        "type: associate\ntool_access_policy: {allowed_toolsets: [file_system_tools, flow_control_end]}\n"
+    )
+    (here / "docs").mkdir()
+    (here / "docs/tides.md").write_text("The moon.\n")
+    model = Script(
+        [
+            call("review_workspace_files"),
+            call("read_lines", path="tides.md"),
+            call("write_file", path="tides.md", content="The sun.\n"),
+            call("finish_flow", summary="written"),
+        ]
+    )
+    result = run_sync(load_target("desk", "docs").agents[0], "Write", model=model, policy="open")
+    assert (result.outcome, result.output) == ("completed", "written")
+    assert (here / "docs/tides.md").read_text() == "The sun.\n"

@@ -90,14 +90,16 @@ def test_toolsets_read_the_folder(read, tmp_path):
 def test_the_sets_of_knowledge_search_the_sources_that_were_given(tmp_path):
     (tmp_path / "tides.md").write_text("The moon pulls the sea.\n")
     path = tmp_path / "team.yaml"
-    path.write_text("agents:\n  - {name: a, tools: [knowledge, rag_tools, review_workspace_files]}\n")
+    path.write_text(
+        "agents:\n  - {name: a, tools: [knowledge, rag_tools, review_workspace_files, write_file]}\n"
+    )
     found = read_team(
         str(path), str(tmp_path), lambda: Federation([FolderSource("sea", tmp_path)], seconds=60)
     )
     tools = {each.name: each for each in found.agents[0].tools}
     assert list(tools) == [
         "search_knowledge", "list_sources", "read_document", "rag_query", "list_rag_sources",
-        "review_workspace_files",
+        "review_workspace_files", "write_file",
     ]  # fmt: skip
     expected = "[sea/tides.md:1-1]\n> The moon pulls the sea.\n\n(sea: searched by words alone)"
     assert asyncio.run(tools["search_knowledge"]("moon")) == expected

@@ -74,11 +74,10 @@ TOOLSETS: Mapping[str, Sequence[str]] = {
 """The toolsets of this style, and the tools in each. A tool without a toolset is one of its own."""
 GIVEN: Mapping[str, Sequence[str]] = {
     "rag_tools": ("rag_query", "list_rag_sources"),
-    "file_system_tools": ("review_workspace_files",),
+    "file_system_tools": ("write_file", "review_workspace_files", "read_lines"),
 }
 """Toolsets that come with Antiphon but need a folder or sources: the command line gives them, code does."""
 ELSEWHERE: Mapping[str, Sequence[str]] = {
     "jina_search_and_visit": ("web_search", "visit_url"),
-    "file_system_tools": ("write_file",),
 }
 """Tools that files of the documented generation name and that do not come with Antiphon."""
