@@ -82,6 +82,7 @@ def test_toolsets_read_the_folder(read, tmp_path):
     (tmp_path / "d/x.md").write_text("hello world")
     _, (agent,) = read("agents: [{name: x, tools: [documents, files, read_lines]}]", str(tmp_path / "d"))
     names = ["search_documents", "list_files", "read_lines", "count_text", "folder_statistics"]
+    names += ["grep_files", "find_files", "view_image", "attach_file"]
     assert sorted(tool.name for tool in agent.tools) == sorted(names)
     count = next(tool for tool in agent.tools if tool.name == "count_text")
     assert "2 words" in count("x.md")
