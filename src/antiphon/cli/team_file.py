@@ -28,8 +28,15 @@ from antiphon import Agent, Example, Limits, LoopOptions, ModelOptions, RetryPol
 from antiphon.config.yaml import YamlReader, compose_file, is_null, meant
 from antiphon.errors import AntiphonError, ConfigError, UserError
 from antiphon.models.endpoints.choice import key_of
-from antiphon.tools import calculate, convert, date_tools, folder_tools, grep_output, read_output
-from antiphon.tools.folder.edits import edit_tools
+from antiphon.tools import (
+    calculate,
+    convert,
+    date_tools,
+    edit_tools,
+    folder_tools,
+    grep_output,
+    read_output,
+)
 from antiphon.tools.folder.files import file_tools
 from antiphon.tools.folder.review import review_tool
 from antiphon.tools.folder.root import Root
@@ -43,6 +50,7 @@ if TYPE_CHECKING:
 SETS = (
     "documents",
     "files",
+    "edits",
     "knowledge",
     "arithmetic",
     "dates",
@@ -52,6 +60,11 @@ SETS = (
     "file_system_tools",
 )
 """Toolsets; the last ones are what profiles of the documented generation call theirs."""
+READING = (
+    "search_documents", "list_files", "read_lines", "count_text", "folder_statistics", "grep_files",
+    "find_files", "view_image", "attach_file",
+)  # fmt: skip
+EDITING = ("edit_file", "write_file", "move_file", "delete_file")
 KNOWLEDGE = ("search_knowledge", "list_sources", "read_document")
 RAG = ("rag_query", "list_rag_sources")
 WORKSPACE = ("write_file", "review_workspace_files")
@@ -109,7 +122,6 @@ def toolbox(folder: str, sources: Callable[[], Federation]) -> dict[str, Callabl
     """Toolsets and single tools by name; a folder is looked at only when one of its tools is taken."""
     tools: list[Tool] = [calculate, convert, *date_tools(), read_output, grep_output]
     single = {each.name: each for each in tools}
-    reading = ("search_documents", "list_files", "read_lines", "count_text", "folder_statistics")
 
     def of_sources(names: Iterable[str]) -> Callable[[], list[Tool]]:
         return lambda: [each for each in _source_tools(sources()) if each.name in names]
@@ -117,9 +129,13 @@ def toolbox(folder: str, sources: Callable[[], Federation]) -> dict[str, Callabl
     def of_folder(names: Iterable[str]) -> Callable[[], list[Tool]]:
         return lambda: [each for each in folder_tools(folder) if each.name in names]
 
+    def changing(names: Iterable[str]) -> Callable[[], list[Tool]]:
+        return lambda: [each for each in _editing_tools(Root(folder)) if each.name in names]
+
     box: dict[str, Callable[[], list[Tool]]] = {
-        "documents": of_folder(reading[:1]),
-        "files": of_folder(reading[1:]),
+        "documents": of_folder(READING[:1]),
+        "files": of_folder(READING[1:]),
+        "edits": changing(EDITING),
         "knowledge": of_sources(KNOWLEDGE),
         "arithmetic": lambda: [calculate],
         "dates": date_tools,
@@ -128,17 +144,23 @@ def toolbox(folder: str, sources: Callable[[], Federation]) -> dict[str, Callabl
         "rag_tools": of_sources(RAG),
         "file_system_tools": lambda: _workspace_tools(folder),
     }
-    box.update({name: of_folder((name,)) for name in reading})
+    box.update({name: of_folder((name,)) for name in READING})
+    box.update({name: changing((name,)) for name in EDITING})
     box.update({name: of_sources((name,)) for name in (*KNOWLEDGE, *RAG)})
     box.update({name: lambda name=name: _workspace_tools(folder, name) for name in WORKSPACE})  # type: ignore[misc]
     box.update({name: lambda found=found: [found] for name, found in single.items()})  # type: ignore[misc]
     return box
 
 
+def _editing_tools(root: Root) -> list[Tool]:
+    """Tools that change files, as a file names them: nobody handed them over in code, so a policy asks."""
+    return [msgspec.structs.replace(each, trusted=False) for each in edit_tools(root)]
+
+
 def _workspace_tools(folder: str, only: str = "") -> list[Tool]:
     """`file_system_tools`: what is read with `read_lines`, can be written anew with `write_file`."""
     root = Root(folder)
-    found = [*edit_tools(root), review_tool(root), *file_tools(root)]
+    found = [*_editing_tools(root), review_tool(root), *file_tools(root)]
     return [each for each in found if each.name in ((only,) if only else (*WORKSPACE, "read_lines"))]
 
 

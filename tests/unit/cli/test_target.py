@@ -11,6 +11,7 @@ from antiphon.cli.target import load_declared, load_target
 from antiphon.errors import ConfigError, UserError
 from antiphon.models.script import Script, call
 from antiphon.tools.knowledge import KnowledgeKey, KnowledgeStore
+from antiphon.values.policy import Policy
 
 
 @pytest.fixture(autouse=True)
@@ -226,6 +227,8 @@ def test_a_profile_reads_a_file_and_writes_it_anew(here):
             call("finish_flow", summary="written"),
         ]
     )
-    result = run_sync(load_target("desk", "docs").agents[0], "Write", model=model, policy="open")
+    result = run_sync(
+        load_target("desk", "docs").agents[0], "Write", model=model, policy=Policy(allow=("write_file",))
+    )
     assert (result.outcome, result.output) == ("completed", "written")
     assert (here / "docs/tides.md").read_text() == "The sun.\n"

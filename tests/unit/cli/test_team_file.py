@@ -4,12 +4,13 @@ import asyncio
 
 import pytest
 
-from antiphon import Example, Limits, LoopOptions, ModelOptions, RetryPolicy
-from antiphon.cli.team_file import read_team
+from antiphon import Example, Limits, LoopOptions, ModelOptions, RetryPolicy, ToolContext
+from antiphon.cli.team_file import EDITING, read_team
 from antiphon.config.yaml import MAX_BYTES
 from antiphon.errors import ConfigError
 from antiphon.models.endpoints import EndpointOptions
 from antiphon.tools.knowledge import Federation, FolderSource
+from antiphon.values.policy import OPEN, rule
 
 
 def no_sources():
@@ -106,6 +107,20 @@ def test_the_sets_of_knowledge_search_the_sources_that_were_given(tmp_path):
     assert asyncio.run(tools["search_knowledge"]("moon")) == expected
     assert asyncio.run(tools["rag_query"]("moon")) == expected
     assert tools["review_workspace_files"]().startswith("team.yaml (")
+
+
+def test_tools_that_change_files_are_asked_for_where_a_file_names_them(read, tmp_path):
+    (tmp_path / "d").mkdir()
+    _, (agent,) = read(
+        "agents: [{name: x, tools: [edits, file_system_tools, edit_file]}]", str(tmp_path / "d")
+    )
+    edits = {tool.name: tool for tool in agent.tools}
+    read_too = ["review_workspace_files", "read_lines"]
+    assert list(edits) == ["edit_file", "write_file", "move_file", "delete_file", *read_too]
+    # `open` allows what was handed over in code, and this was not.
+    assert {rule(OPEN, edits[name])[0] for name in EDITING} == {"ask"}
+    assert edits["write_file"](ToolContext(), "a.txt", "made\n").startswith("a.txt, written, version")
+    assert (tmp_path / "d" / "a.txt").read_text() == "made\n"
 
 
 @pytest.mark.parametrize(
