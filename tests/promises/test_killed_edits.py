@@ -129,9 +129,11 @@ def team(world: World) -> list[Agent]:
     return [agent(folder)]
 
 
-@pytest.mark.slow
-def test_killed_at_a_sample_of_records(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "every", [pytest.param(7, marks=pytest.mark.slow), pytest.param(1, marks=pytest.mark.deep)]
+)
+def test_killed_at_records(tmp_path: Path, every: int) -> None:
     scenario = Scenario("edits", team, lambda: Script({"a": LINES}, by="turn"), (("a", "go"),), counted=True)
-    report = enumerate_crashes(scenario, tmp_path, commit="deferred", every=3)
+    report = enumerate_crashes(scenario, tmp_path, commit="deferred", every=every)
     assert not report.bad, str(report)
     assert {"append", "durable", "tool", "tool done"} <= set(report.names)

@@ -118,6 +118,7 @@ def test_what_is_read_only_there_already_or_no_file_is_refused(folder: Path) -> 
         ("write_file", ("src", "b"), "is a folder"),
         ("write_file", ("notes.md/b", "b"), "a part of the path is a file"),
         ("write_file", (".", "b"), "The folder itself"),
+        ("write_file", ("x" * 300, "b"), "longer than the file system takes"),
         ("write_file", ("../b", "b"), "leads out"),
         ("write_file", (".git/config", "b"), "keeps the versions"),
         ("write_file", (".env", "b"), "looks like a secret"),
@@ -125,6 +126,23 @@ def test_what_is_read_only_there_already_or_no_file_is_refused(folder: Path) -> 
     ):
         with pytest.raises(ToolError, match=why):
             used[name](NOBODY, *arguments)
+
+
+def test_a_file_of_another_user_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: (folder / "notes.md").stat().st_uid + 1)
+    with pytest.raises(ToolError, match="belongs to another user"):
+        tools(folder)["edit_file"](NOBODY, "notes.md", "Tea", "Rum")
+
+
+def test_of_a_long_file_watchers_see_the_part_around_the_edit(folder: Path) -> None:
+    (folder / "long.md").write_text("".join(f"line {at}\n" for at in range(20_000)))
+    told: list[Any] = []
+    ctx = ToolContext(report_progress=lambda text="", **more: told.append(more["diffs"][0]))
+    tools(folder)["edit_file"](ctx, "long.md", "line 9999\n", "line 9999!\n")
+    (found,) = told
+    assert found.cut
+    assert len(found.before) < 10_000
+    assert found.before.replace("line 9999\n", "line 9999!\n") == found.after
 
 
 def test_line_ends_and_encoding_of_a_file_that_is_written_anew_stay(folder: Path) -> None:

@@ -143,6 +143,57 @@ def test_what_could_be_meant_in_two_ways_is_refused(text: str, old: str, new: st
     assert why in refused(text, (old, new))
 
 
+@pytest.mark.parametrize(
+    ("text", "old", "new", "expected"),
+    [
+        (
+            "def f():\n    if a:\n        b\n",
+            "def f():\n  if a:\n    b",
+            "def f():\n  if a:\n    if c:\n      b",
+            "def f():\n    if a:\n        if c:\n            b\n",
+        ),
+        (
+            "\t\tif a:\n\t\t\tb\n",
+            "if a:\n    b",
+            "if a:\n    if c:\n        b",
+            "\t\tif a:\n\t\t\tif c:\n\t\t\t\tb\n",
+        ),
+        ("    a\n    b\n", "\ta\n\tb", "\ta\n\tif c:\n\t\tb", "    a\n    if c:\n        b\n"),
+        ("  a\n  b\n", "    a\n    b", "    a\n      c\n    b", "  a\n    c\n  b\n"),
+        ("  a = 1\n    b = 2\n", "a = 1\nb = 2", "a = 1\nb = 3", "  a = 1\n    b = 3\n"),
+        ("  a\n  b\n    c\n", "a\nb\nc", "a\nx\nb\nc", "  a\n  x\n  b\n    c\n"),
+    ],
+    ids=[
+        "two for four",
+        "tabs, and lost",
+        "blanks for tabs",
+        "too deep",
+        "line for line",
+        "between two alike",
+    ],
+)
+def test_indents_of_new_lines_follow_from_those_that_stay(
+    text: str, old: str, new: str, expected: str
+) -> None:
+    assert made(text, (old, new)) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new"),
+    [
+        ("  a = 1\n    b = 2\n", "a = 1\nb = 2", "a = 1\nc = 3\nb = 3"),
+        ("  a\n    b\n", "a\nb", "a\nx\nb"),
+        ("\t\ta\n\t\tb\n", "a\nb", "a\n    c\nb"),
+        ("if a:\n  b\n", "if a:\n    b", "if a:\n    b\n   c"),
+        ("    a\n    b\n", "        a\n        b", "        a\n      c\n        b\n  d"),
+        ("    if a:\n        b\n", "if a:\n        b  ", "if a:\n    c\n        b"),
+    ],
+    ids=["more lines", "between two that differ", "no unit", "between two steps", "less deep", "one is lost"],
+)  # fmt: skip
+def test_where_nothing_follows_nothing_is_changed(text: str, old: str, new: str) -> None:
+    assert "does not follow from it" in refused(text, (old, new))
+
+
 def test_part_of_a_line_with_other_white_space_is_refused() -> None:
     assert "Nearest is line 5" in refused(CODE, ("raise  KeyError", "raise LookupError"))
 

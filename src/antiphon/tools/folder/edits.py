@@ -339,5 +339,5 @@ def _difference(name: str, before: str | None, after: str | None, placed: Sequen
     if not placed or len(before or "") + len(after or "") <= MAX_DIFF or before is None or after is None:
         return FileDiff(name, before, after)
     first = before.rfind("\n", 0, max(placed[0].start - MAX_DIFF // 8, 0)) + 1
-    behind = min(len(before) - placed[-1].end, MAX_DIFF // 8)
+    behind = max(len(before) - placed[-1].end - MAX_DIFF // 8, 0)
     return FileDiff(name, before[first : len(before) - behind], after[first : len(after) - behind], cut=True)

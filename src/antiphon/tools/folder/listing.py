@@ -20,8 +20,8 @@ MOST_FILES = 200_000
 SECONDS = 10.0
 """For which git is waited; then the folder is walked."""
 _ASKED = (
-    "-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false", "ls-files", "-z", "--cached", "--others",
-    "--exclude-standard",
+    "-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false", "-c", "protocol.allow=never",
+    "ls-files", "-z", "--cached", "--others", "--exclude-standard",
 )  # fmt: skip
 
 

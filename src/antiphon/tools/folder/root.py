@@ -296,6 +296,8 @@ class Root:
             return ToolError(f"{name} is, or lies behind, a symbolic link; links are not followed")
         if error.errno == errno.ENOTDIR and folder:
             return ToolError(f"{name} is a file, not a folder; try count_text or read_lines")
+        if error.errno == errno.ENAMETOOLONG and doing != "read":
+            return ToolError("A part of the path is longer than the file system takes")
         if error.errno == errno.ENOTDIR and doing != "read":
             return ToolError(f"{name} can not be {doing}: a part of the path is a file")
         if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG):

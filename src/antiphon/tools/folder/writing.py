@@ -32,6 +32,8 @@ PATIENCE = 10.0
 """Seconds for which another one's change of the folder is waited for."""
 _KEEP, _EXCHANGE = 1, 2
 """How `renameat2` renames: to no file that is there; with one that is."""
+_CANNOT = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EPERM)
+"""What a file system, or a container, says that cannot rename so; then it is looked at right before."""
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
 
 
@@ -212,7 +214,7 @@ def _swap(folder: FolderHandle, spare: str, name: str, before: FoundFile) -> Non
     try:
         exchanged = _rename_with(folder, spare, folder, name, _EXCHANGE)
     except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP):
+        if error.errno not in _CANNOT:
             raise
         exchanged = False
     if exchanged:
@@ -242,7 +244,7 @@ def _rename(old: FolderHandle, name: str, new: FolderHandle, to: str, flags: int
         if _rename_with(old, name, new, to, flags):
             return
     except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP):
+        if error.errno not in _CANNOT:
             raise
     if new.has(to):
         raise FileExistsError(errno.EEXIST, "is there already", to)

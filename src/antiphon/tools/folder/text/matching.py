@@ -106,7 +106,7 @@ def _exact(text: str, old: str, new: str, start: int) -> Placed:
     """The only place where the text occurs as given; refused where it looks like another one was meant."""
     end, line = start + len(old), _line(text, start)
     if _inside_word(text, start) or _inside_word(text, end):
-        others = [each for each in _agreeing(text.split("\n"), _Wanted(old)) if each + 1 != line]
+        others = _agreeing(text.split("\n"), _Wanted(old))
         if others:
             raise ToolError(
                 f"`old` stands inside of a word at line {line}, and but for white space it is all of line "
