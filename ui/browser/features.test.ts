@@ -1,7 +1,7 @@
 // What people do around a run: look up exactly what was sent, find, answer, start, keep files, steer the plan.
 import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
-import { Fake, until } from "../tests/fake";
+import { Door, Fake, until } from "../tests/fake";
 import { fixture } from "../tests/fixtures";
 import type { CutText, Frame } from "../src/state/wire";
 import { launch, looks, serious, served, tabOf, type Tab } from "./page";
@@ -10,23 +10,27 @@ const HOSTILE = "<img src=x onerror=document.title='owned'>\u202egnp.exe'; rm -r
 let browser: Browser;
 let tab: Tab;
 let fake: Fake;
-let root = "";
+const door = new Door();
 let page: Page;
 beforeAll(async () => {
   browser = await launch();
   tab = await tabOf(browser);
   ({ page } = tab);
+  await door.open();
   await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
 });
-afterAll(() => browser.close());
-beforeEach(async () => {
+afterAll(async () => {
+  await browser.close();
+  await door.close();
+});
+beforeEach(() => {
   fake = new Fake(recently(fixture("question").frames), Infinity);
   fake.recorded = fake.frames.length;
-  root = await fake.open(root ? Number(new URL(root).port) : 0);
+  door.behind = fake;
 });
-afterEach(async () => {
+afterEach(() => {
   expect(tab.faults).toEqual([]);
-  await fake.close();
+  door.shut();
 });
 
 function recently(frames: Frame[]): Frame[] {
@@ -34,7 +38,7 @@ function recently(frames: Frame[]): Frame[] {
   return frames.map((each) => ({ ...each, at: each.at + later }));
 }
 
-const open = (hash: string): Promise<Page> => served(tab, root, hash, { width: 1280 });
+const open = (hash: string): Promise<Page> => served(tab, door.root, hash, { width: 1280 });
 const live = (more = ""): string => `/run/${fake.run}${more}`;
 const copied = (): Promise<string> => page.evaluate(() => navigator.clipboard.readText());
 
@@ -86,12 +90,12 @@ test("a model call is copied as JSON and as curl, and its link with the run in i
   await page.getByRole("button", { name: "Copy as JSON" }).click();
   await until(async () => (await copied()).startsWith("{"));
   expect(JSON.parse(await copied()).request.messages[0].content).toBe(HOSTILE);
-  await page.goto(`${root}/#${live("?effect=2/1.m1")}`);
+  await page.goto(`${door.root}/#${live("?effect=2/1.m1")}`);
   await page.locator(".p-look").getByText(/NOT to the letter/).waitFor();
   await page.goBack();
   await page.keyboard.press("c");
   await until(async () => (await copied()).startsWith("http"));
-  await expect.poll(copied).toBe(`${root}/#${live("?effect=2%2F2.m1")}`);
+  await expect.poll(copied).toBe(`${door.root}/#${live("?effect=2%2F2.m1")}`);
 });
 
 test("find or do: runs, agents and commands, from the keyboard", async () => {
@@ -175,7 +179,7 @@ test("several agents at one budget are one item, which is answered from the keyb
 
 test("on a phone a question has the whole screen, and one goes back to the others", async () => {
   fake.asks = [limit(), limit({ id: "2/3.c1?", kind: "approval", tool: "write_report", arguments: '{"path":"a.md"}', also: [], rule: `policy of ${HOSTILE} (a.py:7)` })];
-  await served(tab, root, "/inbox", { width: 390 });
+  await served(tab, door.root, "/inbox", { width: 390 });
   await page.locator(".item").nth(1).click();
   await page.locator(".answer h1", { hasText: "write_report" }).waitFor();
   // Why it is asked, with the place of the rule.
@@ -262,7 +266,7 @@ test("a run is started with a model, a policy, data, files and a project, and is
   await page.getByLabel("Tokens, at most").fill("1,000");
   await page.getByText("At most $0: 1,000 tokens that nobody bills, then it asks you.").waitFor();
   await expect.poll(() => breach.inputValue()).toBe("ask");
-  await expect.poll(() => page.locator("aside .well").innerText()).toContain(`curl ${root}/runs`);
+  await expect.poll(() => page.locator("aside .well").innerText()).toContain(`curl ${door.root}/runs`);
   await page.getByRole("button", { name: /Start/ }).click();
   await until(() => fake.posted.length === 1);
   expect(fake.posted[0]!.body).toEqual({
@@ -439,9 +443,9 @@ test("axe finds nothing serious in any view, at each width, light and dark", asy
   for (const [name, place, there, widths, part] of VIEWS) {
     if (name === "parked") {
       Object.assign(fake, { state: "suspended", recorded: 7 });
-      await page.goto(`${root}/#/inbox`);
+      await page.goto(`${door.root}/#/inbox`);
     }
-    await page.goto(`${root}/#${place.replace("RUN", fake.run)}`);
+    await page.goto(`${door.root}/#${place.replace("RUN", fake.run)}`);
     await page.locator(there).first().waitFor({ state: "attached" });
     if (name === "inbox") await page.locator(".item").first().click();
     if (name === "teams") {
@@ -456,7 +460,7 @@ test("axe finds nothing serious in any view, at each width, light and dark", asy
       await look(`${name} at ${width}, ${dark ? "dark" : "light"}`, part);
     }
   }
-  await page.goto(`${root}/#/runs`);
+  await page.goto(`${door.root}/#/runs`);
   await page.locator(".runs tbody tr").first().waitFor();
   await page.keyboard.press("Control+k");
   await page.locator("#found [role=option]").first().waitFor();

@@ -1,7 +1,7 @@
 // What people do in a page of a server that a test holds in its hand: one tab, which each test loads anew.
 import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
-import { Fake, until } from "../tests/fake";
+import { Door, Fake, until } from "../tests/fake";
 import { fixture } from "../tests/fixtures";
 import type { Frame } from "../src/state/wire";
 import { launch, looks, served, tabOf, type Tab } from "./page";
@@ -9,23 +9,27 @@ import { launch, looks, served, tabOf, type Tab } from "./page";
 let browser: Browser;
 let tab: Tab;
 let fake: Fake;
-let root = "";
+const door = new Door();
 beforeAll(async () => {
   browser = await launch();
   tab = await tabOf(browser);
+  await door.open();
 });
-afterAll(() => browser.close());
-beforeEach(async () => {
+afterAll(async () => {
+  await browser.close();
+  await door.close();
+});
+beforeEach(() => {
   // Of the run whose approval is still open; the first model call has just begun.
   fake = new Fake(recently(fixture("question").frames), 7);
-  root = await fake.open(root ? Number(new URL(root).port) : 0);
+  door.behind = fake;
 });
-afterEach(async () => {
+afterEach(() => {
   expect(tab.faults).toEqual([]);
-  await fake.close();
+  door.shut();
 });
 
-const open = (hash = ""): Promise<Page> => served(tab, root, hash);
+const open = (hash = ""): Promise<Page> => served(tab, door.root, hash);
 /** The same as if it had begun a minute ago. */
 function recently(frames: Frame[]): Frame[] {
   const later = Date.now() / 1000 - frames.at(-1)!.at - 40;
@@ -147,9 +151,7 @@ test("a question with a schema is a form, whose answer is checked before it is s
     text: { text: "How many, and of what?" },
     schema: { type: "object", properties: { what: { type: "string", enum: ["tea", "coffee"] }, many: { type: "integer" } } },
   }] });
-  await fake.close();
-  fake = new Fake(frames, 12);
-  root = await fake.open();
+  door.behind = fake = new Fake(frames, 12);
   const page = await open(live());
   const ask = page.locator(".ask");
   await ask.getByLabel("what").selectOption("coffee");
@@ -166,12 +168,11 @@ test("a question with a schema is a form, whose answer is checked before it is s
 test("the server is killed and comes back: the page says so, stays readable, and misses nothing", async () => {
   const page = await open(live());
   await until(() => fake.connections === 1);
-  const port = Number(new URL(root).port);
-  await fake.close();
+  await door.close();
   await page.getByText("Reconnecting.").waitFor();
   await expect.poll(() => record(page)).toBe("7");
-  fake = new Fake(fake.frames, 30);
-  await fake.open(port);
+  door.behind = fake = new Fake(fake.frames, 30, fake.run);
+  await door.open();
   await until(async () => (await record(page)) === "30");
   await page.getByText("Reconnecting.").waitFor({ state: "detached" });
   fake.record(2);
@@ -197,7 +198,7 @@ test("two tabs see the same", async () => {
   const one = await open(live());
   const other = await tabOf(browser);
   await looks(other.page, { width: 390 });
-  await served(other, root, live());
+  await served(other, door.root, live());
   await until(() => fake.connections === 2);
   fake.record(20);
   await until(async () => (await record(one)) === "27" && (await record(other.page)) === "27");

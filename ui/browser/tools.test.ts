@@ -1,7 +1,7 @@
 // What tools ask in their middle, what others do for them, how far they are, and the files that they bring.
 import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { Fake, until } from "../tests/fake";
+import { Door, Fake, until } from "../tests/fake";
 import { fixture } from "../tests/fixtures";
 import type { ChangeFrame, FileFrame, Frame } from "../src/state/wire";
 import { launch, looks, open, serious, served, tabOf, type Tab } from "./page";
@@ -12,16 +12,20 @@ let browser: Browser;
 let tab: Tab;
 let page: Page;
 let fake: Fake;
-let root = "";
+const door = new Door();
 beforeAll(async () => {
   browser = await launch();
   tab = await tabOf(browser);
   ({ page } = tab);
+  await door.open();
 });
-afterAll(() => browser.close());
-afterEach(async () => {
+afterAll(async () => {
+  await browser.close();
+  await door.close();
+});
+afterEach(() => {
   expect(tab.faults).toEqual([]);
-  await fake.close();
+  door.shut();
 });
 
 /** The record with which something begins or ends. */
@@ -32,8 +36,8 @@ async function live(records: number, { effect = "", edit = (all: Frame[]): Frame
   const later = Date.now() / 1000 - frames[records - 1]!.at - 2;
   fake = new Fake(edit(frames).map((each) => ({ ...each, at: each.at + later })), Infinity);
   Object.assign(fake, { recorded: records, held: { ...held, ...more } });
-  root = await fake.open(root ? Number(new URL(root).port) : 0);
-  await served(tab, root, `/run/${fake.run}${effect && `?effect=${effect}`}`, { width: 1600 });
+  door.behind = fake;
+  await served(tab, door.root, `/run/${fake.run}${effect && `?effect=${effect}`}`, { width: 1600 });
   await page.locator(".turn").first().waitFor();
 }
 const inside = () => page.getByRole("group", { name: "Inside of book_boat" });
@@ -65,7 +69,7 @@ test("an outside call in the inbox says so, with its arguments", async () => {
   fake.asks = [{ run_id: fake.run, name: "", team: "boats", question: {
     id: "1/1.c1", kind: "question", agent: "Clerk", tool: "read_calendar", text: "Do it", arguments: `{"month":${JSON.stringify(HOSTILE)}}`, since: 1, options: [],
   } }];
-  await page.goto(`${root}/#/inbox`);
+  await page.goto(`${door.root}/#/inbox`);
   await page.getByRole("heading", { name: "Clerk asks you to do read_calendar" }).waitFor();
   await page.locator(".answer .kv", { hasText: "<img src=x" }).waitFor();
   await page.getByLabel("Its result").fill("done");

@@ -17,8 +17,33 @@ const OTHERS = [
   ["completed", "research", "How do tides work?", 22_460, 0.0158],
 ] as const;
 
+/** An address that stays from test to test, and what answers there now: what asks while nothing does is turned away. */
+export class Door {
+  behind: Fake | undefined;
+  root = "";
+  private server = createServer((request, response) => void (this.behind ? this.behind.serve(request, response) : request.socket.destroy()));
+
+  async open(): Promise<void> {
+    await new Promise<void>((done) => this.server.listen(Number(new URL(this.root || "http://here").port), "127.0.0.1", done));
+    this.root = `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`;
+  }
+
+  async close(): Promise<void> {
+    this.behind?.cut();
+    this.server.closeAllConnections();
+    await new Promise((done) => this.server.close(done));
+  }
+
+  /** The test is over: the page that it left is answered no more. */
+  shut(): void {
+    this.behind?.cut();
+    this.behind = undefined;
+  }
+}
+
+let made = 0;
+
 export class Fake {
-  readonly run = "f00dfacecafe4000";
   recorded: number;
   /** What came by POST, and how it is answered: a problem, or null for all well. */
   posted: { path: string; body: Record<string, unknown>; method: string }[] = [];
@@ -71,7 +96,8 @@ export class Fake {
   private server: Server;
   private streams = new Set<ServerResponse>();
 
-  constructor(readonly frames: Frame[], recorded: number) {
+  /** run: its id, one of its own unless it is given: a page of another test asks for another. */
+  constructor(readonly frames: Frame[], recorded: number, readonly run = `f00dfacecafe${String(4_000 + made++)}`) {
     this.recorded = recorded;
     this.server = createServer((request, response) => void this.serve(request, response));
   }
@@ -122,14 +148,14 @@ export class Fake {
     return this.streams.size;
   }
 
-  private async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const url = new URL(request.url ?? "/", "http://fake");
     if (url.pathname.startsWith("/teams")) this.queries.push(url.pathname + url.search);
     if (this.down) return void request.socket.destroy();
     if (request.method !== "GET") return this.take(url.pathname, request, response);
     if (url.pathname === "/session") await this.known;
     const found = this.answer(url);
-    if (url.pathname.endsWith("/events")) return this.stream(request, response);
+    if (url.pathname === `/runs/${this.run}/events`) return this.stream(request, response);
     if (found !== undefined) {
       response.writeHead(200, { "content-type": "application/json" });
       return void response.end(JSON.stringify(url.pathname.endsWith("/frames") ? found : this.spoil(found, url.pathname)));

@@ -1,8 +1,6 @@
-import { useEffect, useState } from "react";
 import { Glyph } from "../parts/Glyph";
 import { TeamGraph } from "../start/Graph";
 import type { Api } from "../server/api";
-import { reason } from "../server/problem";
 import type { TeamView } from "../server/wire";
 import { line, plural, visible } from "../state/words";
 import { useLoaded } from "./load";
@@ -26,10 +24,9 @@ export function Teams({ api, project = "" }: { api: Api; project?: string }) {
 }
 
 function Team({ api, name, project }: { api: Api; name: string; project: string }) {
-  const [team, setTeam] = useState<TeamView>();
-  const [wrong, setWrong] = useState("");
-  useEffect(() => { api.team(name, project).then(setTeam, (error: unknown) => setWrong(reason(error))); }, [api, name, project]);
-  return wrong ? <Trouble>{wrong}</Trouble> : team ? <TeamSheet api={api} name={name} team={team} project={project} /> : <Loading />;
+  const { value: team, error, again } = useLoaded(() => api.team(name, project), 60, `${name} ${project}`);
+  if (!team) return error ? <Trouble again={again}>{error}</Trouble> : <Loading />;
+  return <TeamSheet api={api} name={name} team={team} project={project} />;
 }
 
 const RULES: Record<string, string> = { ask: "; asks you first", deny: "; denied" };
