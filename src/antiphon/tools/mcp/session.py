@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 from typing import Any
 
 import anyio
-from mcp import Client, MCPError
+from mcp import Client, ClientSession, MCPError
 from mcp.client._transport import TransportStreams
 from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 from mcp_types import (
@@ -39,6 +39,7 @@ from antiphon.errors import EffectFailed, ToolError
 from antiphon.tools.mcp.child import child_streams
 from antiphon.tools.mcp.fence import FencedStream
 from antiphon.tools.mcp.inputs import answer, roots_of
+from antiphon.tools.mcp.library import reading_tools
 from antiphon.tools.mcp.offers import shown_result, tools_of
 from antiphon.tools.mcp.pins import approved
 from antiphon.tools.mcp.remote import remote_streams
@@ -198,7 +199,9 @@ class McpSession:
     async def _listed(self, client: Client) -> list[Tool]:
         """Raises ToolError, MCPError, ValidationError, TimeoutError."""
         self.definitions = found = await self._fetched(client)
-        return tools_of(self._server, await asyncio.to_thread(approved, self._server, found), self.call)
+        tools = tools_of(self._server, await asyncio.to_thread(approved, self._server, found), self.call)
+        names = {each.name for each in tools}
+        return [*tools, *reading_tools(self._server, client.server_capabilities, self._fetch, names)]
 
     async def _fetched(self, client: Client) -> list[dict[str, Any]]:
         """The definitions of its tools, page by page."""
@@ -316,16 +319,12 @@ class McpSession:
     async def _ask(
         self, ctx: ToolContext, params: CallToolRequestParams
     ) -> CallToolResult | InputRequiredResult:
-        client = self._client
-        if client is None:
-            raise ProviderLost(self._gone or "it is not connected")
-
         async def tell(progress: float, total: float | None, message: str | None) -> None:
             share = f"{progress:g} of {total:g}" if total is not None else f"{progress:g}"
             ctx.report_progress(shown(f"{message} ({share})" if message else share, self._server.secrets))
 
-        try:
-            request = CallToolRequest(params=params)
+        request = CallToolRequest(params=params)
+        with self._faults() as client:
             try:
                 return await client.session.send_request(request, _ANSWER, progress_callback=tell)
             except MCPError as error:
@@ -334,6 +333,23 @@ class McpSession:
             # It knows the tool otherwise than we do: what it offers is looked up, and it is asked once more.
             await self._listed(client)
             return await client.session.send_request(request, _ANSWER, progress_callback=tell)
+
+    async def _fetch(self, ask: Callable[[ClientSession], Awaitable[Any]]) -> Any:
+        """See `Fetch`."""
+        with self._faults() as client:
+            try:
+                return await ask(client.session)
+            except RuntimeError as error:
+                raise ToolError(self._told(error)) from error
+
+    @contextmanager
+    def _faults(self) -> Iterator[Client]:
+        """What goes wrong with the connection, or is said against what was asked, as a tool raises it."""
+        client = self._client
+        if client is None:
+            raise ProviderLost(self._gone or "it is not connected")
+        try:
+            yield client
         except MCPError as error:
             said = self._told(error)
             # A server may give this code to errors of its own: over pipes it is known if they are closed.
@@ -342,7 +358,7 @@ class McpSession:
                 raise ProviderLost(self._gone or said) from error
             raise ToolError(said) from error
         except ValidationError as error:
-            raise TimeoutError(f"its answer is none of a tool: {self._told(error)}") from error
+            raise TimeoutError(f"its answer is none to what it was asked: {self._told(error)}") from error
         except (anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
             raise ProviderLost(self._gone or "its connection is closed") from error
 

@@ -65,5 +65,20 @@ def rename() -> str:
     return "renamed"
 
 
+@shop.resource("shop://menu", name="menu", description="What there is.", mime_type="text/plain")
+def menu() -> str:
+    return "tea\nrum"
+
+
+@shop.resource("shop://logo", name="logo", mime_type="image/png")
+def logo() -> bytes:
+    return b"\x89PNG"
+
+
+@shop.prompt(description="Ask for something.")
+def order(item: str) -> str:
+    return f"Please order {item}."
+
+
 if __name__ == "__main__":
     shop.run(sys.argv[1] if len(sys.argv) > 1 else "stdio")

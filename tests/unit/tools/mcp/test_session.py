@@ -37,7 +37,7 @@ def test_a_server_of_the_sdk_is_used_over_its_pipes():
     assert "may or may not have taken effect" in died
     assert played.listed[0] == [
         "shop_price", "shop_reserve", "shop_buy", "shop_picture", "shop_env_dump", "shop_wait", "shop_die",
-        "shop_rename",
+        "shop_rename", "shop_list_resources", "shop_read_resource", "shop_list_prompts", "shop_get_prompt",
     ]  # fmt: skip
 
 
@@ -76,6 +76,24 @@ def test_a_server_is_used_over_http_and_its_headers_are_sent(address):
 
     price, bought = asyncio.run(go())
     assert (price, msgspec.json.decode(bought)) == ("6", {"item": "tea", "paid": True})
+
+
+@pytest.mark.slow
+def test_its_resources_and_prompts_are_read_by_tools():
+    played = play(
+        shop(), call("shop_list_resources"), call("shop_read_resource", uri="shop://menu"),
+        call("shop_read_resource", uri="shop://logo"), call("shop_read_resource", uri="shop://nothing"),
+        call("shop_list_prompts"), call("shop_get_prompt", name="order", arguments={"item": "tea"}),
+        call("shop_get_prompt", name="no"),
+    )  # fmt: skip
+    resources, menu, _, missing, prompts, filled, unknown = played.told
+    assert resources.splitlines()[0] == "shop://menu, menu, text/plain, What there is."
+    assert menu == "[resource: shop://menu]\ntea\nrum"
+    assert [(each.media_type, each.data) for each in played.files[2]] == [("image/png", "iVBORw==")]
+    assert missing.startswith("Error: [shop_read_resource] ")
+    assert prompts.startswith("order, Ask for something.")
+    assert filled == "Please order tea."
+    assert unknown.startswith("Error: [shop_get_prompt] ")
 
 
 def test_an_address_where_nobody_is_is_told_and_the_run_goes_on():
