@@ -28,9 +28,9 @@ from antiphon.tools.knowledge.vectors.model import Embeddings
 _RESERVE = 0.5
 """Seconds before a deadline at which a look at the files is waited for no longer."""
 DEPTH = 50
-"""Passages that each way of searching ranks, at least, before the ranks are brought together."""
-RANKS = 60
-"""A passage counts 1 / (RANKS + rank) for each way that found it."""
+"""Passages that each way of searching finds, at least, before both are brought together."""
+MEANING = 0.4
+"""What being the same in meaning counts beside holding all the words; see bench/knowledge_bench.py."""
 _READINGS = 4
 """Documents that are kept as they were read: a PDF takes a second each time."""
 
@@ -103,23 +103,25 @@ class FolderSource:
     def _search(self, query: str, limit: int) -> tuple[list[Match], str]:
         depth = max(5 * limit, DEPTH)
         by_words, (by_meaning, how) = self.index.rank(query, depth), self._near(query, depth)
-        scores: dict[int, float] = {}
-        for ranked in (by_words, by_meaning):
-            for rank, each in enumerate(ranked, 1):
-                scores[each.key] = scores.get(each.key, 0.0) + 1 / (RANKS + rank)
+        scores = {each.key: each.score for each in by_words}
+        for each in by_meaning:
+            scores[each.key] = scores.get(each.key, 0.0) + MEANING * each.score
         best = sorted(scores, key=lambda key: -scores[key])[:limit]
         return self.index.matches([Ranked(key, scores[key]) for key in best]), how
 
     def _near(self, query: str, count: int) -> tuple[list[Ranked], str]:
         """Passages near in meaning, and a word on what was searched by words alone."""
-        stats = self.index.stats()
-        model = self._embeddings.model() if self._embeddings is not None and stats.embedded else None
-        if model is None:
-            why = self._embeddings.why_not if self._embeddings is not None else ""
+        if self._embeddings is None:
+            return [], "searched by words alone"
+        why = self._embeddings.why_not
+        vectors = self._vectors = self._vectors or (VectorMatrix(self.index) if not why else None)
+        embedded, passages = vectors.covers() if vectors is not None else (0, 0)
+        model = self._embeddings.model() if embedded else None
+        if vectors is None or model is None:
+            why = self._embeddings.why_not
             return [], f"searched by words alone{f' ({why})' if why else ''}"
-        self._vectors = vectors = self._vectors or VectorMatrix(self.index)
-        missing = stats.passages - stats.embedded
-        how = f"{missing} of {stats.passages} passages were searched by words alone" if missing else ""
+        missing = passages - embedded
+        how = f"{missing} of {passages} passages were searched by words alone" if missing else ""
         return vectors.rank(model.embed(query), count), how
 
     def embed_some(self, count: int = 16) -> int:

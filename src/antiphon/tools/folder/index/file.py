@@ -22,7 +22,7 @@ import apsw
 from antiphon.errors import ConfigError
 from antiphon.tools.folder.readers import VERSION
 
-FORMAT = 2
+FORMAT = 3
 APPLICATION = 0x416E746B
 """`pragma application_id`: "Antk"."""
 BUSY_MS = 10_000
@@ -37,7 +37,7 @@ _TABLES = (
     " digest blob not null)",
     "create index passages_by_content on passages(content, place)",
     "create index passages_by_digest on passages(digest)",
-    "create table vectors(digest blob primary key, vector blob not null) without rowid",
+    "create table vectors(digest blob primary key, vector blob not null)",
     "create virtual table words using fts5(name, body, content='', contentless_delete=1,"
     ' tokenize="unicode61 remove_diacritics 0")',
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import apsw
@@ -16,10 +17,15 @@ MAX_TERMS = 32
 LARGE = 10_000
 """Passages beyond which a term that a fifth of them hold is no longer asked for beside rarer ones."""
 _COMMON = 5
+_K1, _LEAST = 1.2, 1e-6
+"""As FTS5 has them."""
 
 
 class Ranked(Struct, frozen=True):
-    """A passage's key and how well it fits; only the order of scores means something."""
+    """A passage's key and how well it fits.
+
+    By words: from 0 to about 1, which share it has of what a passage would score that is full of all of them.
+    """
 
     key: int
     score: float
@@ -37,12 +43,11 @@ def rank(connection: apsw.Connection, query: str, count: int) -> list[Ranked]:
 
     A passage of code counts half of one of prose: people ask for what is said, seldom for its source.
     """
-    wanted = list(dict.fromkeys(terms(" ".join(kept(query)))))[:MAX_TERMS]
-    wanted = _without_common(connection, wanted)
-    if not wanted:
+    held = _held(connection, list(dict.fromkeys(terms(" ".join(kept(query)))))[:MAX_TERMS])
+    if not held:
         return []
     # Terms hold letters and digits only, so nothing of a query can be an operator of FTS5.
-    asked = " OR ".join(f'"{term}"' for term in wanted)
+    asked = " OR ".join(f'"{term}"' for term in held)
     found = connection.execute(
         "select p.key, best.score from (select rowid as key,"
         " bm25(words, 2.0, 1.0) * (1.0 - 0.5 * (rowid & 1)) as score from words where words match ?"
@@ -51,23 +56,25 @@ def rank(connection: apsw.Connection, query: str, count: int) -> list[Ranked]:
         " limit ?",
         (asked, count * 2 + 20, count),
     )
-    return [Ranked(key, -score) for key, score in found]
+    most = sum(held.values())
+    return [Ranked(key, -score / most) for key, score in found]
 
 
-def _without_common(connection: apsw.Connection, wanted: list[str]) -> list[str]:
+def _held(connection: apsw.Connection, wanted: list[str]) -> dict[str, float]:
+    """The terms that are asked, each with the most that BM25 gives for it."""
     total = connection.execute("select count(*) from passages").get
-    if total <= LARGE or len(wanted) < 2:
-        return wanted
-    rare = [
-        term
-        for term in wanted
-        if connection.execute(
-            "select count(*) from (select 1 from words where words match ? limit ?)",
-            (f'"{term}"', total // _COMMON),
+    common = total // _COMMON if total > LARGE else total + 1
+    counts = {
+        term: connection.execute(
+            "select count(*) from (select 1 from words where words match ? limit ?)", (f'"{term}"', common)
         ).get
-        < total // _COMMON
-    ]
-    return rare or wanted
+        for term in wanted
+    }
+    rare = {term: count for term, count in counts.items() if count < common}
+    return {
+        term: max(math.log((total - count + 0.5) / (count + 0.5)), _LEAST) * (_K1 + 1)
+        for term, count in (rare or counts).items()
+    }
 
 
 def matches(connection: apsw.Connection, ranked: Sequence[Ranked]) -> list[Match]:

@@ -13,14 +13,18 @@ Keyed = tuple[int, bytes]
 
 
 def without(connection: apsw.Connection, count: int) -> list[tuple[bytes, str]]:
-    """Digests and texts that have no vector yet, in the order of the passages, at most `count`."""
-    rows = connection.execute(
-        "select digest, heading, text from passages as p"
-        " where not exists(select 1 from vectors where digest = p.digest) order by key limit ?",
+    """Digests and texts that have no vector yet, at most `count`."""
+    # Found by indexes alone: the texts that have one are not read again each time.
+    rows: list[tuple[bytes, int]] = connection.execute(
+        "select digest, min(key) from passages as p indexed by passages_by_digest"
+        " where not exists(select 1 from vectors where digest = p.digest) group by digest limit ?",
         (count,),
-    )
-    found = {digest: f"{heading}\n{text}" for digest, heading, text in rows}
-    return list(found.items())
+    ).fetchall()  # type: ignore[assignment]
+    found: list[tuple[bytes, str]] = []
+    for digest, key in rows:
+        heading, text = connection.execute("select heading, text from passages where key = ?", (key,)).get
+        found.append((digest, f"{heading}\n{text}"))
+    return found
 
 
 def store(connection: apsw.Connection, vectors: Iterable[tuple[bytes, bytes]]) -> None:

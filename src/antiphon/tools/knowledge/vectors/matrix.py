@@ -30,9 +30,19 @@ class VectorMatrix:
         self._matrix: NDArray[np.float32] | None = None
         self._keys: NDArray[np.int64] | None = None
         self._row_of: NDArray[np.int64] | None = None
+        self._passages = 0
+
+    def covers(self) -> tuple[int, int]:
+        """How many passages have a vector, and how many there are."""
+        with self._lock:
+            self._follow()
+            return (len(self._keys) if self._keys is not None else 0), self._passages
 
     def rank(self, query: NDArray[np.float32], count: int) -> list[Ranked]:
-        """The keys of the passages nearest to a vector, nearest first; a passage of code counts half."""
+        """The keys of the passages nearest to a vector, nearest first: 1 is the same, 0 as far as NEAR.
+
+        A passage of code counts half.
+        """
         import numpy as np
 
         with self._lock:
@@ -43,7 +53,7 @@ class VectorMatrix:
         near = np.flatnonzero(scores >= NEAR)
         if not len(near):
             return []
-        ranks = np.where(keys[near] & 1, scores[near] * 0.5, scores[near])
+        ranks = (scores[near] - NEAR) / (1 - NEAR) * np.where(keys[near] & 1, 0.5, 1.0)
         best = np.argpartition(-ranks, min(count, len(near)) - 1)[:count]
         best = best[np.lexsort((keys[near[best]], -ranks[best]))]
         return [Ranked(int(keys[near[each]]), float(ranks[each])) for each in best]
@@ -70,6 +80,7 @@ class VectorMatrix:
                     self._matrix[row] = np.frombuffer(vector, "<f4")
             self._keys = np.array([key for key, _ in keyed], np.int64)
             self._row_of = np.array([self._rows[digest] for _, digest in keyed], np.int64)
+            self._passages = connection.execute("select count(*) from passages").get
             self._stamp = stamp
 
     def _make_room(self, count: int) -> None:
