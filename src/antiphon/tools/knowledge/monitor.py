@@ -81,6 +81,11 @@ class FolderMonitor:
         for each in self._followers.values():
             each.end()
 
+    @property
+    def follows(self) -> bool:
+        """Whether the system tells what changes."""
+        return self._following.is_set()
+
     def _run(self) -> None:
         while not self._stop.is_set():
             folders, pause = self._folders(), IDLE_SECONDS

@@ -165,6 +165,30 @@ def test_a_system_that_does_not_tell_leaves_the_look_to_searches(
     assert next(each.getMessage() for each in caplog.records).startswith("Folders are not followed")
 
 
+def test_a_look_that_ends_after_the_system_fell_silent_does_not_stop_searches_from_looking(
+    watched: Watched,
+) -> None:
+    (watched.folder / "moon.md").write_text("The moon.\n")
+    watched.source.index.refresh([])
+    reading, begun, go_on = watched.source.root.read, threading.Event(), threading.Event()
+
+    def read(relative: str, limit: int = 0) -> bytes:
+        begun.set()
+        go_on.wait(PATIENCE)
+        return reading(relative)
+
+    watched.source.root.read = read  # type: ignore[method-assign]
+    with watched.monitor() as monitor:
+        assert begun.wait(PATIENCE)
+        watched.events.put(OSError(28, "no watches left"))
+        until(lambda: not monitor.follows)
+        go_on.set()
+        assert watched.next().added == ("moon.md",)
+        (watched.folder / "sun.md").write_text("The sun.\n")
+        assert watched.found("sun") == ["files/sun.md:1-1"]
+        assert not watched.source.watched
+
+
 def test_a_folder_that_is_gone_is_named_by_the_search(watched: Watched) -> None:
     (watched.folder / "moon.md").write_text("The moon.\n")
     watched.source.index.refresh([])
