@@ -66,7 +66,13 @@ export async function served(tab: Tab, root: string, hash: string, look: Look = 
   // In the same process: what was on the page goes, its program need not be started from nothing.
   tab.shown = "";
   const there = page.url().startsWith(`${root}/`);
-  if (there) await page.evaluate((to) => history.replaceState(null, "", to), address);
+  if (there) {
+    // The page that is left writes where it was into its address a moment after the last key: no more.
+    await page.evaluate((to) => {
+      history.replaceState(null, "", to);
+      history.replaceState = history.pushState = () => undefined;
+    }, address);
+  }
   tab.faults.length = 0;
   await (there ? page.reload() : page.goto(address));
   return page;
