@@ -95,8 +95,11 @@ export function Virtual<Item extends Row>({ items, render, label, wanted, follow
     const more = items.length - known.current;
     known.current = items.length;
     const element = box.current!;
-    if (follow && atEnd.current) element.scrollTop = element.scrollHeight;
-    else if (follow && more > 0) setMissed((old) => old + more);
+    if (follow && atEnd.current) {
+      element.scrollTop = element.scrollHeight;
+      // A list that was measured shorter has moved by itself, and is no reader who scrolled up.
+      before.current = element.scrollTop;
+    } else if (follow && more > 0) setMissed((old) => old + more);
   }, [items.length, all, follow]);
 
   useEffect(() => {
