@@ -85,7 +85,7 @@ def load_target(text: str, folder: str | None = None, library: KnowledgeLibrary 
     library: where its sources of knowledge are opened; None: for it alone. Raises ConfigError that says what
     is wrong and where, in the user's file when it is there.
     """
-    sources = _sources(folder or ".", library, "", "")
+    sources = _sources(folder or ".", library)
     if Path(text).is_dir():
         return _of_folder(text, folder, sources)
     if text.endswith((".yaml", ".yml")):
@@ -100,8 +100,9 @@ def load_target(text: str, folder: str | None = None, library: KnowledgeLibrary 
 
 
 def _sources(
-    folder: str, library: KnowledgeLibrary | None, project: str, owner: str
-) -> Callable[[], Federation]:
+    folder: str, library: KnowledgeLibrary | None, project: str = "", owner: str = "",
+    named: Mapping[str, Path] = {},
+) -> Callable[[], Federation]:  # fmt: skip
     """The sources of knowledge of a team, opened when a tool that searches them is taken."""
 
     @functools.cache
@@ -109,7 +110,7 @@ def _sources(
         from antiphon.tools.knowledge import KnowledgeKey, KnowledgeLibrary
 
         opening = library if library is not None else KnowledgeLibrary(knowledge_store(environment()))
-        return opening.federation(KnowledgeKey(project, owner), folder)
+        return opening.federation(KnowledgeKey(project, owner), folder, named)
 
     return found
 
@@ -140,24 +141,25 @@ def _of_folder(
 
 
 def load_declared(
-    path: Path, folder: Path, library: KnowledgeLibrary | None = None, *, project: str = "", owner: str = ""
-) -> Target:
-    """The team that a YAML file or a folder of profiles declares; nothing of it is ever imported. It has no
-    MCP servers, which are programs and credentials of whoever sits here.
+    path: Path, folder: Path, library: KnowledgeLibrary | None = None, *, project: str = "", owner: str = "",
+    knowledge: Mapping[str, Path] = {}, servers: Mapping[str, McpServer] = {},
+) -> Target:  # fmt: skip
+    """The team that a YAML file or a folder of profiles declares; nothing of it is ever imported.
 
-    project, owner: whose sources of knowledge it searches. Raises ConfigError, also where it is, or brings,
-    Python.
+    project, owner: whose sources of knowledge it searches, knowledge: folders beside these, by name. servers:
+    the MCP servers that it may name; they are programs and credentials of whoever sits here. Raises
+    ConfigError, also where it is, or brings, Python.
     """
-    text, sources = os.fspath(path), _sources(os.fspath(folder), library, project, owner)
+    text, sources = os.fspath(path), _sources(os.fspath(folder), library, project, owner, knowledge)
     if path.is_dir():
         if (path / IN_CODE).exists():
             raise ConfigError(f"holds {IN_CODE}; what is not on the command line is never imported", text)
         if not (path / "profiles").is_dir():
             raise ConfigError("is a folder without profiles/", text)
-        return _of_profiles(path, os.fspath(folder), sources)
+        return _of_profiles(path, os.fspath(folder), sources, servers=servers)
     if not text.endswith((".yaml", ".yml")):
         raise ConfigError("is neither a team file (YAML) nor a folder of profiles", text)
-    return _of_file(text, os.fspath(folder), sources)
+    return _of_file(text, os.fspath(folder), sources, lambda: servers)
 
 
 def _of_file(

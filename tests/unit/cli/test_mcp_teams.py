@@ -1,13 +1,16 @@
 """MCP servers in team files and profiles: a server's name is a toolset, `server_tool` a single tool of it."""
 
+import asyncio
 import json
 import sys
 
 import pytest
 import yaml
 
+from antiphon.cli.serving.serve import TeamOptions
 from antiphon.cli.target import load_declared, load_target
-from antiphon.errors import ConfigError
+from antiphon.errors import ConfigError, UserError
+from antiphon.host.projects import Projects
 from tests.unit.tools.mcp.conftest import HERE
 
 SERVER = {"command": sys.executable, "args": ["-S", "-E", str(HERE / "peer.py"), "honest"]}
@@ -67,9 +70,50 @@ def test_a_broken_file_of_servers_matters_to_teams_that_name_one(folder):
         load_target(team(folder, "web"))
 
 
-def test_a_team_of_a_project_has_no_servers(folder):
+def test_a_team_of_a_project_has_the_servers_that_its_file_names(folder):
     with pytest.raises(ConfigError, match="MCP servers: none"):
         load_declared(folder / team(folder, "web"), folder)
+    own = folder / "projects/tides"
+    own.mkdir(parents=True)
+    team(own, "web", "search_knowledge")
+    (folder / "handbook").mkdir()
+    (folder / "handbook/moon.md").write_text("The moon pulls the sea.")
+
+    def said(text):
+        """The team as a server loads it, or what is wrong with it."""
+        (own / "project.yaml").write_text(text)
+        projects = Projects(folder / "projects", TeamOptions().load)
+        found = projects.get("tides")
+        assert found.findings == ()
+        try:
+            return projects.team(found, "team")
+        except UserError as error:
+            return str(error)
+
+    assert "unknown tool 'web'" in said("teams: [team.yaml]")
+    assert "MCP servers: bank" in said("teams: [team.yaml]\nmcp_servers: [bank]")
+    missing = said("teams: [team.yaml]\nmcp_servers: [shop]")
+    assert missing.endswith(
+        "mcp_servers: 'shop' is not set up where the server runs; it has web, web_two, bank"
+    )
+    found = said("teams: [team.yaml]\nmcp_servers: [web]\nknowledge: {book: ../../handbook, gone: nowhere}")
+    assert taken(found) == [("web", ())]
+    (search,) = [each for each in found.agents[0].tools if each.name == "search_knowledge"]
+    told = asyncio.run(search("moon"))
+    assert told.startswith("[book/moon.md:1-1]\n> The moon pulls the sea.")
+    assert "(not searched: gone: " in told
+
+
+def test_a_change_of_the_project_s_file_is_seen_at_the_next_run(folder):
+    own = folder / "projects/tides"
+    own.mkdir(parents=True)
+    team(own, "web")
+    projects = Projects(folder / "projects", TeamOptions().load)
+    (own / "project.yaml").write_text("teams: [team.yaml]\nmcp_servers: [web]")
+    assert taken(projects.team(projects.get("tides"), "team")) == [("web", ())]
+    (own / "project.yaml").write_text("teams: [team.yaml]")
+    with pytest.raises(UserError, match="unknown tool 'web'"):
+        projects.team(projects.get("tides"), "team")
 
 
 def profiles(folder, sets="", tools=""):

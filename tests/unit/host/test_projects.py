@@ -58,7 +58,12 @@ def test_a_path_is_one_however_its_letters_are_composed():
 
 WRONG = {
     "names: x": "project.yaml:1:1: a project: unknown key 'names'; did you mean 'name'?",
-    "mcp_servers: []": "project.yaml:1:1: a project: unknown key 'mcp_servers'; it is one of: name",
+    "mcp: []": "project.yaml:1:1: a project: unknown key 'mcp'",
+    "mcp_servers: shop": "project.yaml:1:14: mcp_servers",
+    "mcp_servers: [[shop]]": "project.yaml:1:15: an MCP server",
+    "knowledge: [docs]": "project.yaml:1:12: knowledge",
+    "knowledge: {a b: docs}": "project.yaml:1:12: knowledge: a source is named by 1 to 40 letters",
+    "knowledge: {docs: [x]}": "project.yaml:1:19: docs",
     "name: &a x\nowner: *a": "project.yaml:2:8: aliases (*name) are not allowed here; write it out",
     "name: !!python/object:os.system x": "project.yaml:1:7: the tag",
     "teams: [../other/team.yaml]": "project.yaml:1:9: a team's path stays inside of the project",

@@ -24,7 +24,7 @@ from antiphon.cli.session.drive import on_signals
 from antiphon.cli.session.project_rules import PROJECTS
 from antiphon.cli.source import journal_option
 from antiphon.cli.store import knowledge_store, url_of
-from antiphon.cli.target import FORMS, TakesNoFolder, Target, load_declared, load_target
+from antiphon.cli.target import FORMS, TakesNoFolder, Target, load_declared, load_target, own_servers
 from antiphon.config.dotenv import environment
 from antiphon.errors import ConfigError, UserError
 from antiphon.host import Host, HostedTeam
@@ -40,6 +40,7 @@ from antiphon.view.traces import SpanSender
 if TYPE_CHECKING:
     from antiphon.server.app import ServerSettings
     from antiphon.server.log import LogForm
+    from antiphon.tools.mcp import McpServer
 
 PORT = 8000
 TOKEN = "ANTIPHON_SERVER_TOKEN"
@@ -226,8 +227,22 @@ class TeamOptions(Struct, frozen=True):
 
     def load(self, path: Path, project: Project) -> HostedTeam:
         """A team of a project; see LoadTeam."""
-        folder, whose = project.files.folder, {"project": project.id, "owner": project.owner}
-        return self.team(load_declared(path, folder, self.library, **whose))
+        return self.team(load_declared(
+            path, project.files.folder, self.library, project=project.id, owner=project.owner,
+            knowledge=project.knowledge, servers=_servers_of(project),
+        ))  # fmt: skip
+
+
+def _servers_of(project: Project) -> dict[str, McpServer]:
+    """The MCP servers that a project's teams may name. Raises ConfigError for one that is not set up here."""
+    if not project.mcp_servers:
+        return {}
+    known = own_servers()
+    missing = [name for name in project.mcp_servers if name not in known]
+    if missing:
+        have = ", ".join(known) or "none"
+        raise ConfigError(f"mcp_servers: {missing[0]!r} is not set up where the server runs; it has {have}")
+    return {name: known[name] for name in project.mcp_servers}
 
 
 def offered_models(teams: Iterable[HostedTeam], model: str | None) -> list[str]:

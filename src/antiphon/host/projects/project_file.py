@@ -6,6 +6,8 @@
     rules:
     - {tool: "read_*", verdict: allow}
     - {tool: pay, verdict: deny, agent: clerk, arguments: {account: "9*"}}
+    mcp_servers: [shop]                 # of those that the server is set up with: its own teams may name them
+    knowledge: {handbook: ../handbook}  # folders that its own teams search, beside files/
 
 A team is the name of one that the server was started with, or a YAML file or a folder of profiles inside of
 the project, `NAME=` before it unless its file or folder is called so.
@@ -14,6 +16,7 @@ the project, `NAME=` before it unless its file or folder is called so.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any, get_args
@@ -33,8 +36,11 @@ FILES = "files"
 """The folder with what is uploaded: no team is ever read from there."""
 MAX_TEAMS = 100
 MAX_RULES = 1_000
-_KEYS = ("name", "owner", "teams", "rules")
+MAX_NAMED = 100
+"""MCP servers, and folders of knowledge."""
+_KEYS = ("name", "owner", "teams", "rules", "mcp_servers", "knowledge")
 _RULE = ("tool", "verdict", "agent", "arguments")
+_SOURCE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 _CODE = (".py", ".pyc", ".so", ".pyd")
 
 
@@ -51,6 +57,10 @@ class ProjectFile(Struct, frozen=True):
     """Paths of its own teams inside the project, by name."""
     rules: tuple[StandingRule, ...] = ()
     """For its runs."""
+    mcp_servers: tuple[str, ...] = ()
+    """Names of MCP servers that its own teams may name."""
+    knowledge: Mapping[str, str] = {}
+    """Folders that its own teams search, by name; relative to the project's."""
 
 
 def parse(text: str, project: str, path: str) -> ProjectFile:
@@ -107,7 +117,25 @@ class _ProjectParser(YamlReader):
             if len(nodes) > MAX_RULES:
                 raise self.wrong(pairs["rules"], f"rules: at most {MAX_RULES} are taken")
             rules = [self._rule(each) for each in nodes]
-        return ProjectFile(name, owner, served, own, tuple(rules))
+        servers = self._servers(pairs["mcp_servers"]) if "mcp_servers" in pairs else ()
+        knowledge = self._knowledge(pairs["knowledge"]) if "knowledge" in pairs else {}
+        return ProjectFile(name, owner, served, own, tuple(rules), servers, knowledge)
+
+    def _servers(self, node: yaml.Node) -> tuple[str, ...]:
+        nodes = self.items(node, "mcp_servers")
+        if len(nodes) > MAX_NAMED:
+            raise self.wrong(node, f"mcp_servers: at most {MAX_NAMED} are taken")
+        return tuple(dict.fromkeys(self.text(each, "an MCP server") for each in nodes))
+
+    def _knowledge(self, node: yaml.Node) -> dict[str, str]:
+        pairs = self.values(node, "knowledge")
+        if len(pairs) > MAX_NAMED:
+            raise self.wrong(node, f"knowledge: at most {MAX_NAMED} folders are taken")
+        for name in pairs:
+            if _SOURCE.fullmatch(name) is None:
+                said = "a source is named by 1 to 40 letters, digits, dots, dashes, underscores"
+                raise self.wrong(node, f"knowledge: {said}; got {name!r}")
+        return {name: self.text(each, name) for name, each in pairs.items()}
 
     def _one_line(self, node: yaml.Node) -> str:
         name = self.text(node, "name")

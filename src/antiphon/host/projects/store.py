@@ -57,6 +57,10 @@ class Project(Struct, frozen=True):
     """For its runs, of its own file."""
     findings: tuple[str, ...] = ()
     """What is wrong with its file."""
+    mcp_servers: tuple[str, ...] = ()
+    """Names of MCP servers that its own teams may name."""
+    knowledge: Mapping[str, Path] = {}
+    """Folders that its own teams search beside its files, by name."""
 
     @property
     def files(self) -> ProjectFiles:
@@ -132,6 +136,8 @@ class Projects:
             found.own,
             found.rules,
             findings,
+            found.mcp_servers,
+            {name: folder / each for name, each in found.knowledge.items()},
         )
 
     def _read(self, project: str, file: Path) -> tuple[ProjectFile, str]:
@@ -236,7 +242,7 @@ class Projects:
             raise UnknownName(f"team of project {project.id}", name, project.own)
         path = project.folder / project.own[name]
         try:
-            stamp = _stamp(project, path)
+            stamp = (*_stamp(project, path), *_stamp(project, project.folder / FILE))
         except ConfigError as error:
             raise UserError(f"The team {name} of project {project.id} cannot be loaded: {error}") from error
         with self._lock:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from antiphon.tools.knowledge.store import KnowledgeKey, KnowledgeStore, SourceS
 FILES = "files"
 """The name of the source that the team's own folder is."""
 _OWN = "the files of this folder"
+_Folders = tuple[tuple[str, Path], ...]
 
 
 class LostSource:
@@ -56,28 +58,36 @@ class KnowledgeLibrary:
         self._store, self._seconds = store, seconds
         self._lock = threading.RLock()
         self._opened: dict[tuple[KnowledgeKey, SourceSpec], FolderSource] = {}
-        self._own: dict[tuple[KnowledgeKey, Path], FolderSource] = {}
-        self._federations: dict[tuple[KnowledgeKey, Path | None], Federation] = {}
+        self._own: dict[tuple[KnowledgeKey, str, Path], FolderSource] = {}
+        self._federations: dict[tuple[KnowledgeKey, _Folders], Federation] = {}
 
-    def federation(self, key: KnowledgeKey, folder: str | os.PathLike[str] | None = None) -> Federation:
-        """The sources that were added under a key, and the folder as `files` unless one is called so.
+    def federation(
+        self,
+        key: KnowledgeKey,
+        folder: str | os.PathLike[str] | None = None,
+        named: Mapping[str, str | os.PathLike[str]] = {},
+    ) -> Federation:
+        """The sources that were added under a key, the folders that are `named`, and the folder as `files`
+        unless one is called so. Of one name those that are named count.
 
-        Raises ConfigError when it is no folder.
+        Raises ConfigError when the folder is none; a named one that is none says so when it is searched.
         """
-        place = Path(folder).resolve() if folder is not None else None
+        own = {FILES: folder} if folder is not None and FILES not in named else {}
+        places = tuple((name, Path(each).resolve()) for name, each in {**named, **own}.items())
         with self._lock:
-            if (key, place) not in self._federations:
-                if place is not None:
-                    self._own[key, place] = self._folder(key, place)
-                self._federations[key, place] = Federation(
-                    partial(self._sources, key, place), seconds=self._seconds
+            if (key, places) not in self._federations:
+                for name, place in places:
+                    if name in own:
+                        self._folder(key, name, place)
+                self._federations[key, places] = Federation(
+                    partial(self._sources, key, places), seconds=self._seconds
                 )
-            return self._federations[key, place]
+            return self._federations[key, places]
 
     def folders(self) -> list[FolderSource]:
         """The folders that are searched now."""
         with self._lock:
-            found = [each for key, place in self._federations for each in self._sources(key, place)]
+            found = [each for key, places in self._federations for each in self._sources(key, places)]
             return list({id(each): each for each in found if isinstance(each, FolderSource)}.values())
 
     def close(self) -> None:
@@ -88,17 +98,29 @@ class KnowledgeLibrary:
             for held in (self._opened, self._own, self._federations):
                 held.clear()
 
-    def _folder(self, key: KnowledgeKey, place: Path) -> FolderSource:
-        if self._store is None:
-            return FolderSource(FILES, place, description=_OWN, bounds=BOUNDS)
-        return self._store.folder_source(key, FILES, place, _OWN)
+    def _folder(self, key: KnowledgeKey, name: str, place: Path) -> FolderSource:
+        if (key, name, place) not in self._own:
+            described = _OWN if name == FILES else ""
+            self._own[key, name, place] = (
+                FolderSource(name, place, description=described, bounds=BOUNDS)
+                if self._store is None
+                else self._store.folder_source(key, name, place, described)
+            )
+        return self._own[key, name, place]
 
-    def _sources(self, key: KnowledgeKey, place: Path | None) -> list[Source]:
+    def _sources(self, key: KnowledgeKey, places: _Folders) -> list[Source]:
         with self._lock:
             added = [] if self._store is None else self._added(self._store, key)
-            if place is None or any(each.name == FILES for each in added):
-                return added
-            return [*added, self._own[key, place]]
+            named = {name for name, _ in places} - {FILES}
+            found = [each for each in added if each.name not in named]
+            taken = {each.name for each in found}
+            return [*found, *(self._opened_folder(key, *each) for each in places if each[0] not in taken)]
+
+    def _opened_folder(self, key: KnowledgeKey, name: str, place: Path) -> Source:
+        try:
+            return self._folder(key, name, place)
+        except AntiphonError as error:
+            return LostSource(name, str(error))
 
     def _added(self, store: KnowledgeStore, key: KnowledgeKey) -> list[Source]:
         found: list[Source] = []
