@@ -35,7 +35,7 @@ from bench.fake import AMPLE, call
 from bench.workloads import WORD
 
 TOKEN = "a token of the bench"
-DELAY, DELTAS, MORE = 0.05, 40, 400
+DELAY, DELTAS, MORE = 0.05, 40, 4_000
 """Seconds of a reply, the deltas in it, and those in one that says more."""
 PAIRS = 3
 CHILD = sys.executable, "-m", "bench.serving"

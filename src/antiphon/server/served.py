@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from antiphon.host import Host
 from antiphon.server.gate import CallerRates
 from antiphon.server.log import LOG, places_of
-from antiphon.server.streams.encodings import Encodings
+from antiphon.server.streams.encodings import Encodings, SharedChunks
 from antiphon.server.subjects import Subjects
 from antiphon.server.uploads import Uploads
 
@@ -17,7 +17,8 @@ class Served:
     """A host, who may ask it, and whether it is being left.
 
     event_encodings, update_encodings: of records and pieces as Server-Sent Events, and as messages of a
-    WebSocket. readers: by any key, what makes a stream look whether it must end.
+    WebSocket. event_chunks: of events, joined. readers: by any key, what makes a stream look whether it must
+    end.
     commands: see `SessionView`.
     """
 
@@ -27,6 +28,7 @@ class Served:
         self.host, self.subjects, self.rates, self.commands = host, subjects, rates, commands
         self.leaving, self.uploads = asyncio.Event(), Uploads()
         self.event_encodings, self.update_encodings = Encodings[bytes](), Encodings[str]()
+        self.event_chunks = SharedChunks()
         self.readers: dict[int, Callable[[], None]] = {}
         subjects.on_revoked = self._wake
 

@@ -355,6 +355,23 @@ def test_what_is_kept_of_encodings_is_bounded(monkeypatch):
     assert known.of(first, str.encode) == first.encode()
 
 
+def test_readers_at_one_place_are_sent_the_same_chunks_and_no_others(monkeypatch):
+    shared, one, twin = encodings.SharedChunks(), object(), object()
+    first = shared.of([one, twin], lambda: [b"a"])
+    assert shared.of([one, twin], lambda: [b"b"]) is first
+    assert shared.of([twin, one], lambda: [b"b"]) == [b"b"]
+    assert shared.of([one], lambda: [b"c"]) == [b"c"]
+    # An object that is equal is another one: nothing of one run is taken for something of another.
+    equal = [1_000, "x" * 9], [10**3, "".join(["x"] * 9)]
+    assert [shared.of(each, lambda n=n: [b"%d" % n]) for n, each in enumerate(equal)] == [[b"0"], [b"1"]]
+    for _ in range(encodings.PLACES):
+        shared.of([object()], lambda: [b"d"])
+    assert shared.of([one, twin], lambda: [b"e"]) == [b"e"], "those at whose place nobody was lately"
+    monkeypatch.setattr(encodings, "CHUNKS_BYTES", 3)
+    large = [object()]
+    assert shared.of(large, lambda: [b"1234"]) is not shared.of(large, lambda: [b"1234"])
+
+
 def test_what_is_sent_does_not_wait_for_a_receipt():
     async def work():
         taken = asyncio.get_running_loop().create_future()

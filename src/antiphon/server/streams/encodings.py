@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Sequence
+from operator import is_
 from typing import Any, Generic, TypeVar
 
 ENCODED = 4_096
 """Items."""
 ENCODED_BYTES = 8 << 20
+PLACES = 8
+"""Places in runs at which readers are, for whom chunks are kept."""
+CHUNKS_BYTES = 1 << 20
+"""Of what is kept for one of them."""
 
 
 Encoded = TypeVar("Encoded", bound=bytes | str)
@@ -38,3 +43,20 @@ class Encodings(Generic[Encoded]):
             _, (_, gone) = self._known.popitem(last=False)
             self.size -= len(gone)
         return data
+
+
+class SharedChunks:
+    """The chunks that were made last, by their items: readers at one place are sent the same bytes."""
+
+    def __init__(self) -> None:
+        self._known = deque[tuple[Sequence[Any], list[bytes]]](maxlen=PLACES)
+
+    def of(self, items: Sequence[Any], make: Callable[[], Iterable[bytes]]) -> list[bytes]:
+        """The chunks of these very items."""
+        for known, chunks in self._known:
+            if len(known) == len(items) and all(map(is_, known, items)):
+                return chunks
+        made = list(make())
+        if sum(map(len, made)) <= CHUNKS_BYTES:
+            self._known.append((items, made))
+        return made

@@ -8,7 +8,7 @@ or joined, when it reads again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -74,7 +74,7 @@ class EventStream:
             except AntiphonError as error:
                 end = {"reason": "failed", "problem": refusal_of(error).problem}
                 break
-            for chunk in self._joined(items, frames):
+            for chunk in self._chunks_of(items, frames):
                 self._sent_at = self._loop.time()
                 yield chunk
             if items:
@@ -98,6 +98,11 @@ class EventStream:
         if self._frames is None or self._position == after:
             return iter(())
         return iter(await self._frames.between(after, self._position))
+
+    def _chunks_of(self, items: list[Record | ReplyDelta], frames: Iterator[bytes]) -> Iterable[bytes]:
+        if self._frames is None and items:
+            return self._served.event_chunks.of(items, lambda: self._joined(items, frames))
+        return self._joined(items, frames)
 
     def _joined(self, items: list[Record | ReplyDelta], frames: Iterator[bytes]) -> Iterator[bytes]:
         of, found, size = self._served.event_encodings.of, list[bytes](), 0
