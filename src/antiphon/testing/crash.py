@@ -178,12 +178,14 @@ def enumerate_crashes(
     Raises RuntimeError when the scenario does not even end uninterrupted.
     """
     stage = _Stage(scenario, folder, commit, durability)
-    gc.freeze()
     whole = stage.fresh("whole")
     wrong = stage.play(whole)
     if wrong:
         raise RuntimeError(f"{scenario.name} does not work without a crash: {'; '.join(wrong)}")
     stage.expected = whole / "account.json"
+    # What is made once per process is made here, not in each of hundreds of children.
+    rehearse(scenario, stage.fresh("rehearsal"), commit=commit, durability=durability)
+    gc.freeze()
     names = stage.names(whole)
     report = Report(scenario.name, names=dict(Counter(names)), bad=[])
     seconds: list[tuple[int, int]] = []
