@@ -25,6 +25,7 @@ from antiphon.kernel.facts.events import (
     EffectFinished,
     EffectStarted,
     Event,
+    FilesChanged,
     HumanInput,
     InstructionsEffect,
     LimitEffect,
@@ -45,6 +46,7 @@ from antiphon.kernel.facts.events import (
 from antiphon.kernel.facts.ledger import run_scope
 from antiphon.kernel.facts.options import Options
 from antiphon.kernel.run.rows import events_of
+from antiphon.testing.audit.files import check_changes
 from antiphon.testing.audit.ledger import (
     INSIDE,
     INVARIANTS,
@@ -463,6 +465,7 @@ _CHECKS: dict[type, Callable[[Audit, Any], object]] = {
     TurnStarted: Audit._turn_started,
     EffectStarted: Audit._effect_started,
     EffectFinished: Audit._effect_finished,
+    FilesChanged: lambda audit, event: check_changes(audit._open, event, audit._broken),
     PermissionDecided: Audit._permission_decided,
     StateChanged: lambda audit, event: audit._seat(event.activation),
     TurnFinished: Audit._turn_finished,

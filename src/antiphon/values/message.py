@@ -7,7 +7,8 @@ caller). Everything else that a message may be is a label on it: `intent`, `topi
 from __future__ import annotations
 
 import os
-from base64 import b64encode
+from base64 import b64decode, b64encode
+from hashlib import blake2b
 from typing import Any, Literal
 
 from msgspec import Struct, field
@@ -15,6 +16,10 @@ from msgspec.structs import force_setattr, replace
 
 from antiphon.values.fields import CheckedWhenMade, check_fields
 
+MAX_LABELS, LABEL = 16, 64
+"""Labels of a tool or a result, and characters of one."""
+MAX_KEPT_FILE = 2**20
+"""Bytes of a file that a record of its change holds."""
 USER = "user"
 """The name of activation 0, the agent without a model."""
 
@@ -55,6 +60,51 @@ class ToolCall(Struct, frozen=True, gc=False, omit_defaults=True):
     attachments: tuple[Attachment, ...] = ()
 
 
+class FileState(CheckedWhenMade, frozen=True, gc=False, omit_defaults=True):
+    """A regular file at one time."""
+
+    version: str
+    """32 hex characters of BLAKE2b over its bytes."""
+    mode: int = 0o644
+    """Its permission bits."""
+    text: str = ""
+    """What it holds, if that is UTF-8."""
+    data: str = ""
+    """What it holds otherwise, in base64."""
+    kept: bool = True
+    """False: it is larger than 1 MiB, and what it holds is not on record."""
+
+    @classmethod
+    def of(cls, data: bytes, mode: int = 0o644) -> FileState:
+        """A file with these bytes."""
+        version = blake2b(data, digest_size=16).hexdigest()
+        if len(data) > MAX_KEPT_FILE:
+            return cls(version, mode, kept=False)
+        try:
+            return cls(version, mode, data.decode())
+        except UnicodeDecodeError:
+            return cls(version, mode, data=b64encode(data).decode())
+
+    def content(self) -> bytes | None:
+        """Its bytes; None where they were not kept."""
+        if not self.kept:
+            return None
+        return b64decode(self.data) if self.data else self.text.encode()
+
+
+class FileChange(CheckedWhenMade, frozen=True, gc=False, omit_defaults=True):
+    """What a call of a tool made of one file; with both states it can be told, shown and undone."""
+
+    folder: str
+    """The absolute path of the folder that the tool works in, where the run was."""
+    path: str
+    """The file in it, with `/` between names."""
+    before: FileState | None = None
+    """None: there was no file."""
+    after: FileState | None = None
+    """None: there is no file any more."""
+
+
 class ToolResult(Struct, frozen=True, gc=False, omit_defaults=True):
     """What a call gave back, as the model is shown it. With `finishes` it ends the agent's task.
 
@@ -67,6 +117,8 @@ class ToolResult(Struct, frozen=True, gc=False, omit_defaults=True):
     finishes: bool = False
     labels: tuple[str, ...] = ()
     """What it carries beside the labels of its tool, such as `untrusted` or `private`."""
+    changes: tuple[FileChange, ...] = ()
+    """Which files it made others of; they go on record with its end."""
 
 
 class Message(CheckedWhenMade, frozen=True, gc=False, omit_defaults=True):
@@ -111,3 +163,8 @@ class Message(CheckedWhenMade, frozen=True, gc=False, omit_defaults=True):
             answer = replace(answer, **fields)
             check_fields(answer)
         return answer
+
+
+def labels_fit(labels: tuple[str, ...]) -> bool:
+    """Whether they are as few and as short as labels may be, which are kept with every call."""
+    return len(labels) <= MAX_LABELS and all(len(each) <= LABEL for each in labels)

@@ -6,13 +6,17 @@ allows reading and asks before acting; `strict` denies what was not granted by n
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
+from itertools import islice, product
+from math import prod
 from typing import Any, Literal, Protocol
 
 import msgspec
+from msgspec import Struct
 
 from antiphon.errors import UserError
+from antiphon.values.codec import encode_value
 from antiphon.values.fields import Checked
 
 Ruling = Literal["allow", "deny", "ask"]
@@ -38,13 +42,86 @@ class Grant(Checked, frozen=True, gc=False, omit_defaults=True):
     """How far an approval that is remembered reaches; by default to every call of that tool in the run.
 
     arguments: name and pattern of each argument that must match, as in file names; a text with `..` as a
-    part of its path, a list and an object (their JSON) match themselves only. agent: whose calls, empty
+    part of its path, a list and an object (their JSON) match themselves only. Where a tool says what a call
+    does (`Tool.subjects`), each thing must be covered, by this grant or another. agent: whose calls, empty
     for everyone's. until: Unix seconds, 0 for ever.
     """
 
     arguments: tuple[tuple[str, str], ...] = ()
     agent: str = ""
     until: float = 0.0
+
+
+class Verbatim(Checked, frozen=True, gc=False):
+    """A text of which nobody can say what it does: a pattern covers it only if it is the same text."""
+
+    text: str
+
+
+SubjectsOf = Callable[[Any], Iterable[str | Verbatim]]
+"""What a value of one argument of a tool does, one by one. It is given JSON's own types, and looks at nothing
+else."""
+
+
+class CallSubject(Struct, frozen=True, gc=False):
+    """One thing that a call does, as rules and grants judge it."""
+
+    arguments: str
+    """Canonical JSON of the call's arguments, as if it did this alone."""
+    verbatim: frozenset[str] = frozenset()
+    """Names of the arguments that are `Verbatim`."""
+
+
+MAX_SUBJECTS = 100
+"""Of one call; one that does more is judged as a whole, verbatim."""
+
+
+def subjects_of(found_in: Mapping[str, SubjectsOf], arguments: str) -> tuple[CallSubject, ...]:
+    """What a call does, thing by thing: `found_in` says it of some of its arguments (canonical JSON).
+
+    A function that fails, or finds nothing, leaves its argument as it is, verbatim.
+    """
+    values: dict[str, Any] = msgspec.json.decode(arguments)
+    named = [name for name in found_in if name in values]
+    options = [_said_of(found_in[name], values[name]) for name in named]
+    if prod(map(len, options)) > MAX_SUBJECTS:
+        return (CallSubject(arguments, frozenset(named)),)
+    return tuple(
+        CallSubject(
+            encode_value(
+                values | {name: _plain(each) for name, each in zip(named, chosen, strict=True)}
+            ).decode(),
+            frozenset(name for name, each in zip(named, chosen, strict=True) if type(each) is not str),
+        )
+        for chosen in product(*options)
+    )
+
+
+def _said_of(subjects: SubjectsOf, value: Any) -> Sequence[Any]:
+    try:
+        # One more than is judged one by one, of a function that may never end.
+        found = list(islice(subjects(value), MAX_SUBJECTS + 1))
+    except Exception:  # noqa: BLE001 - whatever it is, nobody knows what the call does
+        found = []
+    if not all(type(each) in (str, Verbatim) for each in found):
+        found = []
+    return found or [_Whole(value)]
+
+
+class _Whole(Struct, frozen=True):
+    """An argument that could not be taken apart."""
+
+    value: Any
+
+
+def _plain(subject: str | Verbatim | _Whole) -> Any:
+    return (
+        subject
+        if isinstance(subject, str)
+        else subject.text
+        if isinstance(subject, Verbatim)
+        else subject.value
+    )
 
 
 Scope = Literal["run", "project", "owner"]
@@ -83,13 +160,14 @@ class StandingRule(Checked, frozen=True, omit_defaults=True):
 
 
 def rule_for(
-    rules: Iterable[StandingRule], tool: str, agent: str, arguments: str, at: float
+    rules: Iterable[StandingRule], tool: str, agent: str, subject: CallSubject, at: float
 ) -> StandingRule | None:
-    """The rule that decides on a call with these arguments (canonical JSON) at `at`: what denies before what
-    allows before what asks."""
+    """The rule that decides on one thing that a call does at `at`: what denies before what allows before what
+    asks."""
     found = None
     for each in rules:
-        if not fnmatchcase(tool, each.tool) or not covers(each.grant, agent, arguments, at):
+        strict = each.verdict == "allow"
+        if not fnmatchcase(tool, each.tool) or not covers(each.grant, agent, subject, at, strict=strict):
             continue
         if found is None or _PRECEDENCE[each.verdict] > _PRECEDENCE[found.verdict]:
             found = each
@@ -99,25 +177,29 @@ def rule_for(
 _PRECEDENCE: dict[Ruling, int] = {"ask": 0, "allow": 1, "deny": 2}
 
 
-def covers(grant: Grant, agent: str, arguments: str, at: float) -> bool:
-    """Whether a remembered approval allows a call with these arguments (canonical JSON) at `at`."""
+def covers(grant: Grant, agent: str, subject: CallSubject, at: float, *, strict: bool = True) -> bool:
+    """Whether a remembered approval covers one thing that a call does at `at`.
+
+    strict: what could mean more than it says is covered by its own text only; not so where that denies.
+    """
     if (grant.until and at >= grant.until) or (grant.agent and grant.agent != agent):
         return False
     if not grant.arguments:
         return True
-    values = msgspec.json.decode(arguments)
+    values = msgspec.json.decode(subject.arguments)
     return isinstance(values, dict) and all(
-        name in values and _like(values[name], pattern) for name, pattern in grant.arguments
+        name in values and _like(values[name], pattern, strict, name in subject.verbatim)
+        for name, pattern in grant.arguments
     )
 
 
-def _like(value: Any, pattern: str) -> bool:
-    if isinstance(value, dict | list):
-        # A wild card would reach over from one part of it to the next.
-        return msgspec.json.encode(value).decode() == pattern
+def _like(value: Any, pattern: str, strict: bool, verbatim: bool) -> bool:
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-    if ".." in text.replace("\\", "/").split("/"):
-        return text == pattern
+    if text == pattern:
+        return True
+    # A wild card would reach over from one part of a list to the next.
+    if strict and (verbatim or isinstance(value, dict | list) or ".." in text.replace("\\", "/").split("/")):
+        return False
     return fnmatchcase(text, pattern)
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from antiphon.kernel.facts.events import ToolsetOffered
-from antiphon.values.message import Message
+from antiphon.kernel.facts.events import FilesChanged, ToolsetOffered
+from antiphon.values.message import FileChange, Message
 from antiphon.view.nodes import ActivationNode, DeadLetter, Decision, EffectNode, ToolsetNode, TurnNode
 
 
@@ -137,6 +137,15 @@ class RunDrain(Struct, frozen=True):
     """Tools with side effects that are left to the next owner, since they had not begun."""
 
 
+class FilesChange(Struct, frozen=True):
+    """A tool has made others of some files; the end of its call follows."""
+
+    effect: EffectNode
+    """The call."""
+    changes: tuple[FileChange, ...]
+    """The files, as they were and as they are."""
+
+
 class ToolsetChange(Struct, frozen=True):
     """A toolset offers other tools, or its provider has come up or gone."""
 
@@ -156,9 +165,17 @@ def toolset_change(toolsets: dict[str, ToolsetNode], event: ToolsetOffered) -> T
     return ToolsetChange(node, None if known is None else known.reason)
 
 
+def files_change(
+    files: dict[str, tuple[FileChange, ...]], effects: Mapping[str, EffectNode], event: FilesChanged
+) -> FilesChange:
+    """What an event of changed files tells, and notes it in `files`."""
+    files[event.id] = event.changes
+    return FilesChange(effects[event.id], event.changes)
+
+
 Change = (
     RunStart | RunResume | RunDrain | RunClose | MessageArrival | DeadLetter | TurnStart | TurnEnd
-    | ToolsetChange
+    | FilesChange | ToolsetChange
     | CallQueued | EffectStart | EffectEnd | DecisionMade | DataChange | TranscriptChange | CancelRequest
 )  # fmt: skip
 """What a record tells, in terms of the tree."""

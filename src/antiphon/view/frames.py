@@ -322,10 +322,13 @@ class FrameReader:
         """The frame of the next record. Raises JournalCorrupt for one that cannot follow."""
         event = record.event
         started = event if isinstance(event, RunStarted) else None
-        # Of toolsets the page draws the calls.
-        drawn = [each for each in self._tree.add(record) if type(each) is not changes.ToolsetChange]
+        drawn = [each for each in self._tree.add(record) if type(each) not in _UNDRAWN]
         found = [self._painter.change(each, started) for each in drawn]
         return Frame(record.seq, record.at, tuple(found))
+
+
+_UNDRAWN = (changes.ToolsetChange, changes.FilesChange)
+"""Of toolsets and of files the page draws the calls."""
 
 
 class _Painter:

@@ -348,6 +348,17 @@ class LogEntry(Struct, frozen=True):
     """The message."""
 
 
+LOGGED = 10_000
+"""Messages of a log; when there are more, the older half is forgotten."""
+
+
+def log_message(log: list[LogEntry], request: str, message: Message) -> None:
+    """Note what an agent said to another."""
+    log.append(LogEntry(request, message))
+    if len(log) > LOGGED:
+        del log[: LOGGED // 2]
+
+
 class DeadLetter(Struct, frozen=True):
     """A message that could not be delivered."""
 

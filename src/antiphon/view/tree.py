@@ -29,6 +29,7 @@ from antiphon.kernel.facts.events import (
     DrainStarted,
     EffectFinished,
     EffectStarted,
+    FilesChanged,
     MessagePosted,
     ModelEffect,
     PermissionDecided,
@@ -46,7 +47,7 @@ from antiphon.kernel.facts.events import (
 from antiphon.kernel.facts.fold.calls import result_of
 from antiphon.kernel.facts.ledger import charge_of
 from antiphon.kernel.facts.records import Record
-from antiphon.values.message import USER, Message
+from antiphon.values.message import USER, FileChange, Message
 from antiphon.values.model import Usage
 from antiphon.view.changes import (
     CallQueued,
@@ -64,6 +65,7 @@ from antiphon.view.changes import (
     TranscriptChange,
     TurnEnd,
     TurnStart,
+    files_change,
     toolset_change,
 )
 from antiphon.view.effects import asked_of, callee_of, hand_over, node_of
@@ -79,11 +81,9 @@ from antiphon.view.nodes import (
     TurnNode,
     UsageTotals,
     deliver,
+    log_message,
 )
 from antiphon.view.waiting import OpenCounts, count
-
-LOGGED = 10_000
-"""Messages of the log; when there are more, the older half is forgotten."""
 
 
 class RunTree:
@@ -125,8 +125,9 @@ class RunTree:
         self.dead_letters: list[DeadLetter] = []
         """Messages that could not be delivered; none with `recent`."""
         self.traces: dict[str, str] = {}
-        """By effect, the exception behind its failure and where in the user's code it came from; none with
-        `recent`."""
+        """By effect, the exception behind its failure, its place in the user's code; none with `recent`."""
+        self.files: dict[str, tuple[FileChange, ...]] = {}
+        """By effect, in order, the files that it changed; with `recent` only of those that run."""
         self.toolsets: dict[str, ToolsetNode] = {}
         """The toolsets of its agents by name: what they offer, and which cannot be reached."""
         self._recent = recent
@@ -196,15 +197,9 @@ class RunTree:
         self.run_id, self.data, self.started_at = event.run_id, event.data, record.at
         return (RunStart(event.run_id),)
 
-    def _drain_started(self, record: Record, event: DrainStarted) -> Changes:
-        return (RunDrain(event.not_begun),)
-
     def _run_closed(self, record: Record, event: RunClosed) -> Changes:
         self.closed, self.reason = True, event.reason
         return (RunClose(event.reason),)
-
-    def _cancel_requested(self, record: Record, event: CancelRequested) -> Changes:
-        return (CancelRequest(event.target, event.reason),)
 
     # -- activations --------------------------------------------------------------------------
 
@@ -379,6 +374,7 @@ class RunTree:
             effect, begun = self._never_started(activation, effect_id)
         if self._recent:
             self.effects.pop(effect_id, None)
+            self.files.pop(effect_id, None)
         effect.ended_at, effect.outcome, effect.reason = record.at, event.outcome, event.reason
         if event.trace and not self._recent:
             self.traces[effect_id] = event.trace
@@ -477,9 +473,7 @@ class RunTree:
 
     def _log(self, request: str, message: Message) -> None:
         if not self._recent:
-            self.log.append(LogEntry(request, message))
-            if len(self.log) > LOGGED:
-                del self.log[: LOGGED // 2]
+            log_message(self.log, request, message)
 
 
 _FOLD: Mapping[type, Callable[[RunTree, Record, Any], Changes]] = {
@@ -489,12 +483,13 @@ _FOLD: Mapping[type, Callable[[RunTree, Record, Any], Changes]] = {
     TurnStarted: RunTree._turn_started,
     EffectStarted: RunTree._effect_started,
     EffectFinished: RunTree._effect_finished,
+    FilesChanged: lambda tree, _, told: (files_change(tree.files, tree.effects, told),),
     PermissionDecided: RunTree._permission_decided,
     StateChanged: RunTree._state_changed,
     TranscriptCompacted: RunTree._transcript_compacted,
     TurnFinished: RunTree._turn_finished,
-    CancelRequested: RunTree._cancel_requested,
-    DrainStarted: RunTree._drain_started,
+    CancelRequested: lambda tree, _, told: (CancelRequest(told.target, told.reason),),
+    DrainStarted: lambda tree, _, told: (RunDrain(told.not_begun),),
     ToolsetOffered: lambda tree, record, event: (toolset_change(tree.toolsets, event),),
     RunClosed: RunTree._run_closed,
 }

@@ -119,7 +119,7 @@ def test_tools_that_change_files_are_asked_for_where_a_file_names_them(read, tmp
     assert list(edits) == ["edit_file", "write_file", "move_file", "delete_file", *read_too]
     # `open` allows what was handed over in code, and this was not.
     assert {rule(OPEN, edits[name])[0] for name in EDITING} == {"ask"}
-    assert edits["write_file"](ToolContext(), "a.txt", "made\n").startswith("a.txt, written, version")
+    assert edits["write_file"](ToolContext(), "a.txt", "made\n").content.startswith("a.txt, written, version")
     assert (tmp_path / "d" / "a.txt").read_text() == "made\n"
 
 

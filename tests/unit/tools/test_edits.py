@@ -55,7 +55,7 @@ def test_edit_file_says_what_stands_there_now(folder: Path) -> None:
     before = version_of((folder / "src" / "shop.py").read_bytes())
     said = tools(folder)["edit_file"](
         NOBODY, "src/shop.py", "return 2", "return 3", [MoreEdit("price", "cost")]
-    )
+    ).content
     after = version_of((folder / "src" / "shop.py").read_bytes())
     assert said == (
         f"src/shop.py, edited, version {after}, was {before}:\n"
@@ -78,7 +78,7 @@ def test_none_of_several_edits_is_made_when_one_is_refused(folder: Path) -> None
 def test_an_edit_that_was_fitted_says_so(folder: Path) -> None:
     said = tools(folder)["edit_file"](
         NOBODY, "src/shop.py", "def order():\n\treturn 2", "def order():\n\treturn 5"
-    )
+    ).content
     assert said.endswith("6:     return 5\n`old` differed in white space; `new` was indented as the file is")
 
 

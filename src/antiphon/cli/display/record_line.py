@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from antiphon import Record
 from antiphon.cli.display import terminal_escape
 from antiphon.cli.display.draw import clock, waiting
 from antiphon.cli.display.tree import CallTree, ends_task
-from antiphon.values.message import Message
+from antiphon.values.message import FileChange, Message
 from antiphon.view.changes import (
     CallQueued,
     CancelRequest,
@@ -16,6 +16,7 @@ from antiphon.view.changes import (
     DecisionMade,
     EffectEnd,
     EffectStart,
+    FilesChange,
     MessageArrival,
     RunClose,
     RunDrain,
@@ -30,6 +31,8 @@ from antiphon.view.nodes import DeadLetter, EffectNode
 from antiphon.view.wording import name_of, short_arguments
 
 WIDTH = 160
+SHOWN_FILES = 5
+"""Files that are named of those that a call changed."""
 
 
 def told(record: Record, tree: CallTree) -> str:
@@ -65,6 +68,8 @@ def told(record: Record, tree: CallTree) -> str:
             return f"cancel {target or 'every request'}{_why(reason)}"
         case RunResume():
             return "run resumed"
+        case FilesChange(effect, changed):
+            return f"{terminal_escape.line(effect.name, 64)} changes {_paths(changed)}"
         case ToolsetChange() as change:
             return _toolset(change)
         case RunDrain():
@@ -115,6 +120,12 @@ def _started(effect: EffectNode, tree: CallTree) -> str:
         return f"calls {label}: {asked}".rstrip(": ")
     words = _STARTS.get(effect.what)
     return words(effect) if words is not None else f"waits ({effect.what})"
+
+
+def _paths(changed: Sequence[FileChange]) -> str:
+    shown = [terminal_escape.line(each.path, 64) for each in changed[:SHOWN_FILES]]
+    more = len(changed) - len(shown)
+    return ", ".join([*shown, f"{more} more"] if more else shown)
 
 
 def _toolset(change: ToolsetChange) -> str:

@@ -17,7 +17,7 @@ from antiphon.kernel.facts import format2
 from antiphon.kernel.facts.options import Options
 from antiphon.values.codec import encode_value
 from antiphon.values.limits import Limits, RunLimits
-from antiphon.values.message import Attachment, Message, ToolCall
+from antiphon.values.message import Attachment, FileChange, Message, ToolCall
 from antiphon.values.model import ChatMessage, Reply, Usage
 from antiphon.values.policy import Grant, Policy, StandingRule
 from antiphon.values.result import Failure, Incomplete, Outcome
@@ -123,8 +123,7 @@ class ApprovalEffect(Struct, frozen=True, gc=False, tag="approval", tag_field="k
     text: str = ""
     """Why it needs approval."""
     detaches: tuple[str, ...] | None = ()
-    """Planned calls above that go on in the background meanwhile; None in format 2, where the fold
-    derived it."""
+    """Planned calls above that go on in the background meanwhile; None in format 2: the fold derived it."""
     deadline: float | None = None
     """Unix seconds when it ends without an answer; None: it waits for ever."""
     by: str = ""
@@ -373,10 +372,16 @@ class EffectFinished(Struct, frozen=True, gc=False, tag="finished", omit_default
     trace: str = ""
     """The exception behind a failure: its type, and where in the user's code it came from."""
     files: tuple[Attachment, ...] = ()
-    """For whoever asked the run, never shown to models: of a tool what it attached, of an agent's call what
-    was attached in it."""
+    """Never shown to models: what a tool attached; of an agent's call, what was attached in it."""
     labels: tuple[str, ...] = ()
     """Of a tool: what its result carries beside the labels of the tool."""
+
+
+class FilesChanged(Struct, frozen=True, gc=False, tag="files_changed", omit_defaults=True):
+    """What a tool made of files, in the same append as the end of its call, before it."""
+
+    id: str
+    changes: tuple[FileChange, ...]
 
 
 class PermissionDecided(Struct, frozen=True, gc=False, tag="permission_decided", omit_defaults=True):
@@ -471,7 +476,7 @@ class RunClosed(Struct, frozen=True, gc=False, tag="run_closed", omit_defaults=T
 
 
 Event = (
-    RunStarted | RunResumed | MessagePosted | TurnStarted | EffectStarted | EffectFinished
+    RunStarted | RunResumed | MessagePosted | TurnStarted | EffectStarted | EffectFinished | FilesChanged
     | PermissionDecided | StateChanged | TranscriptCompacted | TurnFinished | CancelRequested | DrainStarted
     | ToolsetOffered | RunClosed
 )  # fmt: skip

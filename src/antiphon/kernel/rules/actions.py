@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -109,11 +109,16 @@ def _call(
     emit(EffectStarted(effect_id, detail))
 
 
-def end_tool(emit: Emit, run: RunState, opened: OpenEffect, end: EffectFinished) -> None:
+def end_tool(
+    emit: Emit, run: RunState, opened: OpenEffect, end: EffectFinished | Callable[[Emit], None]
+) -> None:
     """The end of a tool that began something inside: what it did not wait for is cancelled first."""
     for each in inside(run.activations[opened.activation], opened):
         cancel(emit, run, each, LEFT_BY_TOOL)
-    emit(end)
+    if isinstance(end, EffectFinished):
+        emit(end)
+    else:
+        end(emit)
 
 
 def end(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import inf
 from typing import Any
 
@@ -31,7 +32,16 @@ from antiphon.values.fields import shown
 from antiphon.values.form import wrong_form
 from antiphon.values.hooks import Authorize, DirectResult, PlannedCall
 from antiphon.values.message import USER, ToolCall
-from antiphon.values.policy import Policy, Ruling, StandingRule, covers, rule, rule_for, strictest
+from antiphon.values.policy import (
+    CallSubject,
+    Policy,
+    Ruling,
+    StandingRule,
+    covers,
+    rule,
+    rule_for,
+    strictest,
+)
 from antiphon.values.tool import Tool
 from antiphon.values.tool.tool import OutsideCall
 
@@ -263,14 +273,9 @@ def _use_tool(
             return EffectFinished(effect_id, "denied", reason=reason, finishes=stop, decided_by=by)
         if ruling == "ask":
             asked = ApprovalEffect(
-                tool.name,
-                arguments,
-                tool.digest,
-                reason,
-                planned_above(run, caller),
-                deadline_of(run, caller),
-                by,
-            )
+                tool.name, arguments, tool.digest, reason, planned_above(run, caller),
+                deadline_of(run, caller), by,
+            )  # fmt: skip
             return EffectStarted(ids.approval_id(effect_id), asked)
     if type(outside) is OutsideCall:
         return _asked_outside(run, member, caller, call, effect_id, tool, arguments, outside)
@@ -334,16 +339,11 @@ def _intercepted(
         content, reason = (found.content, "") if found.outcome == "completed" else ("", found.content)
         hooks.record_changes(emit, caller, found, "intercept_call")
         emit(begun)
-        emit(
-            EffectFinished(
-                begun.id,
-                found.outcome,
-                content,
-                reason=reason,
-                finishes=found.finishes,
-                decided_by="intercept_call",
-            )
-        )
+        end = EffectFinished(
+            begun.id, found.outcome, content, reason=reason, finishes=found.finishes,
+            decided_by="intercept_call",
+        )  # fmt: skip
+        emit(end)
     elif isinstance(found, PlannedCall):
         _call_instead(emit, run, team, member, caller, begun.id, found)
     else:
@@ -405,18 +405,24 @@ def judge(
     run: RunState, team: CompiledTeam, member: CompiledAgent, caller: Activation, tool: Tool, arguments: str
 ) -> tuple[Ruling, str, bool, str, StandingRule | None]:
     """`permit` where rules are in force; the last part is the rule that allowed or denied."""
-    found = rule_for(run.owner.rules, tool.name, caller.agent, arguments, run.at)
-    if found is None:
+    subjects = tool.subjects(arguments)
+    found = [rule_for(run.owner.rules, tool.name, caller.agent, each, run.at) for each in subjects]
+    for each in found:
+        if each is not None and each.verdict == "deny":
+            return "deny", f"the rule {each.id} denies {tool.name}", False, f"rule {each.id}", each
+    allowing = [each for each in found if each is not None and each.verdict == "allow"]
+    if allowing and all(
+        each in allowing or _granted(run, caller, tool, (subject,))
+        for each, subject in zip(found, subjects, strict=True)
+    ):
+        ruling, reason, stop, by = permit(run, team, member, caller, tool, arguments, granted=True)
+        return ruling, reason, stop, by, allowing[0] if ruling == "allow" else None
+    asking = next((each for each in found if each is not None and each.verdict == "ask"), None)
+    if asking is None:
         return *permit(run, team, member, caller, tool, arguments), None
-    name = f"rule {found.id}"
-    if found.verdict == "deny":
-        return "deny", f"the {name} denies {tool.name}", False, name, found
-    if found.verdict == "ask":
-        asked = f"the {name} asks for {tool.name}"
-        ruling, reason, stop, by = permit(run, team, member, caller, tool, arguments, asked=asked)
-        return ruling, reason, stop, name if reason == asked else by, None
-    ruling, reason, stop, by = permit(run, team, member, caller, tool, arguments, granted=True)
-    return ruling, reason, stop, by, found if ruling == "allow" else None
+    asked, name = f"the rule {asking.id} asks for {tool.name}", f"rule {asking.id}"
+    ruling, reason, stop, by = permit(run, team, member, caller, tool, arguments, asked=asked)
+    return ruling, reason, stop, name if reason == asked else by, None
 
 
 def permit(
@@ -428,7 +434,7 @@ def permit(
     granted, asked: what a rule says of it, see `policy.rule`. An agent's own hook that raises denies.
     """
     if run.grants and not granted:
-        granted = _granted(run, caller, tool, arguments)
+        granted = _granted(run, caller, tool, tool.subjects(arguments))
     ruling = (*rule(run.options.policy, tool, granted, asked), "policy")
     if run.owner.policy is not None:
         ruling = strictest((ruling, (*rule(run.owner.policy, tool, granted, asked), "policy")))
@@ -465,10 +471,12 @@ def _is_exposed(caller: Activation) -> bool:
     return "untrusted" in labels and "private" in labels
 
 
-def _granted(run: RunState, caller: Activation, tool: Tool, arguments: str) -> bool:
-    """Whether an approval that is remembered covers the call."""
+def _granted(run: RunState, caller: Activation, tool: Tool, subjects: Iterable[CallSubject]) -> bool:
+    """Whether approvals that are remembered cover all that a call does."""
     grants = run.grants.get(tool.digest, ())
-    return any(covers(each, caller.agent, arguments, run.at) for each in grants)
+    return bool(grants) and all(
+        any(covers(grant, caller.agent, each, run.at) for grant in grants) for each in subjects
+    )
 
 
 def _ask_judge(judge: Authorize, tool: Tool, arguments: str) -> tuple[Ruling | None, str, bool]:

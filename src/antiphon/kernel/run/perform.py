@@ -35,6 +35,15 @@ from antiphon.kernel.run.log.failures import Failures, trace_of
 from antiphon.kernel.run.log.records import gave_up_thread
 from antiphon.kernel.run.stopping import Stoppable
 from antiphon.kernel.run.tools.earlier import earlier_calls
+from antiphon.kernel.run.tools.ends import (
+    ToolEnd,
+    attached,
+    ended,
+    in_doubt,
+    left_undone,
+    not_begun,
+    with_changes,
+)
 from antiphon.kernel.run.tools.isolated import ChildCall
 from antiphon.kernel.run.tools.start_token import LeaseStale, NotBegun, StartToken
 from antiphon.kernel.run.tools.threads import NoResult, Threads
@@ -48,7 +57,6 @@ from antiphon.values.codec import (
     type_and_text,
 )
 from antiphon.values.fields import check_fields, shown
-from antiphon.values.message import Attachment
 from antiphon.values.model import MAX_CALLS, NO_USAGE, Emit, ModelRequest, Reply, Usage, too_many_calls
 from antiphon.values.result import Failure
 from antiphon.values.tool import Done, Tool, ToolContext, result_of
@@ -223,7 +231,7 @@ class ToolExecutor:
     def use(
         self, opened: OpenEffect, activation: Activation, team: CompiledTeam, member: CompiledAgent,
         reached: Tool | None = None,
-    ) -> Coroutine[Any, Any, EffectFinished]:  # fmt: skip
+    ) -> Coroutine[Any, Any, ToolEnd]:  # fmt: skip
         """Use the tool of an effect that has started; how it ended. reached: it, of a toolset that is up."""
         detail = opened.detail
         if type(detail) is not ToolEffect:
@@ -247,7 +255,7 @@ class ToolExecutor:
     async def _of_toolset(
         self, toolsets: ToolsetUses, tool: Tool, opened: OpenEffect, activation: Activation,
         team: CompiledTeam, member: CompiledAgent,
-    ) -> EffectFinished:  # fmt: skip
+    ) -> ToolEnd:  # fmt: skip
         """Use the tool of a toolset, once its provider is up."""
         found = await toolsets.reached(member.sources[tool.name], tool, self._threads)
         if isinstance(found, Tool):
@@ -284,7 +292,7 @@ class ToolExecutor:
 
     async def _act(
         self, tool: Tool, arguments: str, opened: OpenEffect, context: Callable[[], ToolContext]
-    ) -> EffectFinished:
+    ) -> ToolEnd:
         try:
             while True:
                 await self._may_act()
@@ -302,10 +310,10 @@ class ToolExecutor:
     async def _act_again(
         self, tool: Tool, arguments: str, opened: OpenEffect, context: Callable[[], ToolContext],
         activation: Activation, team: CompiledTeam,
-    ) -> EffectFinished:  # fmt: skip
+    ) -> ToolEnd:  # fmt: skip
         """Act after a crash, or for an owner who left first, if it is still what was allowed, and not
         denied by now."""
-        not_again = in_doubt if opened.crashes else _left_undone
+        not_again = in_doubt if opened.crashes else left_undone
         if opened.foreign:
             return not_again(opened.id, f"[{tool.name}] it began elsewhere, before the run was taken in here")
         if await self._has_changed(tool, opened, activation):
@@ -332,7 +340,7 @@ async def use_tool(
     tool: Tool | None, arguments: str, opened: OpenEffect, context: Callable[[], ToolContext],
     threads: Callable[[], Threads], token: StartToken | None = None,
     failed: Failed = lambda error, _: trace_of(error),
-) -> EffectFinished:  # fmt: skip
+) -> ToolEnd:  # fmt: skip
     """Run a tool; after a crash, do again only what its contract allows.
 
     token: of an acting tool, redeemed where its function begins. failed: is told of an exception, and says
@@ -358,7 +366,7 @@ async def use_tool(
         raise
     except (NotBegun, NoResult, TimeoutError) as error:
         if token is not None and not token.begun:
-            return _not_begun(opened, f"[{tool.name}] it was given up before it began")
+            return not_begun(opened, f"[{tool.name}] it was given up before it began")
         reason = f"[{tool.name}] {text_of(error) if error.args else f'no result after {tool.timeout:g} s'}"
         return (
             in_doubt(effect_id, reason)
@@ -367,32 +375,19 @@ async def use_tool(
         )
     except Done as done:
         return EffectFinished(
-            effect_id, content=clean_text(done.result), finishes=True, files=_attached(known)
+            effect_id, content=clean_text(done.result), finishes=True, files=attached(known)
         )
     except Exception as error:  # noqa: BLE001 - a tool's failure is a result that the model is shown
         reason = f"[{tool.name}] {text_of(error)}"
         if token is not None and not token.begun:
-            return _not_begun(opened, reason)
+            return not_begun(opened, reason)
         # What a tool raises as its answer is no fault in its code.
         trace = "" if isinstance(error, ToolError) else failed(error, opened)
         return EffectFinished(effect_id, "failed", reason=reason, trace=trace)
     finally:
         if known is not None:
             known.door.close()
-    if found.is_error:
-        return EffectFinished(
-            effect_id, "failed", attachments=found.attachments, reason=f"[{tool.name}] {found.content}",
-            labels=found.labels,
-        )  # fmt: skip
-    return EffectFinished(
-        effect_id, content=found.content, attachments=found.attachments, finishes=found.finishes,
-        files=() if known is None else _attached(known), labels=found.labels,
-    )  # fmt: skip
-
-
-def _attached(context: ToolContext | None) -> tuple[Attachment, ...]:
-    """What a call attached that has completed."""
-    return () if context is None else tuple(context.attached)
+    return ended(effect_id, tool.name, found, known)
 
 
 def resumes(tool: Tool, opened: OpenEffect) -> bool:
@@ -400,26 +395,9 @@ def resumes(tool: Tool, opened: OpenEffect) -> bool:
     return opened.waited and tool.reconcile == "resume"
 
 
-def _not_begun(opened: OpenEffect, reason: str) -> EffectFinished:
-    """The end of an acting effect that did not begin here; before a crash it may have."""
-    if opened.crashes:
-        return in_doubt(opened.id, f"{reason} once more, after a crash")
-    return EffectFinished(opened.id, "failed", reason=reason)
-
-
-def _left_undone(effect_id: str, reason: str) -> EffectFinished:
-    """The end of an acting effect that began nowhere: an earlier owner left before."""
-    return EffectFinished(effect_id, "failed", reason=f"{reason}; it was not done")
-
-
-def in_doubt(effect_id: str, reason: str) -> EffectFinished:
-    """The end of an acting effect of which nobody can say whether it took place."""
-    return EffectFinished(effect_id, "unknown", reason=f"{reason}; it may or may not have taken effect")
-
-
 async def _reconcile(
     tool: Tool, effect_id: str, context: ToolContext | None, threads: Callable[[], Threads]
-) -> EffectFinished:
+) -> ToolEnd:
     """Ask what became of a `once` effect that a crash cut off; None from `reconcile`: nobody knows."""
     reconcile = tool.reconcile
     if callable(reconcile):
@@ -427,10 +405,11 @@ async def _reconcile(
         found = await _call(partial(reconcile, context), tool, is_async, threads, None, context)
         if found is not None:
             known = result_of(found)
-            return EffectFinished(
-                effect_id, content=known.content, attachments=known.attachments, files=_attached(context),
+            end = EffectFinished(
+                effect_id, content=known.content, attachments=known.attachments, files=attached(context),
                 labels=known.labels,
             )  # fmt: skip
+            return with_changes(end, known)
     return in_doubt(effect_id, f"[{tool.name}] the process stopped while it ran")
 
 

@@ -339,7 +339,7 @@ class Runtime:
                 if opened.ended or self._failure is not None:
                     return
                 del self._performing[effect_id]
-                if opened.operations is not None and type(end) is EffectFinished:
+                if opened.operations is not None and type(opened.detail) is not ActionEffect:
                     end = partial(end_tool, run=self.state, opened=opened, end=end)
                 opened = self._advance(end)
         except asyncio.CancelledError:

@@ -8,7 +8,9 @@ and is done once; and a file that is not as the agent has seen it is not touched
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable, Sequence
+from pathlib import PurePath
 
 import msgspec
 from msgspec import Struct
@@ -21,6 +23,8 @@ from antiphon.tools.folder.text.coding import FileText, read_text
 from antiphon.tools.folder.text.matching import Edit, Placed, place
 from antiphon.tools.folder.text.passages import lines_of
 from antiphon.tools.folder.writing import FileChanged, version_of
+from antiphon.values.message import FileChange, FileState, ToolResult
+from antiphon.values.policy import SubjectsOf
 from antiphon.values.progress import FileDiff, FileLocation
 from antiphon.values.tool import Tool, ToolContext, tool
 
@@ -34,6 +38,8 @@ MAX_DIFF = 30_000
 """Characters of a file that watchers are shown whole, before and after."""
 
 
+NEW_MODE = 0o644
+"""What is kept as the mode of a file that is made."""
 MAX_PLANS = 5
 """How often one call is planned anew."""
 DOUBTFUL = (
@@ -59,8 +65,10 @@ def edit_tools(root: str | os.PathLike[str] | Root) -> list[Tool]:
 
 
 def _edit(root: Root) -> Tool:
-    @tool(effect="idempotent", kind="edit", title="Edit a file")
-    def edit_file(ctx: ToolContext, path: str, old: str, new: str, more: list[MoreEdit] | None = None) -> str:
+    @tool(effect="idempotent", kind="edit", title="Edit a file", subjects=_paths("path"))
+    def edit_file(
+        ctx: ToolContext, path: str, old: str, new: str, more: list[MoreEdit] | None = None
+    ) -> ToolResult:
         """Replace text in a file. Several edits of one file go in one call; all are made, or none.
 
         Args:
@@ -79,8 +87,8 @@ def _edit(root: Root) -> Tool:
 
 
 def _write(root: Root) -> Tool:
-    @tool(effect="idempotent", kind="edit", title="Write a file")
-    def write_file(ctx: ToolContext, path: str, content: str) -> str:
+    @tool(effect="idempotent", kind="edit", title="Write a file", subjects=_paths("path"))
+    def write_file(ctx: ToolContext, path: str, content: str) -> ToolResult:
         """Write a whole file, new or in the place of one that you have read. To change a part, use edit_file.
 
         Args:
@@ -93,8 +101,8 @@ def _write(root: Root) -> Tool:
 
 
 def _places(root: Root) -> list[Tool]:
-    @tool(effect="idempotent", kind="move", title="Move a file")
-    def move_file(ctx: ToolContext, path: str, to: str) -> str:
+    @tool(effect="idempotent", kind="move", title="Move a file", subjects=_paths("path", "to"))
+    def move_file(ctx: ToolContext, path: str, to: str) -> ToolResult:
         """Move or rename a file.
 
         Args:
@@ -103,8 +111,8 @@ def _places(root: Root) -> list[Tool]:
         """
         return _moved(root, ctx, path, to)
 
-    @tool(effect="idempotent", kind="delete", title="Delete a file")
-    def delete_file(ctx: ToolContext, path: str) -> str:
+    @tool(effect="idempotent", kind="delete", title="Delete a file", subjects=_paths("path"))
+    def delete_file(ctx: ToolContext, path: str) -> ToolResult:
         """Delete a file.
 
         Args:
@@ -115,7 +123,14 @@ def _places(root: Root) -> list[Tool]:
     return [move_file, delete_file]
 
 
-def _edited(root: Root, ctx: ToolContext, path: str, edits: Sequence[Edit]) -> str:
+def _paths(*arguments: str) -> dict[str, SubjectsOf]:
+    """Rules judge a file by the one name that it has here, however a call writes that."""
+    return dict.fromkeys(
+        arguments, lambda path: ["/".join(each for each in PurePath(path).parts if each != ".")]
+    )
+
+
+def _edited(root: Root, ctx: ToolContext, path: str, edits: Sequence[Edit]) -> ToolResult:
     parts, name = _named(root, path)
 
     def worked_out(found: FoundFile) -> tuple[FileText, list[Placed], bytes]:
@@ -130,7 +145,10 @@ def _edited(root: Root, ctx: ToolContext, path: str, edits: Sequence[Edit]) -> s
         if data == found.data:
             raise ToolError("the file would be as it is; nothing was changed")
         fitted = any(each.fitted for each in placed)
-        return PlannedChange(name, version_of(found.data), version_of(data), _new_lines(text, placed), fitted)
+        return PlannedChange(
+            name, version_of(found.data), version_of(data), _new_lines(text, placed), fitted,
+            changes=(_change(root, name, found, data),),
+        )  # fmt: skip
 
     def make(found: FoundFile | None) -> None:
         text, placed, data = worked_out(found or _found(root, parts))
@@ -143,10 +161,10 @@ def _edited(root: Root, ctx: ToolContext, path: str, edits: Sequence[Edit]) -> s
     text = read_text(_found(root, parts).data, name).text
     noted = ["`old` differed in white space; `new` was indented as the file is"] if done.fitted else []
     head = f"{name}, edited, version {done.after}, was {done.before}:"
-    return "\n".join([head, *_around(text, done.lines), *noted])
+    return ToolResult("\n".join([head, *_around(text, done.lines), *noted]), changes=done.changes)
 
 
-def _written(root: Root, ctx: ToolContext, path: str, content: str) -> str:
+def _written(root: Root, ctx: ToolContext, path: str, content: str) -> ToolResult:
     parts, name = _named(root, path)
 
     def data_for(found: FoundFile | None) -> bytes:
@@ -160,7 +178,8 @@ def _written(root: Root, ctx: ToolContext, path: str, content: str) -> str:
                 f"{name} is there already, and you have not read it; read it first, or use edit_file"
             )
         before = "" if found is None else version_of(found.data)
-        return PlannedChange(name, before, version_of(data_for(found)))
+        data = data_for(found)
+        return PlannedChange(name, before, version_of(data), changes=(_change(root, name, found, data),))
 
     def make(found: FoundFile | None) -> None:
         data = data_for(found)
@@ -172,10 +191,11 @@ def _written(root: Root, ctx: ToolContext, path: str, content: str) -> str:
     done = _carried_out(root, ctx, parts, plan, make)
     was = f", was {done.before}" if done.before else ""
     size = len(lines_of(content))
-    return f"{name}, written, version {done.after}{was}:\n{size} line{'' if size == 1 else 's'}"
+    told = f"{name}, written, version {done.after}{was}:\n{size} line{'' if size == 1 else 's'}"
+    return ToolResult(told, changes=done.changes)
 
 
-def _moved(root: Root, ctx: ToolContext, path: str, to: str) -> str:
+def _moved(root: Root, ctx: ToolContext, path: str, to: str) -> ToolResult:
     (parts, name), (target, new) = _named(root, path), _named(root, to)
 
     def plan() -> PlannedChange:
@@ -183,7 +203,9 @@ def _moved(root: Root, ctx: ToolContext, path: str, to: str) -> str:
         _check_seen(ctx, name, found)
         if root.has(target):
             raise ToolError(f"{new} is there already; a file is moved over no other")
-        return PlannedChange(name, version_of(found.data), "")
+        gone = _change(root, name, found, None)
+        changes = gone, FileChange(gone.folder, new, after=gone.before)
+        return PlannedChange(name, version_of(found.data), "", changes=changes)
 
     def make(found: FoundFile | None) -> None:
         ctx.report_progress(f"to {new}", locations=[FileLocation(name)])
@@ -194,24 +216,25 @@ def _moved(root: Root, ctx: ToolContext, path: str, to: str) -> str:
         return there is not None and version_of(there.data) == made.before and not root.has(parts)
 
     done = _carried_out(root, ctx, parts, plan, make, is_done)
-    return f"{new}, moved, version {done.before}:\nfrom {name}"
+    return ToolResult(f"{new}, moved, version {done.before}:\nfrom {name}", changes=done.changes)
 
 
-def _deleted(root: Root, ctx: ToolContext, path: str) -> str:
+def _deleted(root: Root, ctx: ToolContext, path: str) -> ToolResult:
     parts, name = _named(root, path)
 
     def plan() -> PlannedChange:
         found = _found(root, parts)
         _check_seen(ctx, name, found)
-        return PlannedChange(name, version_of(found.data), "")
+        changes = (_change(root, name, found, None),)
+        return PlannedChange(name, version_of(found.data), "", changes=changes)
 
     def make(found: FoundFile | None) -> None:
         there = found or _found(root, parts)
         ctx.report_progress(diffs=[_difference(name, _text_of(there.data, name), None, ())])
         writing.take_away(root, parts, there, _key(ctx))
 
-    _carried_out(root, ctx, parts, plan, make)
-    return f"{name} is deleted"
+    done = _carried_out(root, ctx, parts, plan, make)
+    return ToolResult(f"{name} is deleted", changes=done.changes)
 
 
 def _carried_out(
@@ -270,6 +293,13 @@ def _recorded(ctx: ToolContext, plan: Callable[[], PlannedChange], *, doubtful: 
     except EffectFailed as error:
         raise ToolError(f"nothing was changed: {error}") from error
     return msgspec.convert(found, PlannedChange)
+
+
+def _change(root: Root, name: str, found: FoundFile | None, after: bytes | None) -> FileChange:
+    """What a call is about to make of a file; its mode stays."""
+    before = None if found is None else FileState.of(found.data, stat.S_IMODE(found.status.st_mode))
+    mode = NEW_MODE if before is None else before.mode
+    return FileChange(str(root.path), name, before, None if after is None else FileState.of(after, mode))
 
 
 def _check_seen(ctx: ToolContext, name: str, found: FoundFile) -> Seen:

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from antiphon.tools.folder.text.passages import lines_of
+from antiphon.values.message import FileChange
 from antiphon.values.tool import EarlierCall
 
 TELLING = frozenset({"read_lines", "edit_file", "write_file", "move_file", "delete_file"})
@@ -35,7 +36,8 @@ _LINE = re.compile(r"(\d+): (.*)")
 class PlannedChange(Struct, frozen=True, omit_defaults=True):
     """What a call is about to change: versions before and after, empty for no file. Recorded before it does.
 
-    lines: first and last of those that are new. refused: why it changes nothing.
+    lines: first and last of those that are new. refused: why it changes nothing. changes: the files before
+    and after, as the journal keeps them.
     """
 
     path: str = ""
@@ -44,6 +46,7 @@ class PlannedChange(Struct, frozen=True, omit_defaults=True):
     lines: tuple[tuple[int, int], ...] = ()
     fitted: bool = False
     refused: str = ""
+    changes: tuple[FileChange, ...] = ()
 
 
 class Seen(Struct, frozen=True):

@@ -25,7 +25,9 @@ from antiphon.schema.shape import Shape
 from antiphon.schema.standins import from_json, to_json
 from antiphon.values.fields import fit, shown
 from antiphon.values.generic import Given, Returned
+from antiphon.values.message import LABEL, MAX_LABELS, labels_fit
 from antiphon.values.model import Example, ToolSpec
+from antiphon.values.policy import SubjectsOf
 from antiphon.values.progress import FileDiff, FileLocation
 from antiphon.values.tool.offer import Effect, ToolKind
 from antiphon.values.tool.tool import (
@@ -62,7 +64,7 @@ __all__ = [
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _CACHED = "__antiphon_tool__"
-_UNBOUND = frozenset({"reconcile", "examples", "isolated", "kind", "title"})
+_UNBOUND = frozenset({"reconcile", "examples", "isolated", "kind", "title", "subjects"})
 
 
 class OfferTool(Protocol):
@@ -90,6 +92,7 @@ class ToolOptions(TypedDict, total=False):
     version: str
     kind: ToolKind
     title: str
+    subjects: Mapping[str, SubjectsOf]
 
 
 @overload
@@ -253,13 +256,17 @@ def _put_together(
     given = contract | {key: held for key, held in given.items() if type(held) is int}
     if not contract.get("timeout", 1.0) > 0:
         raise ToolDefinitionError(f"{name}: timeout must be more than 0 seconds")
+    if not labels_fit(contract.get("labels", ())):
+        raise ToolDefinitionError(f"{name}: a tool has at most {MAX_LABELS} labels of {LABEL} characters")
     if contract.get("isolated"):
         _check_importable(function, name)
     spec = ToolSpec(name, description, shape.parameters)
     if isinstance(function, OutsideCall):
         given = given | {"outside": function.result}
         contract = {"timeout": inf, "effect": "read"} | contract
-    presented = Presentation(contract.pop("kind", "other"), _title(contract.pop("title", ""), name))
+    presented = Presentation(
+        contract.pop("kind", "other"), _title(contract.pop("title", ""), name), contract.pop("examples", ())
+    )
     return Tool(
         name=name,
         function=function,
@@ -277,8 +284,20 @@ def _put_together(
             foreign=shape.foreign,
         ),
         _shown=presented,
+        _subjects=_known(contract.pop("subjects", {}), shape, name),
         **contract,
     )
+
+
+def _known(subjects: Mapping[str, SubjectsOf], shape: Shape, name: str) -> Mapping[str, SubjectsOf]:
+    properties = shape.parameters.get("properties", {})
+    for each in subjects:
+        if each not in properties:
+            raise ToolDefinitionError(
+                f"{name}: subjects says what the argument {each!r} does, and the tool takes"
+                f" {', '.join(properties) or 'none'}"
+            )
+    return dict(subjects)
 
 
 def _title(title: str, name: str) -> str:
@@ -319,6 +338,7 @@ _CONTRACT: Mapping[str, Any] = {
     "effect": Effect, "reconcile": Reconcile | None, "timeout": float, "requires_approval": bool,
     "examples": tuple[Example, ...], "raw": bool, "finishes": bool, "labels": tuple[str, ...],
     "exclusive": bool, "isolated": bool, "trusted": bool, "version": str, "kind": ToolKind, "title": str,
+    "subjects": Mapping[str, Callable[..., Any]],
 }  # fmt: skip
 """What `tool` may be told beside name and description."""
 

@@ -25,15 +25,16 @@ from antiphon.values.actions import Operation, Operations
 from antiphon.values.codec import clean_fields, clean_text, stored
 from antiphon.values.fields import check_fields, shown
 from antiphon.values.generic import Given, Held, Returned
-from antiphon.values.message import Attachment, ToolResult
+from antiphon.values.message import LABEL, MAX_LABELS, Attachment, ToolResult, labels_fit
 from antiphon.values.model import Example, ToolSpec
+from antiphon.values.policy import CallSubject, SubjectsOf, subjects_of
 from antiphon.values.progress import FileDiff, FileLocation, ReportProgress
 from antiphon.values.tool.offer import Effect, ToolKind
 
 Reconcile = Callable[..., Any] | Literal["resume"]
 _Found = TypeVar("_Found")
-MAX_LABELS, LABEL = 16, 64
-"""Labels of a result, and characters of one."""
+MAX_CHANGES = 10_000
+"""Files that the result of a call says it changed."""
 MAX_FILES = 100
 """Files that a call may attach."""
 MAX_FILE_DATA = 48 * 2**20
@@ -43,11 +44,12 @@ MAX_TITLE = 200
 
 
 class Presentation(Struct, frozen=True):
-    """How a tool is shown to people."""
+    """How a tool is shown: to people, and to small models."""
 
     kind: ToolKind = "other"
     title: str = ""
     """One line; empty: made of the name."""
+    examples: tuple[Example, ...] = ()
 
 
 def _gone(handle: str) -> str | None:
@@ -260,8 +262,6 @@ class Tool(Struct, Generic[Given, Returned], frozen=True, eq=False, weakref=True
     tool: how long an answer is waited for, for ever unless it is given."""
     requires_approval: bool = False
     """A person must allow each call."""
-    examples: tuple[Example, ...] = ()
-    """Past requests and the calls that were right for them; shown by small local models only."""
     raw: bool = False
     """The only parameter receives the model's text as it is."""
     finishes: bool = False
@@ -294,6 +294,7 @@ class Tool(Struct, Generic[Given, Returned], frozen=True, eq=False, weakref=True
     _shape: Shape
     _reader: ArgumentParser
     _shown: Presentation = Presentation()
+    _subjects: Mapping[str, SubjectsOf] = {}
 
     @property
     def description(self) -> str:
@@ -309,6 +310,11 @@ class Tool(Struct, Generic[Given, Returned], frozen=True, eq=False, weakref=True
     def title(self) -> str:
         """What people are shown in place of the name, one line."""
         return self._shown.title or self.name.replace("_", " ").replace("-", " ").strip().capitalize()
+
+    @property
+    def examples(self) -> tuple[Example, ...]:
+        """Past requests and the calls that were right for them; small local models are shown them."""
+        return self._shown.examples
 
     @property
     def outside(self) -> bool:
@@ -352,6 +358,13 @@ class Tool(Struct, Generic[Given, Returned], frozen=True, eq=False, weakref=True
     def revalidate(self, arguments: str) -> str | Invalid:
         """`prepare` for what is canonical already or a person edited: JSON, for a raw tool too."""
         return self._reader.read(arguments)
+
+    def subjects(self, arguments: str) -> tuple[CallSubject, ...]:
+        """What a call with these canonical arguments does, thing by thing: each must be allowed.
+
+        Where the tool was not told how to see it (`tool(subjects=...)`), the call as a whole.
+        """
+        return subjects_of(self._subjects, arguments) if self._subjects else (CallSubject(arguments),)
 
     def bind(self, arguments: str, ctx: ToolContext | None = None) -> Callable[[], Any]:
         """A call of the function with canonical arguments; its result is awaitable when `is_async`.
@@ -415,8 +428,10 @@ def result_of(value: Any) -> ToolResult:
         return ToolResult(clean_text(value))
     if isinstance(value, ToolResult):
         check_fields(value)
-        if len(value.labels) > MAX_LABELS or any(len(each) > LABEL for each in value.labels):
+        if not labels_fit(value.labels):
             raise ToolError(f"A result has at most {MAX_LABELS} labels of {LABEL} characters; drop some")
+        if len(value.changes) > MAX_CHANGES:
+            raise ToolError(f"A result has changes of at most {MAX_CHANGES:,} files")
         return stored(clean_fields(value))
     if value is None:
         return ToolResult("")

@@ -11,7 +11,7 @@ from antiphon import Agent, Policy, Record, ToolCall, UserError, open_journal, o
 from antiphon.kernel.facts.events import ApprovalEffect, EffectStarted, PermissionDecided
 from antiphon.models.script import Script, call
 from antiphon.testing.clock import VirtualClock
-from antiphon.values.policy import Grant, covers
+from antiphon.values.policy import CallSubject, Grant, covers
 from tests.transcript import effects
 
 NOW = 1_000.0
@@ -138,19 +138,19 @@ def test_several_grants_each_cover_their_own() -> None:
 )
 def test_patterns(pattern: str, value: Any, covered: bool) -> None:
     arguments = msgspec.json.encode({"x": value}).decode()
-    assert covers(Grant((("x", pattern),)), "a", arguments, NOW) is covered
+    assert covers(Grant((("x", pattern),)), "a", CallSubject(arguments), NOW) is covered
 
 
 @pytest.mark.parametrize("arguments", ["{}", '{"y":"docs/a"}', "[]", '"docs/a"', "null"])
 def test_what_is_not_there_is_not_covered(arguments: str) -> None:
-    assert not covers(Grant((("path", "*"),)), "a", arguments, NOW)
+    assert not covers(Grant((("path", "*"),)), "a", CallSubject(arguments), NOW)
 
 
 def test_every_argument_that_is_named_must_match() -> None:
     grant = Grant((("path", "docs/*"), ("text", "x*")))
-    assert covers(grant, "a", '{"path":"docs/a","text":"xy"}', NOW)
-    assert not covers(grant, "a", '{"path":"docs/a","text":"yx"}', NOW)
-    assert not covers(grant, "a", '{"path":"docs/a"}', NOW)
+    assert covers(grant, "a", CallSubject('{"path":"docs/a","text":"xy"}'), NOW)
+    assert not covers(grant, "a", CallSubject('{"path":"docs/a","text":"yx"}'), NOW)
+    assert not covers(grant, "a", CallSubject('{"path":"docs/a"}'), NOW)
 
 
 # -- whose calls, and until when ----------------------------------------------------------------

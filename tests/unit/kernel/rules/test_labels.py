@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from antiphon import Agent, Hooks, Message, Policy, Record, open_journal, open_run, tool
-from antiphon.errors import ToolError
+from antiphon.errors import ToolDefinitionError, ToolError
 from antiphon.kernel.facts.events import ApprovalEffect, EffectStarted, MessagePosted
 from antiphon.models.script import Script, call
 from antiphon.testing.invariants import check_run
@@ -264,3 +264,12 @@ def test_a_result_has_so_many_labels_and_no_more(labels: Any) -> None:
     assert told(call("search", labels=labels)) == (
         "Error: [search] A result has at most 16 labels of 64 characters; drop some"
     )
+
+
+@pytest.mark.parametrize("labels", [["x"] * 17, ["x" * 65]])
+def test_a_tool_has_so_many_labels_and_no_more(labels: Any) -> None:
+    with pytest.raises(ToolDefinitionError, match="search: a tool has at most 16 labels of 64 characters"):
+
+        @tool(labels=labels)
+        def search() -> None:
+            """Search."""

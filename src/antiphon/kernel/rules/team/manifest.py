@@ -21,7 +21,7 @@ from antiphon.values.agent import Agent, ModelOptions
 from antiphon.values.hooks import Hooks
 from antiphon.values.tool import Tool
 
-RULES_VERSION = 6
+RULES_VERSION = 7
 """Grows when the same facts are answered by other events."""
 
 

@@ -34,7 +34,7 @@ def told(*agents, **known):
 
 def test_a_manifest_names_its_format_agents_and_models():
     found = told(Agent("a", "Be brief.", tools=[pay]), window=100, price=5.0)
-    assert (found["format"], found["rules"], list(found["agents"])) == (3, 6, ["a"])
+    assert (found["format"], found["rules"], list(found["agents"])) == (3, 7, ["a"])
     assert found["agents"]["a"]["instructions"] == "Be brief."
     assert found["agents"]["a"]["tools"]["pay"]["digest"] == pay.digest
     assert found["models"] == {"a": [["script", "antiphon.models.script.Script", 100, 5.0, 5.0, ""]]}
