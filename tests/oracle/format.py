@@ -20,6 +20,7 @@ from antiphon.kernel.facts.events import (
     DrainStarted,
     EffectFinished,
     EffectStarted,
+    FilesChanged,
     MessagePosted,
     PermissionDecided,
     RunClosed,
@@ -49,6 +50,12 @@ def _resumed(event: RunResumed) -> str:
 def _toolset(event: ToolsetOffered) -> str:
     names = None if event.tools is None else ([each.name for each in event.tools] or ["none"])
     return _line(f"toolset {event.name}", tools=names, why=event.reason)
+
+
+def _files(event: FilesChanged) -> str:
+    """The folder is another one on each machine."""
+    files = [f"{each.path}: {_json(each.before)} -> {_json(each.after)}" for each in event.changes]
+    return _line(f"{event.id} changed files", changes=files)
 
 
 def said(record: Record) -> str:
@@ -87,10 +94,11 @@ def said(record: Record) -> str:
             )  # fmt: skip
         case EffectStarted() | EffectFinished():
             return _effect(event)
+        case FilesChanged():
+            return _files(event)
         case PermissionDecided():
-            ruling = "allowed" if event.allowed else "refused"
             return _line(
-                f"{event.id} {ruling} by {event.decided_by}",
+                f"{event.id} {'allowed' if event.allowed else 'refused'} by {event.decided_by}",
                 why=event.reason, arguments=event.arguments, remember=bool(event.remember), grant=event.grant,
                 rule=event.rule,
             )  # fmt: skip

@@ -38,11 +38,13 @@ NEEDED: dict[str, Any] = {
     "id": "1/1.c1",
     "detail": {"kind": "tool", "name": "x"},
     "allowed": False,
+    "changes": [],
 }
 """Fields without a default."""
 SAMPLES = [
     *("other", "failed", "step", "return", 7, True, 1.5, {"key": ["value"]}, {"turns": 1}, {"agent": "x"}),
     [{"name": "x", "description": "", "parameters": {}}],
+    [{"folder": "/", "path": "a"}],
     *({"preset": "strict"}, {"tokens": 5}),
     *(
         {"input_tokens": 1},

@@ -387,7 +387,12 @@ async def use_tool(
     finally:
         if known is not None:
             known.door.close()
-    return ended(effect_id, tool.name, found, known)
+    if found.is_error or found.changes:
+        return ended(effect_id, tool.name, found, known)
+    return EffectFinished(
+        effect_id, content=found.content, attachments=found.attachments, finishes=found.finishes,
+        files=() if known is None else attached(known), labels=found.labels,
+    )  # fmt: skip
 
 
 def resumes(tool: Tool, opened: OpenEffect) -> bool:

@@ -15,7 +15,7 @@ ToolEnd = EffectFinished | Given
 
 
 def ended(effect_id: str, name: str, found: ToolResult, known: ToolContext | None) -> ToolEnd:
-    """The end of a call that came to one, good or bad."""
+    """The end of a call that failed by its own word, or that changed files."""
     if found.is_error:
         end = EffectFinished(
             effect_id, "failed", attachments=found.attachments, reason=f"[{name}] {found.content}",
